@@ -11,7 +11,7 @@ import (
 )
 
 // Bound unpacks the body of a response, makes it fail at its bounds, and charges it to the share of its server. The
-// transport of the request must not unpack. Each event of a watch has its own bounds. An answer that is not JSON is
+// transport of the request must not unpack. Each event of a watch has separate bounds. A response that is not JSON is
 // refused, because values of another format are not counted.
 func Bound(response *http.Response, share *Budget, watch bool) error {
 	if err := checkFormat(response); err != nil {
@@ -50,7 +50,7 @@ func checkFormat(response *http.Response) error {
 	return fmt.Errorf("the server answered with %.64q, which was not asked for", header)
 }
 
-// body is the body of a response, of which only a bounded part can be read.
+// body is the limited body of a response.
 type body struct {
 	ctx      context.Context
 	what     string
@@ -105,7 +105,7 @@ func (b *body) check() error {
 	return nil
 }
 
-// takeEvents counts each event of a watch by itself. Events are not charged to a budget: a watch holds one of them in
+// takeEvents counts each event of a watch separately. Events are not charged to a budget: a watch has one of them in
 // memory at a time.
 func (b *body) takeEvents(data []byte) error {
 	for _, c := range data {
@@ -126,7 +126,7 @@ func (b *body) Close() error {
 	return b.closer.Close()
 }
 
-// packedBody bounds an answer before it is unpacked.
+// packedBody limits a response before it is unpacked.
 type packedBody struct {
 	from   io.Reader
 	bounds Bounds
@@ -143,7 +143,7 @@ func (b *packedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpacker begins with the first read, which may wait for the server.
+// unpacker starts with the first read, which may wait for the server.
 type unpacker struct {
 	packed io.Reader
 	plain  *gzip.Reader

@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// valueCost is the largest size of a decoded JSON value in bytes: that of a map with one entry.
+	// valueCost is the largest size of a decoded JSON value in bytes: the size of a map with one entry.
 	valueCost = 320
 	// freeCost of each answer is not charged, so that small requests never wait for large ones.
 	freeCost = 1 << 20
 	// ordinaryCost is the cost of a page of a list. Any cost beyond it is charged to the process, too.
 	ordinaryCost = 16 << 20
-	// shareCost bounds the answers of one server at a time, and processCost the large answers of all servers.
+	// shareCost limits the concurrent responses of one server, and processCost the large responses of all servers.
 	shareCost   = 64 << 20
 	processCost = 128 << 20
 )
 
-// Budget bounds the memory of answers at a time. One call may exceed it, so that calls that wait for each other end.
+// Budget limits the memory of concurrent responses. One call may exceed it, so that calls that wait for each other end.
 type Budget struct {
 	most   int64
 	beyond chan struct{} // held by the one call that exceeds it
@@ -32,7 +32,7 @@ func newBudget(most int64) *Budget { return &Budget{most: most, beyond: make(cha
 // NewShare returns the budget of one server.
 func NewShare() *Budget { return newBudget(shareCost) }
 
-// process is the budget of large answers of all servers.
+// process is the budget for large responses of all servers.
 var process = newBudget(processCost)
 
 // take charges an amount if there is room.
@@ -50,10 +50,10 @@ func (b *Budget) take(cost int64) bool {
 type charge struct {
 	budget *Budget
 	taken  int64
-	beyond bool // it holds the turn of the one that may exceed the budget
+	beyond bool // it has the turn to exceed the budget
 }
 
-// fits charges an amount more if there is room, or if the call may exceed the budget.
+// fits charges a further amount if there is room, or if the call may exceed the budget.
 func (c *charge) fits(more int64) bool {
 	if c.beyond {
 		return true
@@ -88,15 +88,15 @@ func (c *charge) giveBack() {
 	}
 }
 
-// account has the charges of all answers of one call. A call that may exceed a budget may do so with all its answers,
-// so that it never waits for itself.
+// account has the charges of all responses of one call. A call that may exceed a budget may do so with all its
+// responses, so that it never waits for itself.
 type account struct {
 	mu             sync.Mutex
-	share, process *charge // nil before the first answer
+	share, process *charge // nil before the first response
 	ended          bool
 }
 
-// open makes the account ready for answers of this server.
+// open prepares the account for responses of this server.
 func (a *account) open(share *Budget) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,7 +128,7 @@ func (a *account) take(ctx context.Context, toShare, toProcess int64) error {
 	return nil
 }
 
-// closed notes that the body of an answer was read. Unless its call goes on, its charges end.
+// closed records that the body of a response was read. Unless its call continues, its charges end.
 func (a *account) closed(kept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

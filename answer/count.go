@@ -1,16 +1,16 @@
 package answer
 
-// Counter counts the values of JSON that passes through it, piece by piece. The count of other text has no meaning.
+// Counter counts JSON values in a stream of bytes. For other text the count has no meaning.
 type Counter struct {
-	// Values is roughly the number of values since the last Reset.
+	// Values is the approximate number of values since the last Reset.
 	Values int64
-	// Depth is how many objects and lists are open.
+	// Depth is the number of open objects and lists.
 	Depth int
 
 	text, escaped bool
 }
 
-// Add counts what comes next.
+// Add counts the next bytes.
 func (c *Counter) Add(data []byte) {
 	for _, b := range data {
 		c.add(b)

@@ -14,8 +14,8 @@ var errNoList = errors.New("the answer is not a list")
 
 // ListBounds are the bounds of a list that is read object by object.
 type ListBounds struct {
-	Items     int   // how many objects it may have
-	ItemBytes int64 // how long one of them may be, and whatever is beside them
+	Items     int   // maximum number of objects
+	ItemBytes int64 // maximum length of an object, and of the data between objects
 }
 
 // List reads a list object by object and calls each with the JSON of every object in the field items. The JSON is valid
@@ -59,12 +59,12 @@ type listReader struct {
 	from    io.Reader
 	decoder *json.Decoder
 	bounds  ListBounds
-	read    int   // objects
-	bytes   int64 // since the last value
+	read    int   // number of objects read
+	bytes   int64 // bytes since the last value
 	failed  error
 }
 
-// Read implements io.Reader. A decoder holds a value whole, so that a long one has to end here.
+// Read implements io.Reader. It limits the length of a value, because a decoder keeps a value as a whole.
 func (l *listReader) Read(p []byte) (int, error) {
 	if l.bytes > l.bounds.ItemBytes {
 		l.failed = tooManyBytes("an object of the list", l.bounds.ItemBytes)
@@ -75,7 +75,7 @@ func (l *listReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cause returns the error of the reader, not the one that the decoder makes of it.
+// cause returns the error of the reader, not the decoder's error about it.
 func (l *listReader) cause(err error) error {
 	if l.failed != nil {
 		return l.failed
@@ -110,7 +110,7 @@ func (l *listReader) items(each func(item []byte) error) error {
 	switch {
 	case err != nil:
 		return l.cause(err)
-	case token == nil: // a list of nothing
+	case token == nil: // an empty list
 		return nil
 	case token != json.Delim('['):
 		return errNoList

@@ -5,10 +5,10 @@ import (
 	"crypto/sha256"
 )
 
-// Key makes the hash of a text that may be guessed useless to everybody who does not have the key.
+// Key prevents guessing a text from its hash without the key.
 type Key []byte
 
-// Sum is the HMAC-SHA256 of a hash. Without a key, which is for tests, it is the hash itself.
+// Sum returns the HMAC-SHA256 of a hash. Without a key, only for tests, it returns the hash itself.
 func (k Key) Sum(hash []byte) []byte {
 	if len(k) == 0 {
 		return hash

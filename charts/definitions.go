@@ -1,4 +1,4 @@
-// Package charts gives programs the definitions that the chart of the hub installs.
+// Package charts contains the definitions that the hub's chart installs.
 package charts
 
 import "embed"

@@ -1,8 +1,8 @@
-// Package credential says of the credentials that a hub has on a member until when they are valid, with which Secret
-// there they end, and when they are to be renewed.
+// Package credential reads the hub's credentials on a member. It returns their expiry, the Secret to which a token is
+// bound, and the time to renew them.
 //
-// It decides by values alone. Signatures are not checked: that is for the member to do, and what a token says of itself
-// gives the hub no rights.
+// It decides by values alone. It does not check signatures: the member does, and a token's own claims give the hub no
+// rights.
 package credential
 
 import (
@@ -25,40 +25,40 @@ import (
 const (
 	// Account is the name of the hub's ServiceAccount in hanse-system of a member.
 	Account = "hanse"
-	// Lifetime is that of a token, unless hansectl is told another one.
+	// Lifetime is the default lifetime of a token in hansectl.
 	Lifetime = 30 * 24 * time.Hour
-	// LastingSecret holds a token that does not expire: earlier versions of hansectl made it, and the chart hanse-member
-	// does if it is asked to.
+	// LastingSecret has a token that does not expire: earlier versions of hansectl created it, and the chart
+	// hanse-member does on request.
 	LastingSecret = "hanse-token"
 
-	// SecretType is that of the Secrets that tokens are bound to. They are empty.
+	// SecretType is the type of the Secrets to which tokens are bound. They are empty.
 	SecretType = "hanse.dev/token"
 
 	longestToken = 16 << 10
 	longestUID   = 64
 )
 
-// TokenSecrets are the Secrets in hanse-system of a member that tokens are bound to. A hub needs two, so that a new
-// token is in use before the other is revoked. Four let two hubs share a member.
+// TokenSecrets are the Secrets in a member's namespace hanse-system to which tokens are bound. A hub needs two, so that
+// a new token is in use before the old one is revoked. Four let two hubs share a member.
 var TokenSecrets = []string{"hanse-token-a", "hanse-token-b", "hanse-token-c", "hanse-token-d"}
 
 // ErrNoRoom means that all TokenSecrets exist on the member, so that no token can be bound to a new one.
 var ErrNoRoom = errors.New("all Secrets that tokens are bound to exist")
 
-// Credential is what is known of credentials. The zero value means none.
+// Credential contains the known facts of credentials. The zero value means none.
 type Credential struct {
-	// ID tells credentials apart and reveals nothing of them.
+	// ID distinguishes credentials and reveals nothing of them.
 	ID string
-	// Issued and Expires bound their life. Zero: not known, or for ever.
+	// Issued and Expires limit their lifetime; zero if not known, or without a limit.
 	Issued, Expires time.Time
-	// Secret is the Secret of TokenSecrets, or LastingSecret, with which the token ends; empty if there is none. UID is
-	// empty of LastingSecret.
+	// Secret is one of TokenSecrets, or LastingSecret, to which the token is bound; empty if there is none. UID is
+	// empty for LastingSecret.
 	Secret, UID string
-	// Own is true for a token of the hub's account, which may ask for another one.
+	// Own is true for a token of the hub's ServiceAccount, which may request another one.
 	Own bool
 }
 
-// Of returns what a token or, without one, a client certificate in PEM says of itself.
+// Of returns the facts in a token or, without one, in a client certificate in PEM.
 func Of(token, certificate string) Credential {
 	switch {
 	case token != "":
@@ -74,7 +74,7 @@ func idOf(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// claims are those of a token of a ServiceAccount; the second half is that of tokens that do not expire.
+// claims are the claims of a ServiceAccount's token; the second half is for tokens that do not expire.
 type claims struct {
 	IssuedAt  float64 `json:"iat"`
 	ExpiresAt float64 `json:"exp"`
@@ -124,7 +124,7 @@ func ofToken(token string) Credential {
 	return c
 }
 
-// moment is a time that a status can hold, or zero.
+// moment returns a time that a status can represent, or zero.
 func moment(seconds float64) time.Time {
 	const year9999 = 253402300799
 	if math.IsNaN(seconds) || seconds <= 0 || seconds > year9999 {
@@ -149,13 +149,13 @@ func ofCertificate(text string) Credential {
 	return c
 }
 
-// Usable says whether the hub can work with a token that a member has made for it.
+// Usable reports whether the hub can use a token that a member has issued.
 func (c Credential) Usable(now time.Time) bool {
 	return c.Own && c.UID != "" && c.Expires.After(now)
 }
 
-// Life is for how long they are valid, and so is a token that takes their place. If they do not say so it is that of a
-// new token.
+// Life returns the lifetime of the credentials and of a token that replaces them. Without a lifetime it returns the
+// default for a new token.
 func (c Credential) Life() time.Duration {
 	if c.Issued.IsZero() || !c.Issued.Before(c.Expires) {
 		return Lifetime
@@ -163,8 +163,9 @@ func (c Credential) Life() time.Duration {
 	return c.Expires.Sub(c.Issued)
 }
 
-// RenewAt is when they are to be renewed: after two thirds of their life, less up to a twentieth of it by the name of
-// the cluster, so that clusters that joined together do not come together. Zero if they do not expire.
+// RenewAt returns when to renew the credentials: after two thirds of their lifetime, less up to a twentieth of it. The
+// twentieth depends on the cluster's name, so that clusters that joined together do not renew together. It is zero if
+// they do not expire.
 func (c Credential) RenewAt(cluster string) time.Time {
 	if c.Expires.IsZero() {
 		return time.Time{}
@@ -174,7 +175,7 @@ func (c Credential) RenewAt(cluster string) time.Time {
 	return c.SoonAt().Add(-time.Duration(share * float64(c.Life()) / 20))
 }
 
-// SoonAt is from when less than a third of their life is left. Zero if they do not expire.
+// SoonAt returns the time from which less than a third of their lifetime is left; zero if they do not expire.
 func (c Credential) SoonAt() time.Time {
 	if c.Expires.IsZero() {
 		return time.Time{}

@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// nothingNew are the reasons for which a cluster keeps its replicas and gets no more.
+// nothingNew are the reasons for which a cluster keeps its replicas but gets no additional ones.
 var nothingNew = map[string]bool{
 	hubv1.ReasonClusterNotReady: true, hubv1.ReasonUnschedulable: true, hubv1.ReasonTaintNotTolerated: true,
 	hubv1.ReasonNamespaceNotAllowed: true, hubv1.ReasonKindNotServed: true, hubv1.ReasonVersionNotServed: true, hubv1.ReasonDraining: true,
@@ -107,7 +107,7 @@ func (in input) divisible(p *Plan, d *placement.Decision, spec *hubv1.PlacementS
 		c := terms.Cluster(e.Name, in.Memo.cluster(m).Labels)
 		c.Held, c.Fixed = held, settled
 		room(&c, m)
-		if closed[e.Name] && held != nil { // without a share until now, it had all replicas, and gets fewer in any case
+		if closed[e.Name] && held != nil { // it had no share, so it has all replicas and will get fewer
 			c.Max = min(c.Max, *held)
 		}
 		ask.Clusters = append(ask.Clusters, c)
@@ -121,8 +121,8 @@ func DividesByCapacity(spec *hubv1.PlacementSpec) bool {
 	return spec.Replicas.Divides() && (by == hubv1.DivideByCapacity || by == hubv1.DivideByPack)
 }
 
-// share returns the replicas that a cluster has until now, nil if its share is of another field. It is settled if the
-// member refuses another number.
+// share returns the current replicas of a cluster; nil if its share is of another field. settled is true if the member
+// refuses another number.
 func (in input) share(cluster string, field replicas.Field) (held *int64, settled bool) {
 	e := in.Spec().Target(cluster)
 	if e == nil || e.Replicas == nil || in.Spec().Division == nil || in.Spec().Division.Path != field.Path {

@@ -5,9 +5,9 @@
 //   - Decide returns the plan for one object. Replay also returns the steps that led to it.
 //   - Fleet.Settle decides on many objects until nothing changes, as if clusters carry the plans out.
 //
-// Decide finds the placement to follow and asks package placement for the clusters. It settles every entry of the
-// binding (targets.go), gives each cluster its share of the replicas (divide.go), and replaces clusters that are away
-// or drained (failover.go):
+// Decide finds the placement to follow and asks package placement for the clusters. It updates every entry of the
+// binding (targets.go) and gives each cluster its share of the replicas (divide.go). It replaces clusters that are
+// unreachable or drained (failover.go):
 //
 //   - An unreadable object keeps its decision. Only a deleted object loses all its copies.
 //   - An evicted cluster turns Evicting when other clusters take its place. It turns Absent when they are healthy and

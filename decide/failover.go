@@ -25,9 +25,9 @@ func (in input) evicting(d placement.Decision) []string {
 	return out
 }
 
-// limited returns the clusters that the object must not leave yet and that are not held already, with the reasons. It
-// adds the limits that the object waits for to the claims. wait is the time until one of them may allow it; 0 if an
-// event tells.
+// limited returns the clusters that the object must not leave yet, with the reasons, except those already in held. It
+// adds the limits that the object waits for to the claims. wait is the time until one of them may allow the eviction; 0
+// if an event will.
 func (in input) limited(d placement.Decision, held map[string]string, c *Claims) (hold map[string]string, wait time.Duration) {
 	for _, name := range in.evicting(d) {
 		m := in.Facts.Cluster(name)
@@ -80,7 +80,7 @@ func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Dura
 	return "", 0
 }
 
-// evicted returns the entry of a cluster whose place other clusters take.
+// evicted returns the entry of a cluster that other clusters replace.
 func (in input) evicted(e hubv1.BindingTarget, whenUnselected hubv1.RemovalPolicy, spec *hubv1.PlacementSpec) hubv1.BindingTarget {
 	if e.State == hubv1.TargetEvicting {
 		if in.isReplaced(e, spec) {
@@ -95,8 +95,8 @@ func (in input) evicted(e hubv1.BindingTarget, whenUnselected hubv1.RemovalPolic
 	return hubv1.BindingTarget{Name: e.Name, State: hubv1.TargetEvicting, Replicas: e.Replicas, Evicting: &hubv1.Eviction{Reason: reason}}
 }
 
-// isReplaced reports whether the copy of an Evicting cluster may go: the cluster answers, holds what it shall
-// hold or refuses that, and its replacements are healthy with what they shall hold.
+// isReplaced reports whether the copy of an Evicting cluster may be removed. The cluster must answer and hold or refuse
+// its wanted copy. Its replacements must be healthy with their wanted copies.
 func (in input) isReplaced(e hubv1.BindingTarget, spec *hubv1.PlacementSpec) bool {
 	m := in.Facts.Cluster(e.Name)
 	if m == nil || IsAway(m) || len(Awaited(in.Binding, e, in.hub())) > 0 {
@@ -137,7 +137,7 @@ func (in input) isBack(e hubv1.BindingTarget) bool {
 }
 
 // Awaited returns the clusters that replace an Evicting one and are not healthy yet. If the hub object is not known,
-// that is by the last report.
+// the last report counts.
 func Awaited(b hubv1.BindingObject, e hubv1.BindingTarget, o hubv1.HubObject) []string {
 	spec := b.BindingSpec()
 	var out []string
@@ -161,8 +161,8 @@ func Awaited(b hubv1.BindingObject, e hubv1.BindingTarget, o hubv1.HubObject) []
 	return out
 }
 
-// isHealthy reports whether the rows belong to the current spec, and the copy of a target is the wanted one and
-// healthy. A copy with the given digest is the one from before a change.
+// isHealthy reports whether the rows belong to the current spec and the copy of a target is the wanted one and healthy.
+// A copy with the given digest is older than the change and does not count.
 func isHealthy(b hubv1.BindingObject, t hubv1.BindingTarget, digest string, o hubv1.HubObject) bool {
 	status := b.BindingStatus()
 	row := status.Row(t.Name)
@@ -175,8 +175,7 @@ func isHealthy(b hubv1.BindingObject, t hubv1.BindingTarget, digest string, o hu
 	return hubv1.Wanted(t, o).IsHeld(row.Generation, row.Revision) && (digest == "" || row.Digest != digest)
 }
 
-// addReplacements adds to each Evicting entry the clusters that take its place: clusters that are new or get more
-// replicas than before.
+// addReplacements adds to each Evicting entry its replacements: clusters that are new or get more replicas than before.
 func (in input) addReplacements(p *Plan) {
 	var grown []hubv1.Replacement
 	for _, e := range p.Spec.Clusters {
@@ -235,7 +234,7 @@ func (in input) shareChanges(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	return in.replacement(e.Name), other
 }
 
-// replacement is a cluster with the digest of its current copy.
+// replacement returns a cluster with the digest of its current copy.
 func (in input) replacement(cluster string) hubv1.Replacement {
 	r := hubv1.Replacement{Cluster: cluster}
 	if row := in.Binding.BindingStatus().Row(cluster); row != nil {
@@ -244,14 +243,14 @@ func (in input) replacement(cluster string) hubv1.Replacement {
 	return r
 }
 
-// evictionBlocked describes the clusters that the object cannot leave. reason is the most serious one among clusters
-// that are away.
+// evictionBlocked describes the clusters that the object cannot leave. reason is the most serious reason among the
+// unreachable clusters.
 func (in input) evictionBlocked(d placement.Decision) (text, reason string) {
 	const named = 3
 	var parts []string
 	for _, r := range d.Unmoved {
 		if r.Reason == hubv1.ReasonEvictionHeld {
-			continue // a limit allows it soon
+			continue // a limit will allow it soon
 		}
 		if !in.isDrained(r.Cluster) && reason != hubv1.ReasonTooManyAway && r.Reason != hubv1.ReasonWantedEverywhere {
 			reason = r.Reason
@@ -282,7 +281,7 @@ func (in input) isDrained(cluster string) bool {
 	return m != nil && m.Spec.Drain != nil
 }
 
-// drainEvicts reports whether a drain also takes away what no other cluster can take.
+// drainEvicts reports whether a drain also evicts objects that no other cluster can take.
 func (in input) drainEvicts(cluster string) bool {
 	return in.isDrained(cluster) && in.Facts.Cluster(cluster).Spec.Drain.Evict
 }
@@ -292,7 +291,7 @@ func (in input) needsRoom(cluster string) bool {
 	return in.isDrained(cluster) && !in.drainEvicts(cluster)
 }
 
-// unreplaced returns the drained clusters that the object leaves although no other cluster takes their place.
+// unreplaced returns the drained clusters that the object leaves although no other cluster replaces them.
 func (in input) unreplaced(d placement.Decision) []string {
 	if in.Unconfirmed {
 		return nil

@@ -18,9 +18,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Fleet is many objects, and the policies and clusters that decide on them. Two things that only the hub knows are no
-// part of it: how long the capacity of a cluster has been the same, and which answers of clusters the hub still waits
-// for.
+// Fleet has many objects, and the policies and clusters that decide about them. It lacks two facts of a running hub:
+// how long the capacity of a cluster has been stable, and which clusters have not answered yet.
 type Fleet struct {
 	Clusters []*hubv1.MemberCluster
 	// Placements of all namespaces, and the cluster-scoped ones.
@@ -35,14 +34,14 @@ type Fleet struct {
 	Elsewhere map[string]int
 	Now       time.Time
 
-	lost []string // clusters that are away for longer than any placement waits
+	lost []string // clusters that are unreachable for longer than any placement tolerates
 }
 
 // FleetObject is one object of a fleet.
 type FleetObject struct {
 	// Object at the version at which the hub reads it. It is not being deleted.
 	Object *unstructured.Unstructured
-	// Binding of the object. Nil: it has none.
+	// Binding of the object; nil if it has none.
 	Binding hubv1.BindingObject
 	// OtherVersions, ScalePath and HubRuns are those of Object.
 	OtherVersions []string
@@ -59,7 +58,7 @@ func IdentityOf(o *unstructured.Unstructured) hubv1.ObjectIdentity {
 	return hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// Settlement is the state in which the decisions on a fleet end.
+// Settlement is the final state after all decisions on a fleet.
 type Settlement struct {
 	// Outcomes are in the order of the fleet's objects.
 	Outcomes []Outcome
@@ -72,24 +71,23 @@ type Settlement struct {
 
 // Outcome is the state of one object at the end.
 type Outcome struct {
-	// Binding of the object. Nil: it has none. The parts of its status that no decision reads are unchanged.
+	// Binding of the object; nil if it has none. The parts of its status that no decision reads are unchanged.
 	Binding hubv1.BindingObject
 	// Scheduled is the condition of the last decision.
 	Scheduled metav1.Condition
 	// Restless is true if the decisions still changed after settleRounds.
 	Restless bool
-	// Losses are the copies that the settlement took from clusters, in the order of its decisions.
+	// Losses are the copies that clusters lost, in the order of the decisions.
 	Losses []Loss
 }
 
-// settleRounds is how often an object is decided on at most. Losing a cluster, replacing it and withdrawing from it
+// settleRounds limits the number of decisions on an object. Losing a cluster, replacing it and withdrawing from it
 // takes a few rounds.
 const settleRounds = 20
 
-// Settle decides on every object, and again on each object that changed, until nothing changes. Between two rounds,
-// clusters that answer have carried out the decision and are healthy. Lost clusters first stop to answer; in a second
-// settlement, the time that placements wait for them is over. Settle writes nothing. tell gets the number of objects
-// that were decided on.
+// Settle decides on every object, and again on each changed object, until nothing changes. Between two rounds, clusters
+// that answer carry out the decision and become healthy. Lost clusters first become unreachable; in a second settlement
+// their time of tolerance is over. Settle writes nothing. tell gets the number of decided objects.
 func (f Fleet) Settle(ctx context.Context, tell func(decided, of int)) (*Settlement, error) {
 	if len(f.lost) > 0 {
 		silent, err := f.inGrace().settle(ctx, tell)
@@ -108,7 +106,7 @@ func (f Fleet) Settle(ctx context.Context, tell func(decided, of int)) (*Settlem
 	return f.settle(ctx, tell)
 }
 
-// From returns the fleet with its objects bound as a settlement left them.
+// From returns the fleet with the bindings of a settlement.
 func (f Fleet) From(s *Settlement) Fleet {
 	places := make(map[hubv1.ObjectIdentity]int, len(s.Outcomes))
 	for i, o := range s.fleet.Objects {
@@ -153,7 +151,7 @@ func (f Fleet) settle(ctx context.Context, tell func(decided, of int)) (*Settlem
 	return s, nil
 }
 
-// identified gives clusters and placements that no API server has seen a UID, since a Memo needs one.
+// identified sets a UID for clusters and placements that were never on an API server, because a Memo needs one.
 func (f Fleet) identified() Fleet {
 	out := f
 	out.Clusters, out.Placements = nil, nil
@@ -201,7 +199,7 @@ func (s *Settlement) decideOn(i int) (changed bool) {
 	return true
 }
 
-// count takes a change of a binding into the number of objects by cluster.
+// count adds a change of a binding to the number of objects by cluster.
 func (s *Settlement) count(before, after hubv1.BindingObject) {
 	add := func(b hubv1.BindingObject, n int) {
 		if b == nil {
@@ -217,7 +215,7 @@ func (s *Settlement) count(before, after hubv1.BindingObject) {
 	add(after, 1)
 }
 
-// input for an object whose last decision the clusters have carried out.
+// input returns the input for an object after the clusters have carried out its last decision.
 func (s *Settlement) input(i int) Input {
 	o := s.fleet.Objects[i]
 	in := Input{
@@ -249,8 +247,8 @@ func (s *Settlement) factsOf(namespace string) Facts {
 	return f
 }
 
-// carryOut returns the binding with the rows that its clusters report after they have carried it out. Clusters that do
-// not answer keep their rows.
+// carryOut returns the binding with the rows that its clusters report after they have carried out the decision.
+// Clusters that do not answer keep their rows.
 func (f Facts) carryOut(b hubv1.BindingObject, o hubv1.HubObject) hubv1.BindingObject {
 	out := b.DeepCopyObject().(hubv1.BindingObject)
 	status := out.BindingStatus()
@@ -270,7 +268,7 @@ func (f Facts) carryOut(b hubv1.BindingObject, o hubv1.HubObject) hubv1.BindingO
 			status.Clusters = append(status.Clusters, hubv1.ClusterRow{
 				Name: e.Name, Generation: hubv1.Wanted(e, o).Generation, Revision: e.Revision, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
 				Adopted: row != nil && row.Adopted,
-				Digest:  fmt.Sprintf("simulated-%d", out.GetGeneration()), // a new decision sends a new copy
+				Digest:  fmt.Sprintf("simulated-%d", out.GetGeneration()), // each decision sends a new copy
 			})
 		}
 	}
@@ -286,7 +284,7 @@ func (s *Settlement) Object(i int) FleetObject { return s.fleet.Objects[i] }
 // Clusters of the fleet.
 func (s *Settlement) Clusters() []*hubv1.MemberCluster { return s.fleet.Clusters }
 
-// Without returns the fleet after clusters have not answered for longer than any placement waits.
+// Without returns the fleet in which the given clusters are unreachable for longer than any placement tolerates.
 func (f Fleet) Without(clusters ...string) Fleet {
 	out := f
 	out.lost = append(slices.Clone(f.lost), clusters...)
@@ -299,7 +297,7 @@ func (f Fleet) Without(clusters ...string) Fleet {
 	return out
 }
 
-// inGrace is the fleet just after its lost clusters stopped to answer.
+// inGrace returns the fleet just after its lost clusters became unreachable.
 func (f Fleet) inGrace() Fleet {
 	out := f
 	out.Clusters = slices.Clone(f.Clusters)
@@ -328,7 +326,7 @@ func (f Fleet) silenced(c *hubv1.MemberCluster) *hubv1.MemberCluster {
 	return out
 }
 
-// patience is longer than any placement waits for a cluster, except placements that wait without end.
+// patience returns a time longer than any placement waits for a cluster, except for placements that wait for ever.
 func (f Fleet) patience() time.Duration {
 	const forEver = 1 << 32
 	longest := int64(0)

@@ -12,10 +12,10 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// Input is everything that the decision on one object depends on. Decide changes nothing in it.
+// Input contains all inputs of the decision on one object. Decide does not change it.
 type Input struct {
 	Object Object
-	// Binding of the object. Nil: the object has none.
+	// Binding of the object; nil if it has none.
 	Binding hubv1.BindingObject
 	Facts   Facts
 	// Objects is the number of objects that the hub sends to each cluster, by name. A missing cluster gets none.
@@ -24,13 +24,13 @@ type Input struct {
 	Capacities map[string]Capacity
 	// Limits for this object. Nil: evictions, drains and waits have no limits.
 	Limits *Limits
-	// Removals are the verdicts of the guard on the copies of this object, by cluster. A missing verdict means: not
-	// judged yet. A nil map means that there is no guard: a copy goes at once, unless the binding shows its removal as
-	// held.
+	// Removals has the guard's verdicts on the copies of this object, by cluster. A missing verdict means that the
+	// removal was not judged yet. A nil map means that there is no guard: removals need no verdict, unless the binding
+	// shows them as held.
 	Removals map[string]Verdict
-	// Staging is what rollouts depend on. Nil: every target holds the newest state, as in a simulation.
+	// Staging has the inputs of rollouts. If nil, every target gets the newest state, as in a simulation.
 	Staging *Staging
-	// Withdrawn is true if every cluster has confirmed its Absent entry, although the rows may not say so.
+	// Withdrawn is true if every cluster has confirmed its Absent entry, even if the rows do not show it yet.
 	Withdrawn bool
 	// Unconfirmed is true if the other fields come from a cache. Then every cluster keeps its copy.
 	Unconfirmed bool
@@ -49,7 +49,7 @@ func (i Input) Spec() *hubv1.BindingSpec {
 	return i.Binding.BindingSpec()
 }
 
-// Object is one hub object, as far as it is known.
+// Object contains the known facts of one hub object.
 type Object struct {
 	ID    hubv1.ObjectIdentity
 	State State
@@ -57,16 +57,16 @@ type Object struct {
 	Problem string
 	// Template is the object at the version at which the hub reads it. It is set if the State is Exists.
 	Template *unstructured.Unstructured
-	// OtherVersions are those at which clusters may get the object, see hubv1.HubObject.
+	// OtherVersions are further versions at which clusters may get the object, see hubv1.HubObject.
 	OtherVersions []string
-	// ScalePath is the path of the replicas in the scale subresource, by the definition of the kind. A message suggests
-	// it to placements that divide without a path. Empty: it is not known.
+	// ScalePath is the path of the replicas in the scale subresource, from the kind's definition. A message suggests it
+	// to placements that divide without a path. It is empty if not known.
 	ScalePath string
 	// HubRuns is true if the hub itself would act on objects of this kind.
 	HubRuns bool
 }
 
-// hub is the object as it decides what clusters shall hold of it. The State must be Exists.
+// hub returns the fields of the object that determine the clusters' copies. The State must be Exists.
 func (o Object) hub() hubv1.HubObject {
 	h := hubv1.HubObjectOf(hubv1.ObjectReference{}, o.Template)
 	h.OtherVersions = o.OtherVersions
@@ -88,7 +88,7 @@ const (
 	Undecided
 )
 
-// Facts are the policies and clusters that decide on the objects of one namespace. They are shared between decisions.
+// Facts are the policies and clusters for decisions on the objects of one namespace. Decisions share them.
 type Facts struct {
 	// Placements of the namespace, and the cluster-scoped ones.
 	Placements []hubv1.PlacementObject
@@ -97,8 +97,7 @@ type Facts struct {
 	// exclude no cluster have no effect.
 	Overrides       []hubv1.OverridePolicyObject
 	NamespaceLabels map[string]string
-	// NamespaceRead is false if the namespace, and so its labels, are not known. Cluster-scoped objects have no
-	// namespace.
+	// NamespaceRead is false if the namespace and its labels are not known. Cluster-scoped objects have no namespace.
 	NamespaceRead bool
 }
 
@@ -112,7 +111,7 @@ func (f Facts) Cluster(name string) *hubv1.MemberCluster {
 	return nil
 }
 
-// Placement returns the placement that a reference names, whatever its UID, or nil.
+// Placement returns the placement of a reference, ignoring its UID, or nil.
 func (f Facts) Placement(ref *hubv1.PlacementReference) hubv1.PlacementObject {
 	if ref == nil {
 		return nil
@@ -125,38 +124,38 @@ func (f Facts) Placement(ref *hubv1.PlacementReference) hubv1.PlacementObject {
 	return nil
 }
 
-// Capacity is how much the nodes of a cluster can allocate.
+// Capacity is the allocatable amount of a cluster's nodes.
 type Capacity struct {
 	Allocatable corev1.ResourceList
-	// SettlesIn is the time until another amount may count. 0: the amount is settled.
+	// SettlesIn is the time until a changed amount may count; 0 if the amount is settled.
 	SettlesIn time.Duration
 }
 
-// Limits are the limits of the whole hub, as they stand for one object.
+// Limits are the limits of the whole hub, applied to one object.
 type Limits struct {
-	// MostAway is the percentage of clusters that may be away. Above it, nothing is evicted from them. 0:
+	// MostAway is the maximum percentage of unreachable clusters. Above it, nothing is evicted from them. 0 means
 	// placement.DefaultMostAway.
 	MostAway int
-	// Settling is how long a new leader still waits before it trusts that clusters are away.
+	// Settling is the remaining time for which a new leader does not trust that clusters are unreachable.
 	Settling time.Duration
-	// EvictionIn is the time until the rate of evictions has a place for this object. 0: it has one now.
+	// EvictionIn is the time until the eviction rate has a place for this object; 0 if it has one now.
 	EvictionIn time.Duration
 	// Untried are the clusters that the hub has not probed yet, by name. Their status is not trusted.
 	Untried map[string]bool
-	// FullDrains are the drained clusters, by name, from which as many other objects are moving as may.
+	// FullDrains are the drained clusters, by name, that the maximum number of other objects is already leaving.
 	FullDrains map[string]bool
 	// AnswersAwaited is how long decisions have waited for clusters to report whether they serve the kind.
 	AnswersAwaited time.Duration
 }
 
-// IsAway reports whether a cluster does not answer. A cluster that is being taken down in an orderly way answers.
+// IsAway reports whether a cluster does not answer. A cluster in an orderly shutdown counts as answering.
 func IsAway(c *hubv1.MemberCluster) bool {
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	return ready == nil || (ready.Status != metav1.ConditionTrue && ready.Reason != hubv1.ReasonLeaving)
 }
 
-// Allocatable is how much the nodes of a cluster can allocate, by its status. known is false if its nodes have never
-// been read.
+// Allocatable returns the allocatable amount of a cluster's nodes from its status. known is false if its nodes have
+// never been read.
 func Allocatable(c *hubv1.MemberCluster) (allocatable corev1.ResourceList, known bool) {
 	s := c.Status
 	return s.Allocatable, s.Allocatable != nil || s.Capacity != nil || s.Nodes.Total != 0
@@ -174,31 +173,31 @@ type input struct {
 	Input
 	// noRoom is true if a first run left replicas without room because the object leaves a drained cluster.
 	noRoom bool
-	// replay records each step. Nil: nothing is recorded.
+	// replay records each step; nil records nothing.
 	replay *Replayed
 }
 
-// selectable is the object as policies see it.
+// selectable returns the object in the form that policies select.
 func (in input) selectable() hubv1.SelectableObject {
 	return hubv1.SelectableObject{
 		ObjectIdentity: in.Object.ID, Labels: in.Object.Template.GetLabels(), NamespaceLabels: in.Facts.NamespaceLabels,
 	}
 }
 
-// hub is the object with its revisions, as it decides what clusters shall hold of it.
+// hub returns the object's fields and revisions that determine the clusters' copies.
 func (in input) hub() hubv1.HubObject {
 	h := in.Object.hub()
 	h.Revisions = in.Spec().Revisions
 	return h
 }
 
-// snapshot is the clusters as package placement sees them, for an object that the held clusters have.
+// snapshot returns the clusters for package placement. held are the clusters that hold the object.
 func (in input) snapshot(held map[string]bool) []placement.Cluster {
 	out := make([]placement.Cluster, len(in.Facts.Clusters))
 	for i, c := range in.Facts.Clusters {
 		out[i] = in.Memo.cluster(c)
 		allowed, err := c.Spec.AllowedNamespaces.Allows(in.Object.ID.Namespace, in.Facts.NamespaceLabels)
-		out[i].NamespaceAllowed = err == nil && allowed // an invalid selector admits nothing new and takes nothing away
+		out[i].NamespaceAllowed = err == nil && allowed // an invalid selector prevents new copies but removes none
 		if out[i].Objects = in.Objects[c.Name]; held[c.Name] {
 			out[i].Objects--
 		}
@@ -206,7 +205,7 @@ func (in input) snapshot(held map[string]bool) []placement.Cluster {
 	return out
 }
 
-// capacity of a cluster. known is false if its nodes have never been read.
+// capacity returns the capacity of a cluster. known is false if its nodes have never been read.
 func (in input) capacity(m *hubv1.MemberCluster) (c Capacity, known bool) {
 	if c, ok := in.Capacities[m.Name]; ok {
 		return c, true

@@ -8,16 +8,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Loss is a copy that a cluster loses by a decision.
+// Loss is a copy that a cluster loses through a decision.
 type Loss struct {
 	Cluster, Reason, Message string
-	// Policy says whether the copy is deleted, or left on the cluster without marks of the hub.
+	// Policy decides whether the copy is deleted, or stays without the hub's labels and annotations.
 	Policy hubv1.RemovalPolicy
-	// Removal is the copy as the guard judges it. Nil: the guard does not judge it.
+	// Removal is the input of the guard; nil if the guard does not judge the copy.
 	Removal *Removal
 }
 
-// losses are the copies that clusters lose by a plan.
+// losses returns the copies that clusters lose through a plan.
 func (i Input) losses(p Plan) []Loss {
 	if i.Binding == nil || p.Spec == nil {
 		return nil
@@ -47,7 +47,7 @@ func (i Input) losses(p Plan) []Loss {
 	return out
 }
 
-// rejection is why a cluster was not chosen, empty if the status does not name it.
+// rejection returns why a cluster was not chosen; empty if the status does not name the cluster.
 func (s Status) rejection(cluster string) string {
 	if s.Decision == nil {
 		return ""

@@ -14,11 +14,11 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// memoSize bounds how many specs, and how many clusters, a Memo keeps. Beyond it, they are read again.
+// memoSize is the maximum number of specs, and of clusters, in a Memo. Above it, they are converted again.
 const memoSize = 10_000
 
-// Memo keeps compiled specs of placements, and clusters as package placement sees them. Both take long to make and are
-// the same for many objects. A nil Memo keeps nothing.
+// Memo caches compiled specs of placements, and converted clusters. Both are expensive and equal for many objects. A
+// nil Memo caches nothing.
 type Memo struct {
 	mu       sync.Mutex
 	specs    map[types.UID]compiledSpec
@@ -58,7 +58,7 @@ func (m *Memo) Compile(p hubv1.PlacementObject) (*placement.Compiled, error) {
 	return now.compiled, now.err
 }
 
-// cluster is ClusterOf, once for each resourceVersion. The maps in it are shared.
+// cluster returns ClusterOf, computed once for each resourceVersion. Callers share its maps.
 func (m *Memo) cluster(c *hubv1.MemberCluster) placement.Cluster {
 	if m == nil {
 		return ClusterOf(c)
@@ -79,7 +79,7 @@ func (m *Memo) cluster(c *hubv1.MemberCluster) placement.Cluster {
 	return now.cluster
 }
 
-// ClusterOf is a cluster as package placement sees it, without the fields that depend on an object.
+// ClusterOf converts a cluster for package placement, without the fields that depend on an object.
 func ClusterOf(c *hubv1.MemberCluster) placement.Cluster {
 	return placement.Cluster{
 		Name:          c.Name,
@@ -106,7 +106,7 @@ func ClusterOf(c *hubv1.MemberCluster) placement.Cluster {
 	}
 }
 
-// SameCluster reports whether decisions see no difference between two revisions of a cluster.
+// SameCluster reports whether two revisions of a cluster are equal for decisions.
 func SameCluster(a, b placement.Cluster) bool {
 	a.Revision, b.Revision = "", ""
 	return equality.Semantic.DeepEqual(a, b)
@@ -124,7 +124,7 @@ func servedBy(c *hubv1.MemberCluster) map[schema.GroupKind][]string {
 	return out
 }
 
-// revision is empty for a cluster that no API server has seen.
+// revision returns the cache key of a cluster; empty if it was never on an API server.
 func revision(c *hubv1.MemberCluster) string {
 	if c.ResourceVersion == "" {
 		return ""

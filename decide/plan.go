@@ -19,47 +19,47 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// WhenDeletedAnnotation is on a binding if its placement's deletion.whenDeleted is not the default of the kind. If a
+// WhenDeletedAnnotation is on a binding if its placement's deletion.whenDeleted differs from the kind's default. If a
 // placement is deleted together with its objects, as by helm uninstall, the hub reads the deletion policy from this
-// annotation, because the placement is gone.
+// annotation.
 const WhenDeletedAnnotation = hubv1.Prefix + "when-deleted"
 
 // Plan is a decision on one object, with its reasons.
 type Plan struct {
-	// Spec of the binding. Nil: there shall be no binding.
+	// Spec of the binding; nil if there shall be none.
 	Spec *hubv1.BindingSpec
-	// WhenDeleted is the removal policy of the copies for when the object and its placement are deleted together.
+	// WhenDeleted is the removal policy for the case that the object and its placement are deleted together.
 	WhenDeleted hubv1.RemovalPolicy
-	// Remove is true if no cluster has work left and none will get any: the binding can go.
+	// Remove is true if the binding can be deleted: no cluster has work left or will get any.
 	Remove bool
-	// Withdraws is true if a cluster loses its copy, or a copy is given up, and the cluster has not confirmed that
-	// already.
+	// Withdraws is true if a cluster loses its copy, or a copy is abandoned, and the cluster has not confirmed the
+	// loss.
 	Withdraws bool
 	// Payloads are the parts of revisions that must be stored before the spec names them.
 	Payloads []Payload
-	// LeftBehind are the copies that are given up, as "cluster: reason".
+	// LeftBehind are the abandoned copies, as "cluster: reason".
 	LeftBehind []string
 	Status     Status
 	Claims     Claims
-	// Again is the time until the decision may change without an event. 0: only an event changes it.
+	// Again is the time until the decision may change without an event; 0 if only an event changes it.
 	Again time.Duration
 }
 
-// Status is the part of a binding's status that only the decision knows.
+// Status is the part of a binding's status that the decision writes.
 type Status struct {
 	// Scheduled is the condition of that type, without a time.
 	Scheduled metav1.Condition
-	// Decision has the reasons by cluster. Nil: there are none.
+	// Decision has the reasons by cluster; nil if there are none.
 	Decision *hubv1.DecisionStatus
-	// OtherPlacements select the object as well and are not followed.
+	// OtherPlacements also select the object but are not followed.
 	OtherPlacements []string
 }
 
 // Claims are the parts of the limits that a decision uses. The leader commits them with the decision.
 type Claims struct {
-	// Evicted are the clusters whose place other clusters take from now on.
+	// Evicted are the clusters that other clusters start to replace.
 	Evicted []string
-	// Unreplaced are the drained clusters that the object leaves although no other cluster takes their place.
+	// Unreplaced are the drained clusters that the object leaves although no other cluster replaces them.
 	Unreplaced []string
 	// EvictionWaits is true if the object waits for a place in the rate of evictions.
 	EvictionWaits bool
@@ -69,9 +69,9 @@ type Claims struct {
 	Blocked map[string]string
 	// Answers says whether the decision waits for answers of clusters.
 	Answers Answers
-	// Removals are the copies that go once the guard releases them.
+	// Removals are the copies that are deleted when the guard releases them.
 	Removals []Removal
-	// Rollout is how far the object is, as the other objects of its placement see it. Nil: it has no rollout.
+	// Rollout is the object's progress for the other objects of its placement; nil if it has no rollout.
 	Rollout *rollout.Progress
 }
 
@@ -87,7 +87,7 @@ func (in input) decide() Plan {
 }
 
 // keepRecorded keeps the recorded generation of the placement and version of the object if the decision is the same.
-// Otherwise, each edit of a placement, and each new version of a definition, would write all bindings concerned.
+// Otherwise each edit of a placement, and each new version of a definition, would write all its bindings.
 func keepRecorded(before, after *hubv1.BindingSpec) {
 	same := *after
 	same.ObjectRef.APIVersion = before.ObjectRef.APIVersion
@@ -142,7 +142,7 @@ func (in input) forbidden() *tenancy.Refusal {
 	return tenancy.OfSecret(in.Object.Template)
 }
 
-// choose returns the placement to follow. There is none for a copy that another hub sent to this cluster.
+// choose returns the placement to follow. A copy that another hub sent to this cluster follows none.
 func (in input) choose() placement.Choice {
 	if _, copied := in.Object.Template.GetLabels()[hubv1.HubLabel]; copied {
 		return placement.Choice{}
@@ -158,8 +158,8 @@ func suspended(p hubv1.PlacementObject) bool {
 	return p != nil && p.PlacementSpec().Suspend.Scheduling
 }
 
-// unselected keeps the decision of a placement that is gone or no longer selects the object: an edited policy must not
-// delete copies.
+// unselected keeps the decision of a placement that is gone or no longer selects the object. An edit of a policy must
+// not delete copies.
 func (in input) unselected(current hubv1.PlacementObject) Plan {
 	if in.Binding == nil {
 		return Plan{}
@@ -175,7 +175,8 @@ func (in input) unselected(current hubv1.PlacementObject) Plan {
 		return in.withdrawUnselected(why)
 	}
 	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone, why+": every cluster keeps its copy until a placement selects the object or the object is deleted; hansectl withdraw removes the copies")
-	// A binding that lists orphaned copies stays: if a placement selects the object again, the hub adopts them by it.
+	// A binding that lists orphaned copies stays. If a placement selects the object again, the hub finds and adopts
+	// them by it.
 	p.Remove = len(p.Spec.Clusters) == 0 && !in.Unconfirmed && len(in.Binding.BindingStatus().Orphaned) == 0
 	return p
 }
@@ -188,7 +189,7 @@ func (in input) withdrawUnselected(why string) Plan {
 	return p
 }
 
-// follow decides by the placement which clusters shall hold the object.
+// follow makes the decision by the placement.
 func (in input) follow(choice placement.Choice) Plan {
 	winner := choice.Winner
 	compiled, err := in.Memo.Compile(winner)
@@ -238,7 +239,7 @@ func (in input) follow(choice placement.Choice) Plan {
 	return p
 }
 
-// unrevised keeps the decision, because the object and its policies as they are now make no revision.
+// unrevised keeps the decision, because the current object and policies cannot form a revision.
 func (in input) unrevised(err error, answers Answers) Plan {
 	reason := hubv1.ReasonOverrideInvalid
 	if errors.Is(err, ErrPayloadTooLarge) || errors.Is(err, overrides.ErrTooLarge) {
@@ -249,8 +250,7 @@ func (in input) unrevised(err error, answers Answers) Plan {
 	return p
 }
 
-// entered returns the entries for a decision on clusters. would is the decision that does not wait for the guard to
-// release removals.
+// entered returns the entries for a decision on clusters. would is the decision without waiting for the guard.
 func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) Plan {
 	targets, evict, withdrawn := map[string]bool{}, map[string]bool{}, map[string]placement.Rejection{}
 	for _, t := range d.Targets {
@@ -277,7 +277,7 @@ func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, 
 		return restored(e)
 	})
 	for _, t := range d.Targets {
-		if p.Spec.Target(t.Cluster) == nil && t.Reason != hubv1.ReasonRemovalHeld { // else it was dropped because its copy was given up
+		if p.Spec.Target(t.Cluster) == nil && t.Reason != hubv1.ReasonRemovalHeld { // otherwise the entry was dropped with its abandoned copy
 			p.Spec.Clusters = append(p.Spec.Clusters, present(t.Cluster))
 		}
 	}
@@ -291,12 +291,12 @@ type clusterChoice struct {
 	// unguarded is the decision if the guard releases all removals.
 	unguarded placement.Decision
 	claims    Claims
-	again     time.Duration // when a limit may allow more; 0 if an event tells
+	again     time.Duration // when a limit may allow more; 0 if an event will
 }
 
-// chooseClusters asks package placement which clusters shall hold the object. It asks again with the evictions held
-// that the limits do not allow yet, and again with the copies kept that the guard has not released. An error means that
-// the excluded clusters are not known.
+// chooseClusters asks package placement for the clusters of the object. It asks again with evictions held that the
+// limits do not allow yet, and with copies kept that the guard has not released. An error means that the excluded
+// clusters are not known.
 func (in input) chooseClusters(by *placement.Compiled, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) (out clusterChoice, err error) {
 	held := heldBy(in.Spec())
 	ask := placement.Input{
@@ -353,7 +353,7 @@ func (in input) ask(ask placement.Input) placement.Decision {
 	return d
 }
 
-// withdrawAll turns every entry Absent for this reason. Entries that are Absent already keep theirs.
+// withdrawAll makes every entry Absent with this reason. Entries that are already Absent keep their reason.
 func (in input) withdrawAll(reason string) Plan {
 	policy := in.whenDeleted()
 	p := in.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
@@ -373,8 +373,8 @@ func (in input) withdrawEverywhere() Plan {
 	return p
 }
 
-// whenDeleted is the removal policy for a deleted object: by its placement or, if that is gone, by the policy that the
-// binding recorded.
+// whenDeleted returns the removal policy for a deleted object: from its placement, or from the binding if the placement
+// is gone.
 func (in input) whenDeleted() hubv1.RemovalPolicy {
 	if followed := in.Facts.Placement(in.Spec().PlacementRef); followed != nil {
 		policy, _ := placement.DefaultRemoval(in.Object.ID.GroupKind(), followed.PlacementSpec().Deletion)
@@ -414,14 +414,14 @@ func (in input) recordedPolicy() hubv1.RemovalPolicy {
 	return cmp.Or(hubv1.RemovalPolicy(in.Binding.GetAnnotations()[WhenDeletedAnnotation]), standard)
 }
 
-// ReferenceTo a placement, as bindings record it.
+// ReferenceTo returns the reference to a placement for bindings.
 func ReferenceTo(p hubv1.PlacementObject) *hubv1.PlacementReference {
 	return &hubv1.PlacementReference{Kind: kindOf(p), Namespace: p.GetNamespace(), Name: p.GetName(), UID: p.GetUID(), Generation: p.GetGeneration()}
 }
 
 func nameOf(p hubv1.PlacementObject) string { return kindOf(p) + "/" + p.GetName() }
 
-// names returns the names of the first ten placements, since a status holds no more.
+// names returns the names of the first ten placements, the limit of a status.
 func names(ps []hubv1.PlacementObject) []string {
 	var out []string
 	for _, p := range ps[:min(len(ps), 10)] {
@@ -430,7 +430,7 @@ func names(ps []hubv1.PlacementObject) []string {
 	return out
 }
 
-// earlier returns the shorter of two waits. A wait of 0 never ends.
+// earlier returns the shorter of two waits; 0 means no wait.
 func earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

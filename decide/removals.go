@@ -15,7 +15,7 @@ import (
 // MemberClusterKind is the Kind of an Owner that is not a placement.
 const MemberClusterKind = "MemberCluster"
 
-// Owner is the placement, or the leaving MemberCluster, that asks for a removal.
+// Owner is the placement, or the leaving MemberCluster, that causes a removal.
 type Owner struct{ Kind, Namespace, Name string }
 
 func (o Owner) String() string {
@@ -25,7 +25,7 @@ func (o Owner) String() string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// OwnerOf is the placement that a binding follows, empty if it follows none.
+// OwnerOf returns the placement that a binding follows; empty if it follows none.
 func OwnerOf(ref *hubv1.PlacementReference) Owner {
 	if ref == nil {
 		return Owner{}
@@ -33,16 +33,16 @@ func OwnerOf(ref *hubv1.PlacementReference) Owner {
 	return Owner{ref.Kind, ref.Namespace, ref.Name}
 }
 
-// Removal is a copy that a decision deletes as soon as the guard releases it.
+// Removal is a copy that a decision deletes when the guard releases it.
 type Removal struct {
 	Cluster, Reason, Message string
-	// Owner asks for the removal. Placement is the one that the object follows.
+	// Owner causes the removal. Placement is the placement that the object follows.
 	Owner, Placement Owner
-	// Last is true if no copy of the object would be left, and its placement does not allow that.
+	// Last is true if no copy of the object would remain, and its placement does not allow that.
 	Last bool
 	// Held is true if the guard holds the removal until a user confirms it.
 	Held bool
-	// ShownSince is the time since which the binding shows the removal as held. Nil: it does not.
+	// ShownSince is the time since which the binding shows the removal as held; nil if it does not.
 	ShownSince *metav1.Time
 }
 
@@ -71,8 +71,7 @@ func (in input) verdictOn(cluster, reason string) Verdict {
 }
 
 // isGuarded reports whether the change of an entry deletes a copy that the guard has not released. The guard does not
-// judge copies of deleted objects, evicted copies that were replaced, copies that a drain takes away, and copies that
-// are orphaned.
+// judge copies of deleted objects, replaced copies, copies that a drain evicts, and orphaned copies.
 func (in input) isGuarded(before, after hubv1.BindingTarget) bool {
 	return before.State == hubv1.TargetPresent && after.State == hubv1.TargetAbsent &&
 		after.Absent.Policy == hubv1.RemovalDelete && after.Absent.Reason != hubv1.ReasonObjectDeleted && after.Absent.Reason != hubv1.ReasonDraining &&
@@ -92,8 +91,8 @@ func (in input) orphansAdopted(cluster string) bool {
 	return followed == nil || followed.PlacementSpec().Deletion.Adopted != hubv1.RemovalDelete
 }
 
-// claimed returns the entry of a copy that stays for now, and the claim. A removal that was not judged yet leaves the
-// entry as it is.
+// claimed returns the entry of a copy that stays for now, and the claimed removal. A removal that was not judged yet
+// does not change the entry.
 func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget, Removal) {
 	a, asks := after.Absent, OwnerOf(in.Spec().PlacementRef)
 	c := Removal{Cluster: before.Name, Reason: a.Reason, Owner: asks, Placement: asks}
@@ -110,7 +109,7 @@ func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget,
 	return before, c
 }
 
-// markLast marks the removals if no copy of the object would be left.
+// markLast marks the removals if no copy of the object would remain.
 func (p *Plan) markLast() {
 	claimed := map[string]bool{}
 	for _, c := range p.Claims.Removals {
@@ -122,7 +121,7 @@ func (p *Plan) markLast() {
 	}
 }
 
-// claimFor completes the removals that a placement asks for. If the placement would choose a cluster, a copy is left.
+// claimFor completes the removals of a placement. A cluster that would chooses counts as a remaining copy.
 func (p *Plan) claimFor(by hubv1.PlacementObject, would placement.Decision) {
 	why := map[string]string{}
 	for _, r := range would.Withdraw {

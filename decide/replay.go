@@ -8,20 +8,20 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// Replayed is a decision with the steps that led to it.
+// Replayed is a decision with its steps.
 type Replayed struct {
 	// Choice of the placement to follow. There may be none.
 	Choice  placement.Choice
 	Invalid []placement.InvalidPlacement
-	// Input of the decision on clusters. Nil: there was none, and Scheduled says why.
+	// Input of the decision on clusters; nil if there was none. Scheduled then has the reason.
 	Input    *placement.Input
 	Decision placement.Decision
 	Trace    placement.Trace
 	// Division is nil if no replicas were divided.
 	Division *ReplayedDivision
-	// Spec of the binding, as it would be written.
+	// Spec of the binding that the decision would write.
 	Spec hubv1.BindingSpec
-	// Scheduled is the condition that would be written.
+	// Scheduled is the condition that the decision would write.
 	Scheduled metav1.Condition
 }
 
@@ -32,7 +32,7 @@ type ReplayedDivision struct {
 	Result replicas.Division
 }
 
-// Replay is Decide, and records the steps.
+// Replay decides like Decide and records the steps.
 func Replay(i Input) Replayed {
 	var out Replayed
 	p := input{Input: i, replay: &out}.decide()

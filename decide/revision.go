@@ -21,32 +21,32 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// MostPayload is the largest size of a Payload, in bytes. A Secret holds 1 MiB, names included.
+// MostPayload is the largest size of a Payload, in bytes. A Secret can hold 1 MiB, including names.
 const MostPayload = 1000 << 10
 
-// ErrPayloadTooLarge means that a part of a revision is too large to be stored.
+// ErrPayloadTooLarge means that a part of a revision is too large for a Secret.
 var ErrPayloadTooLarge = errors.New("the revision is too large to be stored")
 
-// ErrRevisionMissing means that a part of a revision is not stored any more.
+// ErrRevisionMissing means that a part of a revision is no longer stored.
 var ErrRevisionMissing = errors.New("this part of the revision is not stored any more")
 
 // Payload is a part of a revision: a template, or a set of override rules.
 type Payload struct {
-	// Digest names the content. It is keyed, because a template may be a Secret.
+	// Digest identifies the content. It is keyed, because a template may be a Secret.
 	Digest string
 	// Content is JSON, compressed by gzip.
 	Content []byte
 }
 
-// Inputs are the inputs of copies that a revision holds still.
+// Inputs are the inputs of copies at a revision.
 type Inputs struct {
-	// Template is the hub object without the fields that never travel.
+	// Template is the hub object without the fields that never leave the hub.
 	Template *unstructured.Unstructured
 	// Rules are the override rules and the settings of the placement that change copies.
 	Rules Rules
 }
 
-// HeldRules are the rules of a revision as package overrides takes them.
+// HeldRules are the rules of a revision in the form for package overrides.
 type HeldRules struct {
 	Rules
 	// Objects are the policies. All of them select the object.
@@ -69,8 +69,8 @@ type Policy struct {
 	Rules []hubv1.OverrideRule `json:"rules"`
 }
 
-// InputsOf returns the inputs of an object as they are now. policies are all policies of its namespace. denied are
-// prefixes of labels and annotations that never travel. The error is one of package overrides.
+// InputsOf returns the current inputs of an object. policies are all policies of its namespace. denied are prefixes of
+// labels and annotations that never leave the hub. The error is one of package overrides.
 func InputsOf(
 	template *unstructured.Unstructured, object hubv1.SelectableObject, policies []hubv1.OverridePolicyObject, apply hubv1.ApplyPolicy, denied []string,
 ) (Inputs, error) {
@@ -100,13 +100,13 @@ func InputsOf(
 	return in, nil
 }
 
-// Digests name the two parts of the inputs. The number that a binding divides, and the version at which the hub reads
-// the object, are no part of a revision.
+// Digests identify the two parts of the inputs. They ignore the number that a binding divides, and the version at which
+// the hub reads the object.
 func (i Inputs) Digests(key canonical.Key, division *hubv1.Division) (template, rules string) {
 	return TemplateDigest(key, i.Template, division), digest(key, i.Rules)
 }
 
-// TemplateDigest names a template without the fields that never travel.
+// TemplateDigest identifies a template without the fields that never leave the hub.
 func TemplateDigest(key canonical.Key, template *unstructured.Unstructured, division *hubv1.Division) string {
 	counted := maps.Clone(template.Object)
 	delete(counted, "apiVersion")
@@ -121,7 +121,7 @@ func digest(key canonical.Key, content any) string {
 	return hex.EncodeToString(key.Sum(sum[:])[:16])
 }
 
-// Pack returns a part of a revision as it is stored. The error may be ErrPayloadTooLarge.
+// Pack returns a part of a revision in its stored form. The error may be ErrPayloadTooLarge.
 func Pack(digest string, content any) (Payload, error) {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
@@ -135,7 +135,7 @@ func Pack(digest string, content any) (Payload, error) {
 	return Payload{Digest: digest, Content: out.Bytes()}, nil
 }
 
-// mostUnpacked bounds a Payload when it is read, in bytes. An API server takes no object of that size.
+// mostUnpacked limits the size of an unpacked Payload, in bytes. No API server accepts an object of that size.
 const mostUnpacked = 16 << 20
 
 func unpack(content []byte) ([]byte, error) {
@@ -150,7 +150,7 @@ func unpack(content []byte) ([]byte, error) {
 	return text, nil
 }
 
-// ReadTemplate returns the template that a Payload holds.
+// ReadTemplate returns the template in a Payload.
 func ReadTemplate(content []byte) (*unstructured.Unstructured, error) {
 	text, err := unpack(content)
 	if err != nil {
@@ -163,7 +163,7 @@ func ReadTemplate(content []byte) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// ReadRules returns the override rules that a Payload holds.
+// ReadRules returns the override rules in a Payload.
 func ReadRules(content []byte) (*HeldRules, error) {
 	text, err := unpack(content)
 	if err != nil {

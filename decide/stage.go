@@ -12,28 +12,28 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// definition is the kind that is never rolled back: a stored version cannot be taken away.
+// definition is a kind that is never rolled back, because a stored version cannot be removed.
 var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// Staging is what the rollout of an object depends on beside the facts.
+// Staging has the inputs of rollouts in addition to the facts.
 type Staging struct {
 	// Key of the digests of revisions.
 	Key canonical.Key
-	// Denied are prefixes of labels and annotations that never travel.
+	// Denied are prefixes of labels and annotations that never leave the hub.
 	Denied []string
 	// Peers returns the rollouts of a placement's objects.
 	Peers func(Owner) rollout.Peers
 }
 
-// stage lets each target name the revision that it shall hold, by the rollout of the placement. Without a rollout, all
-// targets hold the newest state.
+// stage sets the revision of each target, by the rollout of the placement. Without a rollout, all targets get the
+// newest state.
 func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 	policy := winner.PlacementSpec().Rollout
 	switch {
 	case policy == nil, in.Staging == nil && in.Spec().Rollout == nil:
 		unstage(p.Spec)
 		return nil
-	case in.Staging == nil: // a replay or a simulation
+	case in.Staging == nil: // a simulation
 		in.hold(p.Spec, rollout.Result{Revisions: in.Spec().Revisions, Rollout: *in.Spec().Rollout}, metav1.Time{})
 		return nil
 	}
@@ -47,7 +47,7 @@ func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 		return err
 	}
 	now := metav1.NewTime(in.Now).Rfc3339Copy()
-	verbs, _ := rollout.ParseVerbs(winner.GetAnnotations()) // the status of the placement tells the faults
+	verbs, _ := rollout.ParseVerbs(winner.GetAnnotations()) // the status of the placement shows the errors
 	self := in.Object.ID.String()
 	step := rollout.Step(rollout.Input{
 		Policy: policy, Before: in.Spec().Rollout, Revisions: in.Spec().Revisions, Live: live, Targets: in.staged(p, policy),
@@ -123,8 +123,8 @@ func (in input) isTemplate(cluster string) bool {
 	return row != nil && row.Reason == hubv1.ReasonIsTemplate
 }
 
-// keeps reports whether a cluster keeps the revision that it holds: its removal is held, it is cordoned, or the
-// placement suspends writes to it.
+// keeps reports whether a cluster keeps its current revision: its removal is held, it is cordoned, or the placement
+// suspends writes to it.
 func (in input) keeps(e hubv1.BindingTarget, p *Plan) bool {
 	m := in.Facts.Cluster(e.Name)
 	if e.Removal != nil || m == nil || m.Spec.Unschedulable {
@@ -155,7 +155,7 @@ func WaveOf(policy *hubv1.RolloutPolicy, m *hubv1.MemberCluster) int {
 	return last
 }
 
-// refusedFor are reasons of rows that end only when the change, or the cluster, changes.
+// refusedFor are reasons of rows that stay until a user changes the object or the cluster.
 var refusedFor = map[string]bool{
 	hubv1.ReasonAlreadyExists: true, hubv1.ReasonOwnedByOther: true, hubv1.ReasonFieldConflict: true, hubv1.ReasonFieldsNotServed: true,
 	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonOverrideConflict: true, hubv1.ReasonPathOwnedByDivision: true,
@@ -164,7 +164,7 @@ var refusedFor = map[string]bool{
 	hubv1.ReasonVersionNotServed: true, hubv1.ReasonRevisionMissing: true,
 }
 
-// rowFor returns the last report on a target, as far as a rollout reads it.
+// rowFor returns the last report on a target in the form for package rollout.
 func (in input) rowFor(t rollout.Target) rollout.Row {
 	m := in.Facts.Cluster(t.Cluster)
 	out := rollout.Row{Away: m == nil || IsAway(m)}
@@ -185,13 +185,13 @@ func (in input) rowFor(t rollout.Target) rollout.Row {
 		out.PassingSince = row.PassingSince.Time
 	}
 	if out.Refused = row.Applied == metav1.ConditionFalse && refusedFor[row.Reason]; out.Refused {
-		out.Revision = t.Holds // the row tells of the try, and of the revision that the cluster had before
+		out.Revision = t.Holds // the row names the earlier revision, but its failure is about this one
 	}
 	out.Observes = row.Observed == nil || bytes.Contains(row.Observed.Raw, []byte(`"observedGeneration"`))
 	return out
 }
 
-// held returns the revision of a Present target. The step says nothing of the hub itself, and nothing in a replay.
+// held returns the revision of a Present target. The step does not contain the hub itself, and in a replay it is empty.
 func (in input) held(before *hubv1.BindingTarget, step rollout.Result, cluster string) int64 {
 	switch held := step.Holds[cluster]; {
 	case held != 0:
@@ -202,7 +202,7 @@ func (in input) held(before *hubv1.BindingTarget, step rollout.Result, cluster s
 	return step.Rollout.Revision
 }
 
-// carried returns the number under which a revision goes on that only an Evicting cluster holds, and keeps it listed.
+// carried returns the number of a revision that only an Evicting cluster holds, and keeps it in the list.
 func (in input) carried(spec *hubv1.BindingSpec, number int64) int64 {
 	held := in.Spec().Revision(number)
 	if held == nil || spec.Revision(number) != nil {
@@ -210,7 +210,7 @@ func (in input) carried(spec *hubv1.BindingSpec, number int64) int64 {
 	}
 	for _, r := range spec.Revisions {
 		if r.Template == held.Template && r.Policies == held.Policies {
-			return r.Number // the same content came back, with a new number
+			return r.Number // the same content was used again, with a new number
 		}
 	}
 	spec.Revisions = append([]hubv1.ObjectRevision{*held}, spec.Revisions...)

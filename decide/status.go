@@ -17,7 +17,7 @@ func condition(status metav1.ConditionStatus, reason, message string) metav1.Con
 	return metav1.Condition{Type: hubv1.ConditionScheduled, Status: status, Reason: reason, Message: message}
 }
 
-// inWords are the words after the number of clusters that were rejected for a reason.
+// inWords has, for each reason, the text after the number of clusters that were rejected.
 var inWords = map[string]string{
 	hubv1.ReasonNotSelected:         "not selected",
 	hubv1.ReasonExcluded:            "excluded",
@@ -41,7 +41,7 @@ var inWords = map[string]string{
 	hubv1.ReasonEvicting:            "replaced by other clusters",
 }
 
-// summary is the condition of a decision, such as "3 of 12 clusters: 6 not selected, 2 tainted".
+// summary returns the condition of a decision, such as "3 of 12 clusters: 6 not selected, 2 tainted".
 func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1.Condition {
 	selected := 0
 	for _, e := range spec.Clusters {
@@ -80,7 +80,7 @@ func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1
 	return condition(metav1.ConditionTrue, hubv1.ReasonScheduled, message)
 }
 
-// explained is the part of a decision that the binding's status shows, nil if that is empty.
+// explained returns the part of a decision for the binding's status, nil if it is empty.
 func explained(d placement.Decision, spreads bool) *hubv1.DecisionStatus {
 	const named = 100
 	out := &hubv1.DecisionStatus{Rejected: rejections(d)}
@@ -95,7 +95,7 @@ func explained(d placement.Decision, spreads bool) *hubv1.DecisionStatus {
 	return out
 }
 
-// rejections counts the rejected clusters by reason, most frequent first.
+// rejections counts the rejected clusters by reason, the most frequent first.
 func rejections(d placement.Decision) []hubv1.RejectedClusters {
 	const named = 20
 	byReason := map[string]*hubv1.RejectedClusters{}
@@ -129,7 +129,7 @@ func clusterCount(n int) string {
 	return fmt.Sprintf("%d clusters", n)
 }
 
-// Short cuts a text to the length of conditions and events.
+// Short cuts a text to the maximum length for conditions and events.
 func Short(text string) string {
 	const longest = 1000
 	if len(text) <= longest {

@@ -7,11 +7,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// A rule changes one entry. Each kind of decision has its own.
+// A rule returns the next state of one entry. Each kind of decision has its own rule.
 type rule func(hubv1.BindingTarget) hubv1.BindingTarget
 
-// settle applies a rule to every entry, and then the rules of all decisions: for clusters that leave, are gone or are
-// given up, and for withdrawals that are done.
+// settle applies a rule to every entry, and then the common rules: for clusters that leave, are gone or are abandoned,
+// and for completed withdrawals.
 func (in input) settle(r rule) Plan {
 	p := Plan{Spec: in.Spec().DeepCopy()}
 	p.Spec.Clusters = nil
@@ -42,7 +42,8 @@ func (in input) settle(r rule) Plan {
 	return p
 }
 
-// next returns the entry after the rule. It is dropped if it is given up although its cluster may hold a copy.
+// next returns the entry after the rule. dropped is true if the entry is abandoned although its cluster may hold a
+// copy.
 func (in input) next(p *Plan, before hubv1.BindingTarget, r rule) (e hubv1.BindingTarget, dropped bool, why string) {
 	e = r(before)
 	c := in.Facts.Cluster(e.Name)
@@ -71,8 +72,8 @@ func (in input) next(p *Plan, before hubv1.BindingTarget, r rule) (e hubv1.Bindi
 // refusals are the reasons for which a cluster refuses a withdrawal until its administrator changes something.
 var refusals = map[string]bool{hubv1.ReasonForbidden: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonKindNotServed: true}
 
-// hindrance returns why a cluster that answers does not withdraw the copy of an Absent entry: it refuses, or finalizers
-// keep the copy. Else empty.
+// hindrance returns why a reachable cluster does not withdraw the copy of an Absent entry: it refuses, or finalizers
+// keep the copy. Otherwise it is empty.
 func (in input) hindrance(e hubv1.BindingTarget) string {
 	if e.State != hubv1.TargetAbsent || in.Binding == nil {
 		return ""
@@ -89,7 +90,7 @@ func (in input) hindrance(e hubv1.BindingTarget) string {
 	return ""
 }
 
-// abandons reports whether a leaving cluster will be given up, and after which time.
+// abandons reports whether a leaving cluster will be abandoned, and after what time.
 func (in input) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Duration, abandon bool) {
 	const standard = 600
 	if c.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || !IsAway(c) && !hindered {
@@ -102,9 +103,9 @@ func (in input) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Durat
 	return c.DeletionTimestamp.Add(time.Duration(seconds) * time.Second).Sub(in.Now), true
 }
 
-// withdrawn reports whether the withdrawal of an Absent entry is confirmed, to this process or by its row. The rows
-// must belong to the current spec or to the one just before: an entry that was Absent in both was not Present in
-// between. An older row may confirm an earlier withdrawal. (A deletion counts as a change of the spec.)
+// withdrawn reports whether this process or the row has confirmed the withdrawal of an Absent entry. The rows must
+// belong to the current spec or the previous one: an entry that was Absent in both was not Present in between. An older
+// row may confirm an earlier withdrawal. (A deletion counts as a change of the spec.)
 func (in input) withdrawn(e hubv1.BindingTarget) bool {
 	if e.State != hubv1.TargetAbsent || in.Binding == nil {
 		return false
@@ -122,8 +123,7 @@ func present(cluster string) hubv1.BindingTarget {
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetPresent}
 }
 
-// absent turns an entry Absent. It records the UID that the copies carry, which is the one that the binding had until
-// now.
+// absent makes an entry Absent. It records the UID in the copies' annotations, which is the binding's previous UID.
 func (in input) absent(e hubv1.BindingTarget, reason string, policy hubv1.RemovalPolicy) hubv1.BindingTarget {
 	uid := in.Spec().ObjectRef.UID
 	if e.Absent != nil {
@@ -132,7 +132,7 @@ func (in input) absent(e hubv1.BindingTarget, reason string, policy hubv1.Remova
 	return hubv1.BindingTarget{Name: e.Name, State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: reason, UID: uid, Policy: policy}}
 }
 
-// restored takes back a withdrawal whose only reason was the deletion of the object.
+// restored reverts a withdrawal whose only reason was the deletion of the object.
 func restored(e hubv1.BindingTarget) hubv1.BindingTarget {
 	if e.State == hubv1.TargetAbsent && e.Absent.Reason == hubv1.ReasonObjectDeleted {
 		return present(e.Name)
@@ -140,7 +140,7 @@ func restored(e hubv1.BindingTarget) hubv1.BindingTarget {
 	return e
 }
 
-// heldBy returns the clusters that hold the object, or would if it had not been deleted in between.
+// heldBy returns the clusters that hold the object, or would hold it without its temporary deletion.
 func heldBy(spec *hubv1.BindingSpec) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range spec.Clusters {
@@ -164,7 +164,7 @@ func evictingOf(spec *hubv1.BindingSpec) map[string]bool {
 
 func byName(a, b hubv1.BindingTarget) int { return cmp.Compare(a.Name, b.Name) }
 
-// Forgotten returns the copies that no cluster withdraws once the binding is gone, as "cluster: reason".
+// Forgotten returns the copies that no cluster will withdraw after the binding is gone, as "cluster: reason".
 func Forgotten(i Input, p Plan) []string {
 	in, left := input{Input: i}, p.LeftBehind
 	if in.Object.State == Deleted {

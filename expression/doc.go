@@ -1,9 +1,8 @@
-// Package expression compiles and evaluates what users write in CEL: which clusters are meant, what a patch sets,
-// whether an object is healthy, what a status folds to. It does no I/O and reads no clock: equal values give an equal
-// answer.
+// Package expression compiles and evaluates the users' CEL expressions: selections of clusters, values of patches,
+// health of objects, merges of statuses. It does no I/O and reads no clock: equal values give equal results.
 //
-// The language is that of a Kubernetes 1.36 API server, its libraries included; but that lists and maps may hold values
-// of several types, as in JSON. Each purpose has an Environment of its own:
+// The language and its libraries are those of a Kubernetes 1.36 API server, with one exception: lists and maps may have
+// values of several types, as in JSON. Each purpose has a separate Environment:
 //
 //	env := expression.NewEnvironment(limit, map[string]*cel.Type{"object": cel.DynType})   // also "values": cel.ListType(cel.DynType)
 //	cond, err := env.CompileBool("object.spec.replicas > 2")                               // must be a bool by its type
@@ -11,20 +10,18 @@
 //	ok, err := cond.Holds(map[string]any{"object": object}, nil)
 //	value, err := expr.Value(map[string]any{"object": object}, budget)                     // nil, bool, int64, float64, string, []any, map[string]any
 //
-// Values that are handed in are what JSON decodes to, or values of CEL. They are neither changed nor part of what is
-// given back.
+// Input values are decoded JSON, or CEL values. They are never changed and never part of a result.
 //
-// Expressions come from tenants, and so do the objects that they read. Therefore:
-//   - A text has at most MaxLength bytes, and one that would be too expensive already over short lists is refused when
-//     it is compiled.
-//   - One evaluation costs at most the limit of its Environment, in units of CEL: 20,000 take some milliseconds. What a
-//     call will cost is known before it is made, from its arguments: comparisons, sets, regular expressions, replace,
-//     join, format and lists.range. CEL itself counts them afterwards, and compares lists and maps by their length
-//     alone. A Budget bounds what several evaluations cost together.
+// Expressions, and the objects that they read, come from tenants. Therefore:
+//   - A text has at most MaxLength bytes. An expression that is too expensive even for short lists is refused when it
+//     is compiled.
+//   - One evaluation costs at most the limit of its Environment, in units of CEL: 20,000 take some milliseconds. For
+//     expensive functions the cost of a call is computed before the call, from its arguments: comparisons, sets,
+//     regular expressions, replace, join, format and lists.range. CEL itself counts them afterwards, and compares lists
+//     and maps by their length alone. A Budget limits the total cost of several evaluations.
 //   - A result has at most MaxResultBytes and MaxResultDepth levels.
-//   - Nothing panics: what fails is a *EvaluationError, whose Reason holds nothing of what was read.
-//   - A macro goes through a map in the order of its keys: what an expression gives does not change from one evaluation
-//     to the next.
+//   - There are no panics: a failure is an *EvaluationError, whose Reason contains no part of the values.
+//   - A macro visits a map in the order of its keys, so that the result is the same at each evaluation.
 //
-// Not decided here: what an expression is for, what a failure leads to, and which facts it may see.
+// The callers define the purpose of an expression, the reaction to a failure, and the variables.
 package expression

@@ -15,11 +15,11 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// MaxLength of an expression, in bytes.
+// MaxLength is the maximum length of an expression, in bytes.
 const MaxLength = 4096
 
-// Environment is what the expressions of one purpose may read, and what one evaluation may cost. It is for concurrent
-// use.
+// Environment has the variables for the expressions of one purpose, and the cost limit of one evaluation. It is safe
+// for concurrent use.
 type Environment struct {
 	variables map[string]*cel.Type
 	limit     uint64
@@ -27,13 +27,13 @@ type Environment struct {
 	programs  programs
 }
 
-// NewEnvironment has these variables, by name; the name may have dots. One evaluation may cost the limit: 20,000 are
-// some milliseconds.
+// NewEnvironment returns an Environment with these variables, by name; a name may have dots. limit is the cost limit of
+// one evaluation: 20,000 are some milliseconds.
 func NewEnvironment(limit uint64, variables map[string]*cel.Type) *Environment {
 	return &Environment{variables: variables, limit: limit, env: sync.OnceValues(func() (*cel.Env, error) { return environ(variables) })}
 }
 
-// environ is the environment that a Kubernetes 1.36 API server has for its own expressions, with our variables.
+// environ returns the environment of a Kubernetes 1.36 API server for its own expressions, with our variables.
 func environ(variables map[string]*cel.Type) (*cel.Env, error) {
 	options := []cel.EnvOption{orderedFunction}
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
@@ -50,7 +50,7 @@ func environ(variables map[string]*cel.Type) (*cel.Env, error) {
 
 var errNotBool = errors.New("the expression must be true or false")
 
-// CompileBool reads an expression that is true or false, by its type. The error says what is wrong, and where.
+// CompileBool compiles an expression whose type is bool. The error has the reason and the position.
 func (e *Environment) CompileBool(text string) (*Expression, error) {
 	x, err := e.compile(text)
 	if err != nil {
@@ -62,8 +62,8 @@ func (e *Environment) CompileBool(text string) (*Expression, error) {
 	return x, nil
 }
 
-// CompileValue reads an expression whose result has one of these types, or a type that is known only when it is
-// evaluated. Without types it may be anything that JSON has. The error says what is wrong, and where.
+// CompileValue compiles an expression whose result has one of these types, or a type that is known only after
+// evaluation. Without types, any JSON value is allowed. The error has the reason and the position.
 func (e *Environment) CompileValue(text string, allowed ...*cel.Type) (*Expression, error) {
 	x, err := e.compile(text)
 	if err != nil {
@@ -82,7 +82,7 @@ func (e *Environment) CompileValue(text string, allowed ...*cel.Type) (*Expressi
 	return nil, fmt.Errorf("the expression must be of type %s, not %s", strings.Join(names, " or "), x.result)
 }
 
-// compile reads a text once for as long as it is in use.
+// compile compiles a text once while it is in use.
 func (e *Environment) compile(text string) (*Expression, error) {
 	if len(text) > MaxLength {
 		return nil, fmt.Errorf("the expression has more than %d bytes: make it shorter", MaxLength)
@@ -128,7 +128,7 @@ func (e *Environment) read(text string) (x *Expression, err error) {
 	return &Expression{program: program, limit: e.limit, result: checked.OutputType(), reads: e.readings(rep), source: rep.SourceInfo()}, nil
 }
 
-// problems says what is wrong in a text: line 1, column 5: undeclared reference to 'nam'.
+// problems describes the errors in a text: line 1, column 5: undeclared reference to 'nam'.
 func problems(issues *cel.Issues) error {
 	const shown = 3
 	var out []string
@@ -149,7 +149,7 @@ func problems(issues *cel.Issues) error {
 	return errors.New(strings.Join(out, "; "))
 }
 
-// inJSON says whether values of a type can be in JSON; what is inside of a list or map shows when it is evaluated.
+// inJSON reports whether JSON can represent values of a type. The content of a list or map is checked after evaluation.
 func inJSON(t *cel.Type) bool {
 	switch t.Kind() {
 	case types.BytesKind, types.DurationKind, types.TimestampKind, types.TypeKind, types.OpaqueKind:
@@ -160,7 +160,7 @@ func inJSON(t *cel.Type) bool {
 	return true
 }
 
-// programs are expressions that were read, in two generations: what is not asked for is forgotten with the older one.
+// programs caches compiled expressions in two generations: unused expressions are dropped with the older one.
 type programs struct {
 	mu       sync.Mutex
 	new, old map[string]*program
@@ -172,7 +172,7 @@ type program struct {
 	err  error
 }
 
-// generation is how many expressions make one.
+// generation is the number of expressions in a generation.
 const generation = 256
 
 func (p *programs) get(text string, read func(string) (*Expression, error)) (*Expression, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// Expression is one that was read. It is for concurrent use.
+// Expression is a compiled expression. It is safe for concurrent use.
 type Expression struct {
 	program cel.Program
 	limit   uint64
@@ -21,14 +21,14 @@ type Expression struct {
 	source  *ast.SourceInfo
 }
 
-// Budget is what several evaluations may cost together. It is not for concurrent use.
+// Budget limits the total cost of several evaluations. It is not safe for concurrent use.
 type Budget struct{ left uint64 }
 
-// NewBudget is one of so many units.
+// NewBudget returns a Budget of this number of units.
 func NewBudget(units uint64) *Budget { return &Budget{left: units} }
 
-// Holds evaluates an expression of CompileBool. Without a budget only the limit of the Environment holds. An error is
-// a *EvaluationError: there is no answer.
+// Holds evaluates an expression of CompileBool. Without a budget only the limit of the Environment applies. The error
+// is an *EvaluationError: there is no result.
 func (x *Expression) Holds(values map[string]any, budget *Budget) (bool, error) {
 	out, err := x.eval(values, budget)
 	if err != nil {
@@ -41,9 +41,9 @@ func (x *Expression) Holds(values map[string]any, budget *Budget) (bool, error) 
 	return bool(b), nil
 }
 
-// Value evaluates the expression and gives the result as JSON decodes it: nil, bool, int64, float64, string, []any or
-// map[string]any. A quantity is a string. It is the caller's own. Without a budget only the limit of the Environment
-// holds. An error is a *EvaluationError.
+// Value evaluates the expression and returns the result as decoded JSON: nil, bool, int64, float64, string, []any or
+// map[string]any. A quantity is a string. The caller may change the result. Without a budget only the limit of the
+// Environment applies. The error is an *EvaluationError.
 func (x *Expression) Value(values map[string]any, budget *Budget) (v any, err error) {
 	out, err := x.eval(values, budget)
 	if err != nil {
@@ -79,23 +79,23 @@ func (x *Expression) eval(values map[string]any, budget *Budget) (ref.Val, error
 	return out, nil
 }
 
-// EvaluationError means that an expression gives no answer for these values.
+// EvaluationError means that an expression has no result for these values.
 type EvaluationError struct {
-	// Reason is why, in words that hold nothing of the values: "no such key", "cost limit exceeded", "gives null".
+	// Reason is the reason, without any part of the values: "no such key", "cost limit exceeded", "gives null".
 	Reason string
-	// Line and Column of what failed, from 1; 0 if unknown.
+	// Line and Column of the failed part, from 1; 0 if unknown.
 	Line, Column int
 
 	err error
 }
 
-// Error is what CEL says. It may hold parts of the values.
+// Error returns CEL's message. It may contain parts of the values.
 func (f *EvaluationError) Error() string { return f.err.Error() }
 
-// Unwrap is what CEL says.
+// Unwrap returns CEL's error.
 func (f *EvaluationError) Unwrap() error { return f.err }
 
-// Where is the Reason with its place: "no such key, at line 1, column 7". It holds nothing of the values.
+// Where returns the Reason with its position: "no such key, at line 1, column 7". It contains no part of the values.
 func (f *EvaluationError) Where() string {
 	if f.Line == 0 {
 		return f.Reason
@@ -108,7 +108,7 @@ const (
 	reasonBudget = "the expressions cost too much together"
 )
 
-// reasons that CEL's errors begin with, or contain, and that hold nothing of the values.
+// reasons are texts in CEL's errors that contain no part of the values.
 var reasons = []string{
 	reasonCost, "no such key", "no such overload", "division by zero", "divide by zero", "modulus by zero", "integer overflow", "unsigned integer overflow",
 	"index out of bounds", "range error", "type conversion error", "no such attribute", "optional.none() dereference", "duplicate key",

@@ -14,7 +14,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// ordered is the function through which every macro goes: no text can name it.
+// ordered is the function that every macro's range is passed through. No expression can name it.
 const ordered = "@ordered"
 
 var orderedFunction = cel.Function(ordered, cel.Overload("ordered", []*cel.Type{cel.TypeParamType("T")}, cel.TypeParamType("T"),
@@ -25,26 +25,26 @@ var orderedFunction = cel.Function(ordered, cel.Overload("ordered", []*cel.Type{
 		return v
 	})))
 
-// maxMacros of an expression. With each of them a type may become deeper, and what it takes to read it grows with the
-// cube of that.
+// maxMacros is the maximum number of macros in an expression. Each macro may make a type deeper, and the time to check
+// a type grows with the cube of its depth.
 const maxMacros = 32
 
-// maxStates of a regular expression that stands in a text, which is compiled when the text is read.
+// maxStates limits a literal regular expression, which is compiled together with the expression.
 const maxStates = 10_000
 
-// preparation of a parsed expression, before its types are known.
+// preparation is the state of preparing a parsed expression, before type checking.
 type preparation struct {
 	factory ast.ExprFactory
 	source  *ast.SourceInfo
-	last    int64          // the highest id that is in use
-	results map[int64]bool // lists with one item, by which macros grow their results
+	last    int64          // the highest ID in use
+	results map[int64]bool // lists with one item, by which macros extend their results
 	macros  int
 	states  uint64
 }
 
-// prepare makes every macro go through maps in the order of their keys, and takes what lists and maps hold for dynamic,
-// unless it is constant: as in JSON they may hold several types, for which Kubernetes asks for dyn(), and their types
-// do not grow. It refuses what could not be read in good time.
+// prepare makes every macro visit maps in the order of their keys. It makes the types of elements in lists and maps
+// dynamic, unless they are constant. As in JSON, they may have several types, for which Kubernetes requires dyn(). It
+// returns an error for an expression that would take too long to compile.
 func prepare(parsed *ast.AST) error {
 	p := &preparation{factory: ast.NewExprFactory(), source: parsed.SourceInfo(), results: map[int64]bool{}}
 	var all []ast.Expr
@@ -95,7 +95,7 @@ func (p *preparation) look(e ast.Expr) {
 	}
 }
 
-// result notes the list of a step such as: accu + [item], or: condition ? accu + [item] : accu.
+// result records the list of a step such as: accu + [item], or: condition ? accu + [item] : accu.
 func (p *preparation) result(c ast.ComprehensionExpr) {
 	step := c.LoopStep()
 	if step.Kind() == ast.CallKind && step.AsCall().FunctionName() == operators.Conditional {
@@ -110,7 +110,7 @@ func (p *preparation) result(c ast.ComprehensionExpr) {
 	}
 }
 
-// mix lets the items of a list be of several types.
+// mix allows items of several types in a list.
 func (p *preparation) mix(e ast.Expr) {
 	l := e.AsList()
 	if p.results[e.ID()] || constants(l.Elements()) {
@@ -118,7 +118,7 @@ func (p *preparation) mix(e ast.Expr) {
 	}
 	var items []ast.Expr
 	for i, item := range l.Elements() {
-		if !l.IsOptional(int32(i)) { // which must stay one
+		if !l.IsOptional(int32(i)) { // optional items must not be wrapped
 			item = p.call(operatorDyn, item)
 		}
 		items = append(items, item)
@@ -126,7 +126,7 @@ func (p *preparation) mix(e ast.Expr) {
 	e.SetKindCase(p.factory.NewList(e.ID(), items, l.OptionalIndices()))
 }
 
-// mixMap lets the values of a map be of several types.
+// mixMap allows values of several types in a map.
 func (p *preparation) mixMap(e ast.Expr) {
 	var values []ast.Expr
 	for _, entry := range e.AsMap().Entries() {
@@ -149,7 +149,7 @@ func (p *preparation) mixMap(e ast.Expr) {
 
 const operatorDyn = "dyn"
 
-// constants of one type keep it.
+// constants reports whether all values are constants of one type, which keep their type.
 func constants(values []ast.Expr) bool {
 	for _, v := range values {
 		if v.Kind() != ast.LiteralKind || v.AsLiteral().Type() != values[0].AsLiteral().Type() {
@@ -159,7 +159,7 @@ func constants(values []ast.Expr) bool {
 	return true
 }
 
-// call of a function in the place of its argument.
+// call replaces an argument by a function call with that argument.
 func (p *preparation) call(function string, arg ast.Expr) ast.Expr {
 	p.last++
 	if at, ok := p.source.GetOffsetRange(arg.ID()); ok {
@@ -168,7 +168,7 @@ func (p *preparation) call(function string, arg ast.Expr) ast.Expr {
 	return p.factory.NewCall(p.last, function, arg)
 }
 
-// orderedMap goes through its keys in order.
+// orderedMap iterates over its keys in order.
 type orderedMap struct{ traits.Mapper }
 
 // Iterator implements traits.Iterable.

@@ -19,15 +19,15 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// Lists, maps and texts of which nothing is known are taken to have so many items or bytes when a cost is estimated.
+// Assumed sizes of lists, maps and texts of unknown size, for estimates of the cost.
 const (
 	assumedItems = 8
 	assumedBytes = 16
 )
 
-// prices say what a call costs, from its arguments, in the units of CEL, and more than most if it is more than that.
-// They are of functions whose work CEL counts too low, or only after it is done: a comparison goes through all that is
-// in a list, however short that is; a result may be the product of the arguments.
+// prices compute the cost of a call from its arguments, in the units of CEL. They may stop above most. They are for
+// functions whose cost CEL counts too low, or only after the call: a comparison may visit nested lists of any size; a
+// result may be the product of the arguments.
 var prices = map[string]func(args []ref.Val, most uint64) uint64{
 	operators.Equals:    func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
 	operators.NotEquals: func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
@@ -63,13 +63,13 @@ var prices = map[string]func(args []ref.Val, most uint64) uint64{
 	"double":          text,
 }
 
-// text is gone through once.
+// text is the price of one pass over a text.
 func text(a []ref.Val, _ uint64) uint64 { return 1 + length(a[0])/10 }
 
-// mostPrice is more than any limit.
+// mostPrice is higher than any limit.
 const mostPrice = 1 << 24
 
-// comparison ends where one of the two does.
+// comparison returns the price of a comparison, which stops at the end of the smaller value.
 func comparison(a, b ref.Val, most uint64) uint64 {
 	if !composite(a) {
 		return weight(a, most)
@@ -80,7 +80,8 @@ func comparison(a, b ref.Val, most uint64) uint64 {
 	return lesser(func(most uint64) uint64 { return weight(a, most) }, func(most uint64) uint64 { return weight(b, most) }, most)
 }
 
-// lesser of two prices, at no more work than it says: the other one may be very large.
+// lesser returns the lower of two prices. It does not compute more of the higher price than necessary, because that may
+// be very large.
 func lesser(a, b func(most uint64) uint64, most uint64) uint64 {
 	for m := min(32, most); ; m = min(4*m, most) {
 		if n := a(m); n <= m {
@@ -111,7 +112,7 @@ func regex(a []ref.Val, _ uint64) uint64 {
 	return times(1+length(a[0])/10, 1+states/4) + states + length(a[1])/10
 }
 
-// statesOf a regular expression, about; a broken one has none.
+// statesOf returns the approximate number of states of a regular expression; an invalid one has none.
 func statesOf(v ref.Val) uint64 {
 	text, _ := v.Value().(string)
 	re, err := syntax.Parse(text, syntax.Perl)
@@ -121,7 +122,7 @@ func statesOf(v ref.Val) uint64 {
 	return steps(re)
 }
 
-// steps of the program that a regular expression is compiled to.
+// steps returns the number of steps of the program for a regular expression.
 func steps(re *syntax.Regexp) uint64 {
 	n := uint64(1 + len(re.Rune))
 	for _, sub := range re.Sub {
@@ -165,7 +166,7 @@ func format(a []ref.Val, most uint64) uint64 {
 	return n
 }
 
-// weight is 1 for each value and for ten bytes of text, all that is inside of it included. It stops at most.
+// weight returns 1 for each value and for ten bytes of text, including all nested values. It stops at most.
 func weight(v ref.Val, most uint64) uint64 {
 	n := uint64(1)
 	switch v := v.(type) {
@@ -230,11 +231,10 @@ func times(a, b uint64) uint64 {
 	return a * b
 }
 
-// pricedFunction begins the name of a function whose calls are priced, so that none of CEL's own optimizations takes
-// them for its own.
+// pricedFunction is the prefix for the names of priced functions, so that CEL's optimizations do not recognise them.
 const pricedFunction = "priced "
 
-// pricedCall is made only if it can be paid for.
+// pricedCall is a call that is made only if its price is within the limit.
 type pricedCall struct {
 	interpreter.InterpretableCall
 	call  functions.FunctionOp
@@ -245,8 +245,8 @@ type pricedCall struct {
 // Function implements interpreter.InterpretableCall.
 func (c *pricedCall) Function() string { return pricedFunction + c.InterpretableCall.Function() }
 
-// Eval implements interpreter.Interpretable. It ends the evaluation as CEL does when its limit is reached: no || takes
-// it for an answer.
+// Eval implements interpreter.Interpretable. It aborts the evaluation like CEL's own limit, so that no || can ignore
+// it.
 func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 	args := make([]ref.Val, len(c.Args()))
 	for i, a := range c.Args() {
@@ -260,10 +260,10 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 	return types.LabelErrNode(c.ID(), c.call(args...))
 }
 
-// countedByCEL are functions for which CEL does not ask the estimator.
+// countedByCEL are functions for which CEL does not use the estimator.
 var countedByCEL = []string{"sets.contains", "sets.equivalent", "sets.intersects", "distinct", "flatten", "lists.range"}
 
-// pricedCalls puts a price before the calls of a program, and lets CEL count it.
+// pricedCalls adds a price to the calls of a program, and makes CEL count it.
 func pricedCalls(env *cel.Env, limit uint64) ([]cel.ProgramOption, error) {
 	implementations := map[string]*functions.Overload{}
 	counted := []interpreter.CostTrackerOption{}
@@ -313,7 +313,7 @@ func pricedCalls(env *cel.Env, limit uint64) ([]cel.ProgramOption, error) {
 	return []cel.ProgramOption{cel.CustomDecorator(decorator), cel.CostTrackerOptions(counted...)}, nil
 }
 
-// called is how CEL calls an implementation.
+// called returns the implementation in the form in which CEL calls it.
 func called(call interpreter.InterpretableCall, o *functions.Overload) functions.FunctionOp {
 	return func(a ...ref.Val) ref.Val {
 		switch {
@@ -329,7 +329,7 @@ func called(call interpreter.InterpretableCall, o *functions.Overload) functions
 	}
 }
 
-// costs is what CEL asks about costs, when an expression is read and while it is evaluated.
+// costs implements CEL's interfaces for costs, at compile time and at run time.
 type costs struct{ library.CostEstimator }
 
 var estimator = &costs{library.CostEstimator{SizeEstimator: assumed{}}}
@@ -360,7 +360,7 @@ func (c *costs) EstimateCallCost(function, overload string, target *checker.AstN
 	return &checker.CallEstimate{CostEstimate: checker.FixedCostEstimate(1), ResultSize: size}
 }
 
-// assumed are the sizes of what is not known.
+// assumed has the sizes for values of unknown size.
 type assumed struct{}
 
 // EstimateSize implements checker.CostEstimator.

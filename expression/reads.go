@@ -10,11 +10,11 @@ import (
 // Reading is a variable that an expression reads, or one entry of it, such as labels["team"].
 type Reading struct {
 	Variable string
-	Key      string // empty: all of it
+	Key      string // empty: the whole variable
 }
 
-// Reads are the variables, or entries of them, that the expression reads, in order of appearance. They are not to be
-// changed.
+// Reads returns the variables, or their entries, that the expression reads, in order of appearance. The caller must not
+// change the result.
 func (x *Expression) Reads() []Reading { return x.reads }
 
 func (e *Environment) readings(checked *ast.AST) []Reading {
@@ -32,9 +32,9 @@ func (e *Environment) readings(checked *ast.AST) []Reading {
 		if _, ok := e.variables[references[x.ID()].Name]; ok {
 			return references[x.ID()].Name
 		}
-		return "" // the variable of a macro, unless it has the name of one of ours: too much is read rather than too little
+		return "" // the variable of a macro. If it has the name of one of ours, more is reported than is read
 	}
-	inEntry := map[int64]bool{} // identifiers of which just one entry is read
+	inEntry := map[int64]bool{} // identifiers of which only one entry is read
 	ast.PreOrderVisit(checked.Expr(), ast.NewExprVisitor(func(x ast.Expr) {
 		switch x.Kind() {
 		case ast.SelectKind:
@@ -56,7 +56,7 @@ func (e *Environment) readings(checked *ast.AST) []Reading {
 	return out
 }
 
-// entryRead recognizes labels["key"] and "key" in labels.
+// entryRead recognises labels["key"] and "key" in labels.
 func entryRead(call ast.CallExpr, variable func(ast.Expr) string) (v, key string, ident int64) {
 	args := call.Args()
 	if len(args) != 2 {

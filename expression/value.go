@@ -13,9 +13,9 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// Bounds of a result.
+// Limits of a result.
 const (
-	MaxResultBytes = 64 << 10 // as JSON, or about so
+	MaxResultBytes = 64 << 10 // approximate, as JSON
 	MaxResultDepth = 64       // levels of lists and maps
 )
 
@@ -24,8 +24,8 @@ var (
 	errDeep  = fmt.Errorf("gives more than %d levels", MaxResultDepth)
 )
 
-// toJSON converts a result, whose parts may be the same many times over: what counts is how large it is when it is
-// written. It is taken off left.
+// toJSON converts a result. A part may occur many times, so its written size counts each time. The size is subtracted
+// from left.
 func toJSON(v ref.Val, levels int, left *int) (any, error) {
 	out, size, err := scalar(v)
 	if *left -= size; *left < 0 {
@@ -47,7 +47,7 @@ func toJSON(v ref.Val, levels int, left *int) (any, error) {
 	return nil, notJSON(v.Type())
 }
 
-// scalar converts what is neither list nor map, for which the size is 0.
+// scalar converts a value that is neither list nor map. For a list or map the size is 0.
 func scalar(v ref.Val) (out any, size int, err error) {
 	switch v := v.(type) {
 	case types.Null:

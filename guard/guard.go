@@ -1,14 +1,13 @@
-// Package guard judges removals of copies: whether so few go at once that they may, or whether a user has to confirm
-// them.
+// Package guard judges removals of copies: whether they are few enough at once, or whether a user must confirm them.
 //
-//   - A set has all removals that one placement, or one leaving MemberCluster, asks for. It is held or released as a
+//   - A set has all removals caused by one placement, or by one leaving MemberCluster. It is held or released as a
 //     whole.
 //   - Sets that wait at the same time are judged together. The limit of a cluster is compared with the sum over all
 //     sets, so that one wrong label under many small placements is noticed.
-//   - A set is held if one of its placements or clusters would lose more copies than its limit, or if an object would
-//     lose its last copy. Sets of other placements and clusters are not held with it, so one tenant cannot stop the
-//     removals of another.
-//   - Removals of the last Window count as well, so that many small sets in a row do not pass the limit.
+//   - A set is held if one of its placements or clusters would lose more copies than its limit. It is also held if an
+//     object would lose its last copy. Sets of other placements and clusters are not held with it, so one tenant cannot
+//     stop the removals of another.
+//   - Removals of the last Window count as well, so that many small sets in a row do not exceed the limit.
 package guard
 
 import (
@@ -22,7 +21,7 @@ import (
 // Limit is the number of copies that may be removed at once: the larger one of Copies, and Percent of all copies.
 type Limit struct{ Copies, Percent int }
 
-// DefaultLimit is the limit of clusters and placements that set none.
+// DefaultLimit is the limit of clusters and placements that do not set one.
 var DefaultLimit = Limit{Copies: 5, Percent: 20}
 
 // Of returns how many of these copies may be removed.
@@ -41,7 +40,7 @@ func (l Limit) With(copies, percent *int32) Limit {
 
 // Removal of one copy.
 type Removal struct {
-	// Set names the placement or the MemberCluster that asks for the removal.
+	// Set names the placement or the MemberCluster that causes the removal.
 	Set string
 	// Placement of the object, and Cluster of the copy. The removals of each are compared with its limit.
 	Placement, Cluster string
@@ -52,7 +51,7 @@ type Removal struct {
 // Scope is a placement or a cluster whose copies are counted.
 type Scope struct {
 	Limit Limit
-	// Copies is the number of copies, including the ones to remove. Recent is the number of copies that were removed
+	// Copies is the number of copies, including those to remove. Recent is the number of copies that were removed
 	// within the last Window.
 	Copies, Recent int
 }
@@ -61,8 +60,8 @@ type Scope struct {
 // last copy.
 type Breach struct {
 	Placement, Cluster string
-	// Removed of Copies would be removed, and Limit is the greatest number. For last copies, Removed is the number of
-	// objects.
+	// Removed is the number of the scope's Copies that would be removed, and Limit is the maximum. For last copies,
+	// Removed is the number of objects.
 	Removed, Copies, Limit int
 }
 
@@ -78,8 +77,8 @@ func (b Breach) String() string {
 	return fmt.Sprintf("the last copies of %d objects", b.Removed)
 }
 
-// Judge returns the held sets with the reasons. A missing scope has the default limit, and its only copies are the ones
-// to remove.
+// Judge returns the held sets with the reasons. A missing scope has the default limit, and the copies to remove count
+// as its only copies.
 func Judge(removals []Removal, placements, clusters map[string]Scope) map[string][]Breach {
 	placement := func(r Removal) string { return r.Placement }
 	cluster := func(r Removal) string { return r.Cluster }

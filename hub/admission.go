@@ -39,7 +39,7 @@ func addAdmission(mgr manager.Manager, o Options, store admission.Templates, kin
 	}}})
 	guarded := keeper.Guard(&ctrladmission.Webhook{Handler: reviewer, RecoverPanic: ptr.To(true)})
 	server.Register(admission.Path, guarded)
-	server.Register(admission.Path+"/", guarded) // the random part is not to be a label of metrics
+	server.Register(admission.Path+"/", guarded) // keeps the random part out of metric labels
 	if err := mgr.AddReadyzCheck("webhook", server.StartedChecker()); err != nil {
 		return fmt.Errorf("adding the readiness probe of the webhook: %w", err)
 	}

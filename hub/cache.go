@@ -11,14 +11,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// cacheOptions say which parts of the hub's own kinds are kept. No reader needs their managed fields, and an update or
-// a patch without managed fields leaves them as they are, so that they are dropped. Templates, whose managed fields are
-// read, are not in this cache.
+// cacheOptions select the cached parts of the hub's own kinds. Managed fields are dropped: no reader needs them, and a
+// write without managed fields does not change them. Templates, whose managed fields are read, are not in this cache.
 func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}: { // without the contents of revisions, which are read one by one
+			&corev1.Secret{}: { // without the contents of revisions, which are read individually
 				Namespaces: map[string]cache.Config{namespace: {}}, Field: fields.OneTermNotEqualSelector("type", hubv1.RevisionSecretType),
 			},
 			&corev1.ConfigMap{}: {
@@ -30,7 +29,7 @@ func cacheOptions(namespace string) cache.Options {
 	}
 }
 
-// trimBinding drops the managed fields and the room that the decoder left for more targets and rows.
+// trimBinding drops the managed fields and the spare capacity of the decoded slices.
 func trimBinding(obj any) (any, error) {
 	b, ok := obj.(hubv1.BindingObject)
 	if !ok {

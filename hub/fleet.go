@@ -14,11 +14,11 @@ import (
 	"github.com/hanse-dev/hanse/member/connect"
 )
 
-// fleet keeps the members that this replica is connected to. It is the member.Fleet of every controller.
+// fleet has the members to which this replica is connected. It is the member.Fleet of every controller.
 type fleet struct {
 	links member.Links
 	maker memberMaker
-	// start starts the work of a member. It does not wait for the network. Set before the links start.
+	// start starts the work for a member, without waiting for the network. It is set before the links start.
 	start func(ctx context.Context, cluster string) error
 
 	mu      sync.RWMutex
@@ -49,14 +49,14 @@ func (f *fleet) connected(name string) (*memberCluster, error) {
 	return nil, fmt.Errorf("cluster %q: %w", name, member.ErrNotConnected)
 }
 
-// member returns a member, also while its link is not ready; nil if there is none.
+// member returns a member even if its link is not ready; nil if there is none.
 func (f *fleet) member(name string) *memberCluster {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.members[name]
 }
 
-// each calls visit for every member, which must not wait.
+// each calls visit for every member. visit must not block.
 func (f *fleet) each(visit func(*memberCluster)) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -65,8 +65,8 @@ func (f *fleet) each(visit func(*memberCluster)) {
 	}
 }
 
-// engage registers a member that has connected and returns at once: a member that hangs must not hold up another. The
-// member is forgotten when ctx ends, unless a new link has taken its place by then.
+// engage registers a member that has connected and returns at once, so that a hanging member does not delay others. The
+// member is removed when ctx ends, unless a new link has replaced it.
 func (f *fleet) engage(ctx context.Context, name string, link *connect.Cluster) error {
 	m, err := f.maker.newMember(ctx, name, link)
 	if err != nil {
@@ -85,29 +85,29 @@ func (f *fleet) engage(ctx context.Context, name string, link *connect.Cluster) 
 	return f.start(ctx, name)
 }
 
-// resume opens the watches of a member again at once: while it was away, the pauses between their tries have grown.
+// resume restarts the watches of a member at once, because their retry delays have grown during the outage.
 func (f *fleet) resume(name string) {
 	if m := f.member(name); m != nil {
 		m.Restart()
 	}
 }
 
-// expect tells every member which kinds may be sent there.
+// expect passes the kinds that the hub may send to every member.
 func (f *fleet) expect(kinds []schema.GroupKind) {
 	f.each(func(m *memberCluster) { m.kinds.Expect(kinds) })
 }
 
-// reread makes members look once more at an object whose settings changed.
+// reread makes members evaluate an object again after its settings have changed.
 func (f *fleet) reread(id hubv1.ObjectIdentity) {
 	f.each(func(m *memberCluster) { m.Reread(id) })
 }
 
-// readAnew makes members read their copies of a kind once more, because its conventions changed.
+// readAnew makes members evaluate their copies of a kind again after its conventions have changed.
 func (f *fleet) readAnew(kind schema.GroupKind) {
 	f.each(func(m *memberCluster) { m.ReadAnew(kind) })
 }
 
-// copies are those of each member.
+// copies returns the watched copies of each member.
 func (f *fleet) copies() map[string]membership.WatchedCopies {
 	out := map[string]membership.WatchedCopies{}
 	f.each(func(m *memberCluster) {
@@ -118,7 +118,7 @@ func (f *fleet) copies() map[string]membership.WatchedCopies {
 	return out
 }
 
-// tokensOf makes and revokes the hub's own tokens on a member.
+// tokensOf returns the part that issues and revokes the hub's tokens on a member.
 func (f *fleet) tokensOf(name string) (membership.Tokens, error) {
 	m, err := f.connected(name)
 	if err != nil {

@@ -1,24 +1,25 @@
-// Package hub is the composition root: it lists every controller of the hub and puts the two sides of each member
-// together. It is the one place that imports both the doors and the packages behind them.
+// Package hub is the composition root: it creates every part of the hub and connects the hub's side of each member to
+// the member's side. It is the only package that imports both the interfaces and their implementations.
 //
-//	member/connect  keeps the links             hub/identity    which hub this is, and its key for digests of Secrets
-//	member/observe  watches what was sent       hub/changes     what changed in bindings, policies, clusters, namespaces
+//	member/connect  keeps the links             hub/identity    identity of the hub, and its key for digests of Secrets
+//	member/observe  watches the copies          hub/changes     changes of bindings, policies, clusters, namespaces
 //	member/apply    writes and withdraws        hub/catalog     how the hub's definitions read objects
-//	member/children finds what copies made      hub/templates   the hub's own objects of the selected kinds
+//	member/children finds children of copies    hub/templates   the hub's own objects of the selected kinds
 //	member/copies   lists copies                hub/membership  MemberClusters: facts and conditions
 //	member/served   knows the kinds             hub/schedule    object + policies + clusters -> binding spec
-//	member/tokens   makes and revokes tokens    hub/dispatch    binding -> one member, a queue for each
+//	member/tokens   issues and revokes tokens   hub/dispatch    binding -> one member, a queue for each
 //	                                            hub/report      outcomes + observations -> rows, hub object's status
-//	                                            hub/policystatus  what placements and override policies come to
-//	                                            hub/epochs      how a restored hub tells newer copies
+//	                                            hub/policystatus  status of placements and override policies
+//	                                            hub/epochs      how a restored hub recognises newer copies
 //	                                            hub/shard       which replica works on which member, and who writes
-//	                                            hub/memberview  what users may see of members
-//	                                            hub/admission   which policies the hub takes
-//	                                            hub/certificate by which the API server knows who reviews them
-//	                                            hub/protect     what the API server does not delete without being told
+//	                                            hub/memberview  views of members for users
+//	                                            hub/admission   reviews of policies
+//	                                            hub/certificate certificate of the webhook and the metrics
+//	                                            hub/protect     protection of namespaces and definitions from deletion
 //	                                            hub/eventlog    the hub's events in its log
 //
-// Run makes the parts (process.go, parts.go), says who wakes whom (wakes.go) and starts the manager.
+// Run creates the parts (process.go, parts.go), connects changes with the parts that they wake (wakes.go) and starts
+// the manager.
 package hub
 
 import (
@@ -44,34 +45,35 @@ type Options struct {
 	// Version of the hub, which the Lease hanse-hub has as the label app.kubernetes.io/version while this process leads;
 	// empty: no label.
 	Version string
-	// Identity tells replicas apart, such as the pod's UID; random if empty. See shard.Options.
+	// Identity distinguishes replicas, such as the pod's UID; random if empty. See shard.Options.
 	Identity string
 	// HealthAddress and MetricsAddress are host:port; "0" turns the page off.
 	HealthAddress, MetricsAddress string
 	// MetricsSecure serves metrics over TLS to clients that may get the path /metrics, with a certificate for MetricsName
 	// under the CA in the Secret WebhookSecret.
 	MetricsSecure bool
-	// Failover limits how many objects move from clusters that are away. Its grace period is also how long a cluster may
-	// not answer before it is tainted NoExecute. Confirmed is not to be set.
+	// Failover limits how many objects move from unreachable clusters. Its grace period is also the time after which an
+	// unreachable cluster is tainted NoExecute. Confirmed must not be set.
 	Failover schedule.Failover
 	// Proxy of connections to members; nil if there is none.
 	Proxy func(*http.Request) (*url.URL, error)
 	// Guard limits how many copies decisions delete at once.
 	Guard schedule.Guard
-	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
+	// DeniedMetadataPrefixes are prefixes of labels and annotations that never leave the hub, in addition to the
+	// built-in ones.
 	DeniedMetadataPrefixes []string
-	// FederatedNamespaces are the namespaces in which objects of a resource are read; a resource that is not named is read
-	// in all of them.
+	// FederatedNamespaces are the namespaces in which objects of a resource are read. Resources without an entry are
+	// read in all namespaces.
 	FederatedNamespaces map[schema.GroupResource][]string
 	// WebhookAddress is host:port of the webhook that reviews policies; "0" or empty turns it off. WebhookNames are the
 	// DNS names by which the API server calls it.
 	WebhookAddress string
 	WebhookNames   []string
-	// ViewAddress is host:port of the views that users have of members; "0" or empty turns them off. ViewHost is where
-	// other replicas reach it; empty means there, too.
+	// ViewAddress is host:port of the service through which users view members; "0" or empty turns it off. ViewHost is
+	// its address for other replicas; empty means ViewAddress.
 	ViewAddress, ViewHost string
 	// ProtectedCopies is the number of copies above which a namespace or a CustomResourceDefinition is protected from
-	// deletion; below zero none is.
+	// deletion. A negative number protects none.
 	ProtectedCopies int
 }
 
@@ -82,7 +84,7 @@ const (
 	WebhookSecret = "hanse-hub-webhook"
 	// LeaseName is the name of the Lease that the leading process holds.
 	LeaseName = "hanse-hub"
-	// MetricsName is the DNS name that the certificate of the metrics is for.
+	// MetricsName is the DNS name in the metrics certificate.
 	MetricsName = "hanse-hub-metrics." + hubv1.SystemNamespace + ".svc"
 )
 
@@ -92,8 +94,8 @@ func (o *Options) securesMetrics() bool {
 	return o.MetricsSecure && o.MetricsAddress != "" && o.MetricsAddress != "0"
 }
 
-// Run runs the hub until ctx ends, or until it loses the lead or its part in the work: then it has to be called in
-// another process, which knows nothing old.
+// Run runs the hub until ctx ends, or until it loses leadership or its shard. Then the process must end, so that a new
+// one starts without old state.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	self, err := identity.Await(ctx, config, o.Namespace)
 	if err != nil || self.UID == "" {
@@ -112,7 +114,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return fmt.Errorf("adding the parts of the hub: %w", err)
 	}
 	err = process.mgr.Start(ctx)
-	// A process that has lost the lead ends without waiting for anything. Others shall not wait for its Lease to run out.
+	// After losing the lead, the process ends at once. It releases its Lease, so that other replicas need not wait for
+	// its expiry.
 	if left := process.coordinator.Leave(context.WithoutCancel(ctx)); err == nil {
 		err = left
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/hanse-dev/hanse/member/tokens"
 )
 
-// memberCluster is the member.Cluster of one link: all that writes to the member and watches it.
+// memberCluster is the member.Cluster of one link, with all parts that write to the member and watch it.
 type memberCluster struct {
 	*apply.Applier
 	*observe.Observer
@@ -56,12 +56,12 @@ func (m *memberCluster) Misfits(ctx context.Context, manifest *unstructured.Unst
 	return m.kinds.Misfits(ctx, manifest)
 }
 
-// Apply implements member.Cluster. A refusal tells what the member serves.
+// Apply implements member.Cluster. A refusal also updates the knowledge about the kinds that the member serves.
 func (m *memberCluster) Apply(ctx context.Context, in member.ApplyIntent) member.Outcome {
 	return m.kinds.LearnFrom(in.Manifest.GroupVersionKind(), m.Applier.Apply(ctx, in))
 }
 
-// Copies implements member.Pruner. On the hub itself there are none.
+// Copies implements member.Pruner. It returns none for the hub itself.
 func (m *memberCluster) Copies(ctx context.Context, most int, keep func(member.Copy) (bool, error)) (member.Copies, error) {
 	if m.isHub {
 		return member.Copies{}, nil
@@ -69,24 +69,24 @@ func (m *memberCluster) Copies(ctx context.Context, most int, keep func(member.C
 	return m.Lister.Copies(ctx, most, keep)
 }
 
-// Restart opens every watch again at once, as after the link came back.
+// Restart restarts every watch at once, as after a new link.
 func (m *memberCluster) Restart() {
 	m.Observer.Restart()
 	m.kinds.Restart()
 }
 
-// memberMaker makes members.
+// memberMaker creates members.
 type memberMaker struct {
 	*process
 	*knowledge
-	// wanted are the kinds that may be sent to members. Set, as wakes is, before the links start.
+	// wanted returns the kinds that the hub may send to members. wanted and wakes are set before the links start.
 	wanted func() []schema.GroupKind
 	wakes  memberWakes
 }
 
-// memberWakes are called for changes on members. They must not wait.
+// memberWakes are called after changes on members. They must not block.
 type memberWakes struct {
-	// kind is called for a kind whose serving on a member may have changed, and for a watch whose state changed.
+	// kind is called for a kind that a member may have started or stopped serving, and for a watch whose state changed.
 	kind func(ctx context.Context, cluster string, gk schema.GroupKind)
 	// copied is called for a copy that changed on a member.
 	copied func(cluster string, o member.Observation, c copyChange)
@@ -101,14 +101,14 @@ const (
 	copyGone
 )
 
-// newMember makes all that writes to a member and watches it. It does not wait for the network.
+// newMember creates all parts that write to a member and watch it. It does not wait for the network.
 func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect.Cluster) (*memberCluster, error) {
 	hold := maker.coordinator.Hold(name)
 	if hold == nil {
 		return nil, fmt.Errorf("joining cluster %q: %w", name, shard.ErrUnsure)
 	}
 	for _, config := range []*rest.Config{c.Requests, c.Watches} {
-		config.Wrap(apply.KeepRetryAfter) // the queue waits, not the request inside of its deadline
+		config.Wrap(apply.KeepRetryAfter) // the queue waits, instead of the request within its deadline
 		config.Wrap(hold.Guard)
 	}
 	writes, err := kindwatch.NewRESTClient(c.Requests)
@@ -122,7 +122,7 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 	}
 	m := &memberCluster{name: name, isHub: c.ID == string(maker.hub.UID), Finder: children.New(requests), tokens: tokens.New(requests, maker.hub.UID)}
 	m.kinds, err = served.NewForConfig(ctx, c.Requests, c.Watches, func(gk schema.GroupKind) {
-		m.Retry(gk) // no kind is in use before there is an observer
+		m.Retry(gk) // without an observer no kind is in use
 		maker.wakes.kind(ctx, name, gk)
 	}, func() { maker.links.LookAgain(name) })
 	if err != nil {
@@ -140,7 +140,7 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 	return m, nil
 }
 
-// newLister makes the part that lists the copies on a member.
+// newLister creates the part that lists the copies on a member.
 func (maker *memberMaker) newLister(c *connect.Cluster, kinds *served.Kinds) (*copies.Lister, error) {
 	client, err := kindwatch.NewClient(served.MetadataOnly(c.Requests))
 	if err != nil {
@@ -159,7 +159,7 @@ func (maker *memberMaker) newLister(c *connect.Cluster, kinds *served.Kinds) (*c
 	}), nil
 }
 
-// newObserver makes the part that watches the copies on a member.
+// newObserver creates the part that watches the copies on a member.
 func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, watches dynamic.Interface) *observe.Observer {
 	return observe.New(ctx, observe.Options{
 		Cluster: m.name, Client: watches, HubUID: maker.hub.UID, Key: maker.hub.Key, OnUse: m.kinds.Use, Settings: maker.settings.Of,
@@ -169,7 +169,7 @@ func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, wat
 			return c
 		},
 		Resolve: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-			m.kinds.Forget(gvk) // asked anew only at the start and after the member said that it does not serve the kind
+			m.kinds.Forget(gvk) // read again only at the start and after the member has stopped serving the kind
 			r, err := m.kinds.Find(gvk)
 			maker.definitions.Learn(ctx, gvk)
 			return r.GroupVersionResource, err
@@ -178,7 +178,7 @@ func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, wat
 			change := copyStatus
 			if gone {
 				change = copyGone
-			} else if state, _ := m.Observer.State(o.GVK); content && state.Delivered { // OnState wakes all of the first list
+			} else if state, _ := m.Observer.State(o.GVK); content && state.Delivered { // OnState queues all objects of the first list
 				change = copyContent
 			}
 			maker.wakes.copied(cluster, o, change)

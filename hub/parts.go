@@ -26,7 +26,7 @@ import (
 	"github.com/hanse-dev/hanse/member/served"
 )
 
-// parts are the parts of the hub. Each is made of the parts before it.
+// parts are the parts of the hub. Each is built from the parts before it.
 type parts struct {
 	*process
 	*knowledge
@@ -34,18 +34,18 @@ type parts struct {
 	*controllers
 }
 
-// knowledge is of the hub's own objects and kinds.
+// knowledge has the parts that know the hub's own objects and kinds.
 type knowledge struct {
 	changes      *changes.Feed
 	store        *templates.Store
 	definitions  *catalog.Catalog
-	kinds        *served.Kinds // of the hub
+	kinds        *served.Kinds // kinds that the hub serves
 	settings     *report.StatusSettings
 	epochs       *epochs.Keeper
-	runWorkloads func() bool // the hub would itself run the objects that are placed on members
+	runWorkloads func() bool // whether the hub would itself run the objects that are placed on members
 }
 
-// controllers decide, write to members, and report.
+// controllers are the parts that decide, write to members, and report.
 type controllers struct {
 	members    *membership.Reconciler
 	unclaimed  *membership.Unclaimed
@@ -122,7 +122,8 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		Revisions:              stored,
 		DeniedMetadataPrefixes: p.options.DeniedMetadataPrefixes,
 		Key:                    p.hub.Key,
-		// Whether a field exists is for the member to say: an override may set one that a newer definition there has.
+		// Only the member decides whether a field exists: an override may set a field that only a newer definition
+		// there has.
 		Misfits: k.kinds.DeclaredMisfits,
 		Epochs:  k.epochs,
 	})
@@ -167,9 +168,9 @@ func (p *parts) add(ctx context.Context) error {
 	return nil
 }
 
-// work connects to the members that this replica holds, until ctx ends.
+// work connects to the members in this replica's shard, until ctx ends.
 func (p *parts) work(ctx context.Context) error {
-	p.changes.Bindings.Await(ctx) // no object is judged in another way than its placement sets
+	p.changes.Bindings.Await(ctx) // wait for the placements' health settings
 	p.epochs.Ready(ctx)
 	return p.coordinator.Run(ctx, func(ctx context.Context) error { return p.links.Start(ctx, p.fleet.engage) })
 }

@@ -36,7 +36,7 @@ type process struct {
 	views       *memberview.Server // nil if views are turned off
 	links       *connect.Provider
 	coordinator *shard.Coordinator
-	held        *shard.Links // links of the members that the coordinator holds
+	held        *shard.Links // links of the members in this replica's shard
 }
 
 func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, error) {
@@ -52,7 +52,7 @@ func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, er
 	p.links = connect.New(connect.Options{
 		Logger: p.mgr.GetLogger().WithName("connect"), Proxy: o.Proxy, HubID: string(self.UID),
 	})
-	leases := rest.CopyConfig(config) // without the guard of the lead, which rests on the coordinator's own writes
+	leases := rest.CopyConfig(config) // not guarded by the lead, because the lead depends on the coordinator's writes
 	leases.QPS = -1
 	p.coordinator, err = shard.New(shard.Options{
 		Config: leases, Namespace: o.Namespace, Identity: o.Identity, Members: p.mgr.GetClient(),
@@ -66,7 +66,7 @@ func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, er
 	return p, nil
 }
 
-// newCertificate returns the keeper of one certificate for the webhook and the metrics; nil if there is neither.
+// newCertificate returns the keeper of one certificate for the webhook and the metrics; nil if both are off.
 func newCertificate(o Options) *certificate.Keeper {
 	options := certificate.Options{Path: admission.Path, Secret: types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret}}
 	if o.reviews() {
@@ -89,7 +89,7 @@ func newManager(config *rest.Config, o Options, lead *shard.Lead, keeper *certif
 		}
 	}
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // the API server's priority and fairness decides
+	config.QPS = -1 // the API server limits requests (priority and fairness)
 	lease := rest.CopyConfig(config)
 	lease.Wrap(lead.Renewals)
 	config.Wrap(lead.Guard)
@@ -107,7 +107,7 @@ func newManager(config *rest.Config, o Options, lead *shard.Lead, keeper *certif
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              LeaseName,
 		LeaderElectionNamespace:       o.Namespace,
-		LeaderElectionConfig:          lease, // a client of its own: load on the other cannot cost the lead
+		LeaderElectionConfig:          lease, // a separate client, so that load on the other one cannot cost the lead
 		LeaderElectionLabels:          versionLabel(o.Version),
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 ptr.To(shard.LeadLasts),
@@ -127,7 +127,8 @@ func newManager(config *rest.Config, o Options, lead *shard.Lead, keeper *certif
 	return mgr, nil
 }
 
-// versionLabel is the label of the Lease that says which version leads. A version that is no label value is left out.
+// versionLabel returns the Lease's label with the version of the leader. A version that is no valid label value is left
+// out.
 func versionLabel(version string) map[string]string {
 	if version == "" || len(validation.IsValidLabelValue(version)) > 0 {
 		return nil

@@ -13,7 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// connect registers who wakes whom, in one table. All parts are made by then, and none has started.
+// connect registers, in one table, which changes wake which parts. It is called after all parts are made and before any
+// starts.
 func (p *parts) connect(ctx context.Context) {
 	p.followPolicies()
 	p.followTemplates(ctx)
@@ -21,9 +22,9 @@ func (p *parts) connect(ctx context.Context) {
 	p.followMembers()
 	p.followDecisions()
 
-	// This replica took a member or let it go.
+	// This replica took or released a member.
 	p.coordinator.OnChange(p.members.Wake)
-	// Statuses are read by other settings, or written by another epoch.
+	// Settings for reading statuses have changed, or a new list of epochs has begun.
 	p.settings.OnChange(p.fleet.reread)
 	p.epochs.OnRestart(func() { go p.dispatcher.WakeOlder(ctx) })
 }
@@ -68,10 +69,10 @@ func (p *parts) followPolicies() {
 	namespaces.On(changes.Labels, p.policies.NamespaceChanged)
 }
 
-// followTemplates wakes the parts that depend on the hub objects that are sent to members, and on their definitions.
-// The scheduler, the policies and the protection register with the store themselves.
+// followTemplates wakes the parts that depend on hub objects and their definitions. The scheduler, the policies and the
+// protection register with the store themselves.
 func (p *parts) followTemplates(ctx context.Context) {
-	// A list of thousands must not hold up the changes that follow it.
+	// A list of thousands must not delay later changes.
 	listed := func(id hubv1.ObjectIdentity) bool {
 		state, _ := p.store.State(id.GroupKind())
 		return state.Delivered
@@ -82,7 +83,7 @@ func (p *parts) followTemplates(ctx context.Context) {
 			p.reporter.WakeObject(id)
 		}
 	})
-	p.store.OnStatus(func(id hubv1.ObjectIdentity) { // no copy depends on the status, which is written for each of them
+	p.store.OnStatus(func(id hubv1.ObjectIdentity) { // no copy depends on the status, which the hub itself writes for each object
 		if listed(id) {
 			p.reporter.WakeObject(id)
 		}
@@ -101,7 +102,7 @@ func (p *parts) followTemplates(ctx context.Context) {
 			p.dispatcher.WakeKind(ctx, kind)
 		}
 		for _, id := range p.store.List(kind) {
-			p.reporter.WakeObject(id) // statuses are merged by the schema
+			p.reporter.WakeObject(id) // the schema determines the merge of statuses
 		}
 		if !before.SameConventions(after) {
 			p.fleet.readAnew(kind)
@@ -118,7 +119,7 @@ func (p *parts) followLinks(ctx context.Context) {
 		p.members.Wake(cluster)
 		moved, ready := seen.moved(cluster)
 		if !moved {
-			return // other facts, which no binding depends on
+			return // other facts, on which no binding depends
 		}
 		p.reporter.WakeCluster(cluster)
 		if ready {
@@ -136,10 +137,10 @@ func (p *parts) followMembers() {
 			p.dispatcher.WakeKind(ctx, gk, cluster)
 		},
 		copied: func(cluster string, o member.Observation, c copyChange) {
-			// By place and name, not by its owner annotation: that may have been removed by hand.
+			// By place and name, because the owner annotation may have been removed.
 			id := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
 			switch c {
-			case copyGone: // first, so that it is known by the time the row is made
+			case copyGone: // first, so that the row already shows it
 				p.dispatcher.Vanished(cluster, id.BindingKey(), o)
 			case copyContent:
 				p.dispatcher.Observed(cluster, id.BindingKey(), o)
@@ -150,7 +151,7 @@ func (p *parts) followMembers() {
 	}
 }
 
-// followDecisions wakes the parts that depend on what scheduling decides and holds back.
+// followDecisions wakes the parts that depend on the decisions and held removals of scheduling.
 func (p *parts) followDecisions() {
 	p.scheduler.OnDecision(p.reporter.WakeDecided)
 	p.scheduler.OnRemoval(p.policies.WakePlacement)
@@ -169,11 +170,11 @@ type linkLog struct {
 	last map[string]string
 }
 
-// moved is true if the link became ready, was lost or is down for another reason than at the last call.
+// moved reports whether the link became ready, was lost or has another reason for being down since the last call.
 func (l *linkLog) moved(cluster string) (moved, ready bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, ok := l.links.State(cluster) // with the lock, so that the last read is also the last one noted
+	s, ok := l.links.State(cluster) // under the lock, so that the last read is also stored last
 	now := string(s.Ready) + " " + s.Reason
 	if !ok {
 		delete(l.last, cluster)

@@ -8,11 +8,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mostAwaited is how many objects of a kind are awaited at a time, so that a watch that hangs does not gather them.
+// mostAwaited limits the awaited objects of a kind, so that a hanging watch does not collect them.
 const mostAwaited = 256
 
-// Await gives the object of a write's answer. When the watch brings the event of that version, the event is not read a
-// second time. The kept object changes only with the event.
+// Await passes the object from the response to a write. The watch event with that version is then not decoded. The
+// stored object changes only with the event.
 func (s *Set) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	if k := s.part(gvk, u.GetNamespace()); k != nil && k.ahead(u) {
 		if object := k.transform(u); object != nil {
@@ -21,7 +21,7 @@ func (s *Set) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	}
 }
 
-// ahead is true for a version that the watch has not reached.
+// ahead reports whether the watch has not reached the version yet.
 func (k *kind) ahead(o metav1.Object) bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -30,7 +30,7 @@ func (k *kind) ahead(o metav1.Object) bool {
 
 func (k *kind) willCome(o metav1.Object) {
 	if !k.ahead(o) {
-		return // it has come meanwhile
+		return // its event has already arrived
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,7 +56,7 @@ func (k *kind) awaited(key string, g *glance) metav1.Object {
 	return object
 }
 
-// continueAt notes where the watch goes on.
+// continueAt records where the watch continues.
 func (k *kind) continueAt(version string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -13,10 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NewClient returns a dynamic client that parses each object and each list once. The one of client-go gives the same
-// answers, but looks through the JSON of every object, of every list and of every event of a watch about ten times,
-// which costs more than all else that is done with it. What its watches bring is for this package alone: it is read
-// when it is needed.
+// NewClient returns a dynamic client that parses each object and each list once. client-go's client gives equal
+// results. But it scans the JSON of every object, list and event about ten times, which costs more than all other work
+// on it. Events of its watches are for this package only: their objects are decoded on demand.
 func NewClient(cfg *rest.Config) (dynamic.Interface, error) {
 	c, err := NewRESTClient(cfg)
 	if err != nil {
@@ -25,11 +24,11 @@ func NewClient(cfg *rest.Config) (dynamic.Interface, error) {
 	return dynamic.New(c), nil
 }
 
-// NewRESTClient returns the client that NewClient wraps. Its requests also give the answer to a deletion.
+// NewRESTClient returns the client that NewClient wraps. Its requests also return the response to a deletion.
 func NewRESTClient(cfg *rest.Config) (rest.Interface, error) {
 	config := dynamic.ConfigFor(cfg)
 	config.NegotiatedSerializer = negotiated{config.NegotiatedSerializer}
-	config.APIPath = "/unused" // every request of a dynamic client has its whole path
+	config.APIPath = "/unused" // every request sets its full path
 	c, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
@@ -37,7 +36,7 @@ func NewRESTClient(cfg *rest.Config) (rest.Interface, error) {
 	return c, nil
 }
 
-// negotiated decodes JSON in its own way and leaves all else as it is.
+// negotiated decodes JSON with this package's decoders and changes nothing else.
 type negotiated struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
@@ -54,8 +53,7 @@ func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 	return infos
 }
 
-// objects decodes a single object and a list of them. A Status and what cannot be read are left to the serializer that
-// it wraps.
+// objects decodes single objects and lists. It passes a Status and invalid data to the wrapped serializer.
 type objects struct{ runtime.Serializer }
 
 // Decode implements runtime.Decoder.
@@ -91,7 +89,8 @@ func (s objects) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 	return s.Serializer.Decode(data, defaults, into)
 }
 
-// elements are the objects of a list; false if one of them is none. Those of built-in kinds do not say what they are.
+// elements returns the objects of a list; false if an item is not an object. Items of built-in kinds have no apiVersion
+// and kind.
 func elements(items []any, list schema.GroupVersionKind) ([]unstructured.Unstructured, bool) {
 	objects := make([]unstructured.Unstructured, len(items))
 	for i, item := range items {
@@ -108,8 +107,8 @@ func elements(items []any, list schema.GroupVersionKind) ([]unstructured.Unstruc
 	return objects, true
 }
 
-// unread is how the object of an event is decoded: no more of it than is needed. The event holds until the next one,
-// the object longer.
+// unread decodes only the needed part of an event's object. The event's bytes are valid until the next event, the
+// object longer.
 func (s objects) unread(data []byte, defaults *schema.GroupVersionKind) (runtime.Object, *schema.GroupVersionKind, error) {
 	g, ok := look(data)
 	if !ok || g.kind == "Status" {

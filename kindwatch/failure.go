@@ -32,13 +32,12 @@ func isExpired(err error) bool {
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// isNotServed covers the mapper's answer and the server's: lists and watches are answered with 404 only if the kind is
-// missing.
+// isNotServed covers the mapper's error and the server's: lists and watches get a 404 only if the kind is missing.
 func isNotServed(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err)
 }
 
-// classify returns the reason and the message for an error that is not expiry.
+// classify returns the reason and the message for an error other than an expired resourceVersion.
 func classify(err error) (reason, message string) {
 	var status apierrors.APIStatus
 	switch {
@@ -52,21 +51,21 @@ func classify(err error) (reason, message string) {
 		reason = hubv1.ReasonUnauthorized
 	case apierrors.IsTooManyRequests(err):
 		reason = hubv1.ReasonThrottled
-	case errors.As(err, &status) && !apierrors.HasStatusCause(err, "ClientWatchDecoding"): // else client-go made it of a broken stream
+	case errors.As(err, &status) && !apierrors.HasStatusCause(err, "ClientWatchDecoding"): // otherwise client-go created it from a broken stream
 		reason = hubv1.ReasonServerError
 	default:
 		reason = hubv1.ReasonUnreachable
 	}
 	text := err.Error()
 	var op *net.OpError
-	if errors.As(err, &op) && op.Err != nil { // without the port on our side, which differs from try to try
+	if errors.As(err, &op) && op.Err != nil { // without the local port, which differs each time
 		text = op.Op + ": " + op.Err.Error()
 	}
 	return reason, fmt.Sprintf("%.256s", text)
 }
 
-// retryAfter is the pause after a number of failures in a row: 0.2 s doubling to 60 s, for a kind that is not served 5
-// s doubling to 60 s, and never less than the server asked for. Jitter spreads kinds and clusters.
+// retryAfter returns the pause after a number of consecutive failures: 0.2 s doubling to 60 s, or 5 s doubling to 60 s
+// for a kind that is not served. It is never shorter than the server asked for. Jitter spreads kinds and clusters.
 func retryAfter(failures int, err error) time.Duration {
 	const longest = 60 * time.Second
 	first := 200 * time.Millisecond

@@ -15,13 +15,13 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// longestFrame bounds the event of a watch, in bytes. Transports to members bound the values in it, too.
+// longestFrame limits a watch event, in bytes. Transports to members also limit its number of values.
 var longestFrame = int(answer.Event.Bytes)
 
 var errNoEvent = errors.New("reading a watch: the server sent lines that are no event")
 
-// frames cuts a watch into its events. API servers end each event with its only newline, so that the end is found
-// without parsing JSON.
+// frames splits a watch into events. API servers end each event with its only newline, so that the end is found without
+// parsing JSON.
 type frames struct{ runtime.Framer }
 
 // NewFrameReader implements runtime.Framer.
@@ -32,10 +32,10 @@ func (frames) NewFrameReader(r io.ReadCloser) io.ReadCloser {
 type frameReader struct {
 	io.Closer
 	lines *bufio.Reader
-	frame []byte // what was not read yet of the event
+	frame []byte // the unread part of the event
 }
 
-// Read reads the next event, or what is left of it. The error is io.ErrShortBuffer if data does not hold all of it.
+// Read reads the next event, or the rest of it. The error is io.ErrShortBuffer if data is too small for all of it.
 func (r *frameReader) Read(data []byte) (int, error) {
 	if len(r.frame) == 0 {
 		frame, err := r.next()
@@ -51,9 +51,9 @@ func (r *frameReader) Read(data []byte) (int, error) {
 	return n, nil
 }
 
-// next returns the next event, which holds until the one after it is read.
+// next returns the next event, which is valid until the following one is read.
 func (r *frameReader) next() ([]byte, error) {
-	var before []byte // lines of an event that a proxy has spread over several
+	var before []byte // lines of an event that a proxy has split
 	var count answer.Counter
 	for {
 		line, err := r.line()
@@ -82,8 +82,7 @@ func (r *frameReader) next() ([]byte, error) {
 	}
 }
 
-// line returns the next line with its end. Of one that is too long, what comes back is longer than longestFrame and not
-// the whole.
+// line returns the next line with its end. A line that is too long comes back cut, but longer than longestFrame.
 func (r *frameReader) line() ([]byte, error) {
 	line, err := r.lines.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -100,10 +99,10 @@ func (r *frameReader) line() ([]byte, error) {
 	return long, err
 }
 
-// events decodes the frame of an event of a watch; its object is decoded after that.
+// events decodes the frame of a watch event; its object is decoded later.
 type events struct{ runtime.Serializer }
 
-// Decode implements runtime.Decoder. What is read of an event holds until the next one.
+// Decode implements runtime.Decoder. The decoded event is valid until the next one.
 func (s events) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	event, ok := into.(*metav1.WatchEvent)
 	if !ok {
@@ -118,7 +117,7 @@ func (s events) Decode(data []byte, defaults *schema.GroupVersionKind, into runt
 	return event, &gvk, nil
 }
 
-// split takes an event apart without reading its object, if it is as API servers write it.
+// split separates an event without decoding its object, if it has the form that API servers write.
 func split(data []byte) (kind, object []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`))
 	if !ok {
@@ -132,6 +131,6 @@ func split(data []byte) (kind, object []byte, ok bool) {
 	if !ok || !bytes.HasSuffix(object, []byte("}}")) {
 		return nil, nil, false
 	}
-	start := len(data) - len(object) - 1 // with its brace
+	start := len(data) - len(object) - 1 // including its brace
 	return kind, data[start : len(data)-1], true
 }

@@ -46,8 +46,8 @@ func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind 
 	}
 }
 
-// run makes attempts until the kind is stopped. Restart ends an attempt and the pause after it. Earlier failures make
-// no later pause longer, because a server that is back refuses a few requests while it starts.
+// run makes attempts until the kind is stopped. Restart ends an attempt and the pause after it. Failures before a
+// restart do not prolong later pauses, because a server that has just returned refuses a few requests while it starts.
 func (k *kind) run() {
 	for k.ctx.Err() == nil {
 		ctx, interrupt := k.begin(k.ctx)
@@ -66,7 +66,7 @@ func (k *kind) troubled() bool {
 	return k.state.Reason != ""
 }
 
-// attempt resolves and lists if that is still to be done, then watches until the watch ends.
+// attempt resolves and lists if necessary, and then watches until the watch ends.
 func (k *kind) attempt(ctx context.Context) error {
 	if k.resource.Empty() || k.isToFind() {
 		r, err := k.set.options.Resolve(k.gvk)
@@ -89,7 +89,7 @@ func (k *kind) attempt(ctx context.Context) error {
 	return nil
 }
 
-// server is where the objects are listed and watched.
+// server returns the client for listing and watching the objects.
 func (k *kind) server() dynamic.ResourceInterface {
 	if k.namespace == "" {
 		return k.set.options.Client.Resource(k.resource)
@@ -104,13 +104,14 @@ func (k *kind) resolved(r schema.GroupVersionResource) {
 	k.found()
 }
 
-// settle notes how an attempt ended and returns the pause before the next.
+// settle records how an attempt ended and returns the pause before the next one.
 func (k *kind) settle(ctx context.Context, err error) time.Duration {
-	if context.Cause(ctx) != nil { // stopped or restarted: the error is of our own making
+	if context.Cause(ctx) != nil { // stopped or restarted: this package caused the error
 		return 0
 	}
 	if err != nil && isExpired(err) {
-		// The server answers, so there is no reason to wait, unless it never knows where its own list ended.
+		// The server answers, so there is no reason to wait, unless it repeatedly does not know the resourceVersion of
+		// its own list.
 		k.continueAt("")
 		k.failures = 0
 		k.expired++
@@ -193,7 +194,7 @@ func (k *kind) put(key string, object metav1.Object) error {
 	return nil
 }
 
-// drop removes one object that the watch says is deleted.
+// drop removes one object that the watch reports as deleted.
 func (k *kind) drop(key string) {
 	k.mu.Lock()
 	old, ok := k.objects[key]
@@ -244,8 +245,8 @@ func same(a, b metav1.Object) bool {
 	return a != nil && a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
-// transform reduces one object, or returns nil and notes that it was refused. A panic counts as a refusal, because the
-// content of an object on another server must not end the process.
+// transform converts one object, or returns nil and records that it was refused. A panic counts as a refusal, because
+// an object on another server must not end the process.
 func (k *kind) transform(u *unstructured.Unstructured) (out metav1.Object) {
 	refuse := func(why any) {
 		text := fmt.Sprintf("%s: %.200s", Key(u.GetNamespace(), u.GetName()), fmt.Sprint(why))

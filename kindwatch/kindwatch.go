@@ -1,14 +1,15 @@
-// Package kindwatch keeps copies of the objects of chosen kinds of one API server, kind by kind.
+// Package kindwatch stores the objects of selected kinds of one API server.
 //
-// Every kind has its own goroutine, which resolves, lists and watches. It shares no lock over I/O with the others: a
-// kind that is not served, not permitted or hangs does not delay them, and no caller waits for a first list.
-//   - Listed objects are kept while a watch is repaired: an object that cannot be read is not gone.
-//   - A watch that ends is opened again where it ended. The kind is listed again only if the server no longer knows
-//     that place. The Reflector of client-go lists anew after most broken connections. ADR 18 compares the two.
-//   - Objects are reduced by Options.Transform page by page, so that memory holds at most one page of whole objects.
-//     How many objects make a page depends on their size, and only a few kinds of the process list at the same time.
+// Every kind has a goroutine, which resolves, lists and watches it. It shares no lock during I/O with the others. A
+// kind that is not served, not permitted or hangs does not delay other kinds, and no caller waits for a first list.
 //
-// Callers decide what a missing object means. Stopping a kind reports no object as gone.
+//   - Listed objects stay while a watch is repaired: an object that cannot be read is not deleted.
+//   - A watch that ends continues at its last resourceVersion. The kind is listed again only if the server no longer
+//     knows that version. client-go's Reflector lists again after most broken connections. ADR 18 compares the two.
+//   - Options.Transform reduces objects page by page, so that memory has at most one page of whole objects. The number
+//     of objects in a page depends on their size, and only a few kinds of the process list at the same time.
+//
+// Callers decide the meaning of a missing object. Stopping a kind reports no object as deleted.
 package kindwatch
 
 import (
@@ -26,50 +27,50 @@ import (
 
 // Options of a Set. Client and Resolve are required.
 type Options struct {
-	// Client must have no time-out, because that would end watches.
+	// Client must have no timeout, because that would end watches.
 	Client dynamic.Interface
-	// Resolve is called when a kind is started, and again after the server said that it does not serve the kind. It may
-	// block until its own deadline: only this kind waits.
+	// Resolve is called when a kind is started, and again after the server has answered that it does not serve the
+	// kind. It may block until its own deadline: only this kind waits.
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
-	// Namespaces are those whose objects of a namespaced resource are watched, each by a watch of its own; none means all
-	// of them by one watch. It is asked once, when the resource of a kind is known, and must answer from memory. Unset
-	// means all for every resource.
+	// Namespaces returns the namespaces whose objects of a namespaced resource are watched, each by a separate watch;
+	// none means all of them by one watch. It is called once, when the resource of a kind is known, and must answer
+	// from memory. If nil, all namespaces are watched for every resource.
 	Namespaces func(schema.GroupVersionResource) []string
 	// LabelSelector of the objects. Empty means all.
 	LabelSelector string
-	// Transform reduces an object to the part to keep, with namespace, name, uid and resourceVersion. If it refuses an
-	// object, the former part is kept. Unset keeps the whole object.
+	// Transform reduces an object to the part to store, with namespace, name, UID and resourceVersion. If it refuses an
+	// object, the earlier part stays. If nil, the whole object is stored.
 	Transform func(*unstructured.Unstructured) (metav1.Object, error)
-	// Handler is called for changes, one at a time for each kind and watched namespace. old is nil for a new object, new
-	// is nil for a deleted one. An object that was deleted and created again while the watch was away is one change with
-	// another uid.
+	// Handler is called for changes, one at a time for each kind and watched namespace. old is nil for a new object,
+	// new is nil for a deleted one. If an object was deleted and created again while the watch was down, there is one
+	// change with another UID.
 	Handler func(gvk schema.GroupVersionKind, old, new metav1.Object)
 	// OnState is called when the state of a kind changes, and when a kind was listed after Find; in both cases after the
 	// handler has got the objects.
 	OnState func(schema.GroupVersionKind, State)
-	// ListTimeout is how long one page of a list, or the opening of a watch, may take. Default 30 s.
+	// ListTimeout limits one page of a list, and the opening of a watch. Default 30 s.
 	ListTimeout time.Duration
-	// IdleTimeout is how long a watch may bring neither event nor bookmark before it is opened again. Default 3 min:
-	// servers send a bookmark about once a minute.
+	// IdleTimeout is the maximum time without an event or bookmark before a watch is reopened. Default 3 min: servers
+	// send a bookmark about once a minute.
 	IdleTimeout time.Duration
 }
 
-// State of one kind.
+// State is the state of one kind.
 type State struct {
 	// Synced is true once the objects of the first list can be read, and stays true.
 	Synced bool
 	// Delivered is true once the handler has got the objects of the first list, and stays true.
 	Delivered bool
 	// Reason is ReasonKindNotServed, ReasonForbidden, ReasonUnauthorized, ReasonThrottled, ReasonServerError,
-	// ReasonAnswerTooLarge or ReasonUnreachable of the API while the kind cannot be followed, and empty while it can.
+	// ReasonAnswerTooLarge or ReasonUnreachable of the API while the kind cannot be watched, and empty while it can.
 	Reason, Message string
 	// Since is when Synced or Reason last changed.
 	Since time.Time
-	// Refused names the last object that the transform refused, with the error. It is emptied by the next list.
+	// Refused names the last object that Transform refused, with the error. The next list clears it.
 	Refused string
 }
 
-// Set is the kinds that are watched on one API server.
+// Set has the kinds that are watched on one API server.
 type Set struct {
 	options Options
 
@@ -112,7 +113,7 @@ func (s *Set) Start(ctx context.Context, gvk schema.GroupVersionKind) {
 	s.start(newKind(ctx, gvk, s))
 }
 
-// start runs a part of a kind, with the lock held.
+// start runs a part of a kind. The caller holds the lock.
 func (s *Set) start(k *kind) {
 	s.kinds[k.gvk] = append(s.kinds[k.gvk], k)
 	go func() {
@@ -128,7 +129,7 @@ func (s *Set) divide(first *kind, namespaces []string) {
 	defer s.mu.Unlock()
 	first.namespace = namespaces[0]
 	if !slices.Contains(s.kinds[first.gvk], first) {
-		return // it was stopped meanwhile
+		return // it was stopped
 	}
 	for _, namespace := range namespaces[1:] {
 		k := newKind(first.ctx, first.gvk, s)
@@ -157,7 +158,7 @@ func (s *Set) forget(k *kind) {
 	}
 }
 
-// parts of a kind; what is returned is not to be changed.
+// parts returns the parts of a kind; the caller must not change the result.
 func (s *Set) parts(gvk schema.GroupVersionKind) []*kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,12 +177,12 @@ func (s *Set) part(gvk schema.GroupVersionKind, namespace string) *kind {
 	return nil
 }
 
-// Watches reports whether the objects of a kind are watched in a namespace. It is true while that is unknown.
+// Watches reports whether the objects of a kind are watched in a namespace. It returns true while that is unknown.
 func (s *Set) Watches(gvk schema.GroupVersionKind, namespace string) bool {
 	return len(s.parts(gvk)) == 0 || s.part(gvk, namespace) != nil
 }
 
-// Key of an object for Get: "namespace/name", or "name" for a cluster-scoped object.
+// Key returns the key of an object for Get: "namespace/name", or "name" for a cluster-scoped object.
 func Key(namespace, name string) string {
 	if namespace == "" {
 		return name
@@ -229,7 +230,7 @@ func (s *Set) State(gvk schema.GroupVersionKind) (State, bool) {
 	return out, true
 }
 
-// with is the state of a kind of which two parts have these states: what holds of both, and the first trouble.
+// with combines the states of two parts of a kind: the properties that both have, and the first failure.
 func (s State) with(other State) State {
 	out := s
 	out.Synced, out.Delivered = s.Synced && other.Synced, s.Delivered && other.Delivered
@@ -245,7 +246,7 @@ func (s State) with(other State) State {
 	return out
 }
 
-// Restart makes every kind give up what it waits for and open its watch again now, where it ended. Objects stay.
+// Restart makes every kind stop waiting and reopen its watch now, at its last resourceVersion. Objects stay.
 func (s *Set) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +257,7 @@ func (s *Set) Restart() {
 	}
 }
 
-// Retry makes a kind that cannot be followed try again now.
+// Retry makes a kind whose watch fails try again now.
 func (s *Set) Retry(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
 		if k.troubled() {
@@ -265,7 +266,7 @@ func (s *Set) Retry(gvk schema.GroupVersionKind) {
 	}
 }
 
-// Resource is where the objects of a kind are read; empty until that is known.
+// Resource returns the resource of a kind; empty until it is known.
 func (s *Set) Resource(gvk schema.GroupVersionKind) schema.GroupVersionResource {
 	parts := s.parts(gvk)
 	if len(parts) == 0 {
@@ -276,16 +277,16 @@ func (s *Set) Resource(gvk schema.GroupVersionKind) schema.GroupVersionResource 
 	return parts[0].resource
 }
 
-// Find makes a kind be resolved and listed once more, now, as when the server prefers another version of the kind. The
-// handler is told as by Relist.
+// Find makes a kind be resolved and listed again now, for example after the server prefers another version of the kind.
+// The handler is called as after Relist.
 func (s *Set) Find(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
 		k.find()
 	}
 }
 
-// Relist makes a kind list once more, now, as when Transform would make something else of the same objects. The handler
-// is told of every object of that list, changed or not.
+// Relist makes a kind be listed again now, for example after a change of Transform's settings. The handler is called
+// for every object of that list, changed or not.
 func (s *Set) Relist(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
 		k.relist()

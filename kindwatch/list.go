@@ -10,22 +10,22 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// What a page of whole objects takes. How large objects are shows with the first page, and with each one again.
+// Settings for pages of whole objects. The size of objects is estimated from the first page, and again from each page.
 const (
 	firstPage    = 50
 	largestPage  = 500
 	smallestPage = 10
-	pageBytes    = 1 << 20 // as JSON, roughly
+	pageBytes    = 1 << 20 // approximate, as JSON
 )
 
-// A server may go on for ever: with pages, or with objects.
+// Limits, because a server may send pages or objects without end.
 const (
 	mostPages   = 2000
 	mostObjects = 100_000 // of a kind
 )
 
-// firstList lists once a slot is free. A kind that failed before does not wait for one: pauses keep such kinds
-// apart, and a server that hangs shall cost the others one slot at most.
+// firstList lists once a slot is free. A kind that failed before does not wait for one, because pauses spread such
+// kinds. A hanging server must cost the others at most one slot.
 func (k *kind) firstList(ctx context.Context) error {
 	if k.failures == 0 {
 		end, err := lists.take(ctx)
@@ -37,8 +37,8 @@ func (k *kind) firstList(ctx context.Context) error {
 	return k.list(ctx)
 }
 
-// list reads every object page by page and puts the result in place of what was known. Without a resourceVersion the
-// server answers with its latest state: another one could be older than what was already seen.
+// list reads every object page by page and replaces the stored objects. It sends no resourceVersion, so that the server
+// returns its latest state: another one could be older than the stored objects.
 func (k *kind) list(ctx context.Context) error {
 	objects := map[string]metav1.Object{}
 	options := metav1.ListOptions{LabelSelector: k.set.options.LabelSelector, Limit: firstPage}
@@ -54,13 +54,13 @@ func (k *kind) list(ctx context.Context) error {
 		switch {
 		case err == nil:
 		case isExpired(err) && options.Continue != "":
-			// The list took longer than the server keeps its state: once more, and then in one piece.
+			// The list took longer than the server keeps its state: list again, now in one piece.
 			clear(objects)
 			options = metav1.ListOptions{LabelSelector: options.LabelSelector, Limit: firstPage}
 			if expiries++; expiries > 1 {
 				options.Limit = 0
 			}
-		case answer.IsTooLarge(err) && options.Limit > 1: // objects may be large: fewer of them are a smaller answer
+		case answer.IsTooLarge(err) && options.Limit > 1: // objects may be large: a page with fewer of them is smaller
 			options.Limit = max(options.Limit/smallestPage, 1)
 		default:
 			return err
@@ -91,7 +91,7 @@ func (k *kind) list(ctx context.Context) error {
 	}
 }
 
-// request is for a page, which is charged to the server until done is called.
+// request is a request for a page. Its memory is charged to the server until done is called.
 type request struct {
 	answers <-chan pageOrError
 	done    func()
@@ -108,13 +108,13 @@ func (r request) wait() (*unstructured.UnstructuredList, error) {
 	return got.page, got.err
 }
 
-// drop gives up the page.
+// drop cancels the page.
 func (r request) drop() {
 	r.cancel()
 	r.done()
 }
 
-// ask sends for a page: the server works on the next one while this one is reduced.
+// ask requests a page: the server works on the next one while this one is processed.
 func (k *kind) ask(ctx context.Context, o metav1.ListOptions) request {
 	ctx, cancel := context.WithCancel(ctx)
 	kept, done := answer.Keep(ctx)
@@ -126,7 +126,7 @@ func (k *kind) ask(ctx context.Context, o metav1.ListOptions) request {
 	return request{answers, done, cancel}
 }
 
-// nextPage is how many objects like these make up a page.
+// nextPage returns the number of such objects in a page.
 func nextPage(items []unstructured.Unstructured) int64 {
 	if len(items) == 0 {
 		return firstPage
@@ -140,7 +140,7 @@ func nextPage(items []unstructured.Unstructured) int64 {
 
 // weigh estimates the size of a decoded value as JSON.
 func weigh(v any) int {
-	const other = 6 // a number, a boolean, quotes and what is between values
+	const other = 6 // a number, a boolean, quotes and separators
 	switch v := v.(type) {
 	case string:
 		return len(v) + other

@@ -15,8 +15,8 @@ import (
 
 var errNotFollowed = errors.New("the kind is not followed at the moment")
 
-// Reread asks for one object that is known and puts it through Transform once more, as when Transform would make
-// something else of it. The handler is told. It does nothing about an object that has changed: the watch will bring it.
+// Reread reads one stored object again and passes it to Transform, for example after a change of Transform's settings.
+// The handler is called. It ignores an object that has changed since: the watch will deliver it.
 func (s *Set) Reread(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) error {
 	k := s.part(gvk, namespace)
 	if k == nil {
@@ -52,7 +52,7 @@ func (k *kind) get(ctx context.Context, namespace, name string) (*unstructured.U
 	return k.set.options.Client.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// hand gives the object to run, which takes it up while it watches.
+// hand passes the object to run, which processes it while it watches.
 func (k *kind) hand(ctx context.Context, u *unstructured.Unstructured) error {
 	select {
 	case k.reread <- u:
@@ -64,7 +64,7 @@ func (k *kind) hand(ctx context.Context, u *unstructured.Unstructured) error {
 	}
 }
 
-// takeReread takes up an object that was read once more, if it is the very version that is known.
+// takeReread processes an object that was read again, if it has the stored version.
 func (k *kind) takeReread(u *unstructured.Unstructured) {
 	key := Key(u.GetNamespace(), u.GetName())
 	k.mu.RLock()

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// slots limits the number of first lists that begin at the same time: a starting hub lists every kind of every member.
-// Each list has two pages of whole objects in memory, so few at a time bound the peak. A list that takes long loses its
-// slot but goes on: a server that hangs holds up nobody for longer than that.
+// slots limits the number of first lists that begin at the same time, because a starting hub lists every kind of every
+// member. Each list has two pages of whole objects in memory, so the limit bounds the peak. A list that takes long
+// loses its slot but continues, so that a hanging server delays others only for that time.
 type slots struct {
 	places chan struct{}
 	hold   time.Duration
@@ -18,10 +18,10 @@ func newSlots(places int, hold time.Duration) *slots {
 	return &slots{places: make(chan struct{}, places), hold: hold}
 }
 
-// lists are those of this process.
+// lists are the slots of this process.
 var lists = newSlots(8, 500*time.Millisecond)
 
-// take waits for a slot; end gives it back.
+// take waits for a slot; end returns it.
 func (s *slots) take(ctx context.Context) (end func(), err error) {
 	select {
 	case s.places <- struct{}{}:

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// unread is an object of a watch of which only that was read by which it is told from others: it may be known already.
+// unread is an object from a watch of which only the identity is decoded, because its version may already be stored.
 type unread struct {
 	data  []byte
-	whole *unstructured.Unstructured // instead, if the client has read it
+	whole *unstructured.Unstructured // set instead, if the client has decoded it
 	glance
 }
 
-// unreadOf the object of an event; false if that is not an object of a kind.
+// unreadOf returns the object of an event; false if it is not an object of a kind.
 func unreadOf(o runtime.Object) (*unread, bool) {
 	switch o := o.(type) {
 	case *unread:
@@ -37,7 +37,7 @@ func (u *unread) DeepCopyObject() runtime.Object {
 	return &unread{data: bytes.Clone(u.data), whole: u.whole.DeepCopy(), glance: u.glance}
 }
 
-// read decodes all of it.
+// read decodes the whole object.
 func (u *unread) read() (*unstructured.Unstructured, error) {
 	if u.whole != nil {
 		return u.whole, nil
@@ -47,16 +47,16 @@ func (u *unread) read() (*unstructured.Unstructured, error) {
 	return out, err
 }
 
-// is says whether this is that very version of that very object.
+// is reports whether this is the same version of the same object.
 func (g *glance) is(o metav1.Object) bool {
 	return g.version != "" && o.GetResourceVersion() == g.version && string(o.GetUID()) == g.uid
 }
 
-// glance is what tells an object from others.
+// glance is the identity and version of an object.
 type glance struct{ kind, namespace, name, uid, version string }
 
-// look reads no more of the JSON of an object than what tells it from others. It is false for what does not look like
-// one; whether the rest is JSON it does not say.
+// look decodes only the identity in the JSON of an object. It returns false if it finds none. It does not check whether
+// the rest is valid JSON.
 func look(data []byte) (g glance, ok bool) {
 	s := scanner{rest: data}
 	metadata := false
@@ -88,8 +88,7 @@ func look(data []byte) (g glance, ok bool) {
 	return g, !s.failed && metadata && g.kind != ""
 }
 
-// scanner goes through JSON without keeping what it does not have to. After a failure, and once it is done, it does
-// nothing.
+// scanner scans JSON and keeps only what is necessary. After a failure, and at the end, it does nothing.
 type scanner struct {
 	rest         []byte
 	failed, done bool
@@ -97,7 +96,7 @@ type scanner struct {
 
 func (s *scanner) over() bool { return s.failed || s.done }
 
-// next takes one byte that is no white space; 0 at the end.
+// next returns the next byte other than white space; 0 at the end.
 func (s *scanner) next() byte {
 	b := s.peek()
 	if b != 0 {
@@ -118,7 +117,7 @@ func (s *scanner) expect(b byte) {
 	s.failed = s.failed || s.next() != b
 }
 
-// object calls field for each field of an object, which has to go past its value.
+// object calls field for each field of an object. field must consume the value.
 func (s *scanner) object(field func(name string)) {
 	if s.expect('{'); s.peek() == '}' {
 		s.next()
@@ -142,7 +141,7 @@ func (s *scanner) object(field func(name string)) {
 	}
 }
 
-// text is a string.
+// text reads a string.
 func (s *scanner) text() string {
 	quoted := s.quoted()
 	if s.failed {
@@ -156,7 +155,7 @@ func (s *scanner) text() string {
 	return text
 }
 
-// quoted goes past a string and returns it with its quotes.
+// quoted skips a string and returns it with its quotes.
 func (s *scanner) quoted() []byte {
 	if s.peek() != '"' {
 		s.failed = true
@@ -176,7 +175,7 @@ func (s *scanner) quoted() []byte {
 	return nil
 }
 
-// skip goes past a value of any kind, without a look at whether what is inside of it is well-formed.
+// skip skips a value of any kind, without checking that its content is well-formed.
 func (s *scanner) skip() {
 	depth := 0
 	for !s.over() {

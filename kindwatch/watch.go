@@ -16,17 +16,18 @@ import (
 )
 
 const (
-	// A watch that ends sooner and brought nothing is a failure, so that a server which drops watches at once is not asked
-	// five times a second; one that holds so long counts as repaired, even if nothing happens.
+	// A shorter watch without an event is a failure, so that a server that drops watches at once does not get five
+	// requests a second. A longer one counts as repaired, even without events.
 	shortWatch = 500 * time.Millisecond
-	// So many errors in a row inside of a watch make us doubt the place where it goes on.
+	// After this number of consecutive errors inside a watch, the kind is listed again, because its resourceVersion may
+	// be the cause.
 	brokenBeforeList = 3
 )
 
 var errShortWatch = errors.New("the server ended the watch at once")
 
-// watch follows the kind from k.version on. It returns nil if the watch brought something, or held for a while, before
-// it ended.
+// watch watches the kind from k.version on. It returns nil if the watch delivered an event, or was open for a while,
+// before it ended.
 func (k *kind) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -76,8 +77,8 @@ func (k *kind) watch(ctx context.Context) error {
 	}
 }
 
-// goesBack is true for an event that is older than what was already seen: the server was restored from a backup, and a
-// watch would stay silent until it has caught up.
+// goesBack reports whether an event is older than the stored objects: the server was restored from a backup, and a
+// watch would be silent until it has caught up.
 func (k *kind) goesBack(e watch.Event) bool {
 	u, ok := unreadOf(e.Object)
 	if !ok {
@@ -86,7 +87,8 @@ func (k *kind) goesBack(e watch.Event) bool {
 	return hubv1.Older(u.version, k.version)
 }
 
-// open asks for the watch. Servers send the head of the answer at once, so that a late one means that nobody is there.
+// open opens the watch. Servers send the header of the response at once, so that a late header means that the server
+// hangs.
 func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Interface, error) {
 	late := time.AfterFunc(k.set.options.ListTimeout, cancel)
 	w, err := k.server().Watch(ctx, metav1.ListOptions{
@@ -104,10 +106,10 @@ func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Inter
 	return nil, fmt.Errorf("%w within %s", errNoAnswer, k.set.options.ListTimeout)
 }
 
-// streamError is what the server, or the decoder, said in place of an event.
+// streamError returns the error that the server, or the decoder, sent instead of an event.
 func (k *kind) streamError(e watch.Event) error { return k.broke(apierrors.FromObject(e.Object)) }
 
-// broke notes an error inside of a watch.
+// broke records an error inside a watch.
 func (k *kind) broke(err error) error {
 	if k.broken++; k.broken >= brokenBeforeList {
 		k.broken = 0
@@ -116,7 +118,7 @@ func (k *kind) broke(err error) error {
 	return err
 }
 
-// take takes up one event. An object that cannot be read is an error.
+// take processes one event. An object that cannot be decoded is an error.
 func (k *kind) take(e watch.Event) error {
 	u, ok := unreadOf(e.Object)
 	if !ok {

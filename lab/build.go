@@ -57,7 +57,7 @@ func crdsCommand(p *places) *cobra.Command {
 	}
 }
 
-// printCRDs prints the manifests whose file is named after one of the plurals, or all.
+// printCRDs prints the manifests whose file name contains one of the plurals, or all manifests.
 func printCRDs(files, plurals []string) error {
 	found := map[string]bool{}
 	for _, file := range files {

@@ -37,7 +37,7 @@ func downCommand(p *places) *cobra.Command {
 	return cmd
 }
 
-// down asks the supervisor, and ends one that does not answer: its children end with it.
+// down asks the supervisor to end, and kills one that does not answer: its children end with it.
 func down(ctx context.Context, dir string, keep bool) error {
 	asked, cancel := context.WithTimeout(ctx, downTimeout)
 	defer cancel()

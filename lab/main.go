@@ -1,7 +1,7 @@
 // Command lab runs real Kubernetes control planes on one machine: a hub and any number of members.
 //
-// Its commands are thin: build compiles the components, supervise is the parent of what runs, and
-// every other command is a request to that supervisor.
+// Its commands are small: build compiles the components, supervise is the parent of all processes, and every other
+// command is a request to that supervisor.
 package main
 
 import (
@@ -51,13 +51,13 @@ func newCommand() *cobra.Command {
 	return root
 }
 
-// places are the folders that the lab works with.
+// places are the folders of the lab.
 type places struct {
 	dir, components string
 }
 
-// source is the folder of the components' source. It is found from wherever one works in the
-// repository, and from wherever the binary lies in it.
+// source returns the folder of the components' source. It searches from the working directory and from the binary's
+// folder.
 func (p *places) source() (string, error) {
 	if p.components != "" {
 		return filepath.Abs(p.components)
@@ -84,7 +84,7 @@ func (p *places) source() (string, error) {
 	return "", errors.New("finding the components' source: not in a Hanse repository; use --components")
 }
 
-// cache is the git-ignored folder for everything that the lab makes.
+// cache returns the git-ignored folder for all files that the lab creates.
 func (p *places) cache() (string, error) {
 	source, err := p.source()
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *places) cache() (string, error) {
 	return filepath.Join(filepath.Dir(filepath.Dir(source)), ".cache", "lab"), nil
 }
 
-// state is the folder of the running lab.
+// state returns the folder of the running lab.
 func (p *places) state() (string, error) {
 	if p.dir != "" {
 		return filepath.Abs(p.dir)

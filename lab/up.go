@@ -38,7 +38,7 @@ func upCommand(p *places) *cobra.Command {
 	return cmd
 }
 
-// topology returns the topology of the file. Without a file it is the one that the lab last had, else the demo's.
+// topology returns the topology of the file. Without a file it returns the lab's last topology, or else the demo's.
 func (p *places) topology(file string) (topology.Topology, error) {
 	if file != "" {
 		return topology.Load(file)
@@ -78,8 +78,8 @@ func addCommand(p *places) *cobra.Command {
 	return cmd
 }
 
-// up builds what is missing, starts a supervisor if there is none, and asks it for the clusters.
-// If it is interrupted, nothing that it started is left running.
+// up builds missing components, starts a missing supervisor, and requests the clusters. If it is interrupted, no
+// process that it started keeps running.
 func (p *places) up(ctx context.Context, t topology.Topology) error {
 	if err := t.Validate(); err != nil {
 		return err
@@ -115,8 +115,8 @@ func (p *places) up(ctx context.Context, t topology.Topology) error {
 	return nil
 }
 
-// awaitQuiet waits until an interrupted up has been rolled back: the supervisor answers again, or
-// it has ended because nothing was left.
+// awaitQuiet waits until an interrupted up has been rolled back: the supervisor answers again, or it has ended because
+// no process was left.
 func awaitQuiet(client *control.Client, dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), supervisorTimeout)
 	defer cancel()
@@ -132,7 +132,7 @@ func awaitQuiet(client *control.Client, dir string) error {
 	return errors.New("the supervisor does not come to rest; run `lab down`")
 }
 
-// ensureSupervisor starts a supervisor in a session of its own, if none answers.
+// ensureSupervisor starts a supervisor in a separate session, if none answers.
 func ensureSupervisor(ctx context.Context, dir string) error {
 	client := control.NewClient(dir)
 	if _, err := client.Status(ctx); !errors.Is(err, control.ErrNotRunning) {
@@ -170,7 +170,7 @@ func ensureSupervisor(ctx context.Context, dir string) error {
 		case <-timeout:
 			return fmt.Errorf("the supervisor does not answer; see %s", file)
 		case <-ctx.Done():
-			return ctx.Err() // it ends by itself, since nobody asks it for anything
+			return ctx.Err() // without requests it ends by itself
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

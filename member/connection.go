@@ -5,24 +5,24 @@ import (
 	"net"
 )
 
-// Connection is how the hub reaches the API server of a member, and the only way that it does. Two connections are the
-// same link if they are equal.
+// Connection is how the hub reaches the API server of a member. There is no other way. Two equal connections are the
+// same link.
 type Connection struct {
 	// Server is the https URL of the API server, without a trailing slash.
 	Server string
-	// ServerName is the name that the server's certificate must be for. Default: the host of Server.
+	// ServerName is the name in the server's certificate. Default: the host of Server.
 	ServerName string
-	// CA has the certificates, in PEM, of which one must have signed the server's certificate. It is never empty.
+	// CA has certificates in PEM. One of them must have signed the server's certificate. It is never empty.
 	CA          string
 	Credentials Credentials
 	// Dial opens the network connections to Server. Default: TCP from the hub.
 	Dial Dialer
 }
 
-// Credentials prove to a member who the hub is: a token, a client certificate, or both.
+// Credentials authenticate the hub to a member: a token, a client certificate, or both.
 type Credentials struct {
 	Token string
-	// Certificate and Key are PEM; both are set or none.
+	// Certificate and Key are PEM; both are set or neither.
 	Certificate, Key string
 }
 

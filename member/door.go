@@ -16,8 +16,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// CheckObject returns an error if the name, namespace, uid or resourceVersion of a member's object is longer than API
-// servers make it. Such an object is refused: rows hold its uid, and a cut uid could be that of another object.
+// CheckObject returns an error if the name, namespace, UID or resourceVersion of a member's object is longer than API
+// servers allow. Such an object is refused: rows contain its UID, and a cut UID could be that of another object.
 func CheckObject(o metav1.Object) error {
 	for _, text := range []struct {
 		field, value string
@@ -35,7 +35,7 @@ func CheckObject(o metav1.Object) error {
 	return nil
 }
 
-// ObjectError says that a member sent an object that no API server stores.
+// ObjectError means that a member sent an object that no API server would store.
 type ObjectError struct {
 	Field string
 	Most  int // bytes
@@ -46,15 +46,15 @@ func (e *ObjectError) Error() string {
 	return fmt.Sprintf("the cluster answered with a %s of more than %d characters", e.Field, e.Most)
 }
 
-// The bounds of facts, so that they fit a MemberCluster's status.
+// The limits of facts, so that they fit into a MemberCluster's status.
 const (
-	maxVersion  = 64 // of Kubernetes, in bytes
+	maxVersion  = 64 // of Kubernetes' version, in bytes
 	maxZones    = 64
 	maxCapacity = 64
 	maxVersions = 16 // of a kind
 )
 
-// Bounded returns facts that fit a MemberCluster's status. Values that no real cluster has are left out.
+// Bounded returns facts that fit into a MemberCluster's status. It removes values that no real cluster has.
 func (f Facts) Bounded() Facts {
 	if len(f.ClusterID) > maxVersion || !utf8.ValidString(f.ClusterID) {
 		f.ClusterID = ""
@@ -83,7 +83,7 @@ func (f Facts) Bounded() Facts {
 	return f
 }
 
-// Lengths first: the other checks read the whole text.
+// Check the length first: the other checks read the whole text.
 func isLabelValue(text string) bool {
 	return len(text) <= validation.LabelValueMaxLength && len(validation.IsValidLabelValue(text)) == 0
 }
@@ -112,8 +112,8 @@ func boundedResources(list corev1.ResourceList) corev1.ResourceList {
 	return kept
 }
 
-// Line makes one line of valid text of at most so many characters of a text that a member may have written. It is
-// cloned, so that it holds no longer text in memory.
+// Line returns one line of valid text, of at most most characters, from a text that a member may have written. It is
+// cloned, so that it does not keep a longer text in memory.
 func Line(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {

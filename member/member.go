@@ -1,11 +1,11 @@
-// Package member is the door between the hub and its member clusters: the types and interfaces that the hub's
-// controllers speak, and no implementation.
+// Package member is the interface between the hub and its member clusters. It has the types and interfaces that the
+// hub's controllers use, and no implementation.
 //
-//   - member/connect keeps the link to each cluster and says whether its watches deliver.
+//   - member/connect keeps the link to each cluster and reports whether its watches deliver.
 //   - member/apply writes one object to one cluster and returns an Outcome.
-//   - member/served says which kinds a cluster serves, and with which fields.
-//   - member/observe watches what was sent and keeps one Observation per object.
-//   - member/health judges one object, purely.
+//   - member/served knows which kinds a cluster serves, and with which fields.
+//   - member/observe watches the copies and keeps one Observation for each.
+//   - member/health judges one object, without I/O.
 package member
 
 import (
@@ -33,8 +33,8 @@ type Fleet interface {
 	Get(cluster string) (Cluster, error)
 }
 
-// Cluster is one connected member. Methods that take a context talk to the cluster and return within its request
-// time-out; the others answer from memory.
+// Cluster is one connected member. Methods with a context send requests to the cluster and return within its request
+// timeout; the others answer from memory.
 type Cluster interface {
 	// Name of the MemberCluster.
 	Name() string
@@ -50,12 +50,12 @@ type Cluster interface {
 	Apply(ctx context.Context, in ApplyIntent) Outcome
 	// Withdraw deletes or orphans the copy of one hub object. It logs nothing.
 	Withdraw(ctx context.Context, in WithdrawIntent) Outcome
-	// Observe makes sure that objects of this kind are watched for the given holder, a binding. Idempotent.
+	// Observe starts to watch objects of this kind for the given holder, a binding. It is idempotent.
 	Observe(gvk schema.GroupVersionKind, holder types.NamespacedName)
-	// Forget ends the holder's interest in the kind; the watch stops after the last holder.
+	// Forget ends the holder's use of the kind; the watch stops after the last holder.
 	Forget(gvk schema.GroupVersionKind, holder types.NamespacedName)
-	// Observation returns what was last seen of an object. synced is false until the kind's first list has been
-	// delivered; only then does a missing observation mean that the cluster holds no object with the hub's label.
+	// Observation returns the last observed state of an object. synced is false until the kind's first list has been
+	// delivered. Only then does a missing observation mean that the cluster holds no such object with the hub's label.
 	Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o Observation, found, synced bool)
 }
 
@@ -65,7 +65,7 @@ type Misfit struct {
 	Path string
 	// Declared is the path with "*" for each step that the schema does not name.
 	Declared string
-	// Message is the demand of the schema, such as "must be an integer".
+	// Message is the requirement of the schema, such as "must be an integer".
 	Message string
 	// Value as JSON, cut short; empty if it is a map or a list, or missing.
 	Value string
@@ -80,7 +80,7 @@ type Observation struct {
 	CopyState
 	Deleting bool // it has a deletionTimestamp
 
-	Owner    hubv1.ObjectIdentity // from the owner annotation; zero if there is none or it cannot be read
+	Owner    hubv1.ObjectIdentity // from the owner annotation; zero if missing or unreadable
 	OwnerUID types.UID            // UID of the hub object, from the owner annotation
 	Source   source.Mark          // source annotation
 	Paused   time.Time            // pause annotation; zero if unset or unreadable
@@ -111,7 +111,7 @@ type Assessment struct {
 
 // ApplyIntent is one object as one cluster shall hold it.
 type ApplyIntent struct {
-	// Manifest is the rendered object without marks of the hub; Apply adds them. It is not changed.
+	// Manifest is the rendered object without the hub's labels and annotations, which Apply adds. It is not changed.
 	Manifest *unstructured.Unstructured
 	Owner    hubv1.ObjectIdentity
 	OwnerUID types.UID
@@ -138,20 +138,21 @@ type ApplyIntent struct {
 type Known struct {
 	// Confirmed is the row's hash of the last confirmed content. Empty if there is no row.
 	Confirmed string
-	// Observed is the resourceVersion at which the copy was last observed. It is set only if the copy was ours, as last
-	// confirmed, and neither paused nor being deleted. Then the copy is written at that version, and read only if it has
-	// changed. Empty means read first.
+	// Observed is the last observed resourceVersion of the copy. It is set only if the copy was ours, as last
+	// confirmed, and neither paused nor being deleted. Then the copy is written at that version, and read only if it
+	// has changed. If it is empty, the copy is read first.
 	Observed string
-	// Unknown means that no object of this name is known on the cluster. Then one is created without a read, and read only
-	// if the object exists.
+	// Unknown means that no object of this name is known on the cluster. Then Apply creates one without a read, and
+	// reads only if an object exists.
 	Unknown bool
-	// ConfirmedUID is the UID of the last confirmed copy. That copy is ours even if some of its marks were removed.
+	// ConfirmedUID is the UID of the last confirmed copy. That copy is ours even if some of its labels or annotations
+	// were removed.
 	ConfirmedUID types.UID
 
-	// Adopted says that the copy with ConfirmedUID was on the cluster before the hub took it over.
+	// Adopted is true if the copy with ConfirmedUID was adopted.
 	Adopted bool
-	// Orphaned is the copy that the hub orphaned on this cluster; nil if there is none. The object with its UID is taken
-	// back, even if Adoption forbids it.
+	// Orphaned is the copy that the hub orphaned on this cluster; nil if there is none. The object with its UID is
+	// adopted again, even if Adoption forbids it.
 	Orphaned *hubv1.OrphanedCopy
 }
 
@@ -159,8 +160,7 @@ type Known struct {
 type ApplySettings struct {
 	// Mode ReportOnly writes nothing. The outcome says what a write would do.
 	Mode hubv1.ApplyMode
-	// MemberOwned are JSON pointers to fields that are set when the object is created, and left to the member from then
-	// on.
+	// MemberOwned are JSON pointers to fields that are set at the creation of the object, and then left to the member.
 	MemberOwned     []string
 	Adoption        hubv1.Adoption
 	FieldConflict   hubv1.FieldConflict
@@ -171,38 +171,38 @@ type ApplySettings struct {
 type WithdrawIntent struct {
 	GVK      schema.GroupVersionKind
 	Owner    hubv1.ObjectIdentity
-	OwnerUID types.UID // UID of the hub object whose copy is to go
-	// ConfirmedUID and ConfirmedDigest are those of the last confirmed copy. If the copy still has that digest, it is
-	// ours, even if it was made for an earlier hub object of the same name.
+	OwnerUID types.UID // UID of the hub object of the copy
+	// ConfirmedUID and ConfirmedDigest are from the last confirmed copy. If the copy still has that digest, it is ours,
+	// even if it was made for an earlier hub object of the same name.
 	ConfirmedUID    types.UID
 	ConfirmedDigest string
-	// Source is the state of the hub that decided the withdrawal. A copy that a later state wrote stays: the outcome is
+	// Source is the state of the hub that decided the withdrawal. A copy from a later state stays: the outcome is
 	// HubIsOlder.
 	Source source.State
 
-	// Adopted says that the copy with ConfirmedUID was on the cluster before the hub took it over.
+	// Adopted is true if the copy with ConfirmedUID was adopted.
 	Adopted bool
 
-	// Seen is the copy as a live watch shows it; nil if none does. If it proves that the copy may be deleted, the copy is
-	// deleted at exactly that version, without a read.
+	// Seen is the copy's state from a live watch; nil if there is none. If it proves that the copy may be deleted, the
+	// copy is deleted at exactly that version, without a read.
 	Seen *Observation
 
 	Policy hubv1.RemovalPolicy
-	// PolicyIfAdopted takes the place of Policy Delete for a copy that was adopted, by Adopted or by its annotation.
+	// PolicyIfAdopted replaces Policy Delete for a copy that was adopted, by Adopted or by its annotation.
 	PolicyIfAdopted hubv1.RemovalPolicy
 	Propagation     metav1.DeletionPropagation
 }
 
-// Retry says when to try again after an outcome.
+// Retry tells when to try again after an outcome.
 type Retry int
 
 const (
-	// RetryNever means that only a change of the hub object, a policy or the member's object can help. Such a change wakes
-	// the key.
+	// RetryNever means that only a change of the hub object, a policy or the member's object can help. Such a change
+	// queues the key.
 	RetryNever Retry = iota
 	// RetrySoon means the usual back-off: 0.2 s doubling to 60 s with jitter.
 	RetrySoon
-	// RetrySlowly means that only a change on the member can help, and that its event may be missed: 30 s doubling to 5
+	// RetrySlowly means that only a change on the member can help, and that there may be no event: 30 s doubling to 5
 	// min.
 	RetrySlowly
 	// RetryAfter means after Outcome.After, because the server asked for it or a pause ends then.
@@ -211,10 +211,10 @@ const (
 
 // Outcome is the result of one Apply or Withdraw.
 type Outcome struct {
-	// Applied is True if the cluster has done the request, False if it was refused or is under way, Unknown if the cluster
-	// could not be asked.
+	// Applied is True if the cluster has carried out the request. It is False if the request was refused or is in
+	// progress, Unknown if the cluster could not be reached.
 	Applied metav1.ConditionStatus
-	// Reason is a constant of api/v1alpha1; Message says what to do, in at most 256 characters.
+	// Reason is a constant of api/v1alpha1; Message has advice, in at most 256 characters.
 	Reason, Message string
 
 	// CopyState is that of the member object after the call, if the call has seen it. Adopted and Digest, which is the one
@@ -231,15 +231,15 @@ type Outcome struct {
 
 	// Wrote is true if the member object was changed.
 	Wrote bool
-	// Drifted names up to 3 fields that were changed on the member, with the manager that changed them. Apply restored or
-	// only found them.
+	// Drifted names up to 3 fields that were changed on the member, with their managers. Apply has restored or only
+	// found them.
 	Drifted []FieldDrift
 
-	// Last is, with ReasonCompleted, the copy as it was last seen. Set by the caller of Apply.
+	// Last is, for ReasonCompleted, the last observed state of the copy. The caller of Apply sets it.
 	Last *Observation
 
 	Retry Retry
-	After time.Duration // with RetryAfter
+	After time.Duration // for RetryAfter
 }
 
 // HubState distinguishes the states of a hub object.
@@ -270,22 +270,22 @@ type ObservationHandler func(cluster string, o Observation, content, gone bool)
 
 // LinkState is the state of the link to one cluster.
 type LinkState struct {
-	// Ready is True if the cluster answers and its watches deliver, False with a reason if not, Unknown before the first
-	// try has ended.
+	// Ready is True if the cluster answers and its watches deliver, False with a reason if not, Unknown before the end
+	// of the first attempt.
 	Ready           metav1.ConditionStatus
 	Reason, Message string
-	// Credentials is False with a reason if the hub refuses the kubeconfig or the cluster refuses its credentials, and
-	// Unknown if the cluster could not be asked.
+	// Credentials is False with a reason if the hub refuses the kubeconfig or the cluster refuses its credentials. It
+	// is Unknown if the cluster could not be reached.
 	Credentials        metav1.ConditionStatus
 	CredentialsReason  string
 	CredentialsMessage string
-	// InUse are the credentials that the link uses; zero while it uses none. New credentials are used once the cluster has
-	// accepted them.
+	// InUse are the current credentials of the link; zero if there are none. New credentials are used once the cluster
+	// has accepted them.
 	InUse credential.Credential
-	// TooLarge names the answer of the last minutes that exceeded a bound; empty if none did.
+	// TooLarge is the recent answer that exceeded a limit; empty if there was none.
 	TooLarge string
-	// LastHeard is when a watch of the cluster last delivered an event, as of the last probe; zero if none has. Other
-	// answers do not count, because they do not show that watches deliver.
+	// LastHeard is the time of the last watch event of the cluster, as of the last probe; zero if there was none. Other
+	// responses do not count, because they do not show that watches deliver.
 	LastHeard time.Time
 	// Facts are the last facts read; zero before the first read.
 	Facts Facts
@@ -295,26 +295,26 @@ type LinkState struct {
 type Facts struct {
 	ClusterID  string // UID of kube-system
 	Kubernetes string // version, such as v1.36.3
-	// Region is the region that all nodes share, or empty; Zones are those of the nodes, sorted.
+	// Region is the common region of all nodes, or empty; Zones are the zones of the nodes, sorted.
 	Region      string
 	Zones       []string
 	Nodes       hubv1.NodeSummary
 	Capacity    corev1.ResourceList // sum over nodes
 	Allocatable corev1.ResourceList // sum over ready, schedulable nodes
-	// Served has the versions at which the cluster serves each wanted kind, none for a kind that it does not serve. Nil
-	// before the first answer.
+	// Served has the versions at which the cluster serves each wanted kind, none for a kind that it does not serve. It
+	// is nil before the first answer.
 	Served map[schema.GroupKind][]string
 }
 
 // Links keeps the connections. It never waits for the network.
 type Links interface {
 	// Ensure makes or updates the link of a cluster. kubeconfig is the content of the Secret. Equal content changes
-	// nothing; a changed token or certificate is taken up without a new cache; a changed address is connected before the
-	// old link is dropped. expectedID is status.clusterID, empty before it is known: another ID behind the address gives
+	// nothing. A changed token or certificate is used without a new cache. A changed address is connected before the
+	// old link ends. expectedID is status.clusterID, empty before it is known: another ID behind the address gives
 	// IdentityChanged.
 	Ensure(cluster string, kubeconfig []byte, expectedID string)
-	// Remove ends the link and forgets it.
+	// Remove ends the link and removes its state.
 	Remove(cluster string)
-	// State of a link; false if there is none.
+	// State returns the state of a link; false if there is none.
 	State(cluster string) (LinkState, bool)
 }

@@ -13,8 +13,8 @@ import (
 
 // Pruner lets users remove unclaimed copies from a connected member.
 type Pruner interface {
-	// Copies lists the copies for which keep is true, of every kind that the hub may write there, and at most the given
-	// number. An error of keep is returned. If ctx ends, Copies returns the copies found so far, with a note.
+	// Copies lists the copies for which keep returns true, of every kind that the hub may write there, at most most. An
+	// error of keep is returned. If ctx ends, Copies returns the copies found so far, with a note.
 	Copies(ctx context.Context, most int, keep func(Copy) (bool, error)) (Copies, error)
 	// Prune removes one copy, as Withdraw does. The caller has checked that no binding claims it.
 	Prune(ctx context.Context, in PruneIntent) Outcome
@@ -28,13 +28,13 @@ type Copy struct {
 	ResourceVersion string
 	Created         time.Time
 	Source          source.Mark
-	Adopted         bool // it was on the member before the hub took it over
+	Adopted         bool // whether it was adopted
 }
 
 // Copies that were found.
 type Copies struct {
 	Copies []Copy
-	// Notes say which kinds and objects were left out, and why.
+	// Notes name the omitted kinds and objects, with the reason.
 	Notes []string
 }
 
@@ -44,11 +44,12 @@ type PruneIntent struct {
 	Owner hubv1.ObjectIdentity
 	// OwnerUID is the UID of the hub object of that name; empty if there is none.
 	OwnerUID types.UID
-	// UID and ResourceVersion identify the copy that the user has seen. Another object, or a changed copy, is left alone.
+	// UID and ResourceVersion identify the copy that the user has seen. Another object, or a changed copy, is not
+	// touched.
 	UID             types.UID
 	ResourceVersion string
-	// Source is the state of the hub. A copy that a later state wrote is left as it is: the outcome is HubIsOlder.
+	// Source is the state of the hub. A copy from a later state is not touched: the outcome is HubIsOlder.
 	Source source.State
-	// Policy says whether the copy is deleted or orphaned. An adopted copy is always orphaned.
+	// Policy decides whether the copy is deleted or orphaned. An adopted copy is always orphaned.
 	Policy hubv1.RemovalPolicy
 }

@@ -10,15 +10,15 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Viewer lets users look at a connected member through the hub. It changes nothing. It returns only the copy of the
-// given hub object, and by Preview an object that is not Hanse's yet. Objects are returned whole: the caller removes
-// the parts that the user must not see.
+// Viewer lets users view objects of a connected member through the hub. It changes nothing. It returns only the copy of
+// the given hub object, and from Preview also an unmanaged object. Objects are complete: the caller removes the parts
+// that the user must not see.
 type Viewer interface {
-	// View reads the copy of a hub object. The outcome says why there is no copy to show.
+	// View reads the copy of a hub object. refusal is the reason why there is no copy to show.
 	View(ctx context.Context, in ViewIntent) (live *unstructured.Unstructured, refusal *Outcome)
-	// Preview returns the result of Apply by a dry run, in every in.Mode.
+	// Preview returns the result of Apply by a dry run, whatever in.Mode is.
 	Preview(ctx context.Context, in ApplyIntent) Preview
-	// Children finds the objects that controllers made for copies, by ownerReferences, down to pods.
+	// Children finds the objects that controllers created for copies, by ownerReferences, down to pods.
 	Children(ctx context.Context, owners []Owner) Children
 }
 
@@ -27,7 +27,7 @@ type ViewIntent struct {
 	GVK      schema.GroupVersionKind
 	Owner    hubv1.ObjectIdentity
 	OwnerUID types.UID
-	// ConfirmedUID is the UID of the copy that was last confirmed; empty if there is none.
+	// ConfirmedUID is the UID of the last confirmed copy; empty if there is none.
 	ConfirmedUID types.UID
 }
 
@@ -35,15 +35,15 @@ type ViewIntent struct {
 type Preview struct {
 	// Before is nil if there is no copy yet. After is nil if no dry run was possible.
 	Before, After *unstructured.Unstructured
-	// Unadopted is true if Before is not Hanse's. Then After is the object as adopted.
+	// Unadopted is true if Hanse does not manage Before. Then After is the object as adopted.
 	Unadopted bool
-	// InSync is true if the copy is as it was last confirmed, and the hub would write the same again.
+	// InSync is true if the copy equals the last confirmed one, and the hub would write the same manifest again.
 	InSync bool
-	// Refused says why the hub would not write After now.
+	// Refused is the reason why the hub would not write After now.
 	Refused *Outcome
 }
 
-// Owner is an object on the member whose children are asked for.
+// Owner is an object on the member whose children are requested.
 type Owner struct {
 	Kind      schema.GroupKind
 	Namespace string
@@ -54,7 +54,7 @@ type Owner struct {
 type Children struct {
 	// Of has the children of each owner that has any, by UID.
 	Of map[types.UID][]Child
-	// Notes say which kinds could not be read, and why.
+	// Notes name the kinds that could not be read, with the reason.
 	Notes []string
 }
 
@@ -64,9 +64,9 @@ type Child struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Health is empty for a pod, which has a State alone.
+	// Health is empty for a pod, which has only a State.
 	Health hubv1.Health `json:"health,omitempty"`
-	// State of a pod or workload in a few words, such as "Running 2/2".
+	// State of a pod or workload as a short text, such as "Running 2/2".
 	State    string  `json:"state,omitempty"`
 	Children []Child `json:"children,omitempty"`
 }

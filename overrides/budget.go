@@ -2,20 +2,21 @@ package overrides
 
 import "fmt"
 
-// budget is what the rules for one object in one cluster may still spend.
+// budget is the remaining budget of the rules for one object in one cluster.
 type budget struct {
 	added      int // bytes of values and copies
 	operations int
 	text       int // bytes of string fields that are edited
-	marks      int // in these, see marksOf
-	kept       int // bytes of objects that are kept to go back to if a test is not met
+	marks      int // marks in these fields, see marksOf
+	kept       int // bytes of copies that are kept to restore the object if a test fails
 }
 
 func newBudget() *budget {
 	return &budget{added: maxAdded, operations: maxOperations, text: maxText, marks: maxMarks, kept: maxKept}
 }
 
-// spend takes off what a rule adds and how many operations that takes. It is false if there is not so much left.
+// spend subtracts the bytes that a rule adds and the number of its operations. It returns false if the budget is too
+// small.
 func (b *budget) spend(bytes, operations int) bool {
 	b.added -= bytes
 	b.operations -= operations

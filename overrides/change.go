@@ -11,28 +11,28 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// change is a rule, decoded and within its bounds. It is shared by all objects and clusters, and never changed.
+// change is a rule, decoded and within its limits. All objects and clusters share it, and it is never changed.
 type change struct {
-	guards      []operation // the tests that come before all other patches: they look at the object before anything else
+	guards      []operation // the tests before the first other patch: they run before anything else changes
 	containers  []containerChange
 	merges      []mergeChange // labels and annotations, then mergePatch
 	ops         []operation   // the other patches
-	edits       []textEdit    // inside of strings
-	expressions bool          // there are operations whose value is one
-	late        bool          // there are tests after something was changed
+	edits       []textEdit    // changes inside string fields
+	expressions bool          // some operation has an expression as its value
+	late        bool          // a test comes after a change
 }
 
 // action is a part of a change.
 type action interface {
-	// apply changes doc, which must be the caller's own. After a fault doc is not fit for use.
+	// apply changes doc, which must be the caller's own. After a fault doc is not usable.
 	apply(doc map[string]any, b *budget) *fault
-	// claim says what apply would do to state.
+	// claim adds the effects of apply on state to the claims.
 	claim(c *claims, state map[string]any)
-	// touches says whether the action may change what the path leads to, or something in there.
+	// touches reports whether the action may change the value at the path, or a part of it.
 	touches(path pointer) bool
 }
 
-// each calls f for the actions in the order in which they are applied, until there is a fault.
+// each calls f for the actions in the order of application, and stops at a fault.
 func (c *change) each(f func(action) *fault) *fault {
 	for i := range c.containers {
 		if bad := f(&c.containers[i]); bad != nil {
@@ -57,8 +57,8 @@ func (c *change) each(f func(action) *fault) *fault {
 	return nil
 }
 
-// apply follows the rule. A fault that is unmet means that a test was not: then doc is as it was, or, if the change is
-// late, not fit for use.
+// apply applies the rule. An unmet fault means that a test failed. Then doc is unchanged, or not usable if the change
+// is late.
 func (c *change) apply(doc map[string]any, b *budget) *fault {
 	if f := c.unmet(doc); f != nil {
 		return f
@@ -66,7 +66,7 @@ func (c *change) apply(doc map[string]any, b *budget) *fault {
 	return c.each(func(a action) *fault { return a.apply(doc, b) })
 }
 
-// unmet is the first of the guards that the object does not meet, as a fault, or nothing.
+// unmet returns a fault for the first guard that the object does not meet, or nil.
 func (c *change) unmet(doc map[string]any) *fault {
 	for i := range c.guards {
 		if f := c.guards[i].test(doc); f != nil {
@@ -76,7 +76,7 @@ func (c *change) unmet(doc map[string]any) *fault {
 	return nil
 }
 
-// evaluated is the change with the values of its expressions.
+// evaluated returns the change with the values of its expressions.
 func (c *change) evaluated(e *evaluation, b *budget) (*change, *fault) {
 	if !c.expressions {
 		return c, nil
@@ -99,7 +99,7 @@ func (c *change) evaluated(e *evaluation, b *budget) (*change, *fault) {
 	return &out, nil
 }
 
-// some reports whether f is true for at least one of the actions.
+// some reports whether f returns true for at least one of the actions.
 func (c *change) some(f func(action) bool) bool {
 	found := &fault{}
 	return c.each(func(a action) *fault {
@@ -114,7 +114,7 @@ func (c *change) touches(path pointer) bool {
 	return c.some(func(a action) bool { return a.touches(path) })
 }
 
-// compile decodes a rule and finds what is wrong in it, whatever the object.
+// compile decodes a rule and finds the faults that do not depend on the object.
 func compile(rule *hubv1.OverrideRule) (*change, []fault) {
 	changes := len(rule.Images)+len(rule.Command)+len(rule.Args)+len(rule.Env)+len(rule.Resources)+len(rule.Labels)+len(rule.Annotations)+
 		len(rule.Patches)+len(rule.Edits) > 0 || rule.MergePatch != nil
@@ -138,13 +138,13 @@ func compile(rule *hubv1.OverrideRule) (*change, []fault) {
 	return &c.change, c.faults
 }
 
-// compiler gathers a change and its faults.
+// compiler collects a change and its faults.
 type compiler struct {
 	change change
 	faults []fault
 }
 
-// fault adds one, if there is one.
+// fault adds f, if it is not nil.
 func (c *compiler) fault(field string, index int, f *fault) bool {
 	if f == nil {
 		return false
@@ -177,7 +177,7 @@ func tooMany(rule *hubv1.OverrideRule) *fault {
 	return nil
 }
 
-// addKeys turns labels and annotations into a merge patch, which they are.
+// addKeys turns labels and annotations into a merge patch.
 func (c *compiler) addKeys(rule *hubv1.OverrideRule) {
 	metadata := map[string]any{}
 	for _, m := range []struct {
@@ -207,7 +207,7 @@ func (c *compiler) addKeys(rule *hubv1.OverrideRule) {
 	}
 }
 
-// invalidKey says why the API server would refuse a label or an annotation, or nothing.
+// invalidKey returns why the API server would refuse a label or an annotation; empty if it is valid.
 func invalidKey(field, key, value string) string {
 	if len(validation.IsQualifiedName(key)) > 0 {
 		return "is not a valid key of a label or annotation: use letters, digits, '-', '_' and '.', after an optional DNS name and /"
@@ -248,7 +248,7 @@ func (c *compiler) addPatches(patches []hubv1.PatchOperation) {
 	}
 }
 
-// weight is what a rule costs at most, known before it is decoded.
+// weight returns the maximum cost of a rule, computed before decoding.
 func weight(rule *hubv1.OverrideRule) (bytes, operations int) {
 	merge := func(patch *apiextensionsv1.JSON) {
 		if patch != nil {
@@ -275,7 +275,7 @@ func weight(rule *hubv1.OverrideRule) (bytes, operations int) {
 	return bytes, operations
 }
 
-// clusterFault finds what is wrong in the selection of clusters.
+// clusterFault returns the fault in a selection of clusters.
 func clusterFault(err error) *fault {
 	return &fault{field: "clusters", index: -1, leaf: "labelSelector",
 		message: "clusters.labelSelector: " + printable(err.Error()) + ": correct the selector"}

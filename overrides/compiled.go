@@ -8,7 +8,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// compiledRule is what a rule comes down to whatever the object and the cluster, made when it is first asked for.
+// compiledRule is the part of a rule that does not depend on the object and the cluster. It is compiled at its first
+// use.
 type compiledRule struct {
 	targetOnce  sync.Once
 	target      target
@@ -29,9 +30,9 @@ func (c *compiledRule) compile(rule *hubv1.OverrideRule) (*change, []fault) {
 	return c.change, c.faults
 }
 
-// compiledPolicies keeps compiled rules for as long as they are in memory: a policy is rendered for each of its objects
-// and clusters, and reading its expressions alone takes longer than all the rest. A list of rules is known by the
-// address of its first one, which copies of a policy from a cache share, and is never changed.
+// compiledPolicies caches compiled rules while the rules are in memory. A policy is rendered for each of its objects
+// and clusters, and compiling its expressions takes longer than the rest. The key is the address of the first rule of a
+// list. Copies of a policy from a cache share that list, and it never changes.
 var compiledPolicies sync.Map // of weak.Pointer[hubv1.OverrideRule] to []compiledRule
 
 func compiledRules(rules []hubv1.OverrideRule) []compiledRule {

@@ -7,54 +7,54 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// claim is what a policy says about one path. Claims of different policies and equal rank must agree.
+// claim is the effect of a policy on one path. Claims of different policies and equal rank must agree.
 type claim struct {
 	kind  claimKind
-	value any // of claimSet, claimText and claimParts
+	value any // for claimSet, claimText and claimParts
 	claimant
 }
 
-// claimant is who claims.
+// claimant is the rule that makes a claim.
 type claimant struct {
 	rule  RuleRef
-	maybe bool // a test may still have the rule skipped
+	maybe bool // a test may still skip the rule
 }
 
 type claimKind int
 
 const (
-	claimRead    claimKind = iota // test, and the source of copy: nobody else may change it
-	claimOrdered                  // what gives another result, or an error, before or after another change: nobody else may touch it
-	claimSet                      // a value that holds whatever was there
+	claimRead    claimKind = iota // test, and the source of copy: no other policy may change the place
+	claimOrdered                  // an operation whose result depends on the order: no other policy may touch the place
+	claimSet                      // a value that replaces any previous value
 	claimAbsent                   // null in a merge patch
-	claimObject                   // {} in a merge patch: an object, whatever is in it
-	claimText                     // a document of the format that is the value, whatever is in it; what is claimed below is in the document
-	claimParts                    // parts of an image, in a map, whatever the others are
+	claimObject                   // {} in a merge patch: an object with any content
+	claimText                     // a document in the format of the value; the claims below are inside the document
+	claimParts                    // a map of image parts; the other parts do not matter
 )
 
 func (k claimKind) holds() bool { return k >= claimSet }
 
-// container is true if the claim says nothing about what is below.
+// container reports whether the claim leaves the content below open.
 func (k claimKind) container() bool { return k == claimObject || k == claimText }
 
-// node is a place in the tree of all claims. A tree rather than a map of pointers: its memory grows with the patches,
-// not with the length of their paths.
+// node is a place in the tree of all claims. The memory of a tree grows with the patches; that of a map of pointers
+// would grow with the length of their paths.
 type node struct {
 	claims   []claim
 	children map[string]*node
 }
 
-// claims are gathered for rules of equal rank.
+// claims collects the claims of rules of equal rank.
 type claims struct {
 	root *node
 	claimant
-	earlier []*change // of the same policy, and of this rank
+	earlier []*change // rules of the same policy and rank
 	current *change
 	budget  *budget
 }
 
-// conflict finds two rules of different policies that disagree. The rules have equal rank, those of one policy stand
-// together in their order, and state is what they will be applied to.
+// conflict finds two rules of different policies that disagree. All rules have equal rank, and the rules of one policy
+// are adjacent, in their order. state is the object before these rules.
 func conflict(rules []*rankedRule, state map[string]any, b *budget) *ConflictError {
 	if !slices.ContainsFunc(rules, func(r *rankedRule) bool { return r.ref.Policy != rules[0].ref.Policy }) {
 		return nil
@@ -71,7 +71,7 @@ func conflict(rules []*rankedRule, state map[string]any, b *budget) *ConflictErr
 	return err
 }
 
-// enter makes r the rule that claims from now on.
+// enter makes r the rule of the following claims.
 func (c *claims) enter(r *rankedRule) {
 	switch {
 	case c.current != nil && c.rule.Policy == r.ref.Policy:
@@ -82,8 +82,8 @@ func (c *claims) enter(r *rankedRule) {
 	c.claimant, c.current = claimant{rule: r.ref, maybe: r.change.late}, r.change
 }
 
-// claim puts in what the current rule does. One whose guards are not met does nothing, unless an earlier rule of its
-// policy may let them be met.
+// claim adds the claims of the current rule. A rule whose guards are not met claims nothing, unless an earlier rule of
+// its policy may change the guarded fields.
 func (c *claims) claim(state map[string]any) {
 	certain := true
 	for i := range c.current.guards {
@@ -101,12 +101,12 @@ func (c *claims) claim(state map[string]any) {
 	})
 }
 
-// ordered claims that nobody else touches what the path leads to.
+// ordered claims that no other policy touches the value at the path.
 func (c *claims) ordered(path pointer) {
 	c.root.at(path).add(claim{kind: claimOrdered, claimant: c.claimant})
 }
 
-// reshaped says whether an earlier rule of the policy may have other containers in the list.
+// reshaped reports whether an earlier rule of the policy may change which containers the list has.
 func (c *claims) reshaped(list pointer) bool {
 	return slices.ContainsFunc(c.earlier, func(o *change) bool {
 		return o.some(func(a action) bool {
@@ -116,7 +116,7 @@ func (c *claims) reshaped(list pointer) bool {
 	})
 }
 
-// rewritten says whether the policy may have put another text there by the time of an edit.
+// rewritten reports whether the policy may replace the text before an edit.
 func (c *claims) rewritten(path pointer) bool {
 	return slices.ContainsFunc(append(slices.Clip(c.earlier), c.current), func(o *change) bool {
 		return o.some(func(a action) bool {
@@ -145,8 +145,8 @@ func (n *node) child(key string) *node {
 	return c
 }
 
-// add puts a claim in. Within a policy a later rule wins, so that it speaks for the policy, whose claims stand
-// together; unless it may be skipped.
+// add adds a claim. Claims of one policy are adjacent, and its later rule replaces its earlier one, unless the later
+// rule may be skipped.
 func (n *node) add(c claim) {
 	if c.maybe {
 		n.claims = append(n.claims, c)
@@ -161,7 +161,7 @@ func (n *node) add(c claim) {
 	n.claims = append(n.claims, c)
 }
 
-// claimedBy says whether the policy claims something here or below.
+// claimedBy reports whether the policy has a claim at the node or below.
 func (n *node) claimedBy(policy PolicyRef) bool {
 	if slices.ContainsFunc(n.claims, func(c claim) bool { return c.rule.Policy == policy }) {
 		return true
@@ -181,7 +181,7 @@ func (n *node) claimMerge(by claimant, patch map[string]any, state any) {
 		switch inner, ok := v.(map[string]any); {
 		case v == nil:
 			n.child(key).add(claim{kind: claimAbsent, claimant: by})
-		case !ok, exists && !isObject: // it takes the place of a list or scalar
+		case !ok, exists && !isObject: // it replaces a list or scalar
 			n.child(key).add(claim{kind: claimSet, value: v, claimant: by})
 		case len(inner) == 0:
 			n.child(key).add(claim{kind: claimObject, claimant: by})
@@ -218,20 +218,20 @@ func (n *node) claimOperation(by claimant, o *operation, state any) {
 	}
 }
 
-// touched is the list if the last step adds or removes an element of one, because all indexes behind it shift; else the
-// path itself.
+// touched returns the path. If the last step adds or removes an element of a list, it returns the list, because all
+// later indexes shift.
 func touched(path pointer, state any) pointer {
 	container, ok := path.parent().lookup(state)
 	if _, isList := container.([]any); isList {
 		return path.parent()
 	}
 	if _, isIndex := index(path.last()); !ok && (isIndex || path.last() == "-") {
-		return path.parent() // made by the same rule, perhaps as a list
+		return path.parent() // the same rule created it, perhaps as a list
 	}
 	return path
 }
 
-// ancestor is a claim above a node, with what its value has there.
+// ancestor is a claim above a node, with the part of its value at the node.
 type ancestor struct {
 	*claim
 	value any
@@ -252,7 +252,8 @@ func (n *node) disagreement(path pointer, above []ancestor) *ConflictError {
 				return newConflict(o.rule, c.rule, path)
 			}
 		}
-		// Two alike are enough: a third one agrees with both or is found out by the one of another policy.
+		// Two equal claims are enough: a claim of a third policy agrees with both, or conflicts with the one of another
+		// policy.
 		if same := func(o *claim) bool { return o.kind == c.kind && equal(o.value, c.value) }; count(kept, same) < 2 {
 			kept = append(kept, c)
 		}

@@ -8,17 +8,18 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// containerChange changes one field of some containers, or of one object that has the fields of a container. What it
-// comes down to are merge patches, operations and changes of images, which depend on the object.
+// containerChange changes one field of some containers, or of one object that has the fields of a container. For a
+// given object it consists of merge patches, operations and changes of images.
 type containerChange struct {
-	field    string   // of the container
-	names    []string // of containers; nil: all
-	withInit bool     // all means init containers too
-	path     pointer  // to the one object; nil: the containers of the pod template
+	field    string   // name of the field in the container
+	names    []string // names of containers; nil: all
+	withInit bool     // if all: also the init containers
+	path     pointer  // path of one object; nil: the containers of the pod template
 	lower    func(container any, at pointer) ([]action, *fault)
 }
 
-// podPlaces are where kinds have a pod template, whatever their group: those of Kubernetes, and most that run pods.
+// podPlaces are the paths of the pod template, whatever the group: those of Kubernetes' kinds, and of most kinds that
+// run pods.
 var podPlaces = []pointer{
 	{"spec", "template", "spec"},
 	{"spec", "jobTemplate", "spec", "template", "spec"},
@@ -26,7 +27,7 @@ var podPlaces = []pointer{
 
 var containerLists = []string{"containers", "initContainers"}
 
-// containerPlaces are where any object may have containers.
+// containerPlaces are the paths at which any object may have containers.
 var containerPlaces = func() (out []pointer) {
 	for _, place := range append([]pointer{{"spec"}, {"template", "spec"}}, podPlaces...) {
 		for _, list := range containerLists {
@@ -36,7 +37,7 @@ var containerPlaces = func() (out []pointer) {
 	return out
 }()
 
-// podSpec is where the object has the spec of its pods, or nil.
+// podSpec returns the path of the object's pod spec, or nil.
 func podSpec(doc map[string]any) pointer {
 	if doc["apiVersion"] == "v1" {
 		switch doc["kind"] {
@@ -59,7 +60,7 @@ func podSpec(doc map[string]any) pointer {
 
 const adviceContainers = "set path to the object that has the field, or select only kinds that have a pod template"
 
-// locate finds what is changed.
+// locate returns the paths of the containers to change.
 func (c *containerChange) locate(doc map[string]any) ([]pointer, *fault) {
 	if c.path != nil {
 		if _, ok := c.path.lookup(doc); !ok {
@@ -97,7 +98,7 @@ func (c *containerChange) locate(doc map[string]any) ([]pointer, *fault) {
 	return out, nil
 }
 
-// lowered calls f for what the change comes down to in each container of the object, until there is a fault.
+// lowered calls f with the actions in each container of the object, until there is a fault.
 func (c *containerChange) lowered(doc map[string]any, f func(at pointer, actions []action) *fault) *fault {
 	places, bad := c.locate(doc)
 	if bad != nil {
@@ -130,7 +131,7 @@ func (c *containerChange) apply(doc map[string]any, b *budget) *fault {
 	})
 }
 
-// addedBy is what an action adds to the object, about.
+// addedBy returns the approximate number of bytes that an action adds to the object.
 func addedBy(a action) int {
 	var v any
 	switch a := a.(type) {
@@ -148,8 +149,8 @@ func addedBy(a action) int {
 	return n
 }
 
-// claim is as exact as the actions are, unless an earlier change by the same policy makes it uncertain what they will
-// be.
+// claim claims as exactly as the actions do. If an earlier change by the same policy makes the actions uncertain, it
+// claims more.
 func (c *containerChange) claim(to *claims, state map[string]any) {
 	for _, list := range containerPlaces {
 		if c.path == nil && to.reshaped(list) {
@@ -162,19 +163,19 @@ func (c *containerChange) claim(to *claims, state map[string]any) {
 		for _, a := range actions {
 			a.claim(to, state)
 		}
-		if listed { // the indexes are others by then
+		if listed { // the indexes may have changed by then
 			to.ordered(field)
 		}
 		return nil
 	})
-	if f != nil { // it may be there when the rule's turn comes
+	if f != nil { // the container may exist when the rule is applied
 		for _, place := range c.unsure(state) {
 			to.ordered(place)
 		}
 	}
 }
 
-// unsure are the places that a change that cannot be located yet may come to change.
+// unsure returns the places that the change may affect although it cannot be located yet.
 func (c *containerChange) unsure(state map[string]any) []pointer {
 	if c.path != nil {
 		return []pointer{c.path}
@@ -195,7 +196,7 @@ func (c *containerChange) touches(path pointer) bool {
 	})
 }
 
-// addContainers compiles what a rule says of containers, in the order in which it is applied.
+// addContainers compiles the container overrides of a rule, in the order of application.
 func (c *compiler) addContainers(rule *hubv1.OverrideRule) {
 	for i := range rule.Images {
 		c.addContainer("images", i, func() (containerChange, *fault) { return compileImage(&rule.Images[i]) })
@@ -221,7 +222,7 @@ func (c *compiler) addContainer(field string, index int, compile func() (contain
 	}
 }
 
-// compileTarget reads which containers, or which object, are meant.
+// compileTarget reads which containers, or which object, a rule changes.
 func compileTarget(field string, t *hubv1.ContainerTarget) (containerChange, *fault) {
 	c := containerChange{field: field}
 	if f := c.setNames(t.Containers, t.Path); f != nil || t.Path == "" {

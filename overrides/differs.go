@@ -11,9 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// Differs says whether a policy may render an object otherwise for a cluster that has changed: one of its rules selects
-// the cluster before or after and not both, or reads a fact that is another one now. It is true if a rule cannot be
-// read.
+// Differs reports whether a policy may render an object differently after a cluster has changed. That is so if a rule
+// selects the cluster only before or only after, or reads a changed fact. It returns true if a rule cannot be read.
 func Differs(policy hubv1.OverridePolicyObject, before, after Cluster) bool {
 	return slices.ContainsFunc(policy.OverrideSpec().Rules, func(rule hubv1.OverrideRule) bool { return differs(&rule, before, after) })
 }
@@ -33,7 +32,7 @@ func differs(rule *hubv1.OverrideRule, before, after Cluster) bool {
 	})
 }
 
-// valuesOf are the expressions that make values in a rule.
+// valuesOf returns the expressions that compute values in a rule.
 func valuesOf(rule *hubv1.OverrideRule) []string {
 	var out []string
 	for _, p := range rule.Patches {
@@ -51,7 +50,7 @@ func valuesOf(rule *hubv1.OverrideRule) []string {
 	return out
 }
 
-// readsOther says whether what is read differs.
+// readsOther reports whether the read fact differs.
 func readsOther(r expression.Reading, before, after Cluster) bool {
 	switch fact, _ := strings.CutPrefix(r.Variable, ofCluster); fact {
 	case "labels":
@@ -65,11 +64,11 @@ func readsOther(r expression.Reading, before, after Cluster) bool {
 	case "capacity":
 		return capacityDiffers(before.Capacity, after.Capacity, corev1.ResourceName(r.Key))
 	}
-	return false // the name stays, and the object is none of the cluster's
+	return false // a cluster keeps its name, and the object is not a fact of the cluster
 }
 
 func capacityDiffers(before, after corev1.ResourceList, key corev1.ResourceName) bool {
-	// Texts: an expression may give a quantity as it is written.
+	// Compare the texts: an expression may return a quantity as it is written.
 	written := func(list corev1.ResourceList) map[string]string {
 		out := make(map[string]string, len(list))
 		for name, q := range list {
@@ -80,7 +79,7 @@ func capacityDiffers(before, after corev1.ResourceList, key corev1.ResourceName)
 	return entryDiffers(written(before), written(after), string(key))
 }
 
-// entryDiffers compares one entry of two maps, or all of them if there is no key.
+// entryDiffers compares one entry of two maps, or all entries without a key.
 func entryDiffers(before, after map[string]string, key string) bool {
 	if key == "" {
 		return !maps.Equal(before, after)

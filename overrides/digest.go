@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// DigestLeaving is the Digest of a manifest of which some fields, named by JSON pointers, are left to the member once
-// the object is there. What they hold does not count, since it is for new copies only. That they are left to it does.
+// DigestLeaving is the Digest of a manifest in which some fields, named by JSON pointers, are left to the member after
+// creation. Their values do not affect the digest, because they only apply to new copies. The list of pointers does.
 func DigestLeaving(key canonical.Key, manifest *unstructured.Unstructured, pointers []string, salt string) string {
 	if len(pointers) == 0 {
 		return Digest(key, manifest, salt)
@@ -26,7 +26,7 @@ func DigestLeaving(key canonical.Key, manifest *unstructured.Unstructured, point
 	return Digest(key, counted, append([]string{salt}, pointers...)...)
 }
 
-// Without returns the object without the field that a JSON pointer names. The two share all other fields.
+// Without returns the object without the field that a JSON pointer names. Both objects share all other fields.
 func Without(object map[string]any, pointer string) map[string]any {
 	return without(object, steps(pointer))
 }
@@ -45,7 +45,7 @@ func without(object map[string]any, path []string) map[string]any {
 	return out
 }
 
-// steps are the keys that a JSON pointer names.
+// steps returns the keys in a JSON pointer.
 func steps(pointer string) []string {
 	out := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	for i, s := range out {
@@ -54,12 +54,12 @@ func steps(pointer string) []string {
 	return out
 }
 
-// Digest names the content of a manifest: half of the SHA-256, in hex, of its JSON with sorted keys and of the salt.
-// The salt is what changes how the manifest is applied, so that a change of it is applied too. The digest of a Secret
-// is keyed: its values may be few enough to be guessed from a digest.
+// Digest identifies the content of a manifest. It is half of the SHA-256, in hex, of its sorted JSON and of the salt.
+// The salt contains settings that change how the manifest is applied, so that a change of them is applied too. The
+// digest of a Secret is keyed, because its values could be guessed from a plain digest.
 func Digest(key canonical.Key, manifest *unstructured.Unstructured, salt ...string) string {
 	h := sha256.New()
-	h.Write(append(canonical.Bytes(manifest.Object), '\n')) // digests of before had the newline
+	h.Write(append(canonical.Bytes(manifest.Object), '\n')) // for compatibility: older digests include the newline
 	for _, s := range salt {
 		h.Write(strconv.AppendQuote(nil, s)) // quoted: ("a", "b") is not ("ab")
 	}

@@ -6,14 +6,14 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Divided is a number that the division of replicas has decided for the cluster. It takes the place of the template's,
-// and no rule may touch it.
+// Divided is a number that the division of replicas has computed for the cluster. It replaces the number in the
+// template, and no rule may change it.
 type Divided struct {
 	Path   string // JSON pointer, of keys only
 	Number int64
 }
 
-// DividedError means that a rule changes what the division of replicas decides.
+// DividedError means that a rule changes a number that the division of replicas computes.
 type DividedError struct {
 	Rule RuleRef
 	Path string // JSON pointer
@@ -24,7 +24,7 @@ func (e *DividedError) Error() string {
 	return fmt.Sprintf("%s: path %s is divided between clusters by the placement: remove it from the rule, and use spec.replicas.divide of the placement", e.Rule, e.Path)
 }
 
-// setDivided puts the numbers into the manifest.
+// setDivided writes the numbers into the manifest.
 func setDivided(manifest map[string]any, divided []Divided) error {
 	for _, d := range divided {
 		path, message := parsePointer(d.Path)
@@ -51,10 +51,10 @@ func setDivided(manifest map[string]any, divided []Divided) error {
 	return nil
 }
 
-// untouched finds a rule that changes a divided number, in whichever cluster it applies and whatever its rank.
+// untouched returns an error for a rule that changes a divided number, whatever its clusters and rank.
 func untouched(rules []*rankedRule, divided []Divided) error {
 	for _, d := range divided {
-		path, _ := parsePointer(d.Path) // setDivided has read it
+		path, _ := parsePointer(d.Path) // setDivided has parsed it
 		for _, r := range rules {
 			if r.change.touches(path) {
 				return &DividedError{Rule: r.ref, Path: path.String()}

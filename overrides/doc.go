@@ -1,37 +1,36 @@
 // Package overrides decides how an object differs in one member cluster.
 //
-// It does no I/O: hub/dispatch hands in the object as it is on the hub, the cluster and the policies that select the
-// object, and gets the manifest for that cluster. Equal input gives equal output, whatever the order of the policies.
-//   - What never travels is taken off first: of the metadata only name, namespace, labels and annotations are kept, and
-//     of these not the keys by which other tools claim an object; the status is the member's.
+// It does no I/O. hub/dispatch passes the hub object, the cluster and the policies that select the object, and gets the
+// manifest for that cluster. Equal input gives equal output, whatever the order of the policies.
+//
+//   - Data that must not leave the hub is removed first. Of the metadata only name, namespace, labels and annotations
+//     stay, without the keys by which other tools claim an object. The status is removed too.
 //   - Rules are applied from the lowest to the highest rank (stage, priority, topology level, number of requirements),
-//     so that the later one wins. The Admin stage is the last one and so has the last word on every path that it sets.
-//   - Two policies of equal rank that say different things about one path are refused: whatever we chose, one author
-//     would be wrong without knowing it. The answer is a priority. Within one policy the order of the rules is the
-//     answer.
-//   - A rule that cannot be followed fails the whole object for that cluster; half an override is never sent. One whose
-//     test is not met is no fault: it is skipped as a whole. The tests that come first look at the object before the
-//     rule, or a guard of an image would see the image that the rule sets.
-//   - Whatever a rule says comes down to merge patches, operations, parts of images and edits of texts (change.go).
-//     What conflicts, what touches a divided number and who set which field are read off these alone.
-//   - A fault in a rule for another cluster does no harm here. A fault in a selector does: nobody knows what it
-//     selects.
-//   - A policy speaks of label and annotation keys one by one, never of the metadata as a whole: what would be lost or
-//     brought in by replacing a whole map cannot be read off the policy.
+//     so that the rule with the highest rank wins. The Admin stage comes last, so it wins on every path that it sets.
+//   - Two policies of equal rank that disagree about one path are refused: either choice would silently break one of
+//     them. A priority resolves the conflict. Within one policy the later rule wins.
+//   - A rule that cannot be applied fails the whole object for that cluster; a part of an override is never sent. A
+//     rule whose test fails is no error: it is skipped as a whole. The leading tests of a rule see the object before
+//     the rule. Otherwise a test of an image would see the image that the rule sets.
+//   - Every rule is compiled to merge patches, operations, image parts and text edits (change.go). Conflicts, changes
+//     of divided numbers and the author of each field are derived from these alone.
+//   - A fault in a rule for another cluster has no effect here. A fault in a selector has, because its selection is
+//     unknown.
+//   - A policy changes label and annotation keys one by one, never the metadata as a whole. The effect of replacing a
+//     whole map could not be derived from the policy.
 //
-// Work and memory are bounded before they are spent (limits.go), because policies come from tenants and may be older
-// than the rules of the CRD that refuse the same things.
+// Work and memory are checked against limits in advance (limits.go), because policies come from tenants. A policy may
+// also be older than the CRD's rules with the same limits.
 //
-// Texts in string fields are changed as values and then carried over to the nodes that the YAML library keeps of them
-// (document.go), so that what is not touched stays as it is written. What that library writes is read again before it
-// is believed.
+// Texts in string fields are changed as values. The changes are then applied to the nodes of the YAML library
+// (document.go), so that untouched parts keep their formatting. The output of that library is parsed again and
+// compared.
 //
-// RFC 6902 and RFC 7386 are implemented here, on decoded values, rather than by evanphx/json-patch, which works on
-// bytes: its way needs the object encoded, patched and decoded again for every object and cluster (several times the
-// cost of the deep copy that is needed anyway), bounds growth only by copy, takes indexes such as "+1", and does not
-// tell a list from a map, which conflicts depend on. That library is the oracle of the tests instead: what both accept
-// must be equal.
+// This package implements RFC 6902 and RFC 7386 on decoded values. evanphx/json-patch works on bytes: every object
+// would be encoded, patched and decoded for every cluster. That costs several times as much as the deep copy. It also
+// limits growth only by copy, accepts indexes such as "+1", and does not distinguish a list from a map, which conflicts
+// need. The tests compare the results with that library: where both accept a patch, the results must be equal.
 //
-// Not decided here: which clusters get the object (placement), who may write a policy (admission), and whether a
-// member's schema takes the result (the member).
+// Other packages decide which clusters get the object (placement), who may write a policy (admission), and whether a
+// member's schema accepts the result (member).
 package overrides

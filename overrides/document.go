@@ -16,17 +16,17 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// document is the text of a string field, parsed: the nodes, which hold how it is written, and the value that they come
-// to. It is changed by way of the value; written then carries the differences over to the nodes, so that what is equal
-// keeps its order, its comments and its style.
+// document is the parsed text of a string field. It has the nodes, which hold the formatting, and the value of the
+// text. Edits change the value; written then applies the differences to the nodes. So equal parts keep their order,
+// comments and style.
 type document struct {
 	format hubv1.TextFormat
 	root   *yaml.Node
 	value  map[string]any
-	node   *yaml.Node // of root that holds the value
+	node   *yaml.Node // the node below root that holds the value
 }
 
-// parseDocument reads a text. The message says what is wrong, or is empty; it holds nothing of the text.
+// parseDocument parses a text. The message describes the error, or is empty; it never quotes the text.
 func parseDocument(format hubv1.TextFormat, text string) (*document, string) {
 	parse := parseYAML
 	if format == hubv1.TextJSON {
@@ -51,7 +51,7 @@ func parseDocument(format hubv1.TextFormat, text string) (*document, string) {
 	return d, ""
 }
 
-// What is wrong with a text. The parsers' own errors may quote it.
+// Messages about invalid texts. The parsers' own errors may quote the text.
 var (
 	errUnreadable = errors.New("it cannot be read")
 	errNoObject   = errors.New("its root is not an object")
@@ -66,7 +66,7 @@ func notHeld(format hubv1.TextFormat, err error) string {
 	return fmt.Sprintf("holds no %s that can be edited, because %s: correct the text or remove the edit", format, err)
 }
 
-// safely turns a panic of the YAML library into an error.
+// safely converts a panic of the YAML library into an error.
 func safely[T any](f func() (T, error)) (v T, err error) {
 	defer func() {
 		if recover() != nil {
@@ -88,7 +88,7 @@ func parseYAML(text string) (*yaml.Node, error) {
 	return &root, nil
 }
 
-// valueOf is what a node comes to, as JSON. Anchors are not followed: a few of them can make a text that is endless.
+// valueOf returns the value of a node as JSON. It does not follow anchors: a few of them can expand to an endless text.
 func valueOf(n *yaml.Node, levels int) (any, error) {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
@@ -129,8 +129,8 @@ func valueOf(n *yaml.Node, levels int) (any, error) {
 	return object, nil
 }
 
-// scalarOf is the value of a scalar. What JSON does not have, such as .inf or a date, is its text: it stays as it is
-// written if nobody sets it.
+// scalarOf returns the value of a scalar. A value without a JSON type, such as .inf or a date, becomes its text, so
+// that it keeps its formatting.
 func scalarOf(n *yaml.Node) any {
 	switch n.ShortTag() {
 	case "!!null":
@@ -149,7 +149,7 @@ func scalarOf(n *yaml.Node) any {
 	return n.Value
 }
 
-// written is the text with another value. The message says why there is none, or is empty.
+// written returns the text with another value. The message describes the error, or is empty.
 func (d *document) written(value map[string]any, text string) (string, string) {
 	out, err := safely(func() (string, error) {
 		if err := rewrite(d.node, d.value, value); err != nil {
@@ -166,15 +166,15 @@ func (d *document) written(value map[string]any, text string) (string, string) {
 	if len(out) > 2*maxTextBytes {
 		return "", fmt.Sprintf("would hold more than %d KiB", 2*maxTextBytes>>10)
 	}
-	// The library that writes YAML is not above doubt, and nobody looks at what it makes of a comment in an odd place
-	// before a member has it.
+	// Verify the output: the YAML library may misplace a comment, and nobody would notice before the member has the
+	// text.
 	if again, message := parseDocument(d.format, out); message != "" || !equal(again.value, value) {
 		return "", "cannot be written without changing its meaning: simplify the text or drop the edit"
 	}
 	return out, ""
 }
 
-// rewrite carries the differences of two values over to the node of the first.
+// rewrite applies the differences of two values to the node of the first.
 func rewrite(n *yaml.Node, before, after any) error {
 	if equal(before, after) {
 		return nil
@@ -209,8 +209,8 @@ func nodeOf(v any) (*yaml.Node, error) {
 	return &n, nil
 }
 
-// rewriteMap keeps the order of keys. A new one goes before the first that is greater, so that it does not matter which
-// of several comes first.
+// rewriteMap keeps the order of keys. It inserts a new key before the first greater one, so that the order of
+// insertions does not matter.
 func rewriteMap(n *yaml.Node, before, after map[string]any) error {
 	kept := n.Content[:0:0]
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -245,13 +245,13 @@ func rewriteMap(n *yaml.Node, before, after map[string]any) error {
 	}
 	out = append(out, kept[next:]...)
 	if len(n.Content) == 0 {
-		n.Style &^= yaml.FlowStyle // {} had to be written so
+		n.Style &^= yaml.FlowStyle // the flow style was only needed for {}
 	}
 	n.Content = out
 	return nil
 }
 
-// rewriteList keeps the elements at both ends that are equal, and what is between them as far as it goes.
+// rewriteList keeps the equal elements at both ends, and rewrites the elements between them.
 func rewriteList(n *yaml.Node, before, after []any) error {
 	start := 0
 	for start < min(len(before), len(after)) && equal(before[start], after[start]) {
@@ -306,7 +306,7 @@ func writeYAML(root *yaml.Node, text string) (string, error) {
 	return out, nil
 }
 
-// compactLists says whether the first list below a key stands no further right than the key.
+// compactLists reports whether the first list below a key has the key's indentation.
 func compactLists(root *yaml.Node) bool {
 	compact, found := false, false
 	var walk func(n *yaml.Node)

@@ -10,12 +10,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parseJSON reads JSON into the nodes of YAML, which keep the order of keys and the digits of numbers.
+// parseJSON parses JSON into YAML nodes, which keep the order of keys and the digits of numbers.
 func parseJSON(text string) (*yaml.Node, error) {
 	if nesting([]byte(text)) > maxDepth {
 		return nil, errLevels
 	}
-	if !json.Valid([]byte(text)) { // the tokens alone would let commas pass in odd places
+	if !json.Valid([]byte(text)) { // the token reader accepts misplaced commas
 		return nil, errUnreadable
 	}
 	decoder := json.NewDecoder(strings.NewReader(text))
@@ -60,14 +60,14 @@ func jsonNode(decoder *json.Decoder) (*yaml.Node, error) {
 			}
 			n.Content = append(n.Content, c)
 		}
-		if _, err := decoder.Token(); err != nil { // the end
+		if _, err := decoder.Token(); err != nil { // the closing bracket
 			return nil, errUnreadable
 		}
 	}
 	return n, nil
 }
 
-// writeJSON writes nodes as compactly, or with such an indentation, as the text was.
+// writeJSON writes nodes compactly or with the indentation of the old text.
 func writeJSON(n *yaml.Node, text string) string {
 	var b bytes.Buffer
 	writeJSONNode(&b, n)

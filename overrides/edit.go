@@ -8,7 +8,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// textEdit changes the document that a string field holds.
+// textEdit changes the document in a string field.
 type textEdit struct {
 	path   pointer
 	format hubv1.TextFormat
@@ -65,7 +65,7 @@ func compileEdit(in *hubv1.StringEdit) (textEdit, *fault) {
 	return e, nil
 }
 
-// inside is the message of a fault in a document.
+// inside returns the message about a fault in a document.
 func inside(f *fault) string {
 	if f.path == "" {
 		return f.message
@@ -92,7 +92,7 @@ func (e *textEdit) apply(doc map[string]any, b *budget) *fault {
 	return edit(doc, e.path, adviceCreate, replace(changed))
 }
 
-// read parses what the field holds.
+// read parses the document in the field.
 func (e *textEdit) read(doc map[string]any, b *budget) (string, *document, *fault) {
 	bad := func(message string) (string, *document, *fault) {
 		return "", nil, &fault{path: e.path.String(), message: message}
@@ -120,8 +120,7 @@ func (e *textEdit) read(doc map[string]any, b *budget) (string, *document, *faul
 	return text, parsed, nil
 }
 
-// marksOf counts what parts the entries of a text, found before it is parsed. A text has at most one node more than
-// marks.
+// marksOf counts the separators in a text before it is parsed. A text has at most one node more than marks.
 func marksOf(text string) int {
 	n := 0
 	for i := range len(text) {
@@ -137,7 +136,7 @@ func marksOf(text string) int {
 	return n
 }
 
-// change changes the decoded document.
+// change applies the edit to the decoded document.
 func (e *textEdit) change(document map[string]any, b *budget) *fault {
 	merge(document, e.merge)
 	for i := range e.ops {
@@ -148,8 +147,8 @@ func (e *textEdit) change(document map[string]any, b *budget) *fault {
 	return nil
 }
 
-// claim says what changes in the document, as if its fields were below the string. If the text itself may be another
-// one by then, nobody else may touch it.
+// claim claims the changes in the document as if its fields were below the string field. If another rule may replace
+// the text first, it claims the whole field.
 func (e *textEdit) claim(to *claims, state map[string]any) {
 	_, parsed, f := e.read(state, to.budget)
 	if f != nil || to.rewritten(e.path) {

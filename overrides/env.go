@@ -10,7 +10,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// variable of a container, as JSON.
+// variable is an environment variable of a container, as JSON.
 type variable struct {
 	name  string
 	value map[string]any
@@ -44,7 +44,7 @@ func compileEnv(in *hubv1.EnvOverride) (containerChange, *fault) {
 	return c, sized(f, values)
 }
 
-// lowerEnv turns names into indexes of the container's list.
+// lowerEnv replaces names with indexes of the container's list.
 func lowerEnv(container any, at pointer, set []variable, remove []string) ([]action, *fault) {
 	v, _ := child(container, "env")
 	list, ok := v.([]any)
@@ -78,7 +78,7 @@ func lowerEnv(container any, at pointer, set []variable, remove []string) ([]act
 		}
 	}
 	for _, v := range set {
-		i := len(names) - 1 // of two variables of one name the last one counts
+		i := len(names) - 1 // of two variables with one name the last one is effective
 		for i >= 0 && names[i] != v.name {
 			i--
 		}

@@ -9,8 +9,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// ErrTooLarge means that the rendered object has more than 4 MiB as JSON. Whether a member takes a smaller one, it says
-// itself.
+// ErrTooLarge means that the rendered object has more than 4 MiB as JSON. A member may also refuse a smaller object.
 var ErrTooLarge = errors.New("the rendered object is larger than 4 MiB, which no API server accepts: make it smaller or split it")
 
 // PolicyRef names an OverridePolicy or a ClusterOverridePolicy.
@@ -20,7 +19,8 @@ type PolicyRef struct {
 	Name      string
 }
 
-// RefOf names a policy. Its kind follows from its tier, because cached objects carry none.
+// RefOf returns the reference of a policy. It derives the kind from the policy's scope, because cached objects have no
+// kind.
 func RefOf(policy hubv1.OverridePolicyObject) PolicyRef {
 	kind := "ClusterOverridePolicy"
 	if policy.OverrideTier() == hubv1.TierNamespaced {
@@ -29,7 +29,7 @@ func RefOf(policy hubv1.OverridePolicyObject) PolicyRef {
 	return PolicyRef{Kind: kind, Namespace: policy.GetNamespace(), Name: policy.GetName()}
 }
 
-// String is for messages: "OverridePolicy monitoring/metrics".
+// String returns the reference as text for messages: "OverridePolicy monitoring/metrics".
 func (p PolicyRef) String() string {
 	if p.Namespace == "" {
 		return p.Kind + " " + p.Name
@@ -43,20 +43,20 @@ type RuleRef struct {
 	Rule   string
 }
 
-// String is for messages: `OverridePolicy monitoring/metrics, rule "shanghai"`.
+// String returns the reference as text for messages: `OverridePolicy monitoring/metrics, rule "shanghai"`.
 func (r RuleRef) String() string {
 	return fmt.Sprintf("%s, rule %q", r.Policy, r.Rule)
 }
 
-// InvalidError means that a policy, or the hub object itself, cannot be followed. It holds no value of the object.
+// InvalidError means that a policy, or the hub object itself, is invalid. It contains no value of the object.
 type InvalidError struct {
-	Policy  PolicyRef // zero if the hub object is at fault
-	Rule    string    // empty if the policy as a whole is at fault
-	Path    string    // JSON pointer, empty if no path is at fault
-	Message string    // what is wrong and what to do
+	Policy  PolicyRef // zero if the hub object is invalid
+	Rule    string    // empty if the error concerns the whole policy
+	Path    string    // JSON pointer, empty if the error concerns no path
+	Message string    // the error and its remedy
 }
 
-// Error says who is at fault, where and what to do.
+// Error names the policy or object, the path, the error and its remedy.
 func (e *InvalidError) Error() string {
 	var b strings.Builder
 	switch {
@@ -75,9 +75,9 @@ func (e *InvalidError) Error() string {
 	return b.String()
 }
 
-// ConflictError means that two policies of equal rank say different things about one path.
+// ConflictError means that two policies of equal rank disagree about one path.
 type ConflictError struct {
-	Rules [2]RuleRef // of different policies, in the order of their names
+	Rules [2]RuleRef // from different policies, in the order of their names
 	Path  string     // JSON pointer
 	Rank  string
 }
@@ -88,21 +88,21 @@ func (e *ConflictError) Error() string {
 		e.Rules[0], e.Rules[1], e.Rank, e.Path)
 }
 
-// fault says what is wrong in a rule: its place in the rule, for Validate, and the pointer, for Render.
+// fault is an error in a rule. It has the place in the rule, for Validate, and the pointer, for Render.
 type fault struct {
-	field   string // of the rule
-	index   int    // of what is at fault if the field is a list, or -1
-	leaf    string // field of that
+	field   string // the field of the rule
+	index   int    // the index in the field if it is a list, or -1
+	leaf    string // the field of that list element
 	path    string
 	message string
-	unmet   bool // a test is not met: the rule is skipped, and nothing is wrong
+	unmet   bool // a test failed: the rule is skipped without an error
 }
 
 func (f *fault) of(rule RuleRef) *InvalidError {
 	return &InvalidError{Policy: rule.Policy, Rule: rule.Rule, Path: f.path, Message: f.message}
 }
 
-// printable makes text of a policy or an object fit for a message: one line, and at most about 200 bytes.
+// printable prepares text of a policy or an object for a message: one line, and at most about 200 bytes.
 func printable(s string) string {
 	const limit = 200
 	cut := len(s) > limit

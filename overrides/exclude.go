@@ -7,33 +7,33 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Excludes says whether a policy has a rule that keeps objects out of clusters. No other policy has a part in where
-// objects go.
+// Excludes reports whether a policy has a rule that excludes objects from clusters. Other policies do not affect
+// placement.
 func Excludes(policy hubv1.OverridePolicyObject) bool {
 	return slices.ContainsFunc(policy.OverrideSpec().Rules, func(r hubv1.OverrideRule) bool { return r.Exclude })
 }
 
-// Exclusions are the rules that keep one object out of clusters.
+// Exclusions are the rules that exclude one object from clusters.
 type Exclusions struct{ rules []excludingRule }
 
 type excludingRule struct {
 	ref     RuleRef
 	rule    *hubv1.OverrideRule
-	passing bool // it asks for what changes by itself
+	passing bool // the rule reads facts that change without a user
 }
 
-// Exclusion is a rule that keeps the object out of a cluster.
+// Exclusion is a rule that excludes the object from a cluster.
 type Exclusion struct {
 	Rule RuleRef
-	// Passing is true if the rule asks for what changes of a cluster by itself, or gives no answer for it, as Why says:
-	// then it is no reason to take away what is there. Why does not change as long as the rule says the same.
+	// Passing is true if the rule reads facts that change without a user, or has no result for the cluster (see Why). A
+	// passing exclusion removes no existing copy. Why stays the same while the rule's result does.
 	Passing bool
 	Why     string
 }
 
-// ExclusionsOf returns the rules of the policies that keep the object out of clusters, whatever their rank. The error
-// joins an *InvalidError for each policy, or rule of one that selects the object, that cannot be read: nobody knows
-// what it excludes.
+// ExclusionsOf returns the rules of the policies that exclude the object from clusters, whatever their rank. The error
+// joins an *InvalidError for each unreadable policy, and for each unreadable rule of a policy that selects the object.
+// Their exclusions are unknown.
 func ExclusionsOf(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObject) (Exclusions, error) {
 	excluding := slices.DeleteFunc(slices.Clone(policies), func(p hubv1.OverridePolicyObject) bool { return !Excludes(p) })
 	slices.SortFunc(excluding, func(a, b hubv1.OverridePolicyObject) int { return comparePolicies(RefOf(a), RefOf(b)) })
@@ -58,8 +58,8 @@ func ExclusionsOf(policies []hubv1.OverridePolicyObject, object hubv1.Selectable
 	return x, errors.Join(invalid...)
 }
 
-// Of returns the rule that keeps the object out of the cluster: of several one that is not Passing, then the first by
-// name of the policy and place in it. There may be none.
+// Of returns the rule that excludes the object from the cluster. Of several rules it returns the first that is not
+// Passing, by the name of the policy and the rule's position. If all are Passing, it returns the first.
 func (x Exclusions) Of(cluster Cluster) (first Exclusion, excluded bool) {
 	if len(x.rules) == 0 {
 		return Exclusion{}, false
@@ -84,7 +84,7 @@ func (x Exclusions) Of(cluster Cluster) (first Exclusion, excluded bool) {
 	return first, excluded
 }
 
-// ReadsFacts says whether a change of a cluster's version or capacity may change what Of says.
+// ReadsFacts reports whether a change of a cluster's version or capacity may change the result of Of.
 func (x Exclusions) ReadsFacts() bool {
 	return slices.ContainsFunc(x.rules, func(r excludingRule) bool { return r.passing })
 }

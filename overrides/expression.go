@@ -19,9 +19,9 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// facts are what expressions see of a cluster: what somebody has said of it, and what changes seldom. How it does at
-// the moment is not among them, or objects would be written over and over. In a rule's clusters.expression they stand
-// alone; in a value they belong to cluster, beside object.
+// facts are the facts of a cluster that expressions can read: those set by users, and those that seldom change. Its
+// current state is not included, because objects would be written again and again. A rule's clusters.expression uses
+// them as variables; a value's expression reads them as fields of cluster, beside object.
 var facts = []struct {
 	name    string
 	celType *cel.Type
@@ -36,7 +36,7 @@ var facts = []struct {
 }
 
 const (
-	ofCluster = "cluster." // before the name of a fact in a value
+	ofCluster = "cluster." // prefix of a fact in a value's expression
 	varObject = "object"
 )
 
@@ -64,8 +64,8 @@ func quantities(list corev1.ResourceList) map[string]any {
 	return out
 }
 
-// evaluation is of all expressions for one object in one cluster. Every one of them sees the object as it is before any
-// rule, so that their order does not matter.
+// evaluation evaluates all expressions for one object in one cluster. Every expression reads the object as it is before
+// any rule, so that their order does not matter.
 type evaluation struct {
 	cluster Cluster
 	object  map[string]any
@@ -77,8 +77,8 @@ func newEvaluation(cluster Cluster, object map[string]any) *evaluation {
 	return &evaluation{cluster: cluster, object: object, budget: expression.NewBudget(maxRenderCost)}
 }
 
-// shownToExpressions is what expressions see of an object: of a Secret not its values, which would show in labels, in
-// keys, or in whether a rule can be followed.
+// shownToExpressions returns the part of an object that expressions can read. The values of a Secret are left out.
+// Otherwise they could leak through labels, keys or the success of a rule.
 func shownToExpressions(object *unstructured.Unstructured) map[string]any {
 	if !hubv1.IsSecret(object.GroupVersionKind().GroupKind()) {
 		return object.Object
@@ -89,7 +89,8 @@ func shownToExpressions(object *unstructured.Unstructured) map[string]any {
 	return shown
 }
 
-// variables are made when they are first asked for: most objects have no expression.
+// variables returns the variables of expressions. It creates them at the first call, because most objects have no
+// expression.
 func (e *evaluation) variables() map[string]any {
 	if e.values == nil {
 		e.values = map[string]any{varObject: e.object}
@@ -101,8 +102,8 @@ func (e *evaluation) variables() map[string]any {
 	return e.values
 }
 
-// selects says whether the rule applies in the cluster: everything that its clusters name must hold, and no clusters
-// means all.
+// selects reports whether the rule applies in the cluster. All conditions in its clusters must hold; without clusters
+// it applies everywhere.
 func (e *evaluation) selects(rule *hubv1.OverrideRule) (bool, *fault) {
 	t, f := readTarget(rule.Clusters)
 	if f != nil {
@@ -111,7 +112,7 @@ func (e *evaluation) selects(rule *hubv1.OverrideRule) (bool, *fault) {
 	return e.in(&t, rule.Clusters)
 }
 
-// in says whether the cluster is one of those that are meant.
+// in reports whether the target selects the cluster.
 func (e *evaluation) in(t *target, c *hubv1.RuleClusters) (bool, *fault) {
 	switch {
 	case c == nil:
@@ -132,13 +133,13 @@ func (e *evaluation) in(t *target, c *hubv1.RuleClusters) (bool, *fault) {
 	return holds, nil
 }
 
-// target is a rule's choice of clusters, read.
+// target is a rule's parsed selection of clusters.
 type target struct {
 	labels     labels.Selector
-	expression *expression.Expression // nil if there is none
+	expression *expression.Expression // nil if the rule has none
 }
 
-// readTarget reads all of it, whatever the cluster, so that a faulty rule is one in every cluster.
+// readTarget parses the whole selection, so that a faulty rule is faulty in every cluster.
 func readTarget(c *hubv1.RuleClusters) (t target, f *fault) {
 	t.labels = labels.Everything()
 	if c == nil {
@@ -160,7 +161,7 @@ func readTarget(c *hubv1.RuleClusters) (t target, f *fault) {
 
 const adviceMissing = "test first for fields that may be missing, such as labels.?tier.orValue('') or has(object.spec.replicas)"
 
-// advice says what to do about a reason of an *expression.EvaluationError.
+// advice returns the remedy for a reason of an *expression.EvaluationError.
 func advice(reason string) string {
 	switch reason {
 	case "no such key":
@@ -177,7 +178,7 @@ func targetFault(message string) *fault {
 	return &fault{field: "clusters", index: -1, leaf: "expression", message: "clusters.expression: " + message}
 }
 
-// compileValue reads the expression of an operation. The message says what is wrong, or is empty.
+// compileValue compiles the expression of an operation. The message describes the error, or is empty.
 func compileValue(text string) (*expression.Expression, string) {
 	x, err := valueExpressions().CompileValue(text)
 	if err != nil {
@@ -186,8 +187,8 @@ func compileValue(text string) (*expression.Expression, string) {
 	return x, ""
 }
 
-// evaluated are the operations with the values of their expressions, whose size is taken off budget. The operations
-// that are handed in stay as they are.
+// evaluated returns the operations with the values of their expressions, and subtracts the values' size from budget. It
+// does not change the given operations.
 func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *fault) {
 	if !slices.ContainsFunc(ops, func(o operation) bool { return o.expression != nil }) {
 		return ops, nil
@@ -221,7 +222,7 @@ func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *faul
 	return ops, nil
 }
 
-// answerless says why there is no value. It holds nothing of the object, which may be a Secret.
+// answerless returns why an expression has no value. It contains nothing of the object, which may be a Secret.
 func answerless(f *expression.EvaluationError) string {
 	if strings.HasPrefix(f.Reason, "gives ") {
 		return f.Reason
@@ -229,9 +230,9 @@ func answerless(f *expression.EvaluationError) string {
 	return "gives no value: " + f.Where()
 }
 
-// ReadsFacts says whether the rule's choice of clusters depends on what changes by itself: the version and the
-// capacity. Names, labels, region and zone do not: somebody has said them of the cluster, or they are pinned. A rule
-// that cannot be read does not.
+// ReadsFacts reports whether the rule's selection of clusters depends on facts that change without a user: version and
+// capacity. Users set names and labels, and region and zone are pinned. It returns false for a rule that cannot be
+// read.
 func ReadsFacts(rule *hubv1.OverrideRule) bool {
 	if rule.Clusters == nil || rule.Clusters.Expression == "" {
 		return false

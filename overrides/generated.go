@@ -5,12 +5,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What the hub's API server fills in of some core kinds names things of the hub, and the member's API server makes its
-// own:
-//   - the selector of a Job, and the labels of its pods by which that selects, which hold the UID of the hub's Job;
-//   - the addresses of a Service, which are from the hub's range, but for None, which makes it headless.
+// generated removes fields of some core kinds that the hub's API server fills in and the member's API server sets
+// itself:
 //
-// What a user may have set with the same right, such as a nodePort, stays.
+//   - the selector of a Job and the pod labels that it selects, which contain the UID of the hub's Job;
+//   - the addresses of a Service from the hub's range, except None, which makes the Service headless.
+//
+// A value that a user may have set, such as a nodePort, stays.
 var generated = map[schema.GroupKind]func(spec map[string]any){
 	{Group: "batch", Kind: "Job"}: func(spec map[string]any) {
 		if spec["manualSelector"] == true {
@@ -36,7 +37,7 @@ var generated = map[schema.GroupKind]func(spec map[string]any){
 	},
 }
 
-// withoutGenerated is the manifest without that. It is the manifest itself if there is nothing of the kind.
+// withoutGenerated returns the manifest without these fields. It returns the manifest itself if there are none.
 func withoutGenerated(manifest map[string]any) map[string]any {
 	apiVersion, _ := manifest["apiVersion"].(string)
 	kind, _ := manifest["kind"].(string)

@@ -1,16 +1,15 @@
 package overrides
 
-// SkippedRule is a rule that applies in the cluster and was left out as a whole, because the object does not meet one
-// of its tests.
+// SkippedRule is a rule for the cluster that was skipped as a whole, because the object fails one of its tests.
 type SkippedRule struct {
 	Rule RuleRef
-	// Path is the JSON pointer of the test. In a string field, the path in there follows that of the field.
+	// Path is the JSON pointer of the test. For a string field, the path inside the document follows the field's path.
 	Path string
-	// Reason says what was not met.
+	// Reason describes the failed test.
 	Reason string
 }
 
-// test is a fault that is unmet if the value is not what the operation expects.
+// test returns an unmet fault if the value differs from the one that the operation expects.
 func (o *operation) test(doc map[string]any) *fault {
 	switch got, ok := o.path.lookup(doc); {
 	case !ok:

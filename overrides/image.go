@@ -10,16 +10,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// imageParts replace parts of an image; what is empty stays, but that tag and digest go together.
+// imageParts replaces parts of an image. Empty parts stay; but a new tag or digest replaces both.
 type imageParts struct{ registry, repository, tag, digest string }
 
-// imageChange replaces parts of the image that a path leads to.
+// imageChange replaces parts of the image at a path.
 type imageChange struct {
 	path  pointer
 	parts *imageParts
 }
 
-// compileImage reads an override of images, and refuses parts that no image can have.
+// compileImage reads an override of images, and refuses parts that are not valid in an image.
 func compileImage(in *hubv1.ImageOverride) (containerChange, *fault) {
 	c := containerChange{field: "image", withInit: true}
 	parts := imageParts{in.Registry, in.Repository, in.Tag, in.Digest}
@@ -50,7 +50,7 @@ func compileImage(in *hubv1.ImageOverride) (containerChange, *fault) {
 	return c, nil
 }
 
-// malformed finds a part that no image can have, by putting one together.
+// malformed finds an invalid part by composing an image from the parts.
 func (p *imageParts) malformed() (leaf, message string) {
 	if len(p.registry)+len(p.repository)+len(p.tag)+len(p.digest) > maxImageBytes {
 		return "", "is longer than an image can be"
@@ -85,13 +85,13 @@ func (p *imageParts) size() int {
 	return len(p.registry) + len(p.repository) + len(p.tag) + len(p.digest) + 4
 }
 
-// image is the name of an image as it is written, and what follows it.
+// image is the parsed name of an image.
 type image struct {
 	registry, repository string
 	tag, digest          string
 }
 
-// parseImage splits an image. The message says what is wrong, or is empty.
+// parseImage splits an image. The message describes the error, or is empty.
 func parseImage(text string) (image, string) {
 	const unreadable = "holds no image that can be read: set registry, repository and tag or digest in the rule, which replace it as a whole"
 	if len(text) > maxImageBytes {
@@ -110,13 +110,13 @@ func parseImage(text string) (image, string) {
 	}
 	out.registry, out.repository = reference.Domain(named), reference.Path(named)
 	name, _, _ := strings.Cut(text, "@")
-	if name = strings.TrimPrefix(name, "index."+dockerHub+"/"); !strings.HasPrefix(name, out.registry+"/") { // docker.io goes without saying
+	if name = strings.TrimPrefix(name, "index."+dockerHub+"/"); !strings.HasPrefix(name, out.registry+"/") { // docker.io is the default
 		out.registry, out.repository = "", strings.TrimSuffix(name, ":"+out.tag)
 	}
 	return out, ""
 }
 
-// String is the image as it is written.
+// String returns the image as text.
 func (i image) String() string {
 	var b strings.Builder
 	if i.registry != "" {
@@ -134,7 +134,7 @@ func (i image) String() string {
 
 const dockerHub = "docker.io"
 
-// of is the image with the parts replaced.
+// of returns the image with the parts replaced.
 func (p *imageParts) of(text string) (string, string) {
 	var i image
 	if p.registry == "" || p.repository == "" || p.tag == "" && p.digest == "" {
@@ -145,14 +145,14 @@ func (p *imageParts) of(text string) (string, string) {
 	}
 	if p.registry != "" {
 		if i.registry == "" && !strings.Contains(i.repository, "/") {
-			i.repository = "library/" + i.repository // where docker.io has it
+			i.repository = "library/" + i.repository // docker.io keeps official images there
 		}
 		i.registry = p.registry
 	}
 	if p.repository != "" {
 		i.repository = p.repository
 		if named, err := reference.ParseNormalizedNamed(p.repository); i.registry == "" && (err != nil || reference.Domain(named) != dockerHub) {
-			i.registry = dockerHub // or its first step would be taken for a registry
+			i.registry = dockerHub // otherwise the first step would be read as a registry
 		}
 	}
 	if p.tag != "" || p.digest != "" {
@@ -193,7 +193,7 @@ func (i *imageChange) claim(c *claims, _ map[string]any) {
 	}
 	n := c.root.at(i.path)
 	for _, o := range n.claims {
-		if o.kind == claimParts && o.rule.Policy == c.rule.Policy { // a later rule of a policy wins, part by part
+		if o.kind == claimParts && o.rule.Policy == c.rule.Policy { // a policy's later rule wins, separately for each part
 			before := maps.Clone(o.value.(map[string]any))
 			maps.Copy(before, value)
 			value = before

@@ -8,7 +8,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Cluster is what rules see of a member.
+// Cluster contains the facts of a member that rules can read.
 type Cluster struct {
 	Name string
 	// Labels are MemberCluster.SelectableLabels.
@@ -19,13 +19,13 @@ type Cluster struct {
 	Capacity corev1.ResourceList
 }
 
-// ClusterOf is what rules see of a MemberCluster.
+// ClusterOf returns the facts of a MemberCluster that rules can read.
 func ClusterOf(c *hubv1.MemberCluster) Cluster {
 	return Cluster{Name: c.Name, Labels: c.SelectableLabels(), Version: c.Status.Version.Kubernetes, Capacity: c.Status.Capacity}
 }
 
-// Matching returns the policies that are in scope of the object and select it, in the order given. The error joins one
-// *InvalidError for each policy whose selectors cannot be read; the policies returned with it are those that can.
+// Matching returns the policies that are in scope of the object and select it, in the given order. The error joins one
+// *InvalidError for each policy with unreadable selectors. The result never contains such policies.
 func Matching(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObject) ([]hubv1.OverridePolicyObject, error) {
 	var matching []hubv1.OverridePolicyObject
 	var invalid []error
@@ -46,8 +46,8 @@ func Matching(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObje
 	return matching, errors.Join(invalid...)
 }
 
-// Selects says whether the rule applies in the cluster: everything that its clusters name must hold, and no clusters
-// means all.
+// Selects reports whether the rule applies in the cluster. All conditions in its clusters must hold; without clusters
+// it applies everywhere.
 func Selects(rule *hubv1.OverrideRule, cluster Cluster) (bool, error) {
 	ok, f := newEvaluation(cluster, nil).selects(rule)
 	if f != nil {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// mergeChange is a JSON merge patch (RFC 7386) of the object that a path leads to.
+// mergeChange is a JSON merge patch (RFC 7386) of the object at a path.
 type mergeChange struct {
 	at    pointer // nil: the whole object
 	patch map[string]any
@@ -28,7 +28,8 @@ func (m *mergeChange) claim(c *claims, state map[string]any) {
 	c.root.at(m.at).claimMerge(c.claimant, m.patch, at)
 }
 
-// touches is true if the patch sets or removes what the path leads to. An object on the way changes nothing by itself.
+// touches reports whether the patch sets or removes the value at the path. An object of the patch above the path
+// changes nothing by itself.
 func (m *mergeChange) touches(path pointer) bool {
 	if !path.isAtOrBelow(m.at) {
 		return m.at.isAtOrBelow(path)
@@ -47,7 +48,7 @@ func (m *mergeChange) touches(path pointer) bool {
 	return true
 }
 
-// decodeMerge reads a merge patch. The message says what is wrong, or is empty.
+// decodeMerge decodes a merge patch. The message describes the error, or is empty.
 func decodeMerge(raw []byte) (map[string]any, string) {
 	v, message := decode(raw)
 	if message != "" {
@@ -81,7 +82,7 @@ func compileMerge(raw []byte) (map[string]any, *fault) {
 	return merge, nil
 }
 
-// closedMerge finds what a merge patch says about metadata and may not.
+// closedMerge finds a part of a merge patch that changes metadata without permission.
 func closedMerge(v any) (pointer, string) {
 	metadata, ok := v.(map[string]any)
 	if !ok {
@@ -105,7 +106,7 @@ func closedMerge(v any) (pointer, string) {
 	return nil, ""
 }
 
-// merge changes target by a JSON merge patch (RFC 7386).
+// merge applies a JSON merge patch (RFC 7386) to target.
 func merge(target, patch map[string]any) {
 	for key, v := range patch {
 		switch v := v.(type) {
@@ -119,7 +120,7 @@ func merge(target, patch map[string]any) {
 			}
 			merge(inner, v)
 		default:
-			target[key] = runtime.DeepCopyJSONValue(v) // later rules change it
+			target[key] = runtime.DeepCopyJSONValue(v) // later rules may change the copy
 		}
 	}
 }

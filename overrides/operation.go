@@ -7,14 +7,14 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// operation is one of RFC 6902.
+// operation is a JSON patch operation (RFC 6902).
 type operation struct {
 	op    hubv1.PatchOp
 	path  pointer
-	from  pointer // of move and copy
-	value any     // of add, replace and test; objects get copies of it
-	inner bool    // in the document of a string field, where no path is closed
-	// expression makes the value, for which see evaluation.evaluated.
+	from  pointer // for move and copy
+	value any     // for add, replace and test; objects get copies of it
+	inner bool    // the path is inside the document of a string field, where no path is closed
+	// expression computes the value, see evaluation.evaluated.
 	expression *expression.Expression
 }
 
@@ -55,7 +55,7 @@ func compileOperation(in *hubv1.PatchOperation, inner bool) (operation, *fault) 
 	return out, nil
 }
 
-// takes says whether the operation may put the value where it does: a label or an annotation of the object is a string.
+// takes reports whether the operation may write the value to its path: labels and annotations must be strings.
 func (o *operation) takes(value any) bool {
 	_, ok := value.(string)
 	return ok || o.inner || !o.path.isMetadata()
@@ -69,7 +69,7 @@ func takesFrom(op hubv1.PatchOp) bool {
 	return op == hubv1.PatchMove || op == hubv1.PatchCopy
 }
 
-// malformed finds a field of the operation that does not go with the others.
+// malformed finds a field that is not valid for this kind of operation.
 func malformed(in *hubv1.PatchOperation) (leaf, message string) {
 	switch {
 	case !takesValue(in.Op) && !takesFrom(in.Op) && in.Op != hubv1.PatchRemove:
@@ -92,7 +92,8 @@ func malformed(in *hubv1.PatchOperation) (leaf, message string) {
 	return "", ""
 }
 
-// compileFrom reads the source of move and copy; a move changes it too. The message says what is wrong, or is empty.
+// compileFrom parses the source of move and copy; a move also changes the source. The message describes the error, or
+// is empty.
 func (o *operation) compileFrom(text string) (message string) {
 	if o.from, message = parsePointer(text); message != "" {
 		return message

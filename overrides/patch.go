@@ -50,11 +50,11 @@ func (o *operation) apply(doc map[string]any, b *budget) *fault {
 	return edit(doc, o.path, adviceCreate, add(value))
 }
 
-// step changes the container at the end of a pointer and returns it; ok is false if the step leads nowhere, and the
-// message says why if that is not obvious.
+// step changes the container at the end of a pointer and returns it. ok is false if the step does not exist; the
+// message then has the reason, unless it is obvious.
 type step func(container any, key string) (changed any, message string, ok bool)
 
-// edit leads a step to the container of the pointer's last step, and puts changed lists back on the way out.
+// edit applies a step to the container of the pointer's last step, and stores changed lists in their parents.
 func edit(doc any, path pointer, advice string, do step) *fault {
 	_, f := editAt(doc, path, 0, advice, do)
 	return f
@@ -84,7 +84,7 @@ func editAt(node any, path pointer, depth int, advice string, do step) (any, *fa
 	case map[string]any:
 		n[key] = inner
 	case []any:
-		i, _ := index(key) // child has found it
+		i, _ := index(key) // child has verified the index
 		n[i] = inner
 	}
 	return node, nil
@@ -130,12 +130,12 @@ func replace(value any) step {
 	}
 }
 
-// add creates the last step only: the container must be there.
+// add creates only the last step. Its container must exist.
 func add(value any) step {
 	return func(container any, key string) (any, string, bool) {
 		switch c := container.(type) {
 		case map[string]any:
-			if c == nil { // null as Go may write it
+			if c == nil { // null, which Go clients write for an empty map
 				return nil, "", false
 			}
 			c[key] = value
@@ -153,8 +153,8 @@ func add(value any) step {
 	}
 }
 
-// place reads the index at which a list of n elements grows or shrinks. Long lists do not: each time costs their
-// length.
+// place parses the index at which a list of n elements grows or shrinks. It refuses long lists, because each change
+// costs time in proportion to the length.
 func place(key string, last, n int) (int, string) {
 	if n > maxIndex {
 		return 0, fmt.Sprintf("is in a list of more than %d elements, which is too long to change by index: use mergePatch", maxIndex)

@@ -8,7 +8,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// pointer is a JSON pointer (RFC 6901), one unescaped step each.
+// pointer is a JSON pointer (RFC 6901) as a list of unescaped steps.
 type pointer []string
 
 var (
@@ -16,7 +16,7 @@ var (
 	escape   = strings.NewReplacer("~", "~0", "/", "~1")
 )
 
-// parsePointer reads a pointer of at least one step. The message says what is wrong, or is empty.
+// parsePointer parses a pointer of at least one step. The message describes the error, or is empty.
 func parsePointer(text string) (pointer, string) {
 	switch {
 	case len(text) > maxPointerBytes:
@@ -38,7 +38,7 @@ func parsePointer(text string) (pointer, string) {
 	return steps, ""
 }
 
-// String is the pointer as text, for messages.
+// String returns the pointer as text, for messages.
 func (p pointer) String() string {
 	var b strings.Builder
 	for _, step := range p {
@@ -51,12 +51,12 @@ func (p pointer) String() string {
 	return printable(b.String())
 }
 
-// parent is the pointer without its last step.
+// parent returns the pointer without its last step.
 func (p pointer) parent() pointer { return p[:len(p)-1] }
 
 func (p pointer) last() string { return p[len(p)-1] }
 
-// isAtOrBelow says whether p is q or leads to a place inside of it.
+// isAtOrBelow reports whether p equals q or leads to a place below q.
 func (p pointer) isAtOrBelow(q pointer) bool {
 	if len(p) < len(q) {
 		return false
@@ -69,7 +69,7 @@ func (p pointer) isAtOrBelow(q pointer) bool {
 	return true
 }
 
-// lookup follows the pointer.
+// lookup returns the value at the pointer.
 func (p pointer) lookup(v any) (any, bool) {
 	for _, step := range p {
 		var ok bool
@@ -93,7 +93,7 @@ func child(v any, step string) (any, bool) {
 	return nil, false
 }
 
-// index reads the step as a list index: decimal, without sign or leading zero, at most maxIndex.
+// index parses the step as a list index: decimal, without sign or leading zero, at most maxIndex.
 func index(step string) (int, bool) {
 	if step == "" || len(step) > 5 || len(step) > 1 && step[0] == '0' {
 		return 0, false
@@ -107,7 +107,7 @@ func index(step string) (int, bool) {
 	return i, err == nil && i <= maxIndex
 }
 
-// Why a path is closed to overrides.
+// Reasons why a path is closed to overrides.
 const (
 	whyIdentity = "is the identity of the object, which cannot be overridden: drop it from the rule"
 	whyStatus   = "belongs to the controllers in the member: drop it from the rule"
@@ -116,7 +116,7 @@ const (
 	whyString   = "is a label or annotation and takes only a string: put the value in quotes"
 )
 
-// closedToWrites says why a rule may not change what the pointer leads to, or nothing.
+// closedToWrites returns why a rule may not change the value at the pointer; empty if it may.
 func (p pointer) closedToWrites() string {
 	switch p[0] {
 	case "apiVersion", "kind":
@@ -142,7 +142,8 @@ func (p pointer) closedMetadata() string {
 	return ""
 }
 
-// closedToReads says why a rule may not copy from where the pointer leads, or nothing. The identity may be copied.
+// closedToReads returns why a rule may not copy the value at the pointer; empty if it may. Name and namespace may be
+// copied.
 func (p pointer) closedToReads() string {
 	switch {
 	case p[0] == "status":
@@ -157,7 +158,7 @@ func (p pointer) closedToReads() string {
 	return ""
 }
 
-// isMetadata says whether the pointer, open to writes, leads to a label or an annotation.
+// isMetadata reports whether the pointer, open to writes, leads to a label or an annotation.
 func (p pointer) isMetadata() bool { return p[0] == "metadata" }
 
 func isKeyMap(field string) bool { return field == "labels" || field == "annotations" }

@@ -12,21 +12,22 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// FieldOrigin says who set a field that differs from the template. Of a Secret, and of anything else that is to stay
-// hidden, the caller shows neither Value nor those of Shadowed: the path and the authors are all that may be said.
+// FieldOrigin names the author of a field that differs from the template. For a Secret and other hidden data, the
+// caller must show only the path and the authors, not Value and the values in Shadowed.
 type FieldOrigin struct {
-	// Path is the JSON pointer of a scalar, or of an empty object or list; in full, whatever its length.
+	// Path is the full JSON pointer of a scalar, or of an empty object or list.
 	Path string
 	FieldValue
-	// Shadowed are the values that others gave the field, the one before the last first; the template is the last of them,
-	// if it has the field.
+	// Shadowed are the overwritten values of the field, the latest one first. The template's value comes last, if it
+	// has the field.
 	Shadowed []FieldValue
 }
 
-// FieldValue is what somebody says a field should be.
+// FieldValue is one author's value of a field.
 type FieldValue struct {
 	By Author
-	// Value as JSON decodes it: a scalar, or an empty object or list. nil and Removed if the field is not to be there.
+	// Value as decoded JSON: a scalar, or an empty object or list. It is nil and Removed is true if the author removes
+	// the field.
 	Value   any
 	Removed bool
 }
@@ -35,10 +36,10 @@ type FieldValue struct {
 type Author struct {
 	Rule     RuleRef
 	Rank     string // of the rule
-	Division bool   // the division of replicas, see Divided
+	Division bool   // the author is the division of replicas, see Divided
 }
 
-// String is for people: the rule, "template" or "division of replicas".
+// String returns the author as text: the rule, "template" or "division of replicas".
 func (a Author) String() string {
 	switch {
 	case a.Division:
@@ -49,8 +50,8 @@ func (a Author) String() string {
 	return a.Rule.String()
 }
 
-// Explain renders as Render does and says besides who set what. It takes longer: it compares the object before and
-// after each rule.
+// Explain renders as Render does and also returns the author of each field. It is slower, because it compares the
+// object before and after each rule.
 func (p *Prepared) Explain(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided) (Result, error) {
 	seen := &recorder{said: map[string][]FieldValue{}}
 	result, err := p.render(cluster, policies, divided, seen)
@@ -61,14 +62,14 @@ func (p *Prepared) Explain(cluster Cluster, policies []hubv1.OverridePolicyObjec
 	return result, nil
 }
 
-// recorder gathers what was said of each field, in the order of the rules. A nil recorder does nothing.
+// recorder records the values of each field, in the order of the rules. A nil recorder does nothing.
 type recorder struct {
 	said map[string][]FieldValue
 	was  map[string]any // the object before the rule
 }
 
-// start notes what the division of replicas has set. It refuses what would take too long: the object is compared for
-// each rule.
+// start records the numbers that the division of replicas has set. It refuses an object that would take too long,
+// because the object is compared for each rule.
 func (r *recorder) start(template, divided map[string]any, rules int) error {
 	if r == nil {
 		return nil
@@ -94,7 +95,7 @@ func (r *recorder) after(rule *rankedRule, manifest map[string]any) {
 	r.add(Author{Rule: rule.ref, Rank: rule.rank.String()}, before, after, written(rule, r.was, manifest))
 }
 
-// add notes the fields that an author changed, and those that it set to what they were.
+// add records the fields that an author changed, and those that it set to their previous values.
 func (r *recorder) add(by Author, before, after, set map[string]any) {
 	for path, v := range after {
 		was, had := before[path]
@@ -109,7 +110,7 @@ func (r *recorder) add(by Author, before, after, set map[string]any) {
 	}
 }
 
-// fields are those that differ in the end.
+// fields returns the fields that differ in the final manifest.
 func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 	before, after := leavesOf(template), leavesOf(manifest)
 	paths := maps.Clone(before)
@@ -123,7 +124,7 @@ func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 		}
 		said := r.said[path]
 		if len(said) == 0 {
-			continue // whole numbers above 2^53 may differ in the end that were equal, as floats, at each step
+			continue // whole numbers above 2^53 may differ at the end although each step compared them, as floats, as equal
 		}
 		f := FieldOrigin{Path: path, FieldValue: said[len(said)-1], Shadowed: slices.Clone(said[:len(said)-1])}
 		slices.Reverse(f.Shadowed)
@@ -135,8 +136,7 @@ func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 	return out
 }
 
-// written are the fields that the rule sets, whether or not they were so before. It reads this off what the rule
-// claims.
+// written returns the fields that the rule sets, also to their previous values. It derives them from the rule's claims.
 func written(rule *rankedRule, before, after map[string]any) map[string]any {
 	c := claims{root: &node{}, budget: newBudget()}
 	c.enter(rule)
@@ -154,7 +154,7 @@ func written(rule *rankedRule, before, after map[string]any) map[string]any {
 	return out
 }
 
-// walk calls f for a node and, while f is true, for those below.
+// walk calls f for a node. While f returns true, it also visits the nodes below.
 func (n *node) walk(path pointer, f func(pointer, *node) bool) {
 	if !f(path, n) {
 		return
@@ -164,7 +164,7 @@ func (n *node) walk(path pointer, f func(pointer, *node) bool) {
 	}
 }
 
-// leavesOf are the scalars of an object, and its empty objects and lists, by their paths.
+// leavesOf returns the scalars, empty objects and empty lists of an object, by their paths.
 func leavesOf(v map[string]any) map[string]any {
 	out := map[string]any{}
 	addLeaves(out, "", v)
@@ -191,7 +191,7 @@ func addLeaves(out map[string]any, path string, v any) {
 	out[path] = v
 }
 
-// full is the pointer as text, whatever its length.
+// full returns the pointer as text without a length limit.
 func full(p pointer) string {
 	var b strings.Builder
 	for _, step := range p {

@@ -10,7 +10,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// rank is a rule's place in the order of precedence, read from its text alone: a cluster's labels never change it.
+// rank is a rule's place in the order of precedence. It depends on the rule's text alone, not on a cluster's labels.
 type rank struct {
 	stage        int
 	priority     int32
@@ -46,7 +46,7 @@ func rankOf(tier hubv1.Tier, rule *hubv1.OverrideRule) rank {
 	return r
 }
 
-// pins says whether the selector asks for one value of the label.
+// pins reports whether the selector requires one value of the label.
 func pins(sel *metav1.LabelSelector, key string) bool {
 	if sel == nil {
 		return false
@@ -64,7 +64,7 @@ func (r rank) compare(o rank) int {
 		cmp.Compare(r.level, o.level), cmp.Compare(r.requirements, o.requirements))
 }
 
-// String is stage/priority/topology level/number of requirements.
+// String returns stage/priority/topology level/number of requirements.
 func (r rank) String() string {
 	stage := "Unknown"
 	if r.stage >= 0 {
@@ -73,7 +73,7 @@ func (r rank) String() string {
 	return fmt.Sprintf("%s/%d/%s/%d", stage, r.priority, levels[r.level], r.requirements)
 }
 
-// Rank is the place of a policy's rule in the order of precedence: stage/priority/topology level/number of
+// Rank returns the place of a policy's rule in the order of precedence: stage/priority/topology level/number of
 // requirements, such as "Namespaced/0/region/1". The number counts matchLabels and matchExpressions, and 1 for an
 // expression.
 func Rank(policy hubv1.OverridePolicyObject, rule *hubv1.OverrideRule) string {

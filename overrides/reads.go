@@ -9,8 +9,8 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// Reads returns the facts of clusters that a rule reads, by its choice of clusters and by its values. What cannot be
-// compiled reads nothing.
+// Reads returns the facts of clusters that a rule reads in its selection of clusters and in its values. It ignores
+// expressions that cannot be compiled.
 func Reads(rule *hubv1.OverrideRule) []expression.Reading {
 	out := ChoiceReads(rule.Clusters)
 	for _, text := range valuesOf(rule) {
@@ -27,7 +27,7 @@ func Reads(rule *hubv1.OverrideRule) []expression.Reading {
 	return out
 }
 
-// ChoiceReads returns the facts of clusters that a choice of clusters reads.
+// ChoiceReads returns the facts of clusters that a selection of clusters reads.
 func ChoiceReads(c *hubv1.RuleClusters) []expression.Reading {
 	if c == nil {
 		return nil

@@ -15,18 +15,18 @@ import (
 
 // Result of Render.
 type Result struct {
-	// Manifest is the object for the cluster. It is not to be changed: where nothing differs, all clusters share it, and
-	// it shares its content with the template.
+	// Manifest is the object for the cluster. Callers must not change it: it shares content with the template, and
+	// clusters without differences share one manifest.
 	Manifest *unstructured.Unstructured
-	// Applied are the rules that made it, the lowest rank first.
+	// Applied are the rules that were applied, the lowest rank first.
 	Applied []RuleRef
-	// Skipped are the rules that were left out because a test of theirs is not met, the lowest rank first.
+	// Skipped are the rules that were skipped because one of their tests failed, the lowest rank first.
 	Skipped []SkippedRule
-	// Fields say who set what differs from the template, sorted by path. Explain alone fills them.
+	// Fields are the authors of the fields that differ from the template, sorted by path. Only Explain sets them.
 	Fields []FieldOrigin
 }
 
-// rankedRule is a rule that applies, in its place.
+// rankedRule is a rule that applies in the cluster, with its rank.
 type rankedRule struct {
 	ref      RuleRef
 	rule     *hubv1.OverrideRule
@@ -35,12 +35,12 @@ type rankedRule struct {
 	change   *change
 }
 
-// Prepared is a template without what never travels: what all clusters have in common.
+// Prepared is a template without the data that must not leave the hub. All clusters share it.
 type Prepared struct{ manifest *unstructured.Unstructured }
 
-// Prepare makes ready a template, as it is on the hub. Label and annotation keys that begin with one of the prefixes do
-// not travel, nor do the built-in ones. The error is an *InvalidError or ErrTooLarge. The template is not to be changed
-// from now on.
+// Prepare prepares a hub object as a template. It removes labels and annotations whose keys begin with one of the
+// prefixes, or with a built-in one. The error is an *InvalidError or ErrTooLarge. The caller must not change the object
+// afterwards.
 func Prepare(template *unstructured.Unstructured, deniedMetadataPrefixes []string) (*Prepared, error) {
 	stripped, invalid := strip(template, deniedMetadataPrefixes)
 	if invalid != nil {
@@ -52,11 +52,11 @@ func Prepare(template *unstructured.Unstructured, deniedMetadataPrefixes []strin
 	return &Prepared{manifest: &unstructured.Unstructured{Object: withoutGenerated(stripped)}}, nil
 }
 
-// Manifest is the template without what never travels. It is shared and must not be changed.
+// Manifest returns the prepared template. It is shared and must not be changed.
 func (p *Prepared) Manifest() *unstructured.Unstructured { return p.manifest }
 
-// AtVersion returns the object at another version of its kind, as an API server converts it without a webhook: nothing
-// but the version changes. The two share what they have in common.
+// AtVersion returns the object at another version of its kind, converted as an API server does without a webhook: only
+// the version changes. Both objects share their content.
 func AtVersion(object *unstructured.Unstructured, version string) *unstructured.Unstructured {
 	gv := object.GroupVersionKind().GroupVersion()
 	if gv.Version == version {
@@ -68,14 +68,14 @@ func AtVersion(object *unstructured.Unstructured, version string) *unstructured.
 	return out
 }
 
-// Render returns the object as it should be in the cluster. The policies are those that Matching returned, and are not
-// to be changed from now on; divided are the numbers that the cluster has its own share of, they are set before any
-// rule. The error is an *InvalidError, a *ConflictError, a *DividedError or ErrTooLarge.
+// Render returns the object for the cluster. The policies come from Matching; the caller must not change them
+// afterwards. divided are the cluster's shares of divided numbers, which are set before any rule. The error is an
+// *InvalidError, a *ConflictError, a *DividedError or ErrTooLarge.
 func (p *Prepared) Render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided) (Result, error) {
 	return p.render(cluster, policies, divided, nil)
 }
 
-// render lets the recorder, if there is one, see each step.
+// render passes each step to the recorder, if there is one.
 func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided, seen *recorder) (Result, error) {
 	if len(policies) == 0 && len(divided) == 0 {
 		return Result{Manifest: p.manifest}, nil
@@ -123,7 +123,7 @@ func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject
 	return result, nil
 }
 
-// apply follows one rule, or skips it as a whole, and returns the manifest that there is then.
+// apply applies one rule, or skips it as a whole, and returns the resulting manifest.
 func (res *Result) apply(r *rankedRule, manifest map[string]any, b *budget, seen *recorder) (map[string]any, error) {
 	kept := manifest
 	if r.change.late {
@@ -148,7 +148,7 @@ func (res *Result) apply(r *rankedRule, manifest map[string]any, b *budget, seen
 	}
 }
 
-// fits says whether a member can take the manifest at all.
+// fits returns an error if no member can accept the manifest because of its size or depth.
 func fits(manifest map[string]any) error {
 	_, err := size(manifest, maxManifestBytes, maxManifestDepth)
 	if err == nil || errors.Is(err, ErrTooLarge) {
@@ -157,8 +157,8 @@ func fits(manifest map[string]any) error {
 	return &InvalidError{Message: err.Error()}
 }
 
-// applying returns the rules that apply in the cluster, the lowest rank first and those of one policy together, and
-// what they may still spend.
+// applying returns the rules that apply in the cluster and their remaining budget. The rules are sorted by rank, the
+// lowest first, and those of one policy are adjacent.
 func applying(policies []hubv1.OverridePolicyObject, evaluation *evaluation) ([]*rankedRule, *budget, error) {
 	policies = slices.SortedFunc(slices.Values(policies), func(a, b hubv1.OverridePolicyObject) int {
 		return comparePolicies(RefOf(a), RefOf(b))
@@ -205,7 +205,7 @@ func selectRules(p hubv1.OverridePolicyObject, evaluation *evaluation) ([]*ranke
 	for i := range spec.Rules {
 		rule := &spec.Rules[i]
 		if rule.Exclude {
-			continue // it has a part in where the object goes, not in how it looks
+			continue // the rule affects placement, not the manifest
 		}
 		t, f := compiled[i].readTarget(rule)
 		ok := false

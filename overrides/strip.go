@@ -9,8 +9,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Labels and annotations by which other tools claim an object of the hub. On a copy they would make the member's
-// instance of the same tool adopt, prune or rewrite it.
+// Labels and annotations by which other tools claim a hub object. A copy with them would be adopted, pruned or
+// rewritten by the member's instance of the tool.
 var (
 	deniedPrefixes = []string{
 		hubv1.Prefix,
@@ -29,7 +29,8 @@ var (
 	}
 )
 
-// strip returns what travels of the template. All but the metadata is shared with the template.
+// strip returns the part of the template that may leave the hub. It shares everything except the metadata with the
+// template.
 func strip(template *unstructured.Unstructured, denied []string) (map[string]any, *InvalidError) {
 	if template == nil {
 		return nil, &InvalidError{Message: "is missing"}

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Validate finds everything in a spec that no object could make right. Errors hold no value of a patch.
+// Validate returns all errors in a spec that do not depend on the object. The errors contain no value of a patch.
 func Validate(spec *hubv1.OverridePolicySpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	selectors := path.Child("resourceSelectors")
@@ -80,7 +80,8 @@ func validateRule(rule *hubv1.OverrideRule, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// ValidateClusters returns the faults in the clusters of a rule, or of a wave of a rollout. Nil selects all clusters.
+// ValidateClusters returns the errors in the cluster selection of a rule, or of a wave of a rollout. Nil selects all
+// clusters.
 func ValidateClusters(c *hubv1.RuleClusters, path *field.Path) field.ErrorList {
 	if c == nil {
 		return nil
@@ -98,7 +99,7 @@ func ValidateClusters(c *hubv1.RuleClusters, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// at turns a fault into an error about a field.
+// at converts a fault to an error about a field.
 func (f *fault) at(path *field.Path) *field.Error {
 	if f.field != "" {
 		path = path.Child(f.field)

@@ -14,7 +14,7 @@ var (
 	errNotJSON = errors.New("holds a value that JSON cannot represent: correct the object on the hub")
 )
 
-// decode reads a value of a policy. The message says what is wrong, or is empty; it holds nothing of the value.
+// decode decodes a value of a policy. The message describes the error, or is empty; it never quotes the value.
 func decode(raw []byte) (v any, message string) {
 	if len(raw) > maxValueBytes {
 		return nil, fmt.Sprintf("is larger than %d KiB: split it into several operations or rules", maxValueBytes>>10)
@@ -28,7 +28,7 @@ func decode(raw []byte) (v any, message string) {
 	return v, ""
 }
 
-// nesting is the number of levels of a JSON text, found before anything is decoded.
+// nesting returns the number of levels of a JSON text without decoding it.
 func nesting(raw []byte) int {
 	level, deepest, quoted := 0, 0, false
 	for i := 0; i < len(raw); i++ {
@@ -48,8 +48,8 @@ func nesting(raw []byte) int {
 	return deepest
 }
 
-// size is the length of v as JSON, or about so. It stops with an error at the bounds, and at a value that JSON cannot
-// hold.
+// size returns the approximate length of v as JSON. It returns an error at the limits, and for a value that JSON cannot
+// represent.
 func size(v any, maxBytes, maxLevels int) (int, error) {
 	n := 0
 	switch v := v.(type) {
@@ -103,7 +103,7 @@ func sizeOfAll(v any, maxBytes, maxLevels int) (int, error) {
 	return n, nil
 }
 
-// sizeOfString is the length with quotes and with what the encoder of Go escapes.
+// sizeOfString returns the length with quotes and with the escapes of Go's encoder.
 func sizeOfString(s string) int {
 	n := len(s) + 2
 	for i := range len(s) {
@@ -115,7 +115,7 @@ func sizeOfString(s string) int {
 		}
 	}
 	if !utf8.ValidString(s) {
-		n *= 2 // about: what is not UTF-8 is replaced
+		n *= 2 // approximate: the encoder replaces invalid UTF-8
 	}
 	return n
 }

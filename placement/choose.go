@@ -7,29 +7,29 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Choice says which placement an object follows.
+// Choice is the result of Choose.
 type Choice struct {
-	// Winner is the placement that is followed; nil if none matches.
+	// Winner is the placement that the object follows; nil if none matches.
 	Winner hubv1.PlacementObject
-	// Others match as well and are not followed, the next one in line first.
+	// Others also match but are not followed, in the order of precedence.
 	Others []hubv1.PlacementObject
 }
 
-// InvalidPlacement is a placement in whose scope the object may be and whose selectors cannot be read.
+// InvalidPlacement is a placement with unreadable selectors that may be in scope of the object.
 type InvalidPlacement struct {
 	Placement hubv1.PlacementObject
 	Err       error
 }
 
-// Choose says which placement an object follows. current is the one that it follows now, nil if none; it is the same
-// placement if kind, namespace and name are equal, whatever its uid, so that a placement that was made again keeps its
-// objects.
+// Choose decides which placement an object follows. current is the placement that it follows now, nil if none. The
+// comparison uses kind, namespace and name, not the UID. So a placement that was created again keeps its objects.
 //
-//   - The current placement keeps the object while it matches, unless one that comes before it has preemption Always.
+//   - The current placement keeps the object while it matches, unless a matching placement that precedes it has
+//     preemption Always.
 //   - The current placement also keeps the object while its selectors cannot be read: a typing error moves nothing.
-//   - Against an enforced placement, one that is not enforced keeps nothing (Outranks).
-//   - Otherwise the first one in the order of precedence is followed. A placement that is being deleted matches
-//     nothing.
+//   - An enforced placement always takes the object from a current placement that is not enforced (Outranks).
+//   - Otherwise the object follows the first matching placement in the order of precedence. A placement that is being
+//     deleted matches nothing.
 func Choose(object hubv1.SelectableObject, placements []hubv1.PlacementObject, current *hubv1.PlacementReference) (Choice, []InvalidPlacement) {
 	var (
 		matching   []candidate
@@ -88,8 +88,8 @@ func winner(matching []candidate, current *hubv1.PlacementReference) int {
 	return held
 }
 
-// precedence: an enforced placement first, then a namespaced one before every cluster-scoped one, then priority, then
-// the narrower selector, then the name.
+// precedence sorts an enforced placement first, then a namespaced one before every cluster-scoped one. Then it compares
+// the priority, the narrower selector and the name.
 func precedence(a, b candidate) int {
 	return cmp.Or(
 		cmp.Compare(rank(a), rank(b)),
@@ -121,7 +121,7 @@ func refersTo(ref *hubv1.PlacementReference, p hubv1.PlacementObject) bool {
 	if ref == nil || ref.Namespace != p.GetNamespace() || ref.Name != p.GetName() {
 		return false
 	}
-	// Objects from a typed client often carry no kind; the namespace tells the two kinds apart.
+	// Objects from a typed client often have no kind; the namespace distinguishes the two kinds.
 	return (ref.Kind == "Placement") == (p.GetNamespace() != "")
 }
 

@@ -10,16 +10,15 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Compiled is the part of a PlacementSpec that decides on clusters, with its selectors and expressions read. It is made
-// once for a spec, may be used by many decisions at a time, and remembers what it found of clusters that have a
-// Revision.
+// Compiled is the part of a PlacementSpec that selects clusters, with its selectors and expressions parsed. It is made
+// once for a spec, and concurrent decisions may use it. It caches its findings about clusters that have a Revision.
 type Compiled struct {
 	selection
 	scoring
 	tolerations []corev1.Toleration
 	evictAfter  *int64 // seconds; nil for never
 
-	number      int // of clusters; 0 for as many as can
+	number      int // number of clusters; 0 for all
 	constraints []constraint
 	groups      []group
 	rebalance   bool
@@ -31,7 +30,7 @@ type Compiled struct {
 type constraint struct {
 	key                               string
 	minimum, maximum, perDomain, skew int
-	anyway                            bool // it is a wish
+	anyway                            bool // it is a preference, not a requirement
 }
 
 // group is an AffinityGroup.
@@ -41,7 +40,7 @@ type group struct {
 	requirements []requirement
 }
 
-// Compile reads the selectors and expressions of a spec. Its error says what cannot be read, and where.
+// Compile parses the selectors and expressions of a spec. Its error has the reason and the field.
 func Compile(spec *hubv1.PlacementSpec) (*Compiled, error) {
 	c := &Compiled{tolerations: spec.Clusters.Tolerations}
 	if after := spec.Failover.EvictAfterSeconds; after != nil {
@@ -82,11 +81,11 @@ func (c *Compiled) readSpread(s *hubv1.SpreadPolicy) error {
 	return nil
 }
 
-// bound is 0, which bounds nothing, for a value that is unset or makes no sense.
+// bound returns n, or 0 (no bound) for a value that is unset or not positive.
 func bound(n *int32) int { return max(0, int(ptr.Deref(n, 0))) }
 
-// ReadsFacts is true if decisions depend on what changes of a cluster without anybody having said so, other than that
-// it is Ready and serves the kind: its version, nodes and capacity, and its annotations.
+// ReadsFacts reports whether decisions depend on cluster facts that change without a user: version, nodes, capacity and
+// annotations. Whether a cluster is Ready and serves the kind does not count.
 func (c *Compiled) ReadsFacts() bool {
 	return c.expression.readsFacts() || c.scoring.readsFacts()
 }

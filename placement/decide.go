@@ -11,16 +11,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Cluster is what a decision sees of one MemberCluster.
+// Cluster contains the facts of one MemberCluster for a decision.
 type Cluster struct {
 	Name string
-	// Revision stands for everything here but NamespaceAllowed and Objects: what was found for a revision is remembered.
-	// Empty if nothing shall be.
+	// Revision identifies all fields except NamespaceAllowed and Objects. Findings for a revision are cached; if it is
+	// empty, nothing is cached.
 	Revision string
-	// Labels that selectors see, with the derived region and zone: MemberCluster.SelectableLabels.
+	// Labels for selectors, with the derived region and zone: MemberCluster.SelectableLabels.
 	Labels        map[string]string
 	Annotations   map[string]string
-	Taints        []corev1.Taint // of its spec and its status
+	Taints        []corev1.Taint // from its spec and its status
 	Unschedulable bool
 	Ready         bool
 	Departure
@@ -46,9 +46,9 @@ type Facts struct {
 	Version               string
 	Capacity, Allocatable corev1.ResourceList
 	Nodes                 hubv1.NodeSummary
-	// Served are the versions of the kinds of which the cluster has said whether it serves them; none if it does not.
+	// Served maps each known kind to the versions that the cluster serves; none if it does not serve the kind.
 	Served map[schema.GroupKind][]string
-	// ServedInFull is true if the cluster was asked, and what is not in Served it has not answered yet.
+	// ServedInFull is true if the cluster was asked for its kinds. A kind missing in Served is then not answered yet.
 	ServedInFull bool
 }
 
@@ -58,86 +58,86 @@ func (c *Cluster) Region() string { return c.Labels[hubv1.RegionLabel] }
 // Zone of the cluster, empty if it has none or several.
 func (c *Cluster) Zone() string { return c.Labels[hubv1.ZoneLabel] }
 
-// Input is everything that one decision depends on.
+// Input contains all inputs of one decision.
 type Input struct {
-	// Placement that the object follows. Without one nothing is decided.
+	// Placement that the object follows. It is required.
 	Placement *Compiled
-	// Object by its kind and the versions at which clusters may get it.
+	// Object has the kind and the versions at which clusters may get it.
 	Object hubv1.HubObject
-	// Clusters that there are, each once.
+	// Clusters of the hub, each once.
 	Clusters []Cluster
-	// Held names the clusters that have a Present entry now, Evicting those that have an Evicting one.
+	// Held names the clusters with a Present entry in the binding, Evicting the clusters with an Evicting entry.
 	Held, Evicting map[string]bool
-	// Divided is true if the replicas are divided: then those that are left take over the share of a cluster that loses
-	// the object.
+	// Divided is true if the replicas are divided. Then the remaining clusters take over the share of a cluster that
+	// loses the object.
 	Divided bool
-	// MostAway is the percentage of clusters that may be away at once before nothing is moved from them any more; 0 stands
-	// for DefaultMostAway.
+	// MostAway is the maximum percentage of clusters that may be unreachable at once. Above it nothing is moved from
+	// them. 0 means DefaultMostAway.
 	MostAway int
-	// Hold says of clusters why nothing is moved from them now.
+	// Hold has for some clusters the reason why nothing may be moved from them now.
 	Hold map[string]string
-	// Keep names clusters that hold the object and keep it for now, whatever speaks against it. They count for the spread,
-	// so that nothing new takes their place.
+	// Keep names clusters that keep the object for now, whatever the decision. They count for the spread, so that no
+	// other cluster replaces them.
 	Keep map[string]bool
-	// Excluded are the clusters that rules of override policies keep the object out of.
+	// Excluded are the clusters from which rules of override policies exclude the object.
 	Excluded map[string]Exclusion
 	Now      time.Time
 }
 
-// Exclusion is why a rule keeps an object out of a cluster.
+// Exclusion is the reason why a rule excludes an object from a cluster.
 type Exclusion struct {
 	// Rule names the rule and its policy.
 	Rule string
-	// Passing is true if the rule asks for what changes of a cluster by itself, or gives no answer: then nothing new goes
-	// there, and what is there stays. Why says what was found.
+	// Passing is true if the rule reads facts that change without a user, or has no result. Then the cluster gets no
+	// new copy, and an existing copy stays. Why has the details.
 	Passing bool
 	Why     string
 }
 
-// Decision says which clusters shall hold an object. Every list is sorted by cluster.
+// Decision is the set of clusters that shall hold an object. Every list is sorted by cluster.
 type Decision struct {
-	// Targets shall hold the object.
+	// Targets are the clusters that shall hold the object.
 	Targets []Target
-	// Withdraw names the clusters that hold the object and shall no longer. With reason ClusterLeaving the cluster's
-	// LeavePolicy says what becomes of it.
+	// Withdraw names the clusters that hold the object and shall lose it. For the reason ClusterLeaving the cluster's
+	// LeavePolicy applies.
 	Withdraw []Rejection
-	// Evict names the clusters whose place others take, those included that were Evicting and are not chosen again. They
-	// keep what they have until the caller has seen that the others are healthy.
+	// Evict names the clusters that other clusters replace, including those that were Evicting and are not chosen
+	// again. They keep their copies until the caller has confirmed that the replacements are healthy.
 	Evict []Rejection
-	// Rejected names the clusters that do not hold the object and were left out.
+	// Rejected names the clusters that do not hold the object and were not chosen.
 	Rejected []Rejection
-	// Unmoved says of Targets that the object should leave what keeps it there.
+	// Unmoved has for some Targets the reason why the object stays although it should leave.
 	Unmoved []Rejection
-	// Missing names the clusters that hold the object and were not in the Input: nothing is decided about them.
+	// Missing names the clusters that hold the object but were not in the Input. Nothing is decided about them.
 	Missing []string
 	// Group is the affinity group that holds the object; empty if there are none.
 	Group string
-	// Shortfalls say what the spread asks for and the decision does not give.
+	// Shortfalls are the requirements of the spread that the decision does not meet.
 	Shortfalls []Shortfall
-	// Kept is true if a constraint cannot hold and so the clusters of before stay.
+	// Kept is true if the previous clusters stay because a constraint cannot be met.
 	Kept bool
-	// Again is when time alone may change the decision; 0 if it cannot.
+	// Again is the time after which the decision may change by time alone; 0 if it cannot.
 	Again time.Duration
 }
 
-// Target is a cluster that shall hold the object. Reason is Scheduled, or what would keep the object away if it were
-// not there already.
+// Target is a cluster that shall hold the object. Reason is Scheduled, or the reason that would reject the cluster if
+// it did not hold the object already.
 type Target struct {
 	Cluster, Reason, Message string
 	Score                    int64
 }
 
 // Rejection is a cluster that shall not hold the object. Reason is a constant of api/v1alpha1. Score is 0 if a filter
-// left it out.
+// rejected it.
 type Rejection struct {
 	Cluster, Reason, Message string
 	Score                    int64
 }
 
-// Shortfall is something that the spread asks for.
+// Shortfall is a requirement of the spread that is not met.
 type Shortfall struct {
 	Message string
-	// Serious is true if clusters are missing that were asked for.
+	// Serious is true if fewer clusters were chosen than required.
 	Serious bool
 }
 
@@ -147,14 +147,14 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// Explain decides and tells how.
+// Explain decides like Decide and also returns the steps.
 func Explain(in Input) (Decision, Trace) {
 	var t Trace
 	d, _ := decide(in, &t)
 	return d, t
 }
 
-// decide tells how in t unless that is nil, and how many times it compared two things.
+// decide records its steps in t unless t is nil. compared is the number of comparisons.
 func decide(in Input, t *Trace) (d Decision, compared int) {
 	if in.Placement == nil {
 		in.Clusters = nil
@@ -203,7 +203,7 @@ func decide(in Input, t *Trace) (d Decision, compared int) {
 	return d, compared
 }
 
-// wait finds out whether the object is to leave a cluster, or when that may be.
+// wait decides whether the object leaves a cluster, or when it may leave.
 func (d *Decision) wait(in *Input, c *contender, outage cause) {
 	if c.held {
 		c.due = due(in, c.cluster)
@@ -216,18 +216,18 @@ func (d *Decision) wait(in *Input, c *contender, outage cause) {
 	}
 }
 
-// contender is one cluster on its way through a decision.
+// contender is one cluster during a decision.
 type contender struct {
 	cluster *Cluster
-	// held is true if it has a Present entry, evicting if it has an Evicting one: it may hold a copy, which does not
-	// count.
+	// held is true if it has a Present entry. evicting is true if it has an Evicting entry: it may hold a copy, which
+	// does not count.
 	held, evicting bool
-	// keep is true if it keeps the object for now, whatever speaks against it.
+	// keep is true if it keeps the object for now, whatever the decision.
 	keep bool
 	eviction
 	// unselected is true if a filter takes the object away.
 	unselected bool
-	// cause for which a filter or the spread left the cluster out.
+	// cause for which a filter or the spread rejected the cluster.
 	cause cause
 	*findings
 	tally     // of the findings, with the built-in scores
@@ -236,10 +236,10 @@ type contender struct {
 	chosen bool
 }
 
-// open is true if the cluster may get the object, held or not.
+// open reports whether the cluster may get the object, whether or not it holds it.
 func (c *contender) open() bool { return c.cause.reason == "" }
 
-// pass asks the filters, in order, and is true unless one of them unselects the cluster.
+// pass evaluates the filters in order. It returns false if one of them unselects the cluster.
 func (c *contender) pass(in *Input, t *Trace) bool {
 	c.findings = in.Placement.find(in, c.cluster)
 	c.tally = c.findings.tally

@@ -1,26 +1,24 @@
 // Package placement decides which placement an object follows and which clusters shall hold it.
 //
-// It does no I/O: package decide makes an Input, and equal Inputs give equal Decisions, whatever the order of the
-// clusters. A spec is compiled once and used for many objects; Explain takes the same path as Decide and tells of each
-// step.
+// It does no I/O: package decide makes an Input. Equal Inputs give equal Decisions, whatever the order of the clusters.
+// A spec is compiled once and used for many objects. Explain runs the code of Decide and records each step.
 //
-//   - Filters say of each cluster alone whether it may hold the object, the spread chooses among those that may: first
-//     what holds the object, then what a constraint lacks, then by score. docs/placement.md shows each, and the tests
-//     run what it shows.
-//   - What somebody says of a cluster (names, labels, annotations, NoExecute taints, a rule of an override policy that
-//     excludes it) or asks of the spread can take an object away from it.
-//     What happens to a cluster (not ready, unschedulable, a NoSchedule taint, fewer nodes, a kind that is not served,
-//     a namespace that is no longer allowed) only keeps new objects away, so that an outage never moves or deletes
-//     anything.
-//   - A cluster that was away for longer than its placement tolerates, or is drained, loses the object only to others
-//     that take its place, and to nobody while so many are away that the hub may be at fault. Decision.Evict names it;
-//     when its copy goes is the caller's business.
-//   - A cluster whose MemberCluster is missing is neither kept nor withdrawn; the caller is told.
-//   - A spec that cannot be read gives an error and no decision, so that a broken edit is no withdrawal.
+//   - Filters decide for each cluster separately whether it may hold the object. The spread chooses among the remaining
+//     clusters: first those that hold the object, then those that a constraint needs, then by score. docs/placement.md
+//     shows each step with examples that the tests run.
+//   - Settings of users can remove an object from a cluster: names, labels, annotations, NoExecute taints, an excluding
+//     rule of an override policy, the spread. Events of a cluster only keep new objects away: not ready, unschedulable,
+//     a NoSchedule taint, fewer nodes, a kind not served, a namespace no longer allowed. So an outage never moves or
+//     deletes anything.
+//   - A cluster that is unreachable for longer than its placement tolerates, or is drained, loses the object only if
+//     other clusters replace it. If too many clusters are unreachable, nothing moves, because the hub may be at fault.
+//     Decision.Evict names the cluster; the caller decides when its copy is removed.
+//   - A cluster without a MemberCluster is neither kept nor withdrawn; the Decision names it.
+//   - An unreadable spec gives an error and no decision, so that a broken edit withdraws nothing.
 //   - Creation times are never compared: a placement restored from a backup gets the same objects as before.
 //
-// Time is a part of the Input, and Decision.Again says when it alone may change the decision.
+// Time is a part of the Input. Decision.Again is the time after which the decision may change by time alone.
 //
-// Not decided here: shares of replicas, how the object differs per cluster and which of its rules exclude one (package
-// overrides), and when it is safe to delete (decide, hub/dispatch).
+// Other packages divide replicas, render the object per cluster and evaluate excluding rules (overrides), and decide
+// when a deletion is safe (decide, hub/dispatch).
 package placement

@@ -12,15 +12,15 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// DefaultMostAway is the percentage of clusters that may be away at once: if more are, the hub looks for the fault in
-// itself.
+// DefaultMostAway is the percentage of clusters that may be unreachable at once. Above it the hub assumes that the
+// fault is its own.
 const DefaultMostAway = 50
 
-// longestToleration bounds what is added to a time: longer ones never end.
+// longestToleration limits the seconds added to a time. A longer toleration never expires.
 const longestToleration = 1 << 32
 
-// tolerance says whether a taint is tolerated, and for how many seconds if not for ever. The shortest of several
-// counts, as for pods.
+// tolerance reports whether a taint is tolerated, and for how many seconds; a nil limit means for ever. The shortest
+// toleration counts, as for pods.
 func tolerance(tolerations []corev1.Toleration, taint corev1.Taint) (limit *int64, yes bool) {
 	for _, t := range tolerations {
 		if !tolerates(t, taint) {
@@ -34,8 +34,9 @@ func tolerance(tolerations []corev1.Toleration, taint corev1.Taint) (limit *int6
 	return limit, yes
 }
 
-// limitOf a NoExecute taint that is tolerated for a time; nil if it is tolerated for ever, or not at all. The hub's own
-// taint is tolerated as failover says, unless a toleration names it: one of every key was not written with it in mind.
+// limitOf returns the limit of a NoExecute taint that is tolerated for a time; nil if it is tolerated for ever, or not
+// at all. For the hub's own taint the failover setting counts, unless a toleration names that taint. A toleration of
+// every key was not meant for it.
 func (c *Compiled) limitOf(t corev1.Taint) *int64 {
 	if t.Effect != corev1.TaintEffectNoExecute {
 		return nil
@@ -51,8 +52,8 @@ func (c *Compiled) limitOf(t corev1.Taint) *int64 {
 	return c.evictAfter
 }
 
-// left is how much of a limit is left; passed is true if nothing is. A taint without a time is tolerated for ever:
-// nobody knows since when it is there.
+// left returns the remaining time of a limit; passed is true if none remains. A taint without a time is tolerated for
+// ever, because its start is not known.
 func left(t corev1.Taint, limit *int64, now time.Time) (wait time.Duration, passed bool) {
 	if limit == nil || t.TimeAdded == nil {
 		return 0, false
@@ -61,7 +62,7 @@ func left(t corev1.Taint, limit *int64, now time.Time) (wait time.Duration, pass
 	return max(wait, 0), wait <= 0
 }
 
-// patience is the time until one more taint of the cluster is no longer tolerated; 0 if time alone changes nothing.
+// patience returns the time until another taint of the cluster is no longer tolerated; 0 if time alone changes nothing.
 func (c *Compiled) patience(cl *Cluster, now time.Time) time.Duration {
 	var least time.Duration
 	for _, t := range cl.Taints {
@@ -99,7 +100,7 @@ func due(in *Input, c *Cluster) cause {
 	return cause{}
 }
 
-// stays says what keeps the object on a cluster that it is to leave; empty if nothing does.
+// stays returns why the object stays on a cluster that it should leave; empty if it may leave.
 func stays(in *Input, c *contender, outage cause) cause {
 	if why := in.Hold[c.cluster.Name]; why != "" {
 		return cause{hubv1.ReasonEvictionHeld, why}
@@ -110,7 +111,8 @@ func stays(in *Input, c *contender, outage cause) cause {
 	return cause{}
 }
 
-// outage is why the hub moves nothing from clusters that are away, if so many are that the fault may be its own.
+// outage returns why the hub moves nothing from unreachable clusters: too many are unreachable at once, so that the
+// fault may be its own.
 func outage(in *Input) cause {
 	most := cmp.Or(in.MostAway, DefaultMostAway)
 	away, all := 0, 0
@@ -132,8 +134,8 @@ func outage(in *Input) cause {
 	return cause{hubv1.ReasonTooManyAway, fmt.Sprintf("%d of %d clusters do not answer: the hub moves no object while more than %s do not answer", away, all, share)}
 }
 
-// evict marks the clusters that lose the object to others: as many of those that are due as can be replaced, while the
-// object stays on all others. What stands against it is said of the rest.
+// evict marks the clusters whose objects move to others: as many due clusters as can be replaced while the object stays
+// on all others. For the remaining due clusters it records the obstacle.
 func (s *spread) evict(all []*contender) {
 	var due []*contender
 	for _, c := range all {
@@ -153,7 +155,7 @@ func (s *spread) evict(all []*contender) {
 		c.stays = cause{hubv1.ReasonNoReplacement, "no other cluster can replace it"}
 		c.evict = before.chosen[c]
 	}
-	due = slices.DeleteFunc(due, func(c *contender) bool { return !c.evict }) // that one goes in any case
+	due = slices.DeleteFunc(due, func(c *contender) bool { return !c.evict }) // these are evicted in any case
 	defer func() { takeAway(due) }()
 	if s.makesUp(before, s.try(all)) {
 		return
@@ -167,7 +169,7 @@ func (s *spread) evict(all []*contender) {
 		}
 		return
 	}
-	// One that is away is rather replaced than one that is drained.
+	// An unreachable cluster is replaced before a drained one.
 	slices.SortStableFunc(due, func(a, b *contender) int { return cmp.Compare(b.due.reason, a.due.reason) })
 	for _, c := range due {
 		c.evict = true
@@ -183,23 +185,22 @@ func (s *spread) evict(all []*contender) {
 	}
 }
 
-// takeAway marks clusters that keep the object for want of a replacement, and that a drain empties of such objects,
-// too.
+// takeAway marks clusters without a replacement whose drain also evicts such objects.
 func takeAway(due []*contender) {
 	for _, c := range due {
 		c.takenAway = c.cluster.Draining && c.cluster.TakesAway && !c.evict && !c.keep
 	}
 }
 
-// result is what a spread comes to.
+// result is the result of a spread.
 type result struct {
 	chosen map[*contender]bool
-	answer int // of them are open for the object
+	answer int // how many of them are open for the object
 	lacks  []string
 	breaks bool
 }
 
-// try chooses and takes it back.
+// try chooses and then undoes the choice.
 func (s *spread) try(all []*contender) result {
 	a := s.attempt(s.members(s.group(all), all, eligible), kept(all)...)
 	r := result{chosen: map[*contender]bool{}, lacks: messages(a.shortfalls()), breaks: a.breaks()}
@@ -213,8 +214,8 @@ func (s *spread) try(all []*contender) result {
 	return r
 }
 
-// makesUp is true if others take the place of what was taken out, and nothing else loses the object. The replicas of a
-// division are taken over by those that are left.
+// makesUp reports whether other clusters replace the removed ones and no further cluster loses the object. If the
+// replicas are divided, the remaining clusters take over the shares.
 func (s *spread) makesUp(before, after result) bool {
 	if after.breaks {
 		return false
@@ -229,7 +230,7 @@ func (s *spread) makesUp(before, after result) bool {
 	}
 	for c := range after.chosen {
 		if !before.chosen[c] && !c.open() {
-			return false // it holds the object, and is away itself
+			return false // a cluster that holds the object, and is itself unreachable
 		}
 	}
 	return len(after.chosen) >= len(before.chosen)

@@ -27,8 +27,8 @@ const (
 	varServedKinds = "servedKinds"
 )
 
-// variables of an expression. Those that somebody has said of the cluster, or that are pinned, may take an object away
-// when they change; the others change by themselves.
+// variables of an expression. Facts that users set, or that are pinned, may remove an object when they change. The
+// others change without a user and cannot.
 var variables = map[string]struct {
 	celType *cel.Type
 	said    bool
@@ -59,7 +59,7 @@ var environment = sync.OnceValue(func() *expression.Environment {
 // condition is a compiled expression over one cluster.
 type condition struct {
 	*expression.Expression
-	// said is true if the expression reads only what somebody has said of the cluster.
+	// said is true if the expression reads only facts that users set.
 	said bool
 }
 
@@ -76,10 +76,10 @@ func (e *condition) readsFacts() bool {
 	return e != nil && slices.ContainsFunc(e.Reads(), func(r expression.Reading) bool { return r.Variable == varAnnotations || !variables[r.Variable].said })
 }
 
-// holds evaluates the expression. An error means that it gives no answer for this cluster.
+// holds evaluates the expression. An error means that it has no result for this cluster.
 func (e *condition) holds(c *Cluster) (bool, error) { return e.Holds(c.facts(), nil) }
 
-// facts are the values of the variables.
+// facts returns the values of the variables.
 func (c *Cluster) facts() map[string]any {
 	return map[string]any{
 		varName:        c.Name,
@@ -110,7 +110,7 @@ func quantities(list corev1.ResourceList) map[string]any {
 	return out
 }
 
-// servedKinds are those that are known to be served, "Kind.group", sorted.
+// servedKinds returns the kinds known to be served, as "Kind.group", sorted.
 func (c *Cluster) servedKinds() []string {
 	out := []string{}
 	for gk, versions := range c.Served {
@@ -122,7 +122,8 @@ func (c *Cluster) servedKinds() []string {
 	return out
 }
 
-// values says what the expression reads of a cluster: `version is "v1.30.1", nodes.ready is 2`. At most five values.
+// values returns the facts that the expression reads as text: `version is "v1.30.1", nodes.ready is 2`. It returns at
+// most five.
 func (e *condition) values(c *Cluster) string {
 	const shown = 5
 	facts, reads := c.facts(), e.Reads()

@@ -10,37 +10,37 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// A filter keeps a cluster by an empty reason.
+// A filter lets a cluster pass by an empty reason.
 type filter struct {
 	name string
-	// unselects is true if the filter takes an object away from a cluster that holds it. The others keep an object away
-	// from a cluster that does not hold it yet.
+	// unselects is true if the filter also removes an object from a cluster that holds it. Other filters only prevent
+	// new copies.
 	unselects bool
-	// remembered is true if the answer depends on the placement and the cluster alone.
+	// remembered is true if the result depends only on the placement and the cluster.
 	remembered bool
 	check      func(in *Input, c *Cluster) cause
 }
 
-// cause says why a cluster is left out, or kept although it should go. It is empty if neither holds.
+// cause is the reason why a cluster is left out, or kept although it should go; empty if neither holds.
 type cause struct{ reason, message string }
 
-// filters in the order in which they are asked. What unselects comes first, so that it is what is said of a cluster for
-// which several things speak.
+// filters in the order of evaluation. Filters that unselect come first, so that their reason is reported if several
+// apply.
 var filters = []filter{
-	{"leaving", true, true, leaving},                  // its MemberCluster is being deleted; first, because then its leave policy counts and no other
-	{"excludedNames", true, true, excluded},           // excludedNames subtracts it
-	{"names", true, true, notNamed},                   // names does not hold it
+	{"leaving", true, true, leaving},                  // its MemberCluster is being deleted; first, because only its leave policy counts then
+	{"excludedNames", true, true, excluded},           // excludedNames contains it
+	{"names", true, true, notNamed},                   // names does not contain it
 	{"labelSelector", true, true, labelsDiffer},       // labelSelector does not match its labels
-	{"expression", true, true, saidOtherwise},         // expression, over what somebody has said of it, is false
-	{"override rules", true, false, excludedByRule},   // a rule of an override policy excludes it, over what somebody has said of it
+	{"expression", true, true, saidOtherwise},         // expression, over facts set by users, is false
+	{"override rules", true, false, excludedByRule},   // a rule of an override policy excludes it by facts set by users
 	{"NoExecute taints", true, false, noExecute},      // it carries a NoExecute taint that is not tolerated, or no longer
-	{"expression now", false, true, foundOtherwise},   // expression, over what changes by itself, is false, or gives no answer
-	{"override rules now", false, false, excludedNow}, // a rule of an override policy excludes it, over what changes by itself
+	{"expression now", false, true, foundOtherwise},   // expression, over facts that change without a user, is false, or has no result
+	{"override rules now", false, false, excludedNow}, // a rule of an override policy excludes it by facts that change without a user
 	{"topologyKeys", false, true, topologyMissing},    // it is in no domain of a constraint
 	{"allowedNamespaces", false, false, notAllowed},   // its allowedNamespaces leave the object's namespace out
 	{"unschedulable", false, true, unschedulable},     // its admin wants no new objects on it
-	{"drain", false, true, draining},                  // it is being emptied
-	{"Ready", false, true, notReady},                  // its watches do not deliver; before the taint that says so, too
+	{"drain", false, true, draining},                  // it is being drained
+	{"Ready", false, true, notReady},                  // the hub does not receive its watch events, even before its taint exists
 	{"NoSchedule taints", false, true, noSchedule},    // it carries a NoSchedule taint that is not tolerated
 	{"served", false, false, notServed},               // it is known not to serve the object's kind at a version at which it may get the object
 }
@@ -74,8 +74,8 @@ func labelsDiffer(in *Input, c *Cluster) cause {
 	return cause{}
 }
 
-// saidOtherwise leaves out clusters for which the expression is false. One that gives no answer is no false: see
-// foundOtherwise.
+// saidOtherwise rejects clusters for which the expression is false. An expression without a result does not count as
+// false: see foundOtherwise.
 func saidOtherwise(in *Input, c *Cluster) cause {
 	e := in.Placement.expression
 	if e == nil || !e.said {
@@ -126,8 +126,8 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:longest], "")
 }
 
-// noExecute leaves the hub's own taint to due: whose cluster is away loses the object to others only. What is tolerated
-// for a time lets no new object come, which would have to go again.
+// noExecute ignores the hub's own taint, which due handles: an unreachable cluster loses the object only to others. A
+// taint that is tolerated for a time still prevents new copies, because they would soon have to leave.
 func noExecute(in *Input, c *Cluster) cause {
 	for _, t := range c.Taints {
 		if t.Effect != corev1.TaintEffectNoExecute || t.Key == hubv1.UnreachableTaint {
@@ -164,7 +164,7 @@ func notTolerated(t corev1.Taint) cause {
 	return cause{hubv1.ReasonTaintNotTolerated, fmt.Sprintf("taint %s is not tolerated", t.ToString())}
 }
 
-// tolerates follows the rules for pods; the numeric operators Lt and Gt, which Kubernetes keeps behind a gate, match
+// tolerates follows the rules for pods. The numeric operators Lt and Gt, behind a feature gate in Kubernetes, match
 // nothing.
 func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	if (t.Effect != "" && t.Effect != taint.Effect) || (t.Key != "" && t.Key != taint.Key) {
@@ -209,7 +209,7 @@ func draining(_ *Input, c *Cluster) cause {
 	return cause{hubv1.ReasonDraining, "the cluster is being drained"}
 }
 
-// notServed knows only what the cluster has answered: as long as it was not asked at all, a kind may be served.
+// notServed uses only the cluster's own answer. Before the cluster was asked, it may serve any kind.
 func notServed(in *Input, c *Cluster) cause {
 	kind := in.Object.GVK.GroupKind()
 	versions, known := c.Served[kind]

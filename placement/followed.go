@@ -6,13 +6,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// WhyNotFollowed says why Choose left out a placement that matches the object, given the one that it chose.
+// WhyNotFollowed returns why Choose preferred the winner to another placement that matches the object.
 func WhyNotFollowed(object hubv1.SelectableObject, winner, other hubv1.PlacementObject) string {
 	first, err := match(object, winner)
 	if err != nil {
 		return "the object stays with the placement that it follows, because the selectors of that placement are invalid"
 	}
-	second, _ := match(object, other) // it matches
+	second, _ := match(object, other) // the caller knows that it matches
 	a, b := candidate{PlacementObject: winner, specificity: first}, candidate{PlacementObject: other, specificity: second}
 	switch {
 	case precedence(b, a) < 0:

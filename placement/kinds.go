@@ -23,7 +23,7 @@ var actsOnServer = map[schema.GroupKind]bool{
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:        true,
 }
 
-// workloads are kinds that start pods where there are nodes or a controller-manager.
+// workloads are kinds that start pods on a server with nodes or a controller-manager.
 var workloads = map[schema.GroupKind]bool{
 	{Group: "", Kind: "Pod"}:                   true,
 	{Group: "", Kind: "ReplicationController"}: true,
@@ -35,9 +35,9 @@ var workloads = map[schema.GroupKind]bool{
 	{Group: "batch", Kind: "CronJob"}:          true,
 }
 
-// HubWouldRun says whether the hub itself would act on an object of this kind, so that placing it needs hubExecution
-// Allowed. hubRunsWorkloads is true if the hub has nodes or a controller-manager. CustomResourceDefinitions are exempt:
-// the hub must serve what it federates.
+// HubWouldRun reports whether the hub itself would act on an object of this kind. Then a placement of it needs
+// hubExecution Allowed. hubRunsWorkloads is true if the hub has nodes or a controller-manager.
+// CustomResourceDefinitions are exempt, because the hub must serve the kinds that it federates.
 func HubWouldRun(gk schema.GroupKind, hubRunsWorkloads bool) bool {
 	if actsOnServer[gk] || actsOnServer[schema.GroupKind{Group: gk.Group, Kind: anyKind}] {
 		return true
@@ -45,14 +45,14 @@ func HubWouldRun(gk schema.GroupKind, hubRunsWorkloads bool) bool {
 	return hubRunsWorkloads && workloads[gk]
 }
 
-// orphanedByDefault are kinds whose deletion takes other people's objects with it.
+// orphanedByDefault are kinds whose deletion also deletes objects of other owners.
 var orphanedByDefault = map[schema.GroupKind]bool{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
 	{Group: "", Kind: "Namespace"}:                                    true,
 }
 
-// DefaultRemoval is what becomes of member objects of this kind, with the defaults filled in: when the hub object is
-// deleted, and when a cluster is no longer selected.
+// DefaultRemoval returns the removal policies of copies of this kind, with defaults. whenDeleted is for a deleted hub
+// object, whenUnselected for a cluster that is no longer selected.
 func DefaultRemoval(gk schema.GroupKind, p hubv1.DeletionPolicy) (whenDeleted, whenUnselected hubv1.RemovalPolicy) {
 	policy := hubv1.RemovalDelete
 	if orphanedByDefault[gk] {

@@ -2,11 +2,13 @@ package placement
 
 import "fmt"
 
-// pick chooses, among those of the pool that are meant, until numberOfClusters is reached or no more may be chosen.
+// pick chooses among the clusters of the pool for which meant returns true, until numberOfClusters is reached or the
+// rules allow no more.
 //
-// First domains are opened until each constraint has its minDomains: the cluster that helps the earliest constraints,
-// then the order of preference. Then a domain is chosen by the best score in it, of equal ones the one with fewer
-// chosen clusters, within it a domain of the next constraint, and so on down to a cluster.
+// First it opens domains until each constraint has its minDomains. It takes the cluster that helps the earliest
+// constraints, and of several the best by rank. Then it repeatedly takes the domain with the best score, and of equal
+// scores the one with fewer chosen clusters. Within it, it takes a domain of the next constraint, and so on down to a
+// cluster.
 func (a *attempt) pick(meant func(*contender) bool, r rules) {
 	if !a.room() {
 		return
@@ -35,7 +37,7 @@ func (a *attempt) pick(meant func(*contender) bool, r rules) {
 
 func (a *attempt) room() bool { return a.number == 0 || a.chosen < a.number }
 
-// spare is true if there is room for one more beside the domains that are lacking.
+// spare reports whether another cluster fits in addition to the domains that are still needed.
 func (a *attempt) spare() bool {
 	for _, d := range a.domains {
 		if lacking := min(d.minimum, len(d.count)) - d.used; a.number > 0 && !d.anyway && a.number-a.chosen <= lacking {
@@ -54,7 +56,7 @@ func (a *attempt) lacksDomains() bool {
 	return false
 }
 
-// tree holds candidates by their domains: one level for each constraint, in order.
+// tree groups candidates by their domains, with one level for each constraint, in order.
 type tree struct {
 	*attempt
 	rules  rules
@@ -68,15 +70,15 @@ type node struct {
 	parent   *node
 	children []*node
 	byDomain map[string]*node
-	// pool of a leaf: those that are not chosen, by rank.
+	// pool of a leaf: its candidates that are not chosen, by rank.
 	pool []*contender
-	// best of all below, by rank; nil if there is none.
+	// best candidate of all leaves below, by rank; nil if there is none.
 	best *contender
-	// barren is the last turn in which nothing below could be chosen.
+	// barren is the last turn in which no candidate below could be chosen.
 	barren int
 }
 
-// insert is called in order of rank.
+// insert adds a candidate. Calls must be in order of rank.
 func (t *tree) insert(c *contender) {
 	n := t.root
 	for _, domain := range c.domains {
@@ -101,7 +103,7 @@ func (t *tree) insert(c *contender) {
 	n.pool = append(n.pool, c)
 }
 
-// opening is the leaf whose best candidate opens a domain that a constraint lacks; nil if there is none.
+// opening returns the leaf whose best candidate opens a domain that a constraint needs; nil if there is none.
 func (t *tree) opening() *node {
 	var found *node
 	for _, leaf := range t.leaves {
@@ -116,7 +118,7 @@ func (t *tree) opening() *node {
 	return found
 }
 
-// helps is true if the candidate opens a domain that the constraint lacks.
+// helps reports whether the candidate opens a domain that the constraint needs.
 func (d *domains) helps(domain string) bool { return d.used < d.minimum && d.count[domain] == 0 }
 
 func (t *tree) opens(c *contender) bool {
@@ -155,7 +157,7 @@ func (t *tree) opensBefore(c, other *contender) bool {
 	return c.rank < other.rank
 }
 
-// next is the leaf below n whose best candidate is to be chosen; nil if none may be.
+// next returns the leaf below n whose best candidate is chosen next; nil if none may be chosen.
 func (t *tree) next(n *node, level int) *node {
 	if level == len(t.domains) {
 		if n.best == nil {

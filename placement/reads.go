@@ -5,8 +5,8 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// Reads returns the facts of clusters that the expressions, spread constraints and scores of a spec read. Its label
-// selectors, and the clusters of a division, are not among them. An expression that cannot be compiled reads nothing.
+// Reads returns the facts of clusters that the expressions, spread constraints and scores of a spec read. It excludes
+// label selectors and the clusters of a division, and ignores expressions that cannot be compiled.
 func Reads(spec *hubv1.PlacementSpec) []expression.Reading {
 	out := expressionReads(spec.Clusters.Expression)
 	if spec.Spread == nil {

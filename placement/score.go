@@ -9,11 +9,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Part is what one preference or property of a cluster adds to its score.
+// Part is the part of a cluster's score from one preference or property.
 type Part struct {
 	Name  string
 	Score int64
-	// Note says why it adds nothing though it is asked for, such as an expression without an answer.
+	// Note is the reason why a requested part is zero, such as an expression without a result.
 	Note string
 }
 
@@ -67,13 +67,13 @@ func (s *scoring) readsFacts() bool {
 // untoleratedWish is what a PreferNoSchedule taint that is not tolerated adds.
 const untoleratedWish = -100
 
-// findings are what depends on the placement and one cluster alone.
+// findings depend only on the placement and one cluster.
 type findings struct {
 	revision string
 	causes   []cause  // by filter; zero for filters that are not remembered
 	tally             // without the built-in scores
 	domains  []string // by constraint
-	groups   []bool   // whether it is in each
+	groups   []bool   // by group: whether the cluster is in it
 }
 
 // tally is a score and its parts.

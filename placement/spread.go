@@ -9,7 +9,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// spread chooses among the clusters that the filters left.
+// spread chooses among the clusters that pass the filters.
 type spread struct {
 	*Compiled
 	divided  bool
@@ -18,7 +18,7 @@ type spread struct {
 	compared int
 }
 
-// choose marks the clusters that shall hold the object and says of the others why they do not.
+// choose marks the clusters that shall hold the object, and records for the others why they are not chosen.
 func (s *spread) choose(selected []*contender) {
 	s.builtIn(selected)
 	s.order(selected)
@@ -52,12 +52,11 @@ func (s *spread) choose(selected []*contender) {
 	}
 }
 
-// eligible candidates may hold the object: those that pass every filter, and those that hold it and are still selected.
-// Those may not whose place others take, and those that a drain takes the object away from.
+// eligible reports whether the candidate may hold the object: it passes every filter, or it holds the object and is
+// still selected. A cluster that others replace, or from which a drain removes the object, is not eligible.
 func eligible(c *contender) bool { return !c.evict && !c.takenAway && (c.held || c.open()) }
 
-// order ranks by score, then a cluster that holds the object before others, then one that was about to lose it, then by
-// name.
+// order ranks by score, then a cluster that holds the object before others, then one that is Evicting, then by name.
 func (s *spread) order(all []*contender) {
 	slices.SortFunc(all, func(a, b *contender) int {
 		s.compared++
@@ -75,14 +74,14 @@ func first(yes bool) int {
 	return 0
 }
 
-// group is the index of the affinity group that holds the object, or -1 if there are none.
+// group returns the index of the affinity group that holds the object, or -1 if there are no groups.
 func (s *spread) group(selected []*contender) int {
 	if len(s.groups) == 0 {
 		return -1
 	}
 	if holding := s.holding(selected); holding >= 0 && !s.rebalance {
-		// It is left only if its selected clusters would not do even if all of them were ready for the object: an outage
-		// moves nothing, unless it is what moves the object.
+		// The group is left only if its selected clusters would not suffice even if all of them were open. So an outage
+		// moves nothing, unless failover evicts the object.
 		would := func(*contender) bool { return true }
 		if slices.ContainsFunc(selected, func(c *contender) bool { return c.evict }) {
 			would = eligible
@@ -115,8 +114,7 @@ func (s *spread) group(selected []*contender) int {
 	return fullest
 }
 
-// holding is the group with the most clusters that hold the object, the first of those with as many; -1 if there is
-// none.
+// holding returns the group with the most clusters that hold the object, the first of equal ones; -1 if there is none.
 func (s *spread) holding(selected []*contender) int {
 	best, most := -1, 0
 	for i := range s.groups {
@@ -133,7 +131,7 @@ func (s *spread) holding(selected []*contender) int {
 	return best
 }
 
-// members of a group that may be chosen. Those that are kept are chosen in any case.
+// members returns the clusters of a group that may be chosen. Clusters that keep the object are chosen in any case.
 func (s *spread) members(group int, all []*contender, which func(*contender) bool) []*contender {
 	var out []*contender
 	for _, c := range all {
@@ -144,7 +142,7 @@ func (s *spread) members(group int, all []*contender, which func(*contender) boo
 	return out
 }
 
-// kept are the candidates that keep the object for now. One whose place others are to take is replaced all the same.
+// kept returns the candidates that keep the object for now, except those that other clusters shall replace.
 func kept(all []*contender) []*contender {
 	var out []*contender
 	for _, c := range all {
@@ -161,7 +159,7 @@ func (s *spread) undo(all []*contender) {
 	}
 }
 
-// restore keeps the clusters of before.
+// restore keeps the previous clusters.
 func (s *spread) restore(all []*contender, a *attempt) {
 	why := cause{hubv1.ReasonSpreadUnsatisfied, strings.Join(messages(a.shortfalls()), "; ")}
 	for _, c := range all {
@@ -185,8 +183,8 @@ func messages(all []Shortfall) []string {
 	return out
 }
 
-// attempt chooses among candidates, in order of their rank, which is the order they come in. Those that are kept come
-// after all others that hold the object, and before anything new.
+// attempt chooses among the pool's candidates, which are sorted by rank. Kept candidates come after all others that
+// hold the object, and before new clusters.
 func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 	a := &attempt{spread: s, pool: pool}
 	for i, t := range s.constraints {
@@ -208,19 +206,19 @@ func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 		a.pick(held, rules{})
 		a.keep(kept)
 	case !s.rebalance:
-		// What holds the object comes first, and the skew takes nothing away.
+		// Clusters that hold the object come first, and the skew removes none of them.
 		a.pick(held, rules{spare: true})
 	case s.number == 0 || holding <= s.number:
 		a.pick(away, rules{})
 	}
 	a.pick(any, rules{skew: true, wishes: true})
 	if s.number > 0 {
-		a.pick(any, rules{skew: true}) // rather against a wish than too few
+		a.pick(any, rules{skew: true}) // violate a preference rather than choose too few
 	}
 	return a
 }
 
-// attempt is one way to choose.
+// attempt is the state of one run of the choice.
 type attempt struct {
 	*spread
 	pool    []*contender
@@ -242,15 +240,15 @@ func (a *attempt) keep(kept []*contender) {
 	}
 }
 
-// rules of one pass over the candidates.
+// rules are the rules of one pass over the candidates.
 type rules struct {
-	// skew and wishes count.
+	// skew limits the differences between domains; wishes makes preferences count too.
 	skew, wishes bool
-	// spare leaves room for the domains that are lacking.
+	// spare leaves room for the domains that are still needed.
 	spare bool
 }
 
-// domains count the chosen clusters by the values of one topologyKey.
+// domains counts the chosen clusters by the values of one topologyKey.
 type domains struct {
 	constraint
 	count  map[string]int
@@ -275,7 +273,7 @@ func (d *domains) add(domain string) {
 	}
 }
 
-// least is the lowest count of a domain that may have a cluster.
+// least returns the lowest count of a domain that may have a cluster.
 func (d *domains) least() int {
 	if d.used < len(d.count) && (d.maximum == 0 || d.used < d.maximum) {
 		return 0
@@ -283,7 +281,7 @@ func (d *domains) least() int {
 	return d.lowest
 }
 
-// most is the highest count of a domain, and which that is, the first by name.
+// most returns the highest count of a domain, and the first domain by name that has it.
 func (d *domains) most() (count int, domain string) {
 	for name, n := range d.count {
 		if n > count || (n == count && name < domain) {
@@ -293,7 +291,7 @@ func (d *domains) most() (count int, domain string) {
 	return count, domain
 }
 
-// bars says whether the constraint forbids one more cluster of a domain.
+// bars reports whether the constraint forbids another cluster of a domain.
 func (d *domains) bars(domain string, r rules) bool {
 	if d.anyway && !r.wishes {
 		return false
@@ -302,7 +300,7 @@ func (d *domains) bars(domain string, r rules) bool {
 	return (d.maximum > 0 && n == 0 && d.used >= d.maximum) || (d.perDomain > 0 && n >= d.perDomain) || (r.skew && d.skew > 0 && n+1-d.least() > d.skew)
 }
 
-// why says in words what bars says.
+// why describes the reason of bars.
 func (d *domains) why(domain string) string {
 	n := d.count[domain]
 	switch name := subject(d.key) + " " + domain; {
@@ -315,7 +313,7 @@ func (d *domains) why(domain string) string {
 	}
 }
 
-// shortfalls of what was chosen.
+// shortfalls returns the requirements that the choice does not meet.
 func (a *attempt) shortfalls() []Shortfall {
 	var out []Shortfall
 	for _, d := range a.domains {
@@ -343,12 +341,12 @@ func (a *attempt) satisfied() bool {
 	return a.chosen > 0 && !slices.ContainsFunc(a.shortfalls(), func(s Shortfall) bool { return s.Serious })
 }
 
-// breaks is true if a constraint does not hold that must.
+// breaks reports whether a required constraint does not hold.
 func (a *attempt) breaks() bool {
 	return slices.ContainsFunc(a.domains, func(d *domains) bool { return d.used < d.minimum && !d.anyway })
 }
 
-// cause says why a candidate was not chosen.
+// cause returns why a candidate was not chosen.
 func (a *attempt) cause(c *contender) cause {
 	if a.number > 0 && a.chosen >= a.number {
 		return cause{hubv1.ReasonNotChosen, fmt.Sprintf("numberOfClusters is %d, and other clusters come first", a.number)}

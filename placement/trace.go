@@ -2,24 +2,24 @@ package placement
 
 import "fmt"
 
-// Trace tells how a decision came about.
+// Trace has the steps of a decision.
 type Trace struct {
-	// Clusters by name, each with every filter in the order in which they count.
+	// Clusters by name, each with every filter in the order of evaluation.
 	Clusters []ClusterTrace
-	// Steps of the spread, in order. A step that is taken back is followed by one that says so.
+	// Steps of the spread, in order. A later step with the action Drop or Restore undoes earlier ones.
 	Steps []Step
 }
 
-// ClusterTrace is what was found of one cluster.
+// ClusterTrace contains the findings about one cluster.
 type ClusterTrace struct {
 	Cluster string
 	Filters []FilterTrace
-	// Parts of the score, and their sum. Empty for a cluster that a filter takes the object from.
+	// Parts of the score, and their sum. Empty for a cluster that a filter unselects.
 	Parts []Part
 	Score int64
 }
 
-// FilterTrace is the answer of one filter: no reason if it lets the cluster pass.
+// FilterTrace is the result of one filter. Reason is empty if the cluster passes.
 type FilterTrace struct{ Filter, Reason, Message string }
 
 // Step is one step of the spread.

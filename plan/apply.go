@@ -16,13 +16,12 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// Applied returns a hub object as it is after a file with it is applied. If nothing changes, it returns the object
-// itself.
+// Applied returns a hub object after a file with it is applied. If nothing changes, it returns the object itself.
 //
-// A field that only the object has stays, such as a default of the API server, unless the apply before had set it: by
-// the annotation of kubectl apply, or by the managedFields of a server-side apply. In the spec of a custom resource
-// that was never applied, only what hansectl has set stays. A list is that of the file. In built-in kinds, its elements
-// keep their defaults if they have names, or if the lists are equally long.
+// A field that only the object has stays, such as a default of the API server, unless the previous apply had set it.
+// The annotation of kubectl apply, or the managedFields of a server-side apply, show that. In the spec of a custom
+// resource that was never applied, only the fields of hansectl stay. A list comes from the file. In built-in kinds, its
+// elements keep their defaults if they have names, or if the lists are equally long.
 func Applied(object, file *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := overrides.AtVersion(file, object.GroupVersionKind().Version).DeepCopy()
 	encodeStrings(wanted)
@@ -60,10 +59,10 @@ func encodeStrings(u *unstructured.Unstructured) {
 	delete(u.Object, "stringData")
 }
 
-// owned says whether applies before have set a value. A value without one of them was set by someone else.
+// owned tells whether previous applies have set a value. All other values were set by other clients.
 type owned struct {
-	annotated any            // the value in the annotation of kubectl apply; nil if it is not there
-	fields    map[string]any // the fields of a server-side apply below the value; nil if it is not there
+	annotated any            // the value in the annotation of kubectl apply; nil if it is missing
+	fields    map[string]any // the fields of a server-side apply below the value; nil if there are none
 }
 
 func lastApplied(u *unstructured.Unstructured) owned {
@@ -73,7 +72,7 @@ func lastApplied(u *unstructured.Unstructured) owned {
 		o.annotated = annotated
 	}
 	applies := func(e metav1.ManagedFieldsEntry) bool { return e.Operation == metav1.ManagedFieldsOperationApply }
-	// The spec of a custom resource that was never applied was written as a whole, as Helm does it. A file does not have
+	// The spec of a custom resource that was never applied was written as a whole, as Helm does. A file does not have
 	// the fields that hansectl sets, such as spec.suspend.
 	whole := o.annotated == nil && !slices.ContainsFunc(u.GetManagedFields(), applies) && !isBuiltIn(u.GroupVersionKind().Group)
 	if whole {
@@ -91,7 +90,7 @@ func lastApplied(u *unstructured.Unstructured) owned {
 	return o
 }
 
-// joined are the fields of two managers.
+// joined returns the union of the fields of two managers.
 func joined(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, a)
@@ -103,7 +102,7 @@ func joined(a, b map[string]any) map[string]any {
 	return out
 }
 
-// at is the ownership of a field.
+// at returns the ownership of a field.
 func (o owned) at(key string) owned {
 	out := owned{}
 	if m, ok := o.annotated.(map[string]any); ok {
@@ -113,7 +112,7 @@ func (o owned) at(key string) owned {
 	return out
 }
 
-// of is the ownership of an element of a list, which is at a place in a list without names.
+// of returns the ownership of a list element; place is its index in a list without names.
 func (o owned) of(element any, place int) owned {
 	out := owned{}
 	list, _ := o.annotated.([]any)
@@ -153,12 +152,12 @@ func (o owned) there() bool { return o.annotated != nil || o.fields != nil }
 // merger merges the values of an object with those of a file.
 type merger struct{ builtIn bool }
 
-// isBuiltIn reports whether a group is one of Kubernetes itself.
+// isBuiltIn reports whether a group belongs to Kubernetes itself.
 func isBuiltIn(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// merge returns a value of the hub object with the value of the file in its place.
+// merge returns a value of the hub object after the file's value is applied.
 func (m merger) merge(object, file any, o owned) any {
 	switch is := file.(type) {
 	case map[string]any:

@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// CheckPlacement returns why a placement is invalid, whatever it selects.
+// CheckPlacement returns why a placement is invalid, regardless of the objects that it selects.
 func CheckPlacement(p hubv1.PlacementObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return fmt.Errorf("spec.namespaceSelector: %w", err)
@@ -53,7 +53,7 @@ func readableResources(selectors []hubv1.ResourceSelector) error {
 	return nil
 }
 
-// CheckOverrides returns why an override policy is invalid, whatever it selects.
+// CheckOverrides returns why an override policy is invalid, regardless of the objects that it selects.
 func CheckOverrides(p hubv1.OverridePolicyObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return fmt.Errorf("spec.namespaceSelector: %w", err)
@@ -124,7 +124,7 @@ func ofOverrides(p hubv1.OverridePolicyObject) Object {
 	return Object{Group: hubv1.GroupVersion.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// samePlacement reports whether two placements are one, with the same spec: admission does not review it again.
+// samePlacement reports whether two placements are identical, so that admission does not review it again.
 func samePlacement(a, b hubv1.PlacementObject) bool {
 	return ofPlacement(a) == ofPlacement(b) && equality.Semantic.DeepEqual(a.PlacementSpec(), b.PlacementSpec()) &&
 		equality.Semantic.DeepEqual(a.SelectedNamespaces(), b.SelectedNamespaces()) && a.IsEnforced() == b.IsEnforced()

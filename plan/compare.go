@@ -14,13 +14,13 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// edit is what of a fleet differs, beside objects.
+// edit contains the differences between two fleets, except objects.
 type edit struct {
 	overrides []hubv1.OverridePolicyObject // before and after
 	clusters  map[string]bool
 }
 
-// editOf finds what is not the same pointer in both fleets.
+// editOf finds the policies and clusters that are not the same pointer in both fleets.
 func editOf(before, after decide.Fleet) edit {
 	e := edit{clusters: map[string]bool{}}
 	for _, p := range before.Overrides {
@@ -39,7 +39,7 @@ func editOf(before, after decide.Fleet) edit {
 	return e
 }
 
-// concerns reports whether the manifests of an object may differ after the change, or a copy of it is new.
+// concerns reports whether the change may affect the manifests of an object, or adds a copy of it.
 func (m *maker) concerns(p pair) bool {
 	if p.old == nil || p.old.Object != p.new.Object || len(p.gained) > 0 || p.oldOutcome.Binding == nil || p.outcome.Binding == nil {
 		return true
@@ -64,7 +64,7 @@ func selectable(o *decide.FleetObject, namespaceLabels map[string]string) hubv1.
 	return hubv1.SelectableObject{ObjectIdentity: o.Identity(), Labels: o.Object.GetLabels(), NamespaceLabels: namespaceLabels}
 }
 
-// compare adds what differs in the copies that stay, and why copies could not be written.
+// compare adds the differences in the copies that stay, and the reasons why copies could not be written.
 func (m *maker) compare(p pair, shares []Share) {
 	if !m.concerns(p) {
 		return
@@ -98,7 +98,7 @@ func (m *maker) compare(p pair, shares []Share) {
 	m.unwritten(p, before, after)
 }
 
-// isShare reports whether the division of replicas decides a field of a manifest.
+// isShare reports whether a field of a manifest is set by the division of replicas.
 func isShare(r Rendering, path string) bool {
 	return slices.ContainsFunc(r.Divided, func(d DividedNumber) bool { return d.Path == path })
 }
@@ -129,7 +129,7 @@ func (m *maker) render(f decide.Fleet, o decide.FleetObject, b hubv1.BindingObje
 	return out
 }
 
-// unwritten adds why the hub would not write copies that it writes now, or why members would not take them.
+// unwritten adds copies that the hub writes now but would not write after the change, or that members would refuse.
 func (m *maker) unwritten(p pair, before, after map[string]Rendering) {
 	clusters := map[string][]string{} // by reason and message
 	var order []Problem
@@ -150,7 +150,7 @@ func (m *maker) unwritten(p pair, before, after map[string]Rendering) {
 	}
 }
 
-// fault is why a rendering is not written; without a message it is.
+// fault returns why a rendering is not written; empty if it is.
 func (m *maker) fault(r Rendering, namespaceLabels map[string]string) tenancy.Refusal {
 	switch {
 	case r.Error != "":
@@ -178,7 +178,7 @@ func Grouped(fields map[string][]Field) []Group {
 	groups := map[string]*Group{}
 	for cluster, all := range fields {
 		key, err := json.Marshal(all)
-		if err != nil { // a manifest is made of what JSON has
+		if err != nil { // a manifest contains only JSON values
 			key = []byte(cluster)
 		}
 		if groups[string(key)] == nil {

@@ -15,18 +15,18 @@ import (
 
 // Field is a field that differs.
 type Field struct {
-	// Path is a JSON pointer. An element of a list that is gone has the index that it had.
+	// Path is a JSON pointer. A removed list element has its old index.
 	Path string `json:"path"`
-	// Before and After are the values. A value that is not there is left out.
+	// Before and After are the values. A missing value is left out.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
 }
 
-// redacted stands for every value of a Secret, equal or not.
+// redacted replaces every value of a Secret, equal or not.
 const redacted = "***"
 
-// FieldsOf returns the fields in which two states of an object differ, in the order of their paths. Of a Secret, it
-// returns no values, only its type and whether it is immutable.
+// FieldsOf returns the fields that differ between two states of an object, sorted by path. For a Secret, it returns no
+// values, only its type and whether it is immutable.
 func FieldsOf(before, after *unstructured.Unstructured) []Field {
 	var out []Field
 	differences("", before.Object, after.Object, &out)
@@ -75,7 +75,7 @@ func differentKeys(path string, before, after map[string]any, out *[]Field) {
 
 var escaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// differentElements compares elements with the same name, or, in lists without names, at the same place.
+// differentElements compares elements with the same name, or, in lists without names, at the same index.
 func differentElements(path string, before, after []any, out *[]Field) {
 	at := func(i int) string { return path + "/" + strconv.Itoa(i) }
 	places, named := placesOf(before)
@@ -99,7 +99,7 @@ func differentElements(path string, before, after []any, out *[]Field) {
 	}
 }
 
-// placesOf are the places of elements by name. named is false if not every element has a name of its own.
+// placesOf returns the index of elements by name. named is false if some element has no unique name.
 func placesOf(list []any) (places map[string]int, named bool) {
 	places = map[string]int{}
 	for i, e := range list {
@@ -112,7 +112,7 @@ func placesOf(list []any) (places map[string]int, named bool) {
 	return places, true
 }
 
-// reordered reports whether elements that stay are in another order than before.
+// reordered reports whether the remaining elements have another order than before.
 func reordered(places map[string]int, after []any) bool {
 	last := -1
 	for _, e := range after {

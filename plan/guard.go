@@ -9,16 +9,16 @@ import (
 	"github.com/hanse-dev/hanse/guard"
 )
 
-// Guard is the verdict of the guard on the removals, if no other removal is asked for at the same time.
+// Guard is the guard's verdict on the removals, provided that no other removals are pending.
 type Guard struct {
-	// Judged is the number of removals that the guard judges. It does not judge copies that are left on their cluster, and
-	// copies that are replaced.
+	// Judged is the number of removals that the guard judges. It does not judge copies that stay on their cluster, and
+	// replaced copies.
 	Judged int `json:"judged"`
 	// Held are the sets that a user would have to confirm.
 	Held []HeldSet `json:"held,omitempty"`
 }
 
-// HeldSet is the removals that one placement, or one MemberCluster, asks for.
+// HeldSet contains the removals caused by one placement, or by one MemberCluster.
 type HeldSet struct {
 	// Owner is such as "Placement shop/web".
 	Owner  string `json:"owner"`
@@ -56,8 +56,8 @@ func (m *maker) judge() {
 	}
 }
 
-// scopes are the copies of placements and on clusters while the removals wait, with their limits. waiting are the
-// owners of removals that are held already.
+// scopes returns the copies of placements and on clusters while the removals wait, with their limits. waiting are the
+// owners of removals that are already held.
 func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting map[string]bool) {
 	placements, clusters, waiting = map[string]guard.Scope{}, map[string]guard.Scope{}, map[string]bool{}
 	for _, p := range m.after.Placements {
@@ -88,7 +88,7 @@ func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting m
 	return placements, clusters, waiting
 }
 
-// addCopy counts a copy. A scope without a limit is unknown to the guard, which has a default for it.
+// addCopy counts a copy. A scope that is missing in the map has no limit of its own, and the guard uses its default.
 func addCopy(scopes map[string]guard.Scope, name string) {
 	if s, known := scopes[name]; known {
 		s.Copies++
@@ -96,7 +96,7 @@ func addCopy(scopes map[string]guard.Scope, name string) {
 	}
 }
 
-// heldBy is the owner of a removal that is held.
+// heldBy returns the owner of a held removal.
 func heldBy(t hubv1.BindingTarget, placement string) string {
 	if t.Removal.Reason == hubv1.ReasonClusterLeaving {
 		return decide.Owner{Kind: decide.MemberClusterKind, Name: t.Name}.String()

@@ -13,42 +13,42 @@ import (
 	"github.com/hanse-dev/hanse/guard"
 )
 
-// Plan is what a change of the hub's objects does to the copies on members. Lists are in the order of the objects'
+// Plan is the effect of a change of the hub's objects on the copies on members. Lists are sorted by the objects'
 // namespaces, kinds and names.
 type Plan struct {
 	Summary Summary `json:"summary"`
-	// Removals are the copies that clusters lose, also of objects that move.
+	// Removals are the copies that clusters lose, including those of objects that move.
 	Removals []Removal `json:"removals,omitempty"`
-	// Moves are of objects of which clusters lose copies and others gain some, or replicas go to other clusters.
+	// Moves are objects that leave some clusters for others, or whose replicas move to other clusters.
 	Moves []Move `json:"moves,omitempty"`
-	// Creations are the copies that clusters gain of objects that do not move.
+	// Creations are new copies of objects that do not move.
 	Creations []Creation `json:"creations,omitempty"`
-	// Changes are of copies that stay.
+	// Changes are the changes of copies that stay.
 	Changes []Change `json:"changes,omitempty"`
 	Guard   Guard    `json:"guard"`
 	// Refusals are the objects of the change that admission would refuse.
 	Refusals []Refusal `json:"refusals,omitempty"`
-	// Problems are objects that the hub could not place or write after the change, and could before.
+	// Problems are objects that the hub could not place or write after the change, but could before.
 	Problems []Problem `json:"problems,omitempty"`
-	// NotAsked are the clusters that carry nothing out now, or whose answer is missing.
+	// NotAsked are the clusters that are unreachable, or whose answer is missing.
 	NotAsked []NotAsked `json:"notAsked,omitempty"`
-	// Live is what members said in a dry run. Nil: no member was asked.
+	// Live has the members' answers to a dry run; nil if no member was asked.
 	Live *Live `json:"live,omitempty"`
-	// Notes say what is not known.
+	// Notes name unknown inputs.
 	Notes []string `json:"notes,omitempty"`
 }
 
 // Summary counts a plan.
 type Summary struct {
-	// Objects that were decided on.
+	// Objects is the number of decided objects.
 	Objects int `json:"objects"`
-	// Removed, Created and Changed are copies. Created are those of Creations.
+	// Removed, Created and Changed count copies. Created counts only those of Creations.
 	Removed int `json:"removed"`
 	Created int `json:"created"`
 	Changed int `json:"changed"`
-	// Moved are objects.
+	// Moved counts objects.
 	Moved int `json:"moved"`
-	// Held are the copies whose removal the guard would hold.
+	// Held counts the copies whose removal the guard would hold.
 	Held     int `json:"held"`
 	Refused  int `json:"refused"`
 	Problems int `json:"problems"`
@@ -66,12 +66,12 @@ func objectOf(id hubv1.ObjectIdentity) Object {
 	return Object{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
 }
 
-// Identity is the object as the API names it.
+// Identity returns the object's identity for the API.
 func (o Object) Identity() hubv1.ObjectIdentity {
 	return hubv1.ObjectIdentity{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// String reads "Prometheus monitoring/web".
+// String returns the object as text: "Prometheus monitoring/web".
 func (o Object) String() string {
 	if o.Namespace == "" {
 		return o.Kind + " " + o.Name
@@ -79,19 +79,19 @@ func (o Object) String() string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// Removal is what clusters lose of one object for one reason.
+// Removal contains the copies of one object that clusters lose for one reason.
 type Removal struct {
 	Object   Object   `json:"object"`
 	Clusters []string `json:"clusters"`
 	Reason   string   `json:"reason"`
 	Message  string   `json:"message,omitempty"`
-	// Policy says whether the copies are deleted, or left on the clusters without marks of the hub.
+	// Policy decides whether the copies are deleted, or stay without the hub's labels and annotations.
 	Policy hubv1.RemovalPolicy `json:"policy,omitempty"`
 	// Last is true if no cluster holds the object afterwards.
 	Last bool `json:"last,omitempty"`
 }
 
-// Move is one object that leaves clusters for others, as a whole or with a part of its replicas.
+// Move is one object that moves to other clusters, as a whole or with a part of its replicas.
 type Move struct {
 	Object Object   `json:"object"`
 	From   []string `json:"from,omitempty"`
@@ -106,7 +106,7 @@ type Share struct {
 	After   int64  `json:"after"`
 }
 
-// Creation is what clusters gain of one object.
+// Creation contains the new copies of one object.
 type Creation struct {
 	Object   Object   `json:"object"`
 	Clusters []string `json:"clusters"`
@@ -116,16 +116,16 @@ type Creation struct {
 	New bool `json:"new,omitempty"`
 }
 
-// Change is what differs in the copies of one object.
+// Change contains the changes in the copies of one object.
 type Change struct {
 	Object Object `json:"object"`
-	// Shares of the replicas, if they change and none goes to another cluster.
+	// Shares of the replicas, if they change without a move to another cluster.
 	Shares []Share `json:"shares,omitempty"`
-	// Groups of clusters on which the same fields differ, the largest first.
+	// Groups of clusters with the same differences, the largest first.
 	Groups []Group `json:"groups,omitempty"`
 }
 
-// Group is the clusters on which the same fields of a copy differ.
+// Group contains clusters on which the same fields of a copy differ.
 type Group struct {
 	Clusters []string `json:"clusters"`
 	Fields   []Field  `json:"fields"`
@@ -134,12 +134,12 @@ type Group struct {
 // Refusal is an object of the change that admission would refuse.
 type Refusal struct {
 	Object Object `json:"object"`
-	// File that has the object.
+	// File with the object.
 	File    string `json:"file,omitempty"`
 	Message string `json:"message"`
 }
 
-// Problem says why the hub could not place an object, or could not write it to clusters.
+// Problem is the reason why the hub could not place an object, or could not write it to clusters.
 type Problem struct {
 	Object   Object   `json:"object"`
 	Clusters []string `json:"clusters,omitempty"`
@@ -147,35 +147,35 @@ type Problem struct {
 	Message  string   `json:"message"`
 }
 
-// NotAsked is a cluster that carries nothing out now, or whose answer is missing.
+// NotAsked is a cluster that is unreachable, or whose answer is missing.
 type NotAsked struct {
 	Cluster string `json:"cluster"`
 	Why     string `json:"why"`
 }
 
-// Live is what members said in a dry run.
+// Live has the members' answers to a dry run.
 type Live struct {
-	// Asked is the number of copies that members were asked about.
+	// Asked is the number of copies in the dry run.
 	Asked   int      `json:"asked"`
 	Changes []Change `json:"changes,omitempty"`
 	// Refused are copies that the hub would not write.
 	Refused []Problem `json:"refused,omitempty"`
 }
 
-// Options of Make. The zero value is that of a hub with the defaults of its chart.
+// Options of Make. The zero value is for a hub with the defaults of its chart.
 type Options struct {
-	// DeniedMetadataPrefixes are the hub's, beside the built-in ones.
+	// DeniedMetadataPrefixes are the hub's prefixes, in addition to the built-in ones.
 	DeniedMetadataPrefixes []string
 	// RemovalLimit of clusters, and of placements that set none. The zero value means guard.DefaultLimit.
 	RemovalLimit guard.Limit
-	// Fits returns why a manifest does not fit the definition of its kind. Nil: no definition is known.
+	// Fits returns why a manifest does not match the definition of its kind; nil if no definition is known.
 	Fits func(*unstructured.Unstructured) error
-	// Tell gets the number of objects that were decided on. Nil: it is not told.
+	// Tell gets the number of decided objects; it may be nil.
 	Tell func(decided, of int)
 }
 
-// Make returns the plan for a change. before is the fleet as the hub has it; after is the fleet with the change.
-// Policies, clusters and objects that are the same in both must be the same pointers.
+// Make returns the plan for a change. before is the current fleet; after is the fleet with the change. Policies,
+// clusters and objects that are the same in both must be the same pointers.
 func Make(ctx context.Context, before, after decide.Fleet, o Options) (Plan, error) {
 	if o.Tell == nil {
 		o.Tell = func(int, int) {}
@@ -205,8 +205,8 @@ func Make(ctx context.Context, before, after decide.Fleet, o Options) (Plan, err
 	return m.plan, nil
 }
 
-// Settle returns the state in which the decisions end without and with a change. The change is made after the decisions
-// without it have ended, so that work which the hub has to do anyway is no part of the difference.
+// Settle returns the final states without and with a change. The change starts from the final state without it, so that
+// the difference excludes work that the hub has to do anyway.
 func Settle(ctx context.Context, before, after decide.Fleet, tellBefore, tellAfter func(decided, of int)) (was, is *decide.Settlement, err error) {
 	if was, err = before.Settle(ctx, tellBefore); err != nil {
 		return nil, nil, fmt.Errorf("deciding on the fleet as it is: %w", err)
@@ -222,13 +222,13 @@ type maker struct {
 	options       Options
 	before, after decide.Fleet
 	was, is       *decide.Settlement
-	places        map[hubv1.ObjectIdentity]int // of the objects before
+	places        map[hubv1.ObjectIdentity]int // index of the objects before
 	edit          edit
-	losses        []decide.Loss // that the guard judges
+	losses        []decide.Loss // the losses that the guard judges
 	plan          Plan
 }
 
-// order of the objects after the change.
+// order returns the order of the objects after the change.
 func (m *maker) order() []int {
 	out := make([]int, len(m.after.Objects))
 	for i := range out {
@@ -291,7 +291,7 @@ func targetsOf(b hubv1.BindingObject) map[string]hubv1.BindingTarget {
 	return out
 }
 
-// object adds to the plan what changes of one object.
+// object adds the changes of one object to the plan.
 func (m *maker) object(i int) {
 	p := m.pair(i)
 	if p.outcome.Restless {
@@ -311,7 +311,7 @@ func (m *maker) object(i int) {
 	m.compare(p, slices.DeleteFunc(shares, func(s Share) bool { return !slices.Contains(p.stayed, s.Cluster) }))
 }
 
-// shares of clusters that keep their copy, where they differ. moves is true if a cluster has fewer replicas than before
+// shares returns the changed shares of clusters that keep their copy. moves is true if one cluster gets fewer replicas
 // and another one more.
 func (p pair) shares() (out []Share, moves bool) {
 	if !divided(p.oldOutcome.Binding) || !divided(p.outcome.Binding) {
@@ -328,7 +328,7 @@ func (p pair) shares() (out []Share, moves bool) {
 	return out, fewer && more
 }
 
-// newShares are the shares of the clusters that gain a copy.
+// newShares returns the shares of the clusters with a new copy.
 func (p pair) newShares() []Share {
 	if !divided(p.outcome.Binding) {
 		return nil
@@ -374,7 +374,7 @@ func (m *maker) remove(p pair) {
 	}
 }
 
-// unplaced adds a decision that is worse than the one before.
+// unplaced adds a decision that is worse than before.
 func (m *maker) unplaced(p pair) {
 	c := p.outcome.Scheduled
 	if c.Reason == "" || c.Reason == hubv1.ReasonScheduled || c.Status == "True" || c.Reason == p.oldOutcome.Scheduled.Reason {
@@ -405,7 +405,7 @@ func (m *maker) away() {
 	slices.SortFunc(m.plan.NotAsked, func(a, b NotAsked) int { return cmp.Compare(a.Cluster, b.Cluster) })
 }
 
-// underway notes the objects that the hub has yet to bring where it wants them.
+// underway adds a note about objects whose current decisions are not carried out yet.
 func (m *maker) underway() {
 	n, bound := 0, false
 	for i, o := range m.was.Outcomes {
@@ -414,7 +414,7 @@ func (m *maker) underway() {
 			n++
 		}
 	}
-	if n > 0 && bound { // without any binding, the placements say where objects are
+	if n > 0 && bound { // without bindings, the placements decide from the start
 		m.plan.Notes = append(m.plan.Notes, fmt.Sprintf("the hub has yet to carry out decisions on %s without this change: they are no part of the plan", counted(n, "object")))
 	}
 }

@@ -15,37 +15,37 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// RenderInput is everything that the manifests of one object depend on.
+// RenderInput contains all inputs of one object's manifests.
 type RenderInput struct {
-	// Object as it is on the hub, at the version that the hub prefers.
+	// Object is the hub object, at the version that the hub prefers.
 	Object *unstructured.Unstructured
-	// OtherVersions are those at which clusters may get the object, see hubv1.HubObject.
+	// OtherVersions are further versions at which clusters may get the object, see hubv1.HubObject.
 	OtherVersions []string
-	// Binding says which clusters have the object, and their shares. Nil: nothing was decided.
+	// Binding has the clusters of the object and their shares; nil if there is no decision.
 	Binding *hubv1.BindingSpec
-	// Policies that may select the object. Render finds out which do.
+	// Policies that may select the object. Render checks their selectors.
 	Policies        []hubv1.OverridePolicyObject
 	NamespaceLabels map[string]string
 	// Clusters for which the object is rendered.
 	Clusters []*hubv1.MemberCluster
-	// DeniedMetadataPrefixes are the hub's, beside the built-in ones.
+	// DeniedMetadataPrefixes are the hub's prefixes, in addition to the built-in ones.
 	DeniedMetadataPrefixes []string
 }
 
-// Rendering is the manifest for one cluster, or why there is none.
+// Rendering is the manifest for one cluster, or the reason why there is none.
 type Rendering struct {
 	Cluster string `json:"cluster"`
-	// Manifest that the hub applies, without its marks.
+	// Manifest that the hub applies, without the hub's labels and annotations.
 	Manifest map[string]any `json:"manifest,omitempty"`
 	// Applied rules, the lowest rank first.
 	Applied []RenderedRule `json:"applied,omitempty"`
-	// Skipped rules have a test that is not met, the lowest rank first.
+	// Skipped rules have a test that fails, the lowest rank first.
 	Skipped []SkippedRule `json:"skipped,omitempty"`
-	// Divided numbers are this cluster's share.
+	// Divided numbers with this cluster's share.
 	Divided []DividedNumber `json:"divided,omitempty"`
-	// Excluded says which rule keeps the object out of the cluster.
+	// Excluded is the rule that excludes the object from the cluster.
 	Excluded string `json:"excluded,omitempty"`
-	// Error says why the hub would not write the object.
+	// Error is the reason why the hub would not write the object.
 	Error string `json:"error,omitempty"`
 }
 
@@ -55,10 +55,10 @@ type RenderedRule struct {
 	Rule   string `json:"rule"`
 }
 
-// String reads `OverridePolicy shop/a, rule "r"`.
+// String returns the rule as text: `OverridePolicy shop/a, rule "r"`.
 func (r RenderedRule) String() string { return fmt.Sprintf("%s, rule %q", r.Policy, r.Rule) }
 
-// SkippedRule is a rule that was left out.
+// SkippedRule is a rule that was skipped.
 type SkippedRule struct {
 	RenderedRule `json:",inline"`
 	// Path of the test.
@@ -66,13 +66,13 @@ type SkippedRule struct {
 	Reason string `json:"reason"`
 }
 
-// DividedNumber is a number that the division of replicas decides.
+// DividedNumber is a number that the division of replicas sets.
 type DividedNumber struct {
 	Path   string `json:"path"`
 	Number int64  `json:"number"`
 }
 
-// Render makes the manifests by the functions by which the hub does, in the order of the clusters' names.
+// Render renders the manifests with the hub's own functions, in the order of the clusters' names.
 func Render(in RenderInput) []Rendering {
 	object := in.selectable()
 	r := renderer{in: in, byVersion: map[string]*overrides.Prepared{}}
@@ -88,8 +88,8 @@ func Render(in RenderInput) []Rendering {
 	return out
 }
 
-// Explain renders the object for one cluster, and says who set each field that differs from the object. An exclusion
-// from the cluster does not matter.
+// Explain renders the object for one cluster and returns the author of each field that differs from the object. It
+// ignores exclusions.
 func Explain(in RenderInput, cluster *hubv1.MemberCluster) (overrides.Result, error) {
 	r := renderer{in: in, byVersion: map[string]*overrides.Prepared{}}
 	divided, err := r.divided(&Rendering{Cluster: cluster.Name})
@@ -107,7 +107,7 @@ func Explain(in RenderInput, cluster *hubv1.MemberCluster) (overrides.Result, er
 	return prepared.Explain(overrides.ClusterOf(cluster), matching, divided)
 }
 
-// selectable is the object as policies see it.
+// selectable returns the object in the form that policies select.
 func (in RenderInput) selectable() hubv1.SelectableObject {
 	return hubv1.SelectableObject{ObjectIdentity: decide.IdentityOf(in.Object), Labels: in.Object.GetLabels(), NamespaceLabels: in.NamespaceLabels}
 }
@@ -116,12 +116,12 @@ type renderer struct {
 	in       RenderInput
 	excluded overrides.Exclusions
 	matching []hubv1.OverridePolicyObject
-	err      error // of all clusters
-	// byVersion is the object as it was prepared for the versions that clusters get.
+	err      error // the error for all clusters
+	// byVersion has the prepared object for each version that clusters get.
 	byVersion map[string]*overrides.Prepared
 }
 
-// prepared is the object at the version at which a cluster gets it.
+// prepared returns the object at the cluster's version.
 func (r *renderer) prepared(c *hubv1.MemberCluster) (*overrides.Prepared, error) {
 	target := hubv1.BindingTarget{Name: c.Name, State: hubv1.TargetPresent}
 	if r.in.Binding != nil {
@@ -155,7 +155,7 @@ func (r *renderer) render(c *hubv1.MemberCluster) Rendering {
 	return out
 }
 
-// manifest fills in the manifest and what made it.
+// manifest sets the manifest and its sources.
 func (r *renderer) manifest(c *hubv1.MemberCluster, cluster overrides.Cluster, out *Rendering) error {
 	divided, err := r.divided(out)
 	if err != nil {
@@ -179,8 +179,8 @@ func (r *renderer) manifest(c *hubv1.MemberCluster, cluster overrides.Cluster, o
 	return nil
 }
 
-// holds is true if the cluster has the object by the binding. A fact of a cluster that changes by itself takes no copy
-// away.
+// holds reports whether the binding has the cluster as a target. An exclusion by facts that change without a user
+// removes no copy.
 func (r *renderer) holds(cluster string) bool {
 	if r.in.Binding == nil {
 		return false

@@ -23,7 +23,8 @@ type Version struct {
 	UID             types.UID `json:"uid,omitempty"`
 	Generation      int64     `json:"generation,omitempty"`
 	ResourceVersion string    `json:"resourceVersion,omitempty"`
-	// Facts is a digest of what decides and has no generation: the labels of an object, and what a MemberCluster reports.
+	// Facts is a digest of inputs without a generation: the labels of an object, and the reported facts of a
+	// MemberCluster.
 	Facts string `json:"facts,omitempty"`
 }
 
@@ -66,7 +67,7 @@ func hubVersion(o Object, from meta) Version {
 	return v
 }
 
-// meta is the metadata that a Version has.
+// meta is the metadata for a Version.
 type meta interface {
 	GetUID() types.UID
 	GetGeneration() int64
@@ -77,7 +78,7 @@ func versionOf(o Object, from meta) Version {
 	return Version{Object: o, UID: from.GetUID(), Generation: from.GetGeneration(), ResourceVersion: from.GetResourceVersion()}
 }
 
-// digest of a value. Maps of JSON are sorted by their keys.
+// digest returns the digest of a value. Maps in JSON are sorted by their keys.
 func digest(of any) string {
 	text, err := json.Marshal(of)
 	if err != nil {
@@ -117,7 +118,7 @@ func VersionsOf(f decide.Fleet, objects []Object) []Version {
 	return out
 }
 
-// Objects that the plan is about, each once.
+// Objects returns the objects of the plan, each once.
 func (p Plan) Objects() []Object {
 	var out []Object
 	for _, r := range p.Removals {
@@ -139,13 +140,13 @@ func (p Plan) Objects() []Object {
 	return slices.Compact(out)
 }
 
-// Difference says what became of an object since a plan was made.
+// Difference is the change of an object since a plan was made.
 type Difference struct {
 	Object Object `json:"object"`
 	What   string `json:"what"`
 }
 
-// Moved returns what differs between the versions of a plan and those of now.
+// Moved returns the differences between the versions of a plan and the current versions.
 func Moved(then, now []Version) []Difference {
 	var out []Difference
 	at := map[Object]Version{}
@@ -179,5 +180,5 @@ func Moved(then, now []Version) []Difference {
 	return out
 }
 
-// factsOf are the facts that a kind has beside labels.
+// factsOf describes the facts of a kind other than labels.
 var factsOf = map[string]string{decide.MemberClusterKind: "labels, taints or facts changed"}

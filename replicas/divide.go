@@ -10,34 +10,34 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Unlimited is a Max or Room that bounds nothing.
+// Unlimited is a Max or Room without a limit.
 const Unlimited = math.MaxInt32
 
-// Input is everything that a division depends on. Numbers below 0 count as 0, those above Unlimited as Unlimited.
+// Input contains all inputs of a division. Numbers below 0 count as 0, those above Unlimited as Unlimited.
 type Input struct {
 	By       hubv1.DivideBy
 	Total    int64
 	Clusters []Cluster
-	// Unsettled says that only capacities differ, and may be a passing thing: shares that are a division of the total as
-	// they are stay.
+	// Unsettled is true if only capacities differ, perhaps for a short time: then current shares stay if they still
+	// divide the total.
 	Unsettled bool
-	// Key and Rebalance are for KubeFed: who comes first among equals, and whether shares that are held count.
+	// Key and Rebalance are for KubeFed: Key orders equal clusters, and Rebalance ignores current shares.
 	Key       string
 	Rebalance bool
 }
 
-// Cluster is one of those between which replicas are divided.
+// Cluster is one cluster of a division.
 type Cluster struct {
 	Name string
 	// Weight is for Weight and KubeFed.
 	Weight int64
-	// Min and Max bound the share. Max wins.
+	// Min and Max limit the share. If they conflict, Max wins.
 	Min, Max int64
-	// Room is how many replicas fit, for Capacity and Pack.
+	// Room is the number of replicas that fit, for Capacity and Pack.
 	Room int64
-	// Held is the share until now; nil if the cluster has none.
+	// Held is the current share; nil if the cluster has none.
 	Held *int64
-	// Fixed keeps the share that is held, whatever the rest says.
+	// Fixed keeps the current share.
 	Fixed bool
 }
 
@@ -45,13 +45,13 @@ type Cluster struct {
 type Division struct {
 	// Shares has an entry for every cluster.
 	Shares map[string]int64
-	// Rest is how many replicas of the total have no room.
+	// Rest is the number of replicas without room.
 	Rest int64
 }
 
 var errTwice = errors.New("named twice")
 
-// Divide divides the total. The error says that the input makes no sense; it never depends on numbers.
+// Divide divides the total. It returns an error for an invalid input, but never because of numbers.
 func Divide(in Input) (Division, error) {
 	by, known := ways[cmp.Or(in.By, hubv1.DivideByWeight)]
 	if !known {
@@ -88,7 +88,7 @@ func Divide(in Input) (Division, error) {
 	return out, nil
 }
 
-// ways to give every slot its share.
+// ways are the functions that give every slot its share.
 var ways = map[hubv1.DivideBy]func(open []slot, total int64, in Input) error{
 	hubv1.DivideByWeight:   own(spread),
 	hubv1.DivideByCapacity: own(spread),
@@ -96,7 +96,7 @@ var ways = map[hubv1.DivideBy]func(open []slot, total int64, in Input) error{
 	hubv1.DivideByKubeFed:  kubefed,
 }
 
-// own is a way that needs no more than the slots and the total, and does not fail.
+// own wraps a function that needs only the slots and the total, and cannot fail.
 func own(by func(open []slot, total int64)) func([]slot, int64, Input) error {
 	return func(open []slot, total int64, _ Input) error {
 		by(open, total)
@@ -104,15 +104,15 @@ func own(by func(open []slot, total int64)) func([]slot, int64, Input) error {
 	}
 }
 
-// slot is a cluster with numbers that can be relied on: 0 <= lo <= hi, and none above Unlimited.
+// slot is a cluster with checked numbers: 0 <= lo <= hi, and none above Unlimited.
 type slot struct {
 	name         string
 	weight       int64
-	lo, hi       int64 // with the room
-	least, most  int64 // as stated
+	lo, hi       int64 // bounds including the room
+	least, most  int64 // bounds from the policy
 	held         int64
 	share        int64
-	exact, spare int64 // of spread: the exact share rounded down, and the remainder
+	exact, spare int64 // for spread: the exact share rounded down, and the remainder
 }
 
 func slotOf(c Cluster, by hubv1.DivideBy) slot {
@@ -133,8 +133,8 @@ func slotOf(c Cluster, by hubv1.DivideBy) slot {
 
 func clamp(n int64) int64 { return max(0, min(n, Unlimited)) }
 
-// stays says whether the held shares divide the total as they are, within the stated bounds. A cluster that has no
-// share waits for one.
+// stays reports whether the current shares divide the total within the policy's bounds. A cluster without a share needs
+// one, so it returns false then.
 func stays(open []slot, total int64) bool {
 	for _, s := range open {
 		if s.held < s.least || s.held > s.most {

@@ -1,14 +1,16 @@
-// Package replicas decides how many replicas each cluster of a placement gets, and where in an object that number is.
+// Package replicas decides how many replicas each cluster of a placement gets, and which field of an object has that
+// number.
 //
 // It does no I/O: equal inputs give equal shares, whatever the order of the clusters.
-//   - Every cluster gets its exact share rounded down or up (largest remainder), and the sum is the total or, if there
-//     is less room, the room.
-//   - Of the shares that allow for that, those are taken that move the fewest replicas. Ties break by name.
-//   - What the clusters have no room for is reported, never squeezed in.
 //
-// Users who come from KubeFed can divide by its own planner (kubefed.go), which promises less.
+//   - Every cluster gets its exact share rounded down or up (largest remainder). The sum is the total or, if there is
+//     less room, the room.
+//   - Of the possible shares, it takes those that move the fewest replicas. Ties break by name.
+//   - Replicas without room are reported, never placed.
 //
-// Not decided here: which clusters there are to divide between, when a changed capacity is believed, and what a share
-// of nothing means for a cluster that does not hold the object (decide). The capacity of a cluster is what its
-// nodes can allocate. What other objects use of it is not known.
+// Users of KubeFed can divide by KubeFed's own planner (kubefed.go), which guarantees less.
+//
+// Package decide selects the clusters, waits until a changed capacity is settled, and handles a share of 0 for a
+// cluster that does not hold the object. The capacity of a cluster is the allocatable amount of its nodes. The use by
+// other objects is not known.
 package replicas

@@ -30,7 +30,7 @@ type Field struct {
 	Path string
 	// Total is its value.
 	Total int64
-	// Fixed says that a member does not take another value once it has one.
+	// Fixed is true if a member does not accept another value after the first one.
 	Fixed bool
 }
 
@@ -41,9 +41,9 @@ var (
 		"use NonIndexed, or spec.replicas.type Duplicate")
 )
 
-// CheckKind says why objects of a kind cannot be divided as the placement asks, whatever they are. scalePath is where
-// the kind's definition says that its scale subresource has the replicas, such as ".spec.replicas"; empty if there is
-// none. It is named in the error and never followed: Prometheus' is .spec.shards, each of which holds other data.
+// CheckKind returns why objects of a kind cannot be divided by the placement. scalePath is the path of the replicas in
+// the kind's scale subresource, such as ".spec.replicas"; empty if there is none. It is only named in the error. It is
+// not used, because it may have another meaning: Prometheus' is .spec.shards, and each shard has different data.
 func CheckKind(kind schema.GroupKind, spec *hubv1.PlacementSpec, scalePath string) error {
 	if !NeedsPath(kind, &spec.Replicas) {
 		return nil
@@ -55,15 +55,15 @@ func CheckKind(kind schema.GroupKind, spec *hubv1.PlacementSpec, scalePath strin
 	return fmt.Errorf("dividing the replicas of a %s: the field with the replicas is not known: set spec.replicas.path; %s", kind, suggestion)
 }
 
-// NeedsPath says whether the policy has to say where a kind has its replicas and does not.
+// NeedsPath reports whether the policy must name the path of a kind's replicas and does not.
 func NeedsPath(kind schema.GroupKind, policy *hubv1.ReplicasPolicy) bool {
 	return policy.Divides() && policy.Path == "" && kind != deployment && kind != replicaSet && kind != job
 }
 
-// pointerOf a JSON path of a definition, which has only dots and names.
+// pointerOf converts a definition's JSON path, which has only dots and names.
 func pointerOf(jsonPath string) string { return strings.ReplaceAll(jsonPath, ".", "/") }
 
-// Locate finds what of an object is divided.
+// Locate returns the field of an object that is divided.
 func Locate(kind schema.GroupKind, spec *hubv1.PlacementSpec, template *unstructured.Unstructured, scalePath string) (Field, error) {
 	if err := CheckKind(kind, spec, scalePath); err != nil {
 		return Field{}, err
@@ -80,7 +80,7 @@ func Locate(kind schema.GroupKind, spec *hubv1.PlacementSpec, template *unstruct
 	}
 	total, err := numberAt(template, f.Path)
 	if errors.Is(err, errMissing) && spec.Replicas.Path == "" {
-		total, err = 1, nil // as the API server of these kinds has it
+		total, err = 1, nil // the default of the API server for these kinds
 	}
 	if err == nil && f.Fixed && isIndexed(template) {
 		err = errIndexed
@@ -92,9 +92,9 @@ func Locate(kind schema.GroupKind, spec *hubv1.PlacementSpec, template *unstruct
 	return f, nil
 }
 
-// knownPath of the kinds that need not be told. The work of a Job is what is to be completed; how many pods do it at a
-// time follows from that. One without completions is a queue that ends when its pods find nothing more, and what can be
-// divided is the pods.
+// knownPath returns the path for kinds that need no setting. For a Job completions are divided; the number of parallel
+// pods follows from that. A Job without completions is a work queue that ends when its pods find no more work, so its
+// pods are divided.
 func knownPath(kind schema.GroupKind, template *unstructured.Unstructured) string {
 	if kind != job {
 		return replicasPath
@@ -110,7 +110,7 @@ func isIndexed(template *unstructured.Unstructured) bool {
 	return mode == "Indexed"
 }
 
-// within says whether a pointer is at or below another one.
+// within reports whether a pointer is at or below another one.
 func within(pointer, other string) bool {
 	return pointer == other || strings.HasPrefix(pointer, other+"/")
 }
@@ -139,7 +139,7 @@ func numberAt(template *unstructured.Unstructured, pointer string) (int64, error
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// steps of a JSON pointer, all of which are keys.
+// steps returns the steps of a JSON pointer, all of which are keys.
 func steps(pointer string) []string {
 	out := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	for i, s := range out {

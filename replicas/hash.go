@@ -14,8 +14,8 @@ import (
 // termsHashLength in hexadecimal digits.
 const termsHashLength = 16
 
-// TermsHash is short and differs if the way to divide by room, or what one replica asks for, does. It comes from their
-// JSON, in which a field that a later version adds, and nobody sets, is not seen.
+// TermsHash returns a short hash of the settings for dividing by room and of one replica's requests. It hashes their
+// JSON, so that an unset field of a later version does not change it.
 func TermsHash(way hubv1.DividePolicy, requests corev1.ResourceList) (string, error) {
 	raw, err := json.Marshal(struct {
 		Way      hubv1.DividePolicy  `json:"way"`

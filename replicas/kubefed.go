@@ -11,12 +11,13 @@ import (
 // round for each held replica, and 10,000 rounds over 100 clusters take some 70 ms.
 const manyReplicas = 10_000
 
-// kubefed divides by the planner of KubeFed. The planner answers some inputs wrongly, so it never gets these:
-//   - Numbers below 0 become shares below 0. They are 0 here.
+// kubefed divides by the planner of KubeFed. The planner gives wrong results for some inputs, so it never gets them:
+//
+//   - Numbers below 0 become shares below 0. They are set to 0 here.
 //   - A minimum above the maximum is followed. It is lowered to the maximum here.
 //   - Numbers above Unlimited overflow. There are none here.
-//   - Clusters with equal hashes are kept in the order of the input. They are sorted by name here.
-//   - Replicas above a capacity are counted twice. No capacity is stated here.
+//   - Clusters with equal hashes keep the order of the input. They are sorted by name here.
+//   - Replicas above a capacity are counted twice. No capacity is given here.
 //   - Many held replicas take seconds to minutes, see hold.
 func kubefed(open []slot, total int64, in Input) error {
 	if total > manyReplicas && !in.Rebalance {
@@ -40,9 +41,9 @@ func kubefed(open []slot, total int64, in Input) error {
 	return nil
 }
 
-// hold makes each held share the minimum of its slot if the total is larger than all of them. Each slot then starts
-// with the same replicas as without it, but the planner divides all others by weight at once. Without it, the planner
-// counts held replicas against what the weights give a slot, a few in each round.
+// hold makes each current share the minimum of its slot if the total is larger than their sum. The result is the same
+// start for each slot, but the planner then divides all others by weight at once. Otherwise the planner compares
+// current replicas with the weights' shares, a few in each round.
 func hold(open []slot, total int64) {
 	kept := func(s slot) int64 { return max(s.lo, min(s.held, s.hi)) }
 	for _, s := range open {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// pack fills one slot after the other. What slots hold stays where it is as far as it fits: those that hold the most
-// are filled first, then those with the most room, and the ones that hold the least are emptied first. If the total
-// does not reach for what each slot is to have at least, that is filled in the same way.
+// pack fills one slot after the other. Current replicas stay as far as they fit. Slots with the most current replicas
+// are filled first, then those with the most room; slots with the fewest are emptied first. If the total is below the
+// sum of the minimums, the minimums are filled in the same way.
 func pack(open []slot, total int64) {
 	least := int64(0)
 	for _, s := range open {

@@ -16,8 +16,8 @@ import (
 
 var errNoTemplate = errors.New("it has no pod template at /spec/template: set spec.replicas.requests to the requests of one replica")
 
-// Requests are what one replica of the object asks of a cluster: what the policy says, or else what a scheduler counts
-// for a pod of its template. One pod is part of it.
+// Requests returns the requests of one replica: from the policy, or as a scheduler computes them for a pod of the
+// template. They include one pod.
 func Requests(policy *hubv1.ReplicasPolicy, template *unstructured.Unstructured) (corev1.ResourceList, error) {
 	requests := policy.Requests.DeepCopy()
 	if requests == nil {
@@ -46,7 +46,7 @@ func podOf(template *unstructured.Unstructured) (*corev1.Pod, error) {
 	if len(t.Spec.Containers) == 0 {
 		return nil, errNoTemplate
 	}
-	// What is not said is taken from the limits, as an API server does when it makes the pod.
+	// Missing requests default to the limits, as on an API server.
 	for _, list := range [][]corev1.Container{t.Spec.Containers, t.Spec.InitContainers} {
 		for i := range list {
 			list[i].Resources.Requests = orLimits(list[i].Resources)
@@ -69,8 +69,8 @@ func orLimits(r corev1.ResourceRequirements) corev1.ResourceList {
 	return out
 }
 
-// Room is how many replicas fit into what can be allocated. A resource of which the cluster says nothing has no room,
-// but for pods, which not every kind of node counts.
+// Room returns how many replicas fit into the allocatable amount. A resource that the cluster does not report has no
+// room, except pods, which some node types do not report.
 func Room(allocatable, requests corev1.ResourceList) int64 {
 	room := int64(Unlimited)
 	for name, want := range requests {
@@ -83,9 +83,9 @@ func Room(allocatable, requests corev1.ResourceList) int64 {
 	return max(0, room)
 }
 
-// times is how often want, which is more than nothing, fits into have.
+// times returns how often want, which is positive, fits into have.
 func times(have, want resource.Quantity) int64 {
-	const whole = math.MaxInt64 / 1000 // above it a thousandth cannot be counted
+	const whole = math.MaxInt64 / 1000 // above it, milli-units overflow
 	if have.Value() >= whole || want.Value() >= whole {
 		return have.Value() / max(1, want.Value())
 	}

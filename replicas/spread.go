@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// spread gives every slot its part of the total by weight, within its bounds. If the total does not reach for what each
-// slot is to have at least, it is divided towards that by the same weights; slots without weight come last.
+// spread gives every slot its part of the total by weight, within its bounds. If the total is below the sum of the
+// minimums, it divides the total within the minimums by weight; slots without weight come last.
 func spread(open []slot, total int64) {
 	least, room := int64(0), int64(0)
 	for i := range open {
@@ -39,7 +39,7 @@ func spread(open []slot, total int64) {
 }
 
 // fill divides a total between the sum of the lower and the sum of the upper bounds; a slot with room above its lower
-// bound has a weight. The exact share of a slot is level * weight, within its bounds, at the one level at which the
+// bound has a weight. The exact share of a slot is level * weight, within its bounds. There is one level at which the
 // shares add up to the total.
 func fill(open []slot, total int64) {
 	level, per := levelOf(open, total) // the level is level/per
@@ -60,8 +60,7 @@ func fill(open []slot, total int64) {
 	roundUp(open, left)
 }
 
-// roundUp gives one more to as many slots as there are left: first to those that have it already, then to the largest
-// remainders.
+// roundUp gives one more to left slots: first to slots that already have it, then to those with the largest remainders.
 func roundUp(open []slot, left int64) {
 	var due []*slot
 	for i := range open {
@@ -77,7 +76,7 @@ func roundUp(open []slot, left int64) {
 	}
 }
 
-// first puts what is true before what is not.
+// first sorts true before false.
 func first(a, b bool) int {
 	switch {
 	case a == b:
@@ -88,19 +87,19 @@ func first(a, b bool) int {
 	return 1
 }
 
-// edge is a level, at/weight, at which a slot leaves its lower bound or reaches its upper one.
+// edge is the level (at/weight) at which a slot leaves its lower bound or reaches its upper one.
 type edge struct {
 	slot  *slot
 	at    int64
 	upper bool
 }
 
-// levelOf finds the level as a fraction. As it rises from 0, each slot stands at its lower bound, then grows with its
-// weight, then stands at its upper bound; so between two edges it is known what grows. No product exceeds 2^62: levels
-// and weights are at most 2^31.
+// levelOf finds the level as a fraction. As it rises from 0, each slot first stays at its lower bound, then grows with
+// its weight, then stays at its upper bound. So between two edges the growing slots are fixed. No product exceeds 2^62:
+// levels and weights are at most 2^31.
 func levelOf(open []slot, total int64) (level, per int64) {
 	var edges []edge
-	standing, growing := int64(0), int64(0) // what slots at a bound have; the weight of the others
+	standing, growing := int64(0), int64(0) // sum of slots at a bound; weight of the others
 	for i := range open {
 		s := &open[i]
 		standing += s.lo
@@ -126,5 +125,5 @@ func levelOf(open []slot, total int64) (level, per int64) {
 			standing -= e.slot.lo
 		}
 	}
-	return 0, 1 // there is nothing to divide
+	return 0, 1 // the total is fixed by the bounds
 }

@@ -10,7 +10,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Terms are the weights and limits of a policy, ready to be asked.
+// Terms are the parsed weights and limits of a policy.
 type Terms struct {
 	weights []term[int32]
 	limits  []term[hubv1.ReplicaLimit]
@@ -57,7 +57,7 @@ func termOf[T any](clusters *hubv1.RuleClusters, says T) (term[T], error) {
 	return t, err
 }
 
-// Cluster has the weight and the limits of a cluster, by its name and what selectors see of it.
+// Cluster returns a Cluster with its weight and limits, by its name and its labels for selectors.
 func (t Terms) Cluster(name string, selectable map[string]string) Cluster {
 	c := Cluster{Name: name, Max: Unlimited, Room: Unlimited}
 	if t.weights == nil {
@@ -76,7 +76,7 @@ func (t Terms) Cluster(name string, selectable map[string]string) Cluster {
 	return c
 }
 
-// selecting returns what the first entry says that selects the cluster.
+// selecting returns the value of the first entry that selects the cluster.
 func selecting[T any](terms []term[T], name string, selectable map[string]string) *T {
 	for i := range terms {
 		t := &terms[i]

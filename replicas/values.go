@@ -6,18 +6,18 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Value is a number that the manifest of a cluster has in place of the hub object's.
+// Value is a number in a cluster's manifest that replaces the hub object's.
 type Value struct {
 	// Path is a JSON pointer.
 	Path   string
 	Number int64
 }
 
-// Values are what the manifest for a cluster says, by the decision. decided is false if the binding divides and has no
-// share for the cluster yet: the hub object's own number would be that of all clusters together.
+// Values returns the numbers for a cluster's manifest, from the binding. decided is false if the binding divides and
+// has no share for the cluster yet: the hub object's number is the total of all clusters.
 //
-// A Job whose completions are divided has its parallelism divided with them, so that all clusters end at about the same
-// time: in proportion, at least one where there is work, and none where the hub object has none.
+// If the completions of a Job are divided, its parallelism is divided in proportion, so that all clusters end at about
+// the same time. It is at least one where there is work, and none if the hub object has none.
 func Values(binding *hubv1.BindingSpec, cluster string, template *unstructured.Unstructured) (values []Value, decided bool) {
 	if binding.Division == nil {
 		return nil, true
@@ -36,14 +36,14 @@ func Values(binding *hubv1.BindingSpec, cluster string, template *unstructured.U
 func parallelism(binding *hubv1.BindingSpec, cluster string, template *unstructured.Unstructured) int64 {
 	total, err := numberAt(template, parallelismPath)
 	if err != nil {
-		total = 1 // as the API server has it
+		total = 1 // the default of the API server
 	}
 	if total == 0 {
 		return 0
 	}
 	var working []slot
 	for _, t := range binding.Clusters {
-		counts := t.State == hubv1.TargetPresent || t.Name == cluster // one whose place others take goes on with what it had
+		counts := t.State == hubv1.TargetPresent || t.Name == cluster // an Evicting cluster counts only for its own value
 		if counts && t.Replicas != nil && *t.Replicas > 0 {
 			n := clamp(int64(*t.Replicas))
 			working = append(working, slot{name: t.Name, weight: n, lo: 1, hi: n})

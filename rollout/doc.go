@@ -1,10 +1,10 @@
 // Package rollout decides which revision of an object each cluster holds: it brings a change to the clusters in waves.
 //
 // A revision is one state of the object's inputs: its template and its override rules. Revisions have numbers, and a
-// change has the next one. Step compares the hub object with the newest revision, looks at the last reports of the
-// clusters, and answers which revision each cluster holds from now on. The caller stores the answer in the binding, and
-// only then sends anything. Step is called again when a report, the object or the placement changes, or after
-// Result.Again.
+// change has the next one. Step compares the hub object with the newest revision and reads the last reports of the
+// clusters. It returns the revision that each cluster shall hold from now on. The caller stores the answer in the
+// binding, and only then sends anything. Step is called again when a report, the object or the placement changes, or
+// after Result.Again.
 //
 // The life of a change:
 //
@@ -24,12 +24,12 @@
 // The position is the state: BindingRollout.Wave names the wave in progress, and no earlier wave is repeated until the
 // next change. Clusters that join, return or are resumed get the revision that their wave has passed.
 //
-// Some clusters do not count, so no wave waits for them: suspended and cordoned ones (Target.Kept, which also keep
-// their revision), clusters that a user skips, and clusters that do not answer if the gate says Skip.
+// Waves do not wait for some clusters: suspended and cordoned ones (Target.Kept, which also keep their revision),
+// clusters that a user skips, and, if the gate says Skip, unreachable clusters.
 //
 // Step does no I/O and reads no clock. Equal inputs give equal results, whatever the order of the targets. A call
 // without a new fact changes nothing.
 //
-// Not decided here: which clusters hold the object at all (placement, decide), how a copy is made from its revision
-// (overrides), and when a copy is healthy (member/health).
+// Other packages select the clusters (placement, decide), make a copy from its revision (overrides), and judge the
+// health of a copy (member/health).
 package rollout

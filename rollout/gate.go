@@ -14,7 +14,7 @@ type gate struct {
 	skipAway          bool
 }
 
-// doubt is the least time until a report that is older than the order to change counts. The cluster may have held
+// doubt is the minimum time until a report that is older than the order to change counts. The cluster may have held
 // another revision in the meantime.
 const doubt = time.Minute
 
@@ -41,7 +41,7 @@ func (s *step) counts(t *target) bool {
 	return !t.Kept && !away && !s.covers(s.in.Verbs.Skipped(t.Cluster))
 }
 
-// covers reports whether a verb of that time is meant for this change.
+// covers reports whether a verb with that time applies to this change.
 func (s *step) covers(verb time.Time) bool {
 	return !verb.IsZero() && !verb.Before(s.rollout.Began.Time)
 }
@@ -92,14 +92,14 @@ func (s *step) failing(t *target) bool {
 	return s.reached(s.deadline(start, row.Changed))
 }
 
-// broken reports whether the cluster says that the desired revision does not work there.
+// broken reports whether the cluster reports that the desired revision does not work.
 func (s *step) broken(t *target) bool {
 	row := &t.Row
 	return row.Revision == s.rollout.Revision && !row.Away && (row.Refused || row.Health == hubv1.HealthDegraded)
 }
 
-// deadline returns when a cluster has failed that is not healthy by then. A change after the deadline means that the
-// cluster was healthy at the deadline, since it would have failed otherwise.
+// deadline returns the time by which a cluster must be healthy, or it has failed. If its state changed after the
+// deadline, it was healthy at the deadline. Otherwise it would have failed.
 func (s *step) deadline(start, changed time.Time) time.Time {
 	due := start.Add(s.gate.timeout)
 	if changed.After(due) {
@@ -136,8 +136,8 @@ func (s *step) moving() bool {
 	return moving
 }
 
-// failures returns the clusters that stop the change: the ones of the first wave with more failures than it allows. A
-// change that has failed goes on when its clusters pass after all, so the ones that have not passed count then, too.
+// failures returns the clusters that stop the change: those of the first wave with more failures than it allows. A
+// failed change goes on when its clusters pass. So clusters that have not passed count then, too.
 func (s *step) failures() []*target {
 	waves := s.at + 1
 	if s.rollingBack() {
@@ -161,8 +161,7 @@ func (s *step) failures() []*target {
 	return failed
 }
 
-// unwell returns the clusters of a wave that have failed at the desired revision, and the ones that have not passed
-// yet.
+// unwell returns the clusters of a wave that have failed at the desired revision, and those that have not passed yet.
 func (s *step) unwell(w int) (failed, open []*target) {
 	for t := range s.counted(w) {
 		switch _, passed := s.passing(t); {

@@ -26,7 +26,7 @@ func join(parts ...string) string {
 	return cut(strings.Join(set, "; "), mostMessage)
 }
 
-// failure says why the change has failed, and the ways out.
+// failure describes why the change has failed, and how to continue.
 func (s *step) failure(bad []*target) string {
 	t := bad[0]
 	others := ""
@@ -41,7 +41,7 @@ func (s *step) failure(bad []*target) string {
 		"change the object, or use hansectl rollout undo or hansectl rollout promote")
 }
 
-// report says what a failing cluster has reported.
+// report returns the report of a failing cluster as text.
 func (s *step) report(t *target) string {
 	if t.Row.Away {
 		return "the cluster does not answer"

@@ -29,7 +29,7 @@ type Progress struct {
 	Since time.Time
 }
 
-// Peers answers questions about the objects of a placement but one. The zero value has no objects.
+// Peers has the progress of all objects of a placement except one. The zero value has no objects.
 type Peers struct {
 	all    *progresses
 	object string
@@ -49,10 +49,10 @@ type lowest struct {
 	passed, other int
 }
 
-// many is more than the waves of any policy.
+// many is larger than the number of waves of any policy.
 const many = 1 << 30
 
-// NewPeers takes the progress of all objects of a placement. Without then leaves one of them out.
+// NewPeers takes the progress of all objects of a placement. Method Without excludes one of them.
 func NewPeers(all []Progress) Peers {
 	p := &progresses{moving: map[string]bool{}}
 	for _, one := range all {
@@ -81,11 +81,10 @@ func NewPeers(all []Progress) Peers {
 	return Peers{all: p}
 }
 
-// Without returns the objects but this one. It shares their progress.
+// Without returns the peers except this object. It shares their progress.
 func (p Peers) Without(object string) Peers { return Peers{all: p.all, object: object} }
 
-// LeastPassed returns the lowest number of waves that the changes have passed which began until a time. It is bounded
-// by most.
+// LeastPassed returns the lowest number of passed waves among the changes that began until a time, at most most.
 func (p Peers) LeastPassed(until time.Time, most int) int {
 	if p.all == nil {
 		return most
@@ -126,7 +125,7 @@ func (p Peers) Failed() (first Progress, failed bool) {
 	return Progress{}, false
 }
 
-// ProgressOf returns the progress of an object by the state that its binding stores.
+// ProgressOf returns the progress of an object from the state that its binding stores.
 func ProgressOf(p *hubv1.RolloutPolicy, stored *hubv1.BindingRollout) Progress {
 	s := newStep(Input{Policy: p, Before: stored})
 	s.at = s.position()

@@ -12,7 +12,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// same reports whether both make the same copies.
+// same reports whether both revisions give the same copies.
 func same(a, b *hubv1.ObjectRevision) bool {
 	return a.Template == b.Template && a.Policies == b.Policies
 }
@@ -32,8 +32,8 @@ func (s *step) proven() bool {
 	return r != nil && r.Passed
 }
 
-// identify gives the hub object as it is now a number. A change starts at the first wave. An older revision with the
-// same content gets the new number.
+// identify assigns a number to the current state of the hub object. A new number starts a change at the first wave. An
+// older revision with the same content gets the new number.
 func (s *step) identify() {
 	live := s.in.Live
 	if newest := s.revision(s.rollout.Newest); s.in.Before != nil && newest != nil && same(newest, &live) {
@@ -78,7 +78,7 @@ func (s *step) highest() int64 {
 	return n
 }
 
-// renumber gives clusters with the old number the new one. Their content stays.
+// renumber replaces the old number by the new one in clusters. Their content does not change.
 func (s *step) renumber(from, to int64) {
 	if s.rollout.Passed == from {
 		s.rollout.Passed = to
@@ -93,7 +93,8 @@ func (s *step) renumber(from, to int64) {
 	}
 }
 
-// undo follows the annotation of the object. Each value is followed once: a change of the object goes on from it.
+// undo follows the object's annotation. It follows each value once, so that a later change of the object goes on from
+// there.
 func (s *step) undo() {
 	r := &s.rollout
 	if s.in.Undo == r.Undone {
@@ -120,17 +121,17 @@ func (s *step) undo() {
 	}
 }
 
-// mostUndo bounds BindingRollout.Undone.
+// mostUndo is the maximum length of BindingRollout.Undone.
 const mostUndo = 64
 
-// undoNumber reads a number, with an optional time behind it: 3@2026-11-26T10:00:00Z asks for revision 3 a second time.
+// undoNumber parses a number with an optional time: 3@2026-11-26T10:00:00Z requests revision 3 a second time.
 func undoNumber(value string) (int64, bool) {
 	text, _, _ := strings.Cut(value, "@")
 	number, err := strconv.ParseInt(text, 10, 64)
 	return number, err == nil && number > 0 && len(value) <= mostUndo
 }
 
-// pruned returns the revisions in use, and the latest of the others up to the limit of the history.
+// pruned returns the revisions in use, and the latest other ones up to the limit of the history.
 func (s *step) pruned() []hubv1.ObjectRevision {
 	r := &s.rollout
 	order := []int64{r.Revision, r.Newest, r.Passed}

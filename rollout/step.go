@@ -16,15 +16,15 @@ type Target struct {
 	Cluster string
 	// Wave is the index of the cluster's wave in Policy.Waves.
 	Wave int
-	// Holds is the revision that the entry names. 0: a new entry.
+	// Holds is the revision in the entry; 0 for a new entry.
 	Holds int64
-	// Since is the time at which the cluster was told to hold its revision. Zero: it held no other revision before.
+	// Since is the time at which the cluster was told to hold its revision; zero if it held no other revision before.
 	Since time.Time
-	// Least is the revision of the cluster that this cluster replaces. A replacement gets at least that revision. 0: it
-	// replaces none.
+	// Least is the revision of the cluster that this cluster replaces; 0 if it replaces none. A replacement gets at
+	// least that revision.
 	Least int64
-	// Kept is true if the cluster is suspended or cordoned, or if the removal of its copy is held. It keeps the revision
-	// that it holds, and no wave waits for it.
+	// Kept is true if the cluster is suspended or cordoned, or if the removal of its copy is held. It keeps its current
+	// revision, and no wave waits for it.
 	Kept bool
 	Row  Row
 }
@@ -35,14 +35,14 @@ type Row struct {
 	Revision int64
 	Applied  bool
 	Health   hubv1.Health
-	// Refused is true if the copy is not applied for a reason that the cluster will not end by itself.
+	// Refused is true if the copy is not applied for a reason that only a user can remove.
 	Refused         bool
 	Reason, Message string
 	// Changed is the time at which applied, health or reason last changed.
 	Changed time.Time
-	// PassingSince is the time since which the copy is applied and healthy at its revision. Zero: it is not.
+	// PassingSince is the time since which the copy is applied and healthy at its revision; zero if it is not.
 	PassingSince time.Time
-	// Away is true if the cluster does not answer.
+	// Away is true if the cluster is unreachable.
 	Away bool
 	// HeldByMember is true if an admin of the cluster has paused the copy.
 	HeldByMember bool
@@ -51,14 +51,14 @@ type Row struct {
 	Observes bool
 }
 
-// Input is all that Step looks at.
+// Input contains all inputs of Step.
 type Input struct {
 	Policy *hubv1.RolloutPolicy
 	// Before is the stored state. Nil: the object has no revision yet.
 	Before *hubv1.BindingRollout
 	// Revisions of the binding.
 	Revisions []hubv1.ObjectRevision
-	// Live has Template, Policies and Generation of the hub object as it is now.
+	// Live has Template, Policies and Generation of the current hub object.
 	Live    hubv1.ObjectRevision
 	Targets []Target
 	// Undo is the value of the object's annotation hanse.dev/rollout-undo.
@@ -79,11 +79,11 @@ type Result struct {
 	Rollout   hubv1.BindingRollout
 	// Holds has the revision of each target.
 	Holds map[string]int64
-	// Moved are the targets, by name, that change to another content now. The caller sets their revisionTime to Now.
+	// Moved are the targets, by name, whose content changes now. The caller sets their revisionTime to Now.
 	Moved []string
-	// Progress is what peers need to know of this object.
+	// Progress is the progress of this object for its peers.
 	Progress Progress
-	// Again is the time until the result may change without an event. 0: only an event changes it.
+	// Again is the time until the result may change without an event; 0 if only an event changes it.
 	Again time.Duration
 }
 
@@ -110,7 +110,7 @@ func Step(in Input) Result {
 	return s.result()
 }
 
-// step is one call of Step.
+// step is the state of one call of Step.
 type step struct {
 	in        Input
 	now       time.Time
@@ -120,12 +120,12 @@ type step struct {
 	revisions []hubv1.ObjectRevision // by number
 	targets   []*target              // by cluster
 	at        int                    // index of the wave in progress; len(waves) if none is
-	promoted  bool                   // a user has sent the newest revision to all clusters
-	note      string                 // what is wrong with the annotation of the object
+	promoted  bool                   // a user has promoted the newest revision to all clusters
+	note      string                 // error in the annotation of the object
 	wakeAt    time.Time
 }
 
-// target is a Target with the revision and the time that it has after this step.
+// target is a Target with its revision and time after this step.
 type target struct {
 	Target
 	moved bool
@@ -148,8 +148,8 @@ func newStep(in Input) *step {
 	return s
 }
 
-// position returns the index of the wave in progress, and the number of waves if none is. A wave that the policy no
-// longer has means that the change starts again at the first one.
+// position returns the index of the wave in progress, or the number of waves if there is none. If the policy no longer
+// has that wave, the change starts again at the first one.
 func (s *step) position() int {
 	if s.rollout.Wave == "" && (s.baseline() || s.rollout.Phase == hubv1.RolloutComplete || s.rollout.Phase == hubv1.RolloutRolledBack) {
 		return len(s.waves)
@@ -162,7 +162,7 @@ func (s *step) baseline() bool {
 	return s.rollout.Wave == "" && s.rollout.Phase == hubv1.RolloutProgressing
 }
 
-// rollingBack reports whether the clusters return, or have returned, from a revision that has failed.
+// rollingBack reports whether the clusters are returning, or have returned, from a failed revision.
 func (s *step) rollingBack() bool {
 	return s.rollout.Failed != 0 && s.rollout.Failed != s.rollout.Revision
 }
@@ -175,7 +175,7 @@ func (s *step) say(phase hubv1.RolloutPhase, message string) {
 // stamp is the time of this step as the API stores it.
 func (s *step) stamp() metav1.Time { return metav1.NewTime(s.now.Truncate(time.Second)) }
 
-// reached reports whether the time has come. If not, Step is called again then.
+// reached reports whether the time has come. If not, Step is to be called again at that time.
 func (s *step) reached(at time.Time) bool {
 	if !s.now.Before(at) {
 		return true

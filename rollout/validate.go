@@ -10,7 +10,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Validate returns the faults of a policy that its schema cannot tell, and warnings. Expressions are not checked here.
+// Validate returns the errors of a policy that its schema cannot detect, and warnings. It does not check expressions.
 func Validate(p *hubv1.RolloutPolicy, path *field.Path) (errs field.ErrorList, warnings []string) {
 	waves := path.Child("waves")
 	owner := map[string]string{}
@@ -43,8 +43,8 @@ func Validate(p *hubv1.RolloutPolicy, path *field.Path) (errs field.ErrorList, w
 	return errs, warnings
 }
 
-// A schedule of cron has no year. So a schedule that never fires in the five years from here, with a leap year in them,
-// never fires.
+// A cron schedule has no year. So a schedule without a run in the five years from here, which include a leap year,
+// never runs.
 var anyTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func validateWindow(w hubv1.RolloutWindow, path *field.Path) (errs field.ErrorList) {

@@ -8,12 +8,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Verbs are what users ask of the rollouts of a placement, by its annotations. A verb with a time is for changes that
-// began before that time.
+// Verbs are the users' requests about the rollouts of a placement, from its annotations. A verb with a time applies to
+// changes that began before that time.
 type Verbs struct {
-	// Pause is true if no more clusters begin to change.
+	// Pause is true if no further clusters may begin to change.
 	Pause bool
-	// Promote is the time at which a user sent all changes to all clusters, and Reason why. Zero: no user did.
+	// Promote is the time at which a user promoted all changes to all clusters, Reason the user's reason; zero if no
+	// user did.
 	Promote time.Time
 	Reason  string
 
@@ -26,8 +27,8 @@ func (v Verbs) Approved(wave string) time.Time { return v.approved[wave] }
 // Skipped returns the time at which a user left the cluster out, zero if none did.
 func (v Verbs) Skipped(cluster string) time.Time { return v.skipped[cluster] }
 
-// ParseVerbs reads the annotations of a placement. Each error names an annotation. A value with an error is ignored,
-// and the other values count.
+// ParseVerbs parses the annotations of a placement. Each error names an annotation. A value with an error is ignored;
+// other values count.
 func ParseVerbs(annotations map[string]string) (Verbs, []error) {
 	var v Verbs
 	var errs []error

@@ -102,7 +102,7 @@ func (s *step) establish() {
 	s.say(hubv1.RolloutProgressing, "the first revision has not passed on all clusters")
 }
 
-// promote goes to the newest revision if a user asks to send it to all clusters at once.
+// promote switches to the newest revision if a user has promoted it to all clusters.
 func (s *step) promote() {
 	r := &s.rollout
 	if r.Wave == "" && r.Revision == r.Newest || !s.covers(s.in.Verbs.Promote) {
@@ -113,7 +113,7 @@ func (s *step) promote() {
 	s.promoted = true
 }
 
-// moveAll carries a promotion out.
+// moveAll carries out a promotion.
 func (s *step) moveAll() {
 	for _, t := range s.targets {
 		if !t.Kept {
@@ -132,7 +132,7 @@ func (s *step) moveAll() {
 	s.say(hubv1.RolloutProgressing, "promoted: the revision has not passed on all clusters")
 }
 
-// advance goes on with a change: past the waves that have passed, and to more clusters of the next one.
+// advance continues a change: beyond the waves that have passed, and to more clusters of the next one.
 func (s *step) advance() {
 	for {
 		if bad := s.failures(); len(bad) > 0 {
@@ -153,8 +153,9 @@ func (s *step) advance() {
 	s.change()
 }
 
-// catchUp gives the desired revision to clusters whose wave has passed without them. Clusters that do not count get
-// it at once. The others were resumed or came from another wave: they wait for the end of a pause and for a window.
+// catchUp gives the desired revision to clusters that were not part of their wave when it passed. Clusters that do not
+// count get it at once. The others were resumed or came from another wave: they wait for the end of a pause and for a
+// window.
 func (s *step) catchUp() {
 	for _, t := range s.targets {
 		if t.Wave >= s.at || t.Kept || t.Holds == s.rollout.Revision {
@@ -244,8 +245,8 @@ func (s *step) limit(w int) int {
 	return max(1, scaled)
 }
 
-// blocked returns the phase and message of what keeps the clusters of the wave in progress from beginning. The phase is
-// empty if nothing does.
+// blocked returns the phase and message if the clusters of the wave in progress may not begin. The phase is empty if
+// they may.
 func (s *step) blocked() (hubv1.RolloutPhase, string) {
 	w, peers := s.waves[s.at], s.in.Peers
 	if s.in.Verbs.Pause {
@@ -287,7 +288,8 @@ func (s *step) entered() bool {
 	return false
 }
 
-// open reports whether a window is open. If none is, next is when one opens, and Step is called again then.
+// open reports whether a window is open. If none is, next is the time of the next opening, and Step is to be called
+// again then.
 func (s *step) open() (open bool, next time.Time) {
 	if open, next = nextWindow(s.in.Policy.Windows, s.now); !next.IsZero() {
 		s.reached(next)
@@ -308,8 +310,8 @@ func (s *step) fail(bad []*target) {
 	s.say(hubv1.RolloutFailed, s.failure(bad))
 }
 
-// rollBack returns the clusters to the last revision that passed: the ones of the wave in progress first, then the
-// ones of earlier waves in reverse order. Clusters of later waves may hold a revision of another change.
+// rollBack returns the clusters to the last revision that passed: first those of the wave in progress, then those of
+// earlier waves in reverse order. Clusters of later waves may hold a revision of another change.
 func (s *step) rollBack() {
 	if s.in.Verbs.Pause {
 		s.say(hubv1.RolloutPaused, pausedMessage)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // The image of the hub has no time zones, and all replicas must agree on them.
+	_ "time/tzdata" // The hub's image has no time zones, and all replicas must use the same ones.
 
 	"github.com/robfig/cron/v3"
 
@@ -24,7 +24,7 @@ type schedule struct {
 // after returns the first opening after a time, zero if there is none within five years.
 func (s schedule) after(t time.Time) time.Time { return s.cron.Next(t.In(s.zone)).UTC() }
 
-// parseSchedule reads the five fields of cron. Names such as @daily are refused.
+// parseSchedule parses the five fields of cron. It refuses names such as @daily.
 func parseSchedule(text string) (cron.Schedule, error) {
 	if strings.Contains(text, "=") {
 		return nil, errTimeZoneInSchedule
@@ -48,8 +48,8 @@ func parseWindow(w hubv1.RolloutWindow) (schedule, error) {
 	return schedule{cron: fields, zone: zone, duration: seconds(w.DurationSeconds)}, err
 }
 
-// nextWindow reports whether a window is open, and otherwise when the next one opens: zero if none does. Without
-// windows it is always open. A window that cannot be read never opens, so that a bad edit starts nothing.
+// nextWindow reports whether a window is open. If not, next is the next opening; zero if there is none. Without windows
+// it is always open. An invalid window never opens, so that a wrong edit starts nothing.
 func nextWindow(windows []hubv1.RolloutWindow, now time.Time) (open bool, next time.Time) {
 	if len(windows) == 0 {
 		return true, time.Time{}

@@ -1,11 +1,12 @@
-// Package source decides whether a copy on a member was written by a later state of this hub than the hub now knows,
-// because the hub's etcd was restored from an older backup.
+// Package source decides whether a copy on a member was written by a later state of this hub than the hub now has. That
+// happens if the hub's etcd was restored from an older backup.
 //
-// Each copy carries a Mark: the generation of its hub object and the Epoch in which it was written. The hub keeps the
-// list of its epochs in its own etcd and appends one before it is used. So a restored hub does not know the epochs that
-// came after the backup. It numbers its own epochs from the same point on, and a random part tells the two apart.
+// Each copy has a Mark: the generation of its hub object and the Epoch in which it was written. The hub keeps the list
+// of its epochs in its own etcd and appends an epoch before it uses it. So a restored hub does not know the epochs
+// after the backup. It continues to number its epochs from the backup, and a random part distinguishes them from the
+// unknown ones.
 //
-// The package does no I/O. Marks come from members and may be nonsense: a mark that cannot be read is no mark.
+// The package does no I/O. Marks come from members and may be invalid: an unreadable mark counts as missing.
 package source
 
 import (
@@ -17,25 +18,25 @@ import (
 
 // Epoch is a span of time in which one state of the hub wrote to members.
 type Epoch struct {
-	// Sequence is one more than that of the epoch before.
+	// Sequence is one more than the sequence of the previous epoch.
 	Sequence int64
-	// Random tells epochs apart that two states of the hub gave the same sequence.
+	// Random distinguishes epochs to which two states of the hub gave the same sequence.
 	Random string
 }
 
-// longest is the length of the longest random part and mark that are believed.
+// longest are the maximum lengths of a random part and of a mark.
 const (
 	longestRandom = 16
 	longestMark   = 64
 )
 
-// String is such as 1764028800-3f9c01ab.
+// String returns a text such as 1764028800-3f9c01ab.
 func (e Epoch) String() string { return strconv.FormatInt(e.Sequence, 10) + "-" + e.Random }
 
 // NewRandom makes the random part of an epoch.
 func NewRandom() string {
 	var raw [4]byte
-	_, _ = rand.Read(raw[:]) // it never fails
+	_, _ = rand.Read(raw[:]) // it never returns an error
 	return hex.EncodeToString(raw[:])
 }
 
@@ -54,15 +55,15 @@ func ParseEpoch(text string) (Epoch, bool) {
 	return Epoch{Sequence: sequence, Random: random}, true
 }
 
-// positive reads a number as it is written by String, so that equal values have one text.
+// positive parses a number in the form of String, so that equal values have one text.
 func positive(text string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == text
 }
 
-// Mark says from which state of the hub a copy was written. The zero value stands for a copy without a mark.
+// Mark tells from which state of the hub a copy was written. The zero value is for a copy without a mark.
 type Mark struct {
-	// Generation of the hub object; 0 for kinds that have none.
+	// Generation of the hub object; 0 for kinds without a generation.
 	Generation int64
 	Epoch      Epoch
 }
@@ -75,7 +76,7 @@ func (m Mark) String() string {
 	return strconv.FormatInt(m.Generation, 10) + ";" + m.Epoch.String()
 }
 
-// ParseMark reads the value of the annotation. It returns the zero value if that is missing or cannot be read.
+// ParseMark parses the value of the annotation. It returns the zero value if the annotation is missing or invalid.
 func ParseMark(text string) Mark {
 	if len(text) > longestMark {
 		return Mark{}
@@ -89,11 +90,11 @@ func ParseMark(text string) Mark {
 	return Mark{Generation: generation, Epoch: epoch}
 }
 
-// Epochs are those that the hub knows, oldest first, with consecutive sequences. The zero value knows none. It is not
-// changed after it was made.
+// Epochs are the epochs that the hub knows, oldest first, with consecutive sequences. The zero value has none. It is
+// immutable.
 type Epochs struct{ all []Epoch }
 
-// ParseEpochs reads one epoch per line. It is false if a line cannot be read or the sequences are not consecutive.
+// ParseEpochs parses one epoch per line. It returns false if a line is invalid or the sequences are not consecutive.
 func ParseEpochs(text string) (Epochs, bool) {
 	var out Epochs
 	for _, line := range strings.Fields(text) {
@@ -106,7 +107,7 @@ func ParseEpochs(text string) (Epochs, bool) {
 	return out, true
 }
 
-// String has one epoch per line.
+// String returns one epoch per line.
 func (l Epochs) String() string {
 	var out strings.Builder
 	for _, e := range l.all {
@@ -135,8 +136,8 @@ func (l Epochs) Last() (Epoch, bool) {
 	return l.all[len(l.all)-1], true
 }
 
-// Append returns the epochs with one more, of which at most the given number is kept: the oldest go first. The first
-// sequence of an empty list is the given start. See Restart for the choice of it.
+// Append returns the epochs with one more, of which at most most are kept: the oldest are dropped first. The first
+// sequence of an empty list is start. See Restart for the choice of it.
 func (l Epochs) Append(random string, start int64, most int) Epochs {
 	next := Epoch{Sequence: start, Random: random}
 	if last, ok := l.Last(); ok {
@@ -146,9 +147,9 @@ func (l Epochs) Append(random string, start int64, most int) Epochs {
 	return Epochs{all[max(0, len(all)-most):]}
 }
 
-// Restart returns a list of one epoch that comes after all known ones. Every mark that was written before is then old:
-// its copy is overwritten like any other. The start is the present time in seconds since 1970. Since epochs begin far
-// more seldom than every second, no state of the hub has given that number before.
+// Restart returns a list of one epoch that comes after all known ones. Every earlier mark is then old, and its copy may
+// be overwritten. start is the present time in seconds since 1970. Because epochs begin far less often than every
+// second, no state of the hub has used that number before.
 func (l Epochs) Restart(random string, start int64) Epochs {
 	if last, ok := l.Last(); ok {
 		start = max(start, last.Sequence+1)
@@ -156,8 +157,8 @@ func (l Epochs) Restart(random string, start int64) Epochs {
 	return Epochs{[]Epoch{{Sequence: start, Random: random}}}
 }
 
-// Foreign reports whether another state of the hub wrote in the epoch: one that this list does not know although it
-// would, had it been written before.
+// Foreign reports whether the epoch belongs to another state of the hub. Then this list lacks the epoch, although it
+// would have any earlier epoch of this hub.
 func (l Epochs) Foreign(e Epoch) bool {
 	first, ok := l.First()
 	if !ok || e.Sequence < first.Sequence {
@@ -167,23 +168,23 @@ func (l Epochs) Foreign(e Epoch) bool {
 	return place >= int64(len(l.all)) || l.all[place].Random != e.Random
 }
 
-// isOld reports whether the epoch left the list, or was accepted: its marks say nothing more.
+// isOld reports whether the epoch was dropped from the list, or was accepted: its marks no longer matter.
 func (l Epochs) isOld(e Epoch) bool {
 	first, ok := l.First()
 	return ok && e.Sequence < first.Sequence
 }
 
-// State is the state of the hub by which one copy is judged. The zero value finds no copy newer and leaves no mark.
+// State is the state of the hub for judging one copy. With the zero value no copy is newer, and copies get no mark.
 type State struct {
-	// Mark is left on the copy when it is written.
+	// Mark is written to the copy.
 	Mark   Mark
 	Epochs Epochs
-	// Accepted are the marks of copies that are overwritten all the same, separated by commas: the value of an annotation
+	// Accepted are the marks of copies that may be overwritten anyway, separated by commas: the value of an annotation
 	// of the hub object.
 	Accepted string
 }
 
-// Newer reports whether the copy with this mark was written by a later state of the hub. sameObject says that it was
+// Newer reports whether a later state of the hub wrote the copy with this mark. sameObject is true if the copy was
 // written for the same hub object, by UID: only then generations can be compared.
 func (s State) Newer(copied Mark, sameObject bool) bool {
 	if copied == (Mark{}) || s.Epochs.isOld(copied.Epoch) || s.accepts(copied) {

@@ -1,6 +1,6 @@
-// Package tenancy says what is never brought to a member, whoever placed it and whatever rule changed it: objects of
-// system namespaces, credentials of the hub's own cluster, and pod templates that the Pod Security level of the hub's
-// namespace forbids. So a user of a hub namespace gets no more rights on members than on the hub.
+// Package tenancy decides which objects are never sent to a member, whatever placement or rule requests it. These are
+// objects of system namespaces, credentials of the hub's own cluster, and pod templates that the Pod Security level of
+// the hub's namespace forbids. So a user of a hub namespace gets no more rights on members than on the hub.
 //
 // Existing copies are not withdrawn and stay unchanged.
 package tenancy
@@ -24,7 +24,8 @@ import (
 // Refusal is the reason why an object is not sent to members. Its message contains no value of the object.
 type Refusal struct{ Reason, Message string }
 
-// OfPlace refuses objects of kube-* and hanse-system, and these namespaces themselves. Nil: the object is allowed.
+// OfPlace refuses objects of kube-* and hanse-system, and these namespaces themselves; nil means that the object is
+// allowed.
 func OfPlace(id hubv1.ObjectIdentity) *Refusal {
 	name := id.Namespace
 	if id.Group == "" && id.Kind == "Namespace" {
@@ -37,11 +38,11 @@ func OfPlace(id hubv1.ObjectIdentity) *Refusal {
 		hubv1.SystemNamespace, name)}
 }
 
-// credentials are types of Secrets that a cluster makes or reads for its own use.
+// credentials are types of Secrets that a cluster creates or reads for its own use.
 var credentials = []corev1.SecretType{corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken}
 
-// OfSecret refuses Secrets that are credentials of a cluster: those of the hub are nothing to members, and a member
-// would make or take its own by them.
+// OfSecret refuses Secrets that are credentials of a cluster. The hub's credentials are useless to members, and a
+// member would create or accept its own credentials by them.
 func OfSecret(object *unstructured.Unstructured) *Refusal {
 	if !hubv1.IsSecret(object.GroupVersionKind().GroupKind()) {
 		return nil
@@ -69,10 +70,10 @@ func Of(manifest *unstructured.Unstructured, namespaceLabels map[string]string) 
 
 var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks(), nil) })
 
-// PodSecurity returns the controls that the pod template of a built-in kind violates at the level which the labels of
-// its namespace enforce, such as "privileged" at "baseline:latest". Without that label there are none.
+// PodSecurity returns the violations of a built-in kind's pod template at the level that the labels of its namespace
+// enforce, such as "privileged" at "baseline:latest". Without that label there are none.
 func PodSecurity(manifest *unstructured.Unstructured, namespaceLabels map[string]string) (level string, violations []string) {
-	// An unreadable label means restricted, as it does to an API server.
+	// An unreadable label counts as restricted, as for an API server.
 	enforced, _ := api.PolicyToEvaluate(namespaceLabels, api.Policy{Enforce: api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}})
 	if enforced.Enforce.Level == api.LevelPrivileged {
 		return "", nil
@@ -98,7 +99,7 @@ func PodSecurity(manifest *unstructured.Unstructured, namespaceLabels map[string
 	return level, violations
 }
 
-// templates are where kinds have the template of their pods.
+// templates are the paths of the pod template in each kind.
 var templates = map[schema.GroupKind][]string{
 	{Kind: "Pod"}:                        {},
 	{Kind: "PodTemplate"}:                {"template"},
@@ -111,7 +112,7 @@ var templates = map[schema.GroupKind][]string{
 	{Group: "batch", Kind: "CronJob"}:    {"spec", "jobTemplate", "spec", "template"},
 }
 
-// templateOf returns the part of an object that is a pod's.
+// templateOf returns the pod template in an object.
 func templateOf(object *unstructured.Unstructured) (template map[string]any, there bool) {
 	path, ok := templates[object.GroupVersionKind().GroupKind()]
 	if !ok {

@@ -1,11 +1,10 @@
-// Package versions tells at which versions of its kind an object may be sent to clusters, by the kind's
-// CustomResourceDefinition.
+// Package versions decides, by a kind's CustomResourceDefinition, at which versions an object may be sent to clusters.
 //
-//   - Without a conversion webhook, an API server changes nothing but the apiVersion, and prunes by the schema of the
-//     version. So an object that was read at one version can be sent at another one by its name alone.
-//   - A version that declares a field which the version read does not have is not used: the hub would not see the
-//     field, and would take it away from copies.
-//   - Whether a cluster has all fields of an object, its own schema tells: see member/fields.
+//   - Without a conversion webhook, an API server changes only the apiVersion, and prunes by the schema of the version.
+//     So an object that was read at one version can be sent at another one by changing only the apiVersion.
+//   - A version that declares a field which the read version lacks is not used: the hub would not see the field, and
+//     would remove it from copies.
+//   - A cluster's own schema decides whether it has all fields of an object: see member/openapi.
 package versions
 
 import (
@@ -27,8 +26,8 @@ func Preferred(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return preferred
 }
 
-// Others returns the other versions at which a cluster may get an object that is read at one version, the newest first.
-// There are none if the definition has a conversion webhook, or no such version.
+// Others returns the further versions at which a cluster may get an object that is read at one version, the newest
+// first. There are none if the definition has a conversion webhook, or lacks that version.
 func Others(crd *apiextensionsv1.CustomResourceDefinition, readAt string) []string {
 	read := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == readAt })
 	if c := crd.Spec.Conversion; read < 0 || c != nil && c.Strategy != apiextensionsv1.NoneConverter {
@@ -52,11 +51,11 @@ func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensions
 	return v.Schema.OpenAPIV3Schema
 }
 
-// notSent are the fields of an object that every version has, and its status, which the hub never sends.
+// notSent are the fields that every version has, and the status, which the hub never sends.
 var notSent = []string{"apiVersion", "kind", "metadata", "status"}
 
-// keepsObjects reports whether an API server that prunes by a schema keeps every field that another schema declares of
-// an object, as far as the hub sends it.
+// keepsObjects reports whether an API server that prunes by schema s keeps every sent field of an object that the
+// schema declared has.
 func keepsObjects(s, declared *apiextensionsv1.JSONSchemaProps) bool {
 	sent := *declared
 	sent.Properties = make(map[string]apiextensionsv1.JSONSchemaProps, len(declared.Properties))
@@ -68,7 +67,7 @@ func keepsObjects(s, declared *apiextensionsv1.JSONSchemaProps) bool {
 	return keeps(s, &sent)
 }
 
-// keeps reports whether an API server that prunes by a schema keeps every field that another schema declares.
+// keeps reports whether an API server that prunes by schema s keeps every field of the schema declared.
 func keeps(s, declared *apiextensionsv1.JSONSchemaProps) bool {
 	if embeds := declared.XEmbeddedResource && !s.XEmbeddedResource; (embeds || preserves(declared)) && !preserves(s) {
 		return false
@@ -100,7 +99,7 @@ func keepsValues(s *apiextensionsv1.JSONSchemaProps, declared *apiextensionsv1.J
 	return keepsValue(s.AdditionalProperties, &values)
 }
 
-// keepsValue reports whether the values of a map keep every field that a schema declares.
+// keepsValue reports whether the values of a map keep every field of a schema.
 func keepsValue(of *apiextensionsv1.JSONSchemaPropsOrBool, declared *apiextensionsv1.JSONSchemaProps) bool {
 	return of != nil && (of.Schema != nil && keeps(of.Schema, declared) || of.Schema == nil && of.Allows)
 }

@@ -10,16 +10,16 @@ import (
 	ctrlzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// newLogger returns the process's logger. It makes lines of its fields only when something is logged: every reconcile
-// gets a logger with fields of its own, and next to none of them logs.
+// newLogger returns the process's logger. It encodes fields only when a line is logged: every reconcile gets a logger
+// with its own fields, and very few log anything.
 func newLogger(o *ctrlzap.Options) logr.Logger {
 	return ctrlzap.New(ctrlzap.UseFlagOptions(o), ctrlzap.RawZapOpts(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return &lazyCore{Core: core}
 	})))
 }
 
-// lazyCore collects fields and hands them to its core with the first entry that is to be logged. zapcore.NewLazyWith
-// does so for one With only: the next one encodes. A value that is given to WithValues must not be changed afterwards.
+// lazyCore collects fields and passes them to its core with the first logged entry. zapcore.NewLazyWith does so for
+// only one With: the next one encodes. A value that is given to WithValues must not be changed afterwards.
 type lazyCore struct {
 	zapcore.Core // without the fields
 	fields       []zapcore.Field
@@ -28,13 +28,13 @@ type lazyCore struct {
 	with zapcore.Core // with them; nil until something is logged
 }
 
-// mostVerbose is the most that is logged, whatever the flag says. From 8 on client-go logs the bodies of requests and
-// answers, Secrets included; from 5 on the queue of controller-runtime v0.24 logs its items while they change, which is
-// a data race.
+// mostVerbose is the highest verbosity, whatever the flag says. From 8 on client-go logs the bodies of requests and
+// responses, including Secrets. From 5 on the queue of controller-runtime v0.24 logs its items while they change, which
+// is a data race.
 const mostVerbose = zapcore.Level(-4)
 
-// starts are lines of controller-runtime at level info about the begin and the end of its own parts. They hide lines
-// about objects and clusters.
+// starts are controller-runtime's messages at level info about the start and the end of its own parts. They would hide
+// messages about objects and clusters.
 var starts = map[string]bool{
 	"Starting EventSource": true, "Starting Controller": true, "Starting workers": true, "All workers finished": true,
 	"Shutdown signal received, waiting for all workers to finish": true,

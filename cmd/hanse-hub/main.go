@@ -100,12 +100,12 @@ func run() error {
 	return hub.Run(signals.SetupSignalHandler(), config, o)
 }
 
-// useProxy sets the proxy of all connections: that of the environment or, unless a kubeconfig names one for the hub's
-// API server, none.
+// useProxy sets the proxy of all connections: the proxy of the environment, or none unless a kubeconfig names one for
+// the hub's API server.
 func useProxy(config *rest.Config, o *hub.Options, fromEnvironment bool) {
 	if fromEnvironment {
 		o.Proxy = http.ProxyFromEnvironment
-	} else if config.Proxy == nil { // which client-go takes for the environment's
+	} else if config.Proxy == nil { // for nil, client-go uses the environment's
 		config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	}
 }

@@ -1,4 +1,4 @@
-// Command hansectl joins clusters to a hub, shows what runs where, and takes a hub down without touching its members.
+// Command hansectl joins clusters to a hub, shows where objects run, and uninstalls a hub without changing its members.
 // Installed as kubectl-hanse it is also `kubectl hanse`.
 package main
 

@@ -1,4 +1,4 @@
-// Package decidetest makes the objects that tests of decisions are about.
+// Package decidetest makes the objects of tests about decisions.
 package decidetest
 
 import (
@@ -16,13 +16,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// The time and the object of the cases.
+// The time and the object of the test cases.
 var (
 	Now    = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	Object = hubv1.ObjectIdentity{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "web"}
 )
 
-// Template is the hub object of that UID.
+// Template returns the hub object with that UID.
 func Template(uid types.UID) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetAPIVersion("example.com/v1")
@@ -34,7 +34,7 @@ func Template(uid types.UID) *unstructured.Unstructured {
 	return u
 }
 
-// Cluster is ready, open to all namespaces and labelled with its name.
+// Cluster returns a cluster that is ready, open to all namespaces and labelled with its name.
 func Cluster(name string, change ...func(*hubv1.MemberCluster)) *hubv1.MemberCluster {
 	c := &hubv1.MemberCluster{}
 	c.Name = name
@@ -63,7 +63,7 @@ func Leaving(policy hubv1.RemovalPolicy) func(*hubv1.MemberCluster) {
 	}
 }
 
-// AbandonAfter lets a leaving cluster be given up after so many seconds.
+// AbandonAfter lets the hub abandon a leaving cluster after this number of seconds.
 func AbandonAfter(seconds int32) func(*hubv1.MemberCluster) {
 	return func(c *hubv1.MemberCluster) {
 		c.Spec.Leave.WhenUnreachable = hubv1.UnreachableAbandon
@@ -71,7 +71,7 @@ func AbandonAfter(seconds int32) func(*hubv1.MemberCluster) {
 	}
 }
 
-// Policy is a placement that selects the object for all clusters.
+// Policy returns a placement that selects the object for all clusters.
 func Policy(name string, change ...func(*hubv1.Placement)) *hubv1.Placement {
 	p := &hubv1.Placement{}
 	p.Namespace, p.Name, p.UID, p.Generation = Object.Namespace, name, types.UID(name+"-uid"), 1
@@ -109,12 +109,12 @@ func Labelled(app string) func(*hubv1.Placement) {
 	}
 }
 
-// Absent is the entry of a cluster that is to lose the copy.
+// Absent returns the Absent entry of a cluster, which shall lose its copy.
 func Absent(cluster, reason string, policy hubv1.RemovalPolicy) hubv1.BindingTarget {
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: reason, UID: "a", Policy: policy}}
 }
 
-// Bound is a binding of generation 3 for the object with UID a, by the placement web. Its rows are up to date.
+// Bound returns a binding of generation 3 for the object with UID a and the placement web. Its rows are up to date.
 func Bound(entries ...hubv1.BindingTarget) *hubv1.ResourceBinding {
 	b := &hubv1.ResourceBinding{}
 	b.Namespace, b.Name, b.Generation = Object.Namespace, Object.BindingName(), 3
@@ -150,7 +150,7 @@ func WithdrawnRow(b *hubv1.ResourceBinding, cluster string) *hubv1.ResourceBindi
 	return b
 }
 
-// Lost makes a cluster that has not answered for that time.
+// Lost makes a cluster that has not answered for the given time.
 func Lost(since time.Duration) func(*hubv1.MemberCluster) {
 	return func(c *hubv1.MemberCluster) {
 		Unreachable(c)
@@ -162,17 +162,17 @@ func Lost(since time.Duration) func(*hubv1.MemberCluster) {
 	}
 }
 
-// Drained makes a drained cluster from which one object moves at a time.
+// Drained makes a drained cluster that only one object may leave at a time.
 func Drained(c *hubv1.MemberCluster) {
 	c.Spec.Drain = &hubv1.DrainPolicy{MaxUnavailable: ptr.To[int32](1)}
 }
 
-// Emptied makes a cluster with a drain that also takes away what no other cluster can take.
+// Emptied makes a cluster with a drain that also evicts objects that no other cluster can take.
 func Emptied(c *hubv1.MemberCluster) {
 	c.Spec.Drain = &hubv1.DrainPolicy{Evict: true}
 }
 
-// EvictedBy is the Evicting entry of the cluster eu, with replacements as "cluster" or "cluster/digest".
+// EvictedBy returns the Evicting entry of the cluster eu, with replacements as "cluster" or "cluster/digest".
 func EvictedBy(reason string, by ...string) hubv1.BindingTarget {
 	e := hubv1.BindingTarget{Name: "eu", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{Reason: reason}}
 	for _, b := range by {
@@ -188,7 +188,8 @@ func Having(e hubv1.BindingTarget, replicas int32) hubv1.BindingTarget {
 	return e
 }
 
-// EntriesOf reads "eu=3" for a cluster with a share, "~eu Evicted by sg/digest" and "-eu Evicted Delete".
+// EntriesOf returns entries as text: "eu=3" for a share, "~eu Evicted by sg/digest" for Evicting, "-eu Evicted Delete"
+// for Absent.
 func EntriesOf(spec *hubv1.BindingSpec) []string {
 	var out []string
 	for _, e := range spec.Clusters {
@@ -210,7 +211,7 @@ func EntriesOf(spec *hubv1.BindingSpec) []string {
 	return out
 }
 
-// Saying adds rows: "eu" is healthy, "eu Progressing" is not, "eu Unknown" holds nothing for certain.
+// Saying adds rows: "eu" is healthy, "eu Progressing" is not, "eu Unknown" has no known copy.
 func Saying(b *hubv1.ResourceBinding, rows ...string) *hubv1.ResourceBinding {
 	for _, r := range rows {
 		name, says, _ := strings.Cut(r, " ")
@@ -229,7 +230,7 @@ func Saying(b *hubv1.ResourceBinding, rows ...string) *hubv1.ResourceBinding {
 	return b
 }
 
-// FailingOver is a placement for so many clusters, 0 for all, that evicts after 300 s.
+// FailingOver returns a placement for the given number of clusters (0 for all) that evicts after 300 s.
 func FailingOver(number int32, change ...func(*hubv1.Placement)) []hubv1.PlacementObject {
 	return Only(Policy("web", append([]func(*hubv1.Placement){func(p *hubv1.Placement) {
 		if number > 0 {
@@ -266,19 +267,19 @@ func Cpus(n int64) func(*hubv1.MemberCluster) {
 	}
 }
 
-// Share is the entry of a cluster with so many replicas.
+// Share returns the entry of a cluster with n replicas.
 func Share(cluster string, n int32) hubv1.BindingTarget {
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetPresent, Replicas: &n}
 }
 
-// Divided is a binding whose entries are shares of /spec/size.
+// Divided returns a binding whose entries are shares of /spec/size.
 func Divided(entries ...hubv1.BindingTarget) *hubv1.ResourceBinding {
 	b := Bound(entries...)
 	b.Spec.Division = &hubv1.Division{Path: "/spec/size"}
 	return b
 }
 
-// Shares reads "eu=5 sg -us": the share of each entry.
+// Shares returns the share of each entry: "eu=5 sg -us".
 func Shares(spec *hubv1.BindingSpec) string {
 	if spec == nil {
 		return "no binding"
@@ -297,7 +298,7 @@ func Shares(spec *hubv1.BindingSpec) string {
 	return strings.Join(out, " ")
 }
 
-// Only is a list of placements.
+// Only returns a list of placements.
 func Only(ps ...*hubv1.Placement) []hubv1.PlacementObject {
 	var out []hubv1.PlacementObject
 	for _, p := range ps {
@@ -306,19 +307,19 @@ func Only(ps ...*hubv1.Placement) []hubv1.PlacementObject {
 	return out
 }
 
-// Enforced is an enforced ClusterPlacement for clusters by name.
+// Enforced returns an enforced ClusterPlacement for clusters by name.
 func Enforced(name string, clusters ...string) *hubv1.ClusterPlacement {
 	p := &hubv1.ClusterPlacement{Spec: hubv1.ClusterPlacementSpec{PlacementSpec: Policy(name, Named(clusters...)).Spec, NamespaceSelector: &metav1.LabelSelector{}, Enforced: true}}
 	p.Name = name
 	return p
 }
 
-// Three is the clusters eu, sg and us.
+// Three returns the clusters eu, sg and us.
 func Three() []*hubv1.MemberCluster {
 	return []*hubv1.MemberCluster{Cluster("eu"), Cluster("sg"), Cluster("us")}
 }
 
-// Excluding is an override policy for the object with one rule that excludes clusters.
+// Excluding returns an override policy for the object with one rule that excludes clusters.
 func Excluding(clusters *hubv1.RuleClusters, change ...func(*hubv1.OverridePolicy)) *hubv1.OverridePolicy {
 	p := &hubv1.OverridePolicy{}
 	p.Namespace, p.Name = Object.Namespace, "x"
@@ -330,8 +331,8 @@ func Excluding(clusters *hubv1.RuleClusters, change ...func(*hubv1.OverridePolic
 	return p
 }
 
-// Naming selects clusters of a rule by name.
+// Naming returns a selection of clusters by name.
 func Naming(clusters ...string) *hubv1.RuleClusters { return &hubv1.RuleClusters{Names: clusters} }
 
-// These is a list of override policies.
+// These returns a list of override policies.
 func These(policies ...hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject { return policies }

@@ -20,8 +20,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.What)
 }
 
-// Check returns the broken relative links and the wide lines of every Markdown file in a tree. Hidden folders and
-// testdata are passed over.
+// Check returns the broken relative links and the wide lines of every Markdown file in a tree. It skips hidden folders
+// and testdata.
 func Check(tree fs.FS) ([]Fault, error) {
 	var faults []Fault
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -62,7 +62,7 @@ func Check(tree fs.FS) ([]Fault, error) {
 	return faults, nil
 }
 
-// follow returns why a link in a file leads nowhere, or nothing if it leads somewhere.
+// follow returns why a link in a file is broken, empty if it is valid.
 func follow(tree fs.FS, from, target string) (string, error) {
 	u, err := url.Parse(target)
 	if err != nil {

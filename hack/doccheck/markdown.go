@@ -72,7 +72,7 @@ func fenceMark(line string) string {
 	return ""
 }
 
-// anchor is what a Git forge makes of a heading: lower case, no punctuation, hyphens for spaces.
+// anchor returns the anchor that a Git forge creates for a heading: lower case, no punctuation, hyphens for spaces.
 func anchor(title string) string {
 	title = linkText.ReplaceAllString(title, "$1")
 	return strings.Map(func(r rune) rune {

@@ -8,11 +8,12 @@ import (
 
 const maxColumns = 120
 
-// opening is the part of a line before which no line can break: indentation, marks of quotes, of a list item, or both.
+// opening matches the part of a line in which it cannot be broken: indentation, marks of quotes, of a list item, or
+// both.
 var opening = regexp.MustCompile(`^\s*(?:>\s*)*(?:(?:[-*+]|\d+[.)])\s+)?`)
 
-// tooWide reports whether a line outside of blocks of code passes 120 columns and could break before that. Tables and
-// headings have one line each. A code span and a word do not break.
+// tooWide reports whether a line outside of code blocks exceeds 120 columns and could be broken before. Tables and
+// headings cannot be broken; neither can a code span or a word.
 func tooWide(line string) bool {
 	if utf8.RuneCountInString(line) <= maxColumns {
 		return false

@@ -13,8 +13,8 @@
 // A deletion is not reviewed, and neither is a change that leaves the spec unchanged.
 //
 // Any client that reaches the port and knows the path can read the answer to a review. So an answer shows no value of
-// an object and no key of a map, except the ones in the policy itself and the names in the schema. For a Secret, it
-// shows only the names in the schema.
+// an object and no key of a map. Values and keys of the policy itself and names in the schema are the exceptions. For a
+// Secret, it shows only the names in the schema.
 //
 // The controllers repeat the checks where they can: they mark an invalid policy, and do not send a broken manifest
 // (hub/policystatus, hub/dispatch). The rights of the author cannot be checked later, because the author is not stored.
@@ -46,7 +46,7 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// Path at which policies are reviewed, but for its random part (hub/certificate).
+// Path of the webhook without its random part (hub/certificate).
 const Path = "/validate-policies"
 
 const (
@@ -59,8 +59,8 @@ const (
 	atOnce      = 4
 	ofAuthor    = 2
 	ofNamespace = 3
-	// mostSelectors and mostNames are the limits in the definitions of policies. An API server asks about no policy above
-	// them.
+	// mostSelectors and mostNames are the limits in the definitions of policies. The API server rejects larger policies
+	// before the review.
 	mostSelectors = 64
 	mostNames     = 1000
 )

@@ -138,7 +138,7 @@ func (r *Reviewer) objects(ctx context.Context, p hubv1.OverridePolicyObject) ([
 		}
 		head, ok := r.options.Templates.Head(o.ObjectIdentity)
 		if !ok {
-			continue // it is gone, or not read yet: then it is checked when it is rendered
+			continue // deleted, or not read yet: then rendering checks it
 		}
 		o.Labels = head.GetLabels()
 		if o.NamespaceLabels, err = r.namespaceLabels(ctx, o.Namespace); err != nil {
@@ -235,12 +235,12 @@ func (t *trial) object(ctx context.Context, o selectedObject) {
 	}
 	prepared, err := overrides.Prepare(template, t.reviewer.options.DeniedMetadataPrefixes)
 	if err != nil {
-		return // the object itself is at fault
+		return // the object itself is invalid
 	}
 	with, withErr := overrides.Matching(t.with, o.SelectableObject)
 	without, _ := overrides.Matching(t.without, o.SelectableObject)
 	if withErr != nil {
-		return // another policy cannot be read, so that nothing is rendered of this object
+		return // another policy is invalid, so that this object is not rendered
 	}
 	t.tried.Insert(o.GroupKind())
 	for _, name := range t.targets(o) {

@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// reviewRollout refuses a rollout that is invalid, and warns of what is valid and has no effect. The annotations of
-// users are never a reason to refuse the placement.
+// reviewRollout refuses an invalid rollout, and warns of settings without an effect. Annotations of users never refuse
+// the placement.
 func reviewRollout(p hubv1.PlacementObject) ([]string, error) {
 	var warnings []string
 	_, ignored := rollout.ParseVerbs(p.GetAnnotations())

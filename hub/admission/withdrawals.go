@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// forecastWithin is the time for a forecast, with the time that it waits for others.
+	// forecastWithin limits a forecast, including its wait for other forecasts.
 	forecastWithin = time.Second
-	// mostBindings of namespaces, and as many of the cluster, are read for a forecast.
+	// mostBindings is the maximum number of namespaced bindings, and of cluster-scoped bindings, in a forecast.
 	mostBindings = 50_000
 	// forecastsAtOnce bounds the memory of forecasts.
 	forecastsAtOnce = 1
@@ -31,7 +31,7 @@ const tooManyToTell = "which copies the policy would withdraw is not known: too 
 
 var errTooMany = errors.New("too many bindings")
 
-// withdrawals returns the warning about the copies that decisions would delete by the policy. It never refuses.
+// withdrawals returns the warning about the copies that the policy would delete. It never refuses the policy.
 func (r *Reviewer) withdrawals(ctx context.Context, p client.Object) []string {
 	ctx, cancel := context.WithTimeout(ctx, forecastWithin)
 	defer cancel()
@@ -104,7 +104,7 @@ func (f *forecast) run(ctx context.Context) error {
 	return nil
 }
 
-// count takes a binding into the counts that decisions and the guard read.
+// count adds a binding to the counts for the decisions and the guard.
 func (f *forecast) count(b hubv1.BindingObject) {
 	owner := decide.OwnerOf(b.BindingSpec().PlacementRef).String()
 	for _, e := range b.BindingSpec().Clusters {
@@ -218,7 +218,7 @@ func (f *forecast) add(r decide.Removal, facts decide.Facts) {
 	f.removals = append(f.removals, guard.Removal{Set: r.Owner.String(), Placement: placement, Cluster: r.Cluster, Last: r.Last})
 }
 
-// warnings name the number of copies and objects, the clusters that lose most, one object and the verdict of the guard.
+// warnings returns the numbers of copies and objects, the clusters that lose most, one example and the guard's verdict.
 func (f *forecast) warnings() []string {
 	if len(f.removals) == 0 {
 		return nil
@@ -238,7 +238,7 @@ func (f *forecast) warnings() []string {
 	return []string{text + "; " + f.verdict()}
 }
 
-// verdict of the guard, as if no other removal is asked for at the same time.
+// verdict returns the guard's verdict, provided that no other removals are pending.
 func (f *forecast) verdict() string {
 	held := guard.Judge(f.removals, f.placements, f.clusters)
 	n := 0

@@ -1,13 +1,13 @@
-// Package catalog knows the hub's CustomResourceDefinitions. Of each requested kind, it keeps the parts that decide how
-// its objects are read.
+// Package catalog caches the hub's CustomResourceDefinitions. For each requested kind, it keeps the parts that
+// determine how its objects are read.
 //
-//   - A definition is read when its kind is first asked about, uncached: one may have a megabyte, and an informer would
-//     keep all of them whole.
-//   - One watch of the metadata of all definitions tells which of them have changed. A changed definition is read again
-//     at once; nothing expires.
-//   - While the API server cannot be asked, the last answer holds.
+//   - A definition is read uncached at the first request for its kind. A definition may have a megabyte, and an
+//     informer would keep all of them completely.
+//   - One watch of the metadata of all definitions reports changes. A changed definition is read again at once; nothing
+//     expires.
+//   - While the API server does not answer, the last definition is used.
 //
-// Packages member/health and hub/rollup decide what a definition means for a status.
+// Packages member/health and hub/rollup interpret a definition for a status.
 package catalog
 
 import (
@@ -46,24 +46,24 @@ type Catalog struct {
 	kinds map[schema.GroupKind]*entry
 }
 
-// entry has the definition of one kind. Its fields are guarded by Catalog.mu, but for reading.
+// entry has the definition of one kind. Catalog.mu guards its fields, except reading.
 type entry struct {
-	reading sync.Mutex // held by the caller who asks the API server
+	reading sync.Mutex // held by the caller that reads the definition
 
-	name    string      // of the definition; empty before the first answer
+	name    string      // name of the definition; empty before the first answer
 	known   *Definition // nil before the first answer, and if there is no definition
-	current bool        // nothing is known to have changed since it was read
-	changes int         // events that made it outdated
-	doubted string      // the resourceVersion of which a caller has said that it may be outdated
+	current bool        // no change since the last read is known
+	changes int         // number of events that made it outdated
+	doubted string      // the resourceVersion that a caller considers outdated
 }
 
-// New returns a Catalog that knows nothing. reader reads uncached.
+// New returns an empty Catalog. reader reads uncached.
 func New(reader client.Reader, mapper meta.RESTMapper) *Catalog {
 	return &Catalog{reader: reader, mapper: mapper, kinds: map[schema.GroupKind]*entry{}}
 }
 
-// OnChange sets the function to call when a definition that was read before has changed. before or after is nil if
-// there was or is no definition. It is called from a goroutine of its own. To be called before Watch.
+// OnChange sets the function to call after a change of a definition that was read before. before or after is nil if
+// there was or is no definition. The function runs in a separate goroutine. OnChange must be called before Watch.
 func (c *Catalog) OnChange(f func(kind schema.GroupKind, before, after *Definition)) { c.onChange = f }
 
 // Watch follows the metadata of all definitions.
@@ -85,7 +85,7 @@ func (c *Catalog) Watch(ctx context.Context, informers cache.Cache) error {
 	return nil
 }
 
-// see takes note of a definition, and reads it again if it is another one than was read.
+// see records the state of a definition, and reads it again if it has changed.
 func (c *Catalog) see(ctx context.Context, o any, gone bool) {
 	seen, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -99,11 +99,11 @@ func (c *Catalog) see(ctx context.Context, o any, gone bool) {
 		}
 		e.current = false
 		e.changes++
-		go func() { _, _ = c.Get(ctx, kind) }() // an error leaves it to the next caller
+		go func() { _, _ = c.Get(ctx, kind) }() // after an error, the next caller reads again
 	}
 }
 
-// Known returns the definition from memory: nil if the kind has none, or was never requested.
+// Known returns the cached definition: nil if the kind has none, or was never requested.
 func (c *Catalog) Known(kind schema.GroupKind) *Definition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,9 +113,8 @@ func (c *Catalog) Known(kind schema.GroupKind) *Definition {
 	return nil
 }
 
-// Get returns the definition of a kind; nil for a kind that is built in or comes from an aggregated API server. It asks
-// the API server if the kind was not asked about before, or its definition has changed. An error means that nothing is
-// known.
+// Get returns the definition of a kind; nil for a built-in kind or one of an aggregated API server. It reads from the
+// API server at the first request, and after a change. An error means that the definition is not known.
 func (c *Catalog) Get(ctx context.Context, kind schema.GroupKind) (*Definition, error) {
 	e := c.entry(kind)
 	e.reading.Lock()
@@ -142,8 +141,8 @@ func (c *Catalog) Get(ctx context.Context, kind schema.GroupKind) (*Definition, 
 	return fresh, nil
 }
 
-// Conventions by which the status of a kind's objects is read, from memory: empty for a kind that was never requested.
-// A path that a member's objects do not have says nothing of them.
+// Conventions returns the cached conventions for reading the status of a kind's objects; empty for a kind that was
+// never requested. Paths that do not exist in a member's objects have no effect.
 func (c *Catalog) Conventions(gvk schema.GroupVersionKind) health.Conventions {
 	v, err := c.Known(gvk.GroupKind()).Version(gvk.Version)
 	if err != nil {
@@ -152,7 +151,7 @@ func (c *Catalog) Conventions(gvk schema.GroupVersionKind) health.Conventions {
 	return v.Conventions
 }
 
-// Learn is Conventions that asks the hub if its definition is not known. If it cannot be read, they are empty.
+// Learn returns Conventions, after reading the definition if it is not known. If the read fails, they are empty.
 func (c *Catalog) Learn(ctx context.Context, gvk schema.GroupVersionKind) health.Conventions {
 	if _, err := c.Get(ctx, gvk.GroupKind()); err != nil {
 		return health.Conventions{}
@@ -160,8 +159,8 @@ func (c *Catalog) Learn(ctx context.Context, gvk schema.GroupVersionKind) health
 	return c.Conventions(gvk)
 }
 
-// ScalePath is where the definition of a kind has the replicas of its scale subresource; empty if there are none, or
-// the definition cannot be read.
+// ScalePath returns the path of the replicas in the scale subresource of a kind. It is empty if there is none, or the
+// definition cannot be read.
 func (c *Catalog) ScalePath(ctx context.Context, kind schema.GroupKind) string {
 	d, err := c.Get(ctx, kind)
 	if err != nil {
@@ -170,8 +169,8 @@ func (c *Catalog) ScalePath(ctx context.Context, kind schema.GroupKind) string {
 	return d.ScalePath()
 }
 
-// Doubt says that the API server acts by another definition than the one that was read at this resourceVersion. It
-// returns true if a later Get may answer otherwise: once for each resourceVersion.
+// Doubt reports that the API server seems to use another definition than the one read at this resourceVersion. It
+// returns true if a later Get may return another result: once for each resourceVersion.
 func (c *Catalog) Doubt(kind schema.GroupKind, resourceVersion string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +196,7 @@ func (c *Catalog) entry(kind schema.GroupKind) *entry {
 	return e
 }
 
-// read asks the API server. The definition is nil if there is none.
+// read reads the definition from the API server; nil if there is none.
 func (c *Catalog) read(ctx context.Context, kind schema.GroupKind, known *Definition) (name string, d *Definition, err error) {
 	mapping, err := c.mapper.RESTMapping(kind)
 	if err != nil {

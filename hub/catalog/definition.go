@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/versions"
 )
 
-// Definition is what a CustomResourceDefinition says of its kind. It is not to be changed.
+// Definition contains the required parts of a CustomResourceDefinition. It must not be changed.
 type Definition struct {
 	Name, ResourceVersion string
 	Versions              []Version
@@ -23,19 +23,21 @@ type Definition struct {
 	generation int64
 }
 
-// Version is what a definition says of one of its versions.
+// Version contains the required parts of one version of a definition.
 type Version struct {
 	Name string
-	// Served says whether the API server serves the version.
+	// Served is true if the API server serves the version.
 	Served bool
-	// Conventions are how the status of an object is read.
+	// Conventions for reading the status of an object.
 	Conventions health.Conventions
-	// Status is the schema by which the statuses of members are merged; StatusSubresource says whether there is one.
+	// Status is the schema for merging the statuses of members. StatusSubresource is true if the version has a status
+	// subresource.
 	Status            rollup.Schema
 	StatusSubresource bool
-	// ScalePath is where the scale subresource has the replicas, such as ".spec.replicas"; empty if there is none.
+	// ScalePath is the path of the replicas in the scale subresource, such as ".spec.replicas"; empty if there is none.
 	ScalePath string
-	// Others are the other versions at which clusters may get an object that is read at this one, the newest first.
+	// Others are the further versions at which clusters may get an object that is read at this version, the newest
+	// first.
 	Others []string
 }
 
@@ -57,7 +59,7 @@ func newDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, 
 	return d, nil
 }
 
-// Version returns what the definition says of a version. Of no definition nothing is said.
+// Version returns a version of the definition. A nil definition has an empty version.
 func (d *Definition) Version(name string) (Version, error) {
 	if d == nil {
 		return Version{}, nil
@@ -70,7 +72,7 @@ func (d *Definition) Version(name string) (Version, error) {
 	return Version{}, fmt.Errorf("CustomResourceDefinition %s: version %s: %w", d.Name, name, errNoVersion)
 }
 
-// ScalePath is that of the first served version with a scale subresource; empty if there is none.
+// ScalePath returns the path of the first served version with a scale subresource; empty if there is none.
 func (d *Definition) ScalePath() string {
 	if d == nil {
 		return ""
@@ -83,8 +85,7 @@ func (d *Definition) ScalePath() string {
 	return ""
 }
 
-// SameConventions says whether the other definition reads the statuses of all versions in the same way. Either may be
-// nil.
+// SameConventions reports whether two definitions have equal conventions in all versions. Either may be nil.
 func (d *Definition) SameConventions(other *Definition) bool {
 	return equality.Semantic.DeepEqual(d.conventions(), other.conventions())
 }
@@ -99,7 +100,7 @@ func (d *Definition) conventions() map[string]health.Conventions {
 	return out
 }
 
-// covers is true if the definition is as new as the one that was seen. A write of the status changes nothing here.
+// covers reports whether the definition is at least as new as the observed one. Writes of its status do not count.
 func (d *Definition) covers(seen *metav1.PartialObjectMetadata) bool {
 	return d != nil && d.uid == seen.UID && d.generation >= seen.Generation
 }

@@ -29,7 +29,7 @@ func (c *Catalog) HubObject(
 	return o, nil
 }
 
-// preferred is the version that the API server prefers; empty if there is none.
+// preferred returns the version that the API server prefers; empty if there is none.
 func (d *Definition) preferred() string {
 	if d == nil {
 		return ""
@@ -37,7 +37,7 @@ func (d *Definition) preferred() string {
 	return d.Preferred
 }
 
-// others are the other versions at which clusters may get an object that the hub reads at the given one.
+// others returns the further versions at which clusters may get an object that the hub reads at the given version.
 func (d *Definition) others(version string) []string {
 	v, err := d.Version(version)
 	if err != nil {

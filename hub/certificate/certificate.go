@@ -1,21 +1,22 @@
-// Package certificate keeps the certificate by which the API server knows the hub that it asks to review policies, and
-// Prometheus the hub whose metrics it reads; and the path by which the hub knows who may ask (path.go).
+// Package certificate keeps the hub's serving certificate for the webhook that reviews policies, and for the metrics
+// that Prometheus reads. It also keeps the secret path by which the hub recognises the API server (path.go).
 //
-// The certificate, its CA and the path are in one Secret, which all replicas share, and the CA and the path are in the
-// webhooks of one ValidatingWebhookConfiguration. Every replica checks both regularly and corrects what is missing, so
-// that no replica waits for another one; where two write at the same time, the later one is refused and reads what the
-// first wrote.
-//   - The CA signs one certificate, and its key is discarded: no other certificate can be signed with the content of
-//     the Secret.
-//   - A new certificate comes with a new CA long before the old one ends, and the CA of the old one stays beside it for
-//     as long as that lasts. So a replica may serve the old one for a while, and nothing has to happen at the same
-//     moment.
-//   - A certificate is served only when its CA is in the configuration. Without a configuration no server calls, and it
-//     is served at once: a user may delete the configuration of a failing webhook, and hubs still start.
+// The certificate, its CA and the path are in one Secret, which all replicas share. The CA and the path are also in the
+// webhooks of one ValidatingWebhookConfiguration. Every replica checks both regularly and adds missing parts, so that
+// no replica waits for another one. If two replicas write at the same time, the second write is refused, and that
+// replica reads the result of the first.
 //
-// Certificates are made and checked by cert-controller. Its own loop is not used: it needs the Secret as a file, reads
-// every webhook configuration, keeps all Secrets of the namespace once more and ends the process when the file does not
-// come in time.
+//   - The CA signs one certificate, and its key is discarded: nobody can sign another certificate with the Secret's
+//     content.
+//   - A new certificate has a new CA and is made long before the old certificate ends. The old CA stays in the bundle
+//     while it is valid. So a replica may serve the old certificate for a while, and replicas need not switch at the
+//     same time.
+//   - A certificate is served only after its CA is in the configuration. Without a configuration no server calls the
+//     webhook, and the certificate is served at once. A user may delete the configuration of a failing webhook, and
+//     hubs still start.
+//
+// cert-controller creates and checks certificates. Its own loop is not used. It needs the Secret as a file, reads every
+// webhook configuration, caches all Secrets of the namespace again and ends the process if the file is late.
 package certificate
 
 import (
@@ -41,11 +42,12 @@ import (
 )
 
 const (
-	// lasts is how long a certificate and its CA are valid, renewBefore their end there is a new one.
+	// lasts is the lifetime of a certificate and its CA. renewBefore is the time before their end at which a new one is
+	// made.
 	lasts       = 365 * 24 * time.Hour
 	renewBefore = 120 * 24 * time.Hour
-	// lookEvery is the time between two looks for changes of another replica or a user; retryAfter follows an error or a
-	// conflict.
+	// lookEvery is the interval of checks for changes by another replica or a user. retryAfter is the pause after an
+	// error or a conflict.
 	lookEvery  = 30 * time.Second
 	retryAfter = time.Second
 
@@ -55,19 +57,19 @@ const (
 // ErrNone means that there is no certificate yet.
 var ErrNone = errors.New("the certificate is not there yet")
 
-// Options of a Keeper. All but Reader, Client, Configuration and Clock are required.
+// Options of a Keeper. All except Reader, Client, Configuration and Clock are required.
 type Options struct {
-	// Reader reads uncached, Client writes. Default: those of the manager of SetupWithManager.
+	// Reader reads uncached, Client writes. Default: the clients of the manager of SetupWithManager.
 	Reader client.Reader
 	Client client.Client
-	// Secret with the certificate. It has to be there: a hub that may create any Secret of its namespace would need a
-	// wider role.
+	// Secret with the certificate. It must exist: a hub with the right to create any Secret of its namespace would need
+	// a wider role.
 	Secret types.NamespacedName
 	// Configuration is the name of the ValidatingWebhookConfiguration. Empty means that there is no webhook.
 	Configuration string
-	// Path at which the webhook is served, but for its random part.
+	// Path of the webhook without its random part.
 	Path string
-	// Names are the DNS names by which the hub is called. The certificate in use stays for as long as it has all of them.
+	// Names are the DNS names of the hub. The current certificate is kept while it has all of them.
 	Names []string
 	Clock clock.PassiveClock
 }
@@ -76,13 +78,13 @@ type Options struct {
 type Keeper struct {
 	options Options
 	serving atomic.Pointer[served]
-	// uncalled is true while there is no configuration. It is for the log.
+	// uncalled is true while there is no configuration. It is used for the log only.
 	uncalled atomic.Bool
 }
 
 type served struct {
 	pair tls.Certificate
-	raw  []byte // certificate as in the Secret
+	raw  []byte // the certificate as in the Secret
 	path string
 }
 
@@ -161,7 +163,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	return k.serve(secret.Data)
 }
 
-// holds says whether the certificate is good for every name and for long enough.
+// holds reports whether the certificate is valid for every name and for long enough.
 func (k *Keeper) holds(data map[string][]byte) bool {
 	at := k.options.Clock.Now().Add(renewBefore)
 	for _, name := range k.options.Names {
@@ -172,7 +174,7 @@ func (k *Keeper) holds(data map[string][]byte) bool {
 	return true
 }
 
-// renew puts a new certificate into the Secret, and its CA before the one that was first.
+// renew writes a new certificate into the Secret, with its CA before the previous one.
 func (k *Keeper) renew(secret *corev1.Secret) error {
 	begin := k.options.Clock.Now().Add(-time.Hour)
 	maker := rotator.CertRotator{
@@ -196,7 +198,7 @@ func (k *Keeper) renew(secret *corev1.Secret) error {
 	return nil
 }
 
-// current returns the first CA of a bundle if it is still valid: that of the certificate which was in use.
+// current returns the first CA of a bundle if it is still valid: the CA of the previous certificate.
 func (k *Keeper) current(bundle []byte) []byte {
 	block, _ := pem.Decode(bundle)
 	if block == nil {
@@ -209,7 +211,7 @@ func (k *Keeper) current(bundle []byte) []byte {
 	return pem.EncodeToMemory(block)
 }
 
-// inject makes the CA and the path those of every webhook. Without a configuration there is none.
+// inject writes the CA and the path into every webhook. It does nothing without a configuration.
 func (k *Keeper) inject(ctx context.Context, data map[string][]byte) error {
 	if k.options.Configuration == "" {
 		return nil
@@ -245,7 +247,7 @@ func (k *Keeper) inject(ctx context.Context, data map[string][]byte) error {
 	return nil
 }
 
-// serve starts to serve the certificate and the path.
+// serve starts to use the certificate and the path.
 func (k *Keeper) serve(data map[string][]byte) error {
 	if s := k.serving.Load(); s != nil && bytes.Equal(s.raw, data[corev1.TLSCertKey]) && s.path == k.path(data) {
 		return nil

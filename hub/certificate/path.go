@@ -17,8 +17,7 @@ import (
 // request: the API server may log it with a failed call. To get a new one, remove it from the Secret.
 const pathKey = "path"
 
-// hiding parts cannot be guessed, as far as their length goes. In the path of a service API servers take small letters
-// only.
+// hiding matches random parts that are long enough. API servers accept only small letters in the path of a service.
 var hiding = regexp.MustCompile(`^[0-9a-z]{26,128}$`)
 
 func newPart() []byte { return []byte(strings.ToLower(rand.Text())) }
@@ -41,7 +40,7 @@ func (k *Keeper) Guard(next http.Handler) http.Handler {
 	})
 }
 
-// lead makes the path the one that is called.
+// lead sets the path of a webhook.
 func lead(c *admissionregistrationv1.WebhookClientConfig, path string) error {
 	if c.Service != nil {
 		c.Service.Path = &path

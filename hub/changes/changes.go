@@ -1,10 +1,10 @@
-// Package changes tells the parts of the hub what changed in the hub's own bindings, policies, clusters and namespaces.
+// Package changes reports changes of the hub's own bindings, policies, clusters and namespaces to the parts of the hub.
 //
-// Each kind has one informer handler. It compares an object before and after an event once, and calls the functions
-// that are registered for one of the changed parts, one after the other, in the order of their registration. So no
-// function may wait. Every replica does so from its start on, whether it leads or not.
+// Each kind has one informer handler. For each event it compares the object before and after once. Then it calls the
+// functions that are registered for one of the changed parts, in the order of their registration. So no function may
+// block. Every replica does so from its start, whether or not it leads.
 //
-// Package hub registers the functions. Each of them decides what a change means for it.
+// Package hub registers the functions. Each of them decides how to react to a change.
 package changes
 
 import (
@@ -23,10 +23,10 @@ import (
 
 // Change is one event of an object.
 type Change[T client.Object] struct {
-	// Before and After are the object; they are shared and must not be changed. Before is the zero value for an addition,
-	// After for a deletion.
+	// Before and After are the states of the object; they are shared and must not be changed. Before is zero for an
+	// addition, After for a deletion.
 	Before, After T
-	// Initial is true for an addition of the first list, which is no news.
+	// Initial is true for an addition from the first list, which is not a change.
 	Initial bool
 	// Parts that changed.
 	Parts Parts
@@ -67,7 +67,7 @@ func NewFeed() *Feed {
 	}
 }
 
-// Watch starts the informers. All functions are registered by then. A kind without a function is not watched.
+// Watch starts the informers, after all functions are registered. A kind without a function is not watched.
 func (f *Feed) Watch(ctx context.Context, informers cache.Informers) error {
 	for _, watch := range []func(context.Context, cache.Informers) error{
 		f.Bindings.watch, f.Placements.watch, f.OverridePolicies.watch, f.Clusters.watch, f.Namespaces.watch,
@@ -79,7 +79,7 @@ func (f *Feed) Watch(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// Kind is the changes of one kind, or of two that differ in their scope alone.
+// Kind has the changes of one kind, or of a namespaced kind and its cluster-scoped counterpart.
 type Kind[T client.Object] struct {
 	kinds   []client.Object
 	compare func(before, after T) Parts
@@ -94,12 +94,12 @@ type asked[T client.Object] struct {
 	f     func(context.Context, Change[T])
 }
 
-// On registers a function to call for changes of these parts. To be called before Watch.
+// On registers a function for changes of these parts. It must be called before Watch.
 func (k *Kind[T]) On(parts Parts, f func(context.Context, Change[T])) {
 	k.asked = append(k.asked, asked[T]{parts, f})
 }
 
-// Listed is true once the functions have got the objects of the first lists.
+// Listed reports whether the functions have received all objects of the first lists.
 func (k *Kind[T]) Listed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -111,7 +111,7 @@ func (k *Kind[T]) Listed() bool {
 	return len(k.listed) == len(k.kinds)
 }
 
-// Await waits until Listed. It is false if ctx ends before.
+// Await waits until Listed returns true. It returns false if ctx ends first.
 func (k *Kind[T]) Await(ctx context.Context) bool {
 	return toolscache.WaitForCacheSync(ctx.Done(), k.Listed)
 }
@@ -136,7 +136,7 @@ func (k *Kind[T]) watch(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// Handler takes events of an informer.
+// Handler returns the handler for an informer.
 func (k *Kind[T]) Handler(ctx context.Context) toolscache.ResourceEventHandler {
 	as := func(obj any) T {
 		t, _ := scopes.Last(obj).(T)

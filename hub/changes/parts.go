@@ -17,21 +17,21 @@ type Parts uint
 
 // The parts.
 const (
-	// Added and Deleted have no other parts beside them.
+	// Added and Deleted are never combined with other parts.
 	Added Parts = 1 << iota
 	Deleted
-	// Any is a part of every update.
+	// Any is set for every update.
 	Any
-	// Spec has another generation, or is of another object of the name: if the watch missed the end of the first, the
-	// second comes as its change.
+	// Spec means another generation, or another object of the same name. The watch may miss a deletion, and then
+	// reports the new object as a change of the old one.
 	Spec
-	// Ending is whether the object is being deleted.
+	// Ending means that the deletion of the object has begun.
 	Ending
-	// Finalizers is their number.
+	// Finalizers means that their number has changed.
 	Finalizers
 	// Labels of the object.
 	Labels
-	// Settings are those of a binding's placement, as the binding keeps them.
+	// Settings are the placement's settings that a binding has copied.
 	Settings
 	// Readiness is the status and the reason of a cluster's condition Ready.
 	Readiness
@@ -43,11 +43,11 @@ const (
 	AllowedNamespaces
 	// Region of a cluster.
 	Region
-	// Verbs are the annotations of a placement that steer its rollouts.
+	// Verbs are the rollout annotations of a placement.
 	Verbs
 )
 
-// All is a part of every change.
+// All is set for every change.
 const All = Added | Deleted | Any
 
 func compareMeta[T client.Object](before, after T) Parts {

@@ -19,10 +19,10 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// apply writes the copy if a write is due. known is false if there is no outcome now, because another event will come,
-// or because the next try is after the time in the outcome.
+// apply writes the copy if a write is due. known is false if there is no outcome now: an event will follow, or the
+// outcome has the time of the next try.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
-	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity) // read first: if the object changes now, this is the older content
+	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity) // read first: if the object changes now, this is the number of the older content
 	template, ok := r.template()
 	if !ok {
 		return o, false
@@ -82,7 +82,8 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 	return dropped(o, unserved), known
 }
 
-// template returns the hub object if the binding was decided for it as it is now. Otherwise hub/schedule decides first.
+// template returns the hub object if the binding was decided for its current version. Otherwise hub/schedule decides
+// first.
 func (r *run) template() (*unstructured.Unstructured, bool) {
 	t, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
 	if !ok || t.GetUID() != r.binding.BindingSpec().ObjectRef.UID || t.GetDeletionTimestamp() != nil {
@@ -176,12 +177,12 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	var seen observed
 	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
 	seen.Observation, seen.found, seen.synced = r.cluster.Observation(w.record.gvk, key)
-	held := w.confirmed != "" && w.confirmedDigest == w.digest // when it was last looked at
+	held := w.confirmed != "" && w.confirmedDigest == w.digest // at the last look
 	switch wait := r.watchWait(seen, w); {
 	case wait > 0:
 		o = w.record.last
 		if o.Retry == member.RetryNever {
-			o.Retry, o.After = member.RetryAfter, wait // the event wakes the key earlier
+			o.Retry, o.After = member.RetryAfter, wait // an event may wake the key earlier
 		}
 		return o, true, false
 	case r.settled(seen, w):
@@ -196,7 +197,7 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	}
 	if unlisted := !seen.found && !seen.synced; unlisted && held {
 		if wait := r.queue.records.listWait(w.record.gvk); wait > 0 {
-			w.wait = true // it was as wanted before this process started
+			w.wait = true // an earlier process confirmed it
 			return member.Outcome{Retry: member.RetryAfter, After: wait}, false, false
 		}
 	}
@@ -209,8 +210,8 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	return o, false, held && (changed || gone)
 }
 
-// watchWait is how long the watch may still take to show our own write; zero or less if no write is awaited or the time
-// is over. Then the cluster is asked, because a cluster that was restored from a backup never shows the write.
+// watchWait returns how long to wait for the watch to show our own write; zero or less if there is no need or the time
+// is over. Then the cluster is read, because a cluster that was restored from a backup never shows the write.
 func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	last := w.record.last
 	notBack := (!seen.found && !seen.synced) || (seen.found && hubv1.Older(seen.ResourceVersion, last.ResourceVersion))
@@ -234,7 +235,7 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	r.useEpoch(ctx)
 	o := r.confirmOlder(ctx, r.cluster.Apply(ctx, r.intent(w)))
 	if o.Wrote && (drift || len(o.Drifted) > 0) {
-		over := member.FieldDrift{} // such as a copy that was deleted, or its marks
+		over := member.FieldDrift{} // such as a deleted copy, or its removed labels
 		if len(o.Drifted) > 0 {
 			over = o.Drifted[0]
 		}
@@ -253,7 +254,7 @@ func (r *run) contested(o member.Outcome) member.Outcome {
 	return o
 }
 
-// report asks what a write would do. The record keeps nothing of the answer.
+// report returns the outcome of a simulated write. The record does not keep the answer.
 func (r *run) report(ctx context.Context, w *wanted) member.Outcome {
 	w.record.last, w.record.withdrawn = member.Outcome{}, nil
 	r.queue.records.set(r.key, w.record)
@@ -282,8 +283,8 @@ func (r *run) intent(w *wanted) member.ApplyIntent {
 	return in
 }
 
-// leftHere is the copy that the hub orphaned on this cluster, by the binding's status or by a recent withdrawal of this
-// process.
+// leftHere returns the copy that the hub orphaned on this cluster, from the binding's status or from a recent
+// withdrawal by this process.
 func (r *run) leftHere(w *wanted) *hubv1.OrphanedCopy {
 	if just := w.record.last.Orphaned; just != nil {
 		return just
@@ -310,18 +311,18 @@ func (r *run) done(rec record, o member.Outcome) member.Outcome {
 		rec.last, rec.confirmedAt = o, r.queue.opts.Clock.Now()
 		rec.last.Wrote, rec.last.Drifted = false, nil
 	} else {
-		rec.last = member.Outcome{Orphaned: rec.last.Orphaned} // which is not adopted again yet
+		rec.last = member.Outcome{Orphaned: rec.last.Orphaned} // the withdrawn copy, which is not adopted again yet
 	}
 	rec.withdrawn, rec.withdrawing = nil, false
 	r.queue.records.set(r.key, rec)
 	return o
 }
 
-// paused reports whether the member's admin has paused writes to the copy. The answer to an apply has the end of the
-// pause.
+// paused reports whether the member's admin has paused writes to the copy. The answer to an apply contains the end of
+// the pause.
 func (r *run) paused(seen observed) bool { return seen.Paused.After(r.queue.opts.Clock.Now()) }
 
-// settled reports whether the copy is as wanted, so that no call is needed.
+// settled reports whether the copy equals the wanted one, so that no call is needed.
 func (r *run) settled(seen observed, w *wanted) bool {
 	return r.asConfirmed(seen, w) && seen.Digest == w.digest
 }
@@ -340,7 +341,7 @@ func orDefault[T ~string](v, unset T) T {
 	return v
 }
 
-// podSecurity returns the labels of a hub namespace that a namespace made on demand gets, too.
+// podSecurity returns the Pod Security labels of a hub namespace, for a namespace created on demand.
 func podSecurity(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	maps.DeleteFunc(out, func(k, _ string) bool { return !strings.HasPrefix(k, "pod-security.kubernetes.io/") })

@@ -1,9 +1,9 @@
-// Package dispatch carries out each binding's decision on the members: it renders the manifest, applies or withdraws
+// Package dispatch carries out each binding's decision on the members. It renders the manifest, applies or withdraws
 // the copy through package member, and passes the outcome on. It makes no decision and writes nothing to the hub.
 //
-// Every member has a queue and workers of its own, from Engage until its link ends, so that a slow, hung or throttling
-// member delays its own rows only. A key is a binding; an event carries nothing else, and each run reads everything
-// again.
+// Every member has a separate queue and separate workers, from Engage until its link ends. So a slow, hung or
+// throttling member delays only its own rows. A key is a binding; an event carries nothing else, and each run reads
+// everything again.
 //
 // Keys that are due together go in the order of their kinds: Namespaces, definitions, RBAC, ConfigMaps and Secrets, the
 // rest. Withdrawals go in the opposite order. A change overtakes a replay.
@@ -17,7 +17,8 @@
 //   - wake: events of copies that repeat our own write;
 //   - fights: corrections of a field that another controller keeps changing.
 //
-// A member that is away has no queue: hub/report writes its rows, and all its keys are queued again when it is back.
+// An unreachable member has no queue: hub/report writes its rows, and all its keys are queued again when it is
+// reachable.
 package dispatch
 
 import (
@@ -40,21 +41,22 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// Templates gives the hub's own objects from memory.
+// Templates returns the hub's own objects from memory.
 type Templates interface {
 	// Get returns the hub object; it is shared and must not be changed.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// Content is a number that changes with every part of the hub object but its status; 0 if there is no such object.
+	// Content returns a number that changes with every part of the hub object except its status; 0 if there is no such
+	// object.
 	Content(id hubv1.ObjectIdentity) uint64
 }
 
-// Recorder takes every outcome.
+// Recorder receives every outcome.
 type Recorder interface {
-	// Record is given the binding that was tried; it is shared with the cache and must not be changed.
+	// Record gets the binding of the attempt; it is shared with the cache and must not be changed.
 	Record(binding hubv1.BindingObject, cluster string, o member.Outcome)
 }
 
-// Epochs of the hub, by which it recognises copies that a later state of it wrote.
+// Epochs of the hub, by which it recognises copies that a later state of the hub wrote.
 type Epochs interface {
 	// Current returns the known epochs.
 	Current() source.Epochs
@@ -64,14 +66,14 @@ type Epochs interface {
 	Use(ctx context.Context) source.Epochs
 }
 
-// Revisions reads the contents of revisions. What it returns is shared and must not be changed. An error that is not
-// decide.ErrRevisionMissing may end by itself.
+// Revisions reads the contents of revisions. The results are shared and must not be changed. Errors other than
+// decide.ErrRevisionMissing may be temporary.
 type Revisions interface {
 	Template(ctx context.Context, digest string) (*unstructured.Unstructured, error)
 	Rules(ctx context.Context, digest string) (*decide.HeldRules, error)
 }
 
-// Options of a Dispatcher. All but HubObject, Revisions, DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers and
+// Options of a Dispatcher. All except HubObject, Revisions, DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers and
 // Clock are required.
 type Options struct {
 	// Client reads bindings, policies, clusters and namespaces from the cache.
@@ -86,9 +88,10 @@ type Options struct {
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 	// Revisions that targets name. Default: there are none.
 	Revisions Revisions
-	// DeniedMetadataPrefixes are label and annotation prefixes that never travel, beside the built-in ones.
+	// DeniedMetadataPrefixes are prefixes of labels and annotations that never leave the hub, in addition to the
+	// built-in ones.
 	DeniedMetadataPrefixes []string
-	// Key is that of the digests of Secrets.
+	// Key for the digests of Secrets.
 	Key canonical.Key
 	// Misfits returns the values in a manifest that violate the hub's schema of its kind. Default: it finds none.
 	Misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
@@ -137,8 +140,8 @@ func atHubVersion(_ context.Context, ref hubv1.ObjectReference, template *unstru
 	return hubv1.HubObjectOf(ref, template), nil
 }
 
-// Engage starts the queue of a member with all bindings that name it. It returns at once; the queue ends with ctx. The
-// queue of an earlier link ends with that link's context; the new queue begins after it.
+// Engage starts the queue of a member with all bindings that name it, and returns at once. The queue ends with ctx. The
+// queue of an earlier link ends with that link's context; the new queue starts after that.
 func (d *Dispatcher) Engage(ctx context.Context, cluster string) error {
 	q, err := newQueue(cluster, d.opts, d.fresh, d.renderings)
 	if err != nil {
@@ -177,9 +180,9 @@ func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
 	}
 }
 
-// WakeKind queues the bindings of one kind at low priority. With a cluster it is for that one: the cluster has begun or
-// ceased to serve the kind, or its copies have been listed. Without one it is for all targets: the hub's objects of the
-// kind have been listed.
+// WakeKind queues the bindings of one kind at low priority. With a cluster, it queues them for that cluster only: the
+// cluster has started or stopped serving the kind, or its copies have been listed. Without a cluster, it queues them
+// for all targets: the hub's objects of the kind have been listed.
 func (d *Dispatcher) WakeKind(ctx context.Context, gk schema.GroupKind, cluster ...string) {
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool {
 		return hubv1.ObjectOf(b).GroupKind() == gk
@@ -190,7 +193,7 @@ func (d *Dispatcher) WakeKind(ctx context.Context, gk schema.GroupKind, cluster 
 func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
 	b := hubv1.NewBinding(id.BindingKey())
 	if err := d.opts.Client.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy); err != nil {
-		return // it has no binding yet: the binding's own event will wake it
+		return // without a binding: the binding's own event will queue it
 	}
 	d.wakeBinding(b, normalPriority)
 }
@@ -234,7 +237,7 @@ func (d *Dispatcher) wakeTargets(b hubv1.BindingObject, priority int, which func
 func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hubv1.BindingObject) bool, only ...string) {
 	bindings, err := scopes.Bindings(ctx, d.opts.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return // the cache is ending: so is this process
+		return // the cache is stopping, and so is this process
 	}
 	keys := map[string][]due{}
 	for _, b := range bindings {

@@ -10,12 +10,12 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// fightRounds corrections of a field, faster than one in calm, are a fight. From then on the field is restored at most
-// once in calm.
+// fightRounds is the number of corrections of a field, each less than calm after the previous one, that count as a
+// fight. From then on the field is restored at most once in calm.
 const fightRounds = 4
 
-// fights counts how often a copy had to be corrected, so that two controllers that want different values do not write
-// for ever at full speed.
+// fights counts the corrections of copies. It prevents that two controllers with different values write at full speed
+// for ever.
 type fights struct {
 	clock clock.PassiveClock
 

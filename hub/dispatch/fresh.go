@@ -32,13 +32,13 @@ type freshRead struct {
 	begun time.Time
 	done  chan struct{}
 
-	// Set before done is closed.
+	// binding and err are set before done is closed.
 	binding hubv1.BindingObject
 	err     error
 }
 
-// get returns the binding as the API server has it; it is shared and must not be changed. It is not older than the
-// cached one.
+// get returns the binding from the API server; it is shared and must not be changed. It is not older than the cached
+// one.
 func (f *freshBindings) get(ctx context.Context, cached hubv1.BindingObject) (hubv1.BindingObject, error) {
 	key := client.ObjectKeyFromObject(cached)
 	var useless *freshRead
@@ -62,8 +62,8 @@ func (f *freshBindings) get(ctx context.Context, cached hubv1.BindingObject) (hu
 	}
 }
 
-// join returns a read of the binding that is fresh and not the useless one. If there is none, the caller must make the
-// returned read, and others wait for it. Old reads are dropped.
+// join returns a fresh read of the binding other than the useless one. If there is none, it returns a new read, which
+// the caller must make while others wait for it. Old reads are dropped.
 func (f *freshBindings) join(key types.NamespacedName, useless *freshRead) (r *freshRead, isMine bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -30,12 +30,12 @@ type gate struct {
 	clock   clock.PassiveClock
 	order   *order
 
-	getting sync.Mutex // held by the one worker that waits for a key
+	getting sync.Mutex // held by the worker that waits for a key
 
 	mu         sync.Mutex
 	changed    *sync.Cond
 	limit      limit
-	running    map[types.NamespacedName]int // priority of each key that is at work
+	running    map[types.NamespacedName]int // priority of each key at work
 	closed     *hold                        // nil unless the limit is closed
 	namespaces map[string]*hold             // namespaces that cannot hold objects now
 }
@@ -44,7 +44,7 @@ type gate struct {
 type call struct {
 	key  types.NamespacedName
 	kind schema.GroupKind
-	// namespace that has to exist on the member; empty if the call needs none.
+	// namespace that must exist on the member; empty if the call needs none.
 	namespace string
 	began     time.Time
 }
@@ -138,8 +138,8 @@ func (g *gate) ShutDown() {
 	g.changed.Broadcast()
 }
 
-// call calls the member unless the key is held. If held is true, the gate will queue the key again, and the outcome
-// says why it waits.
+// call calls the member unless the key is held. If held is true, the gate will queue the key again, and the outcome has
+// the reason.
 func (g *gate) call(ctx context.Context, c call, f func(context.Context) member.Outcome) (o member.Outcome, held bool) {
 	if o, held = g.enter(c); held {
 		return o, true
@@ -154,7 +154,7 @@ func (g *gate) call(ctx context.Context, c call, f func(context.Context) member.
 }
 
 // enter reports whether the key of a call is held, and why. While the limit is closed, a kind that has not failed is
-// tried at once unless the member asked for a pause: the failures may come from one kind.
+// tried at once, because the failures may come from one kind. It is not if the member asked for a pause.
 func (g *gate) enter(c call) (o member.Outcome, held bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -202,7 +202,7 @@ func (g *gate) close(o member.Outcome, now time.Time) {
 	if g.closed == nil {
 		g.closed = newHold()
 	}
-	pause := pace.FirstRetry // the member says when to try again
+	pause := pace.FirstRetry // the member names the time of the next try
 	if o.Reason != hubv1.ReasonThrottled {
 		pause = g.closed.lengthen(pace.LongestRetry)
 	}
@@ -273,7 +273,7 @@ func (g *gate) plan(h *hold, done types.NamespacedName) {
 func (g *gate) try(h *hold) {
 	h.timer = nil
 	if h.trial != (types.NamespacedName{}) {
-		return // another kind is tried; plan follows
+		return // another kind is tried; plan runs afterwards
 	}
 	if g.clock.Now().Before(h.until) {
 		g.plan(h, h.trial)
@@ -285,7 +285,7 @@ func (g *gate) try(h *hold) {
 	}
 }
 
-// show brings the metrics up to date.
+// show updates the metrics.
 func (g *gate) show() {
 	inFlightLimit.WithLabelValues(g.cluster).Set(float64(int(g.limit.width)))
 	closed := 0.0
@@ -295,7 +295,7 @@ func (g *gate) show() {
 	circuitOpen.WithLabelValues(g.cluster).Set(closed)
 }
 
-// heldMessage stays the same while the limit is closed, so that trials do not change the rows.
+// heldMessage returns a message that stays constant while the limit is closed, so that trials do not change the rows.
 func heldMessage(last member.Outcome) string {
 	if last.Reason == hubv1.ReasonThrottled {
 		return "all writes to the cluster wait until it accepts requests again: " + last.Message

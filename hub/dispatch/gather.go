@@ -14,8 +14,8 @@ import (
 // gathered has the hub's objects that a run reads.
 type gathered struct {
 	object          hubv1.SelectableObject
-	mcl             *hubv1.MemberCluster  // nil if there is none
-	placement       hubv1.PlacementObject // nil if it is gone
+	mcl             *hubv1.MemberCluster  // nil if it does not exist
+	placement       hubv1.PlacementObject // nil if it does not exist
 	namespaceLabels map[string]string
 }
 

@@ -15,18 +15,18 @@ import (
 // at the time that the member asked for. There is one hold for a closed limit, and one for each namespace that cannot
 // hold objects now.
 type hold struct {
-	last  member.Outcome // why
+	last  member.Outcome // the outcome that caused the hold
 	pause time.Duration
-	until time.Time // no trial before
+	until time.Time // time of the next trial at the earliest
 	keys  map[types.NamespacedName]heldKey
 	turn  int
-	trial types.NamespacedName // queued or at work as the trial; empty if there is none
-	timer *time.Timer          // picks the next trial; nil if none is planned
+	trial types.NamespacedName // key of the queued or running trial; empty if there is none
+	timer *time.Timer          // starts the next trial; nil if none is planned
 }
 
 type heldKey struct {
 	due
-	failed bool // it was tried: keys that were not go first
+	failed bool // its trial failed: untried keys go first
 	turn   int
 }
 
@@ -50,8 +50,7 @@ func (h *hold) lengthen(longest time.Duration) time.Duration {
 	return h.pause
 }
 
-// take removes and returns the key to be tried next: one that did not fail before one that did, then by priority, then
-// the oldest.
+// take removes and returns the next key to try: untried keys first, then by priority, then the oldest.
 func (h *hold) take() (d due, ok bool) {
 	var next heldKey
 	for _, k := range h.keys {
@@ -63,7 +62,7 @@ func (h *hold) take() (d due, ok bool) {
 	return next.due, ok
 }
 
-// release returns all held keys in the order in which they are to go on.
+// release returns all held keys in their order of continuation.
 func (h *hold) release() []due {
 	if h.timer != nil {
 		h.timer.Stop()

@@ -15,8 +15,8 @@ import (
 )
 
 // Intent returns the write that the hub would make for an object on a cluster, without making it. The given policies
-// replace those of their name and kind, or are added. stop says why the hub would not write; the intent then may have
-// no manifest. An error means that the hub could not be read, or member.ErrNotConnected.
+// replace policies of their name and kind, or are added. stop is the reason why the hub would not write; the intent
+// then may have no manifest. The error is member.ErrNotConnected, or means that the hub could not be read.
 func (d *Dispatcher) Intent(
 	ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject,
 ) (in member.ApplyIntent, stop *member.Outcome, err error) {
@@ -31,9 +31,9 @@ func (d *Dispatcher) Intent(
 	return r.intended(ctx)
 }
 
-// Adopt adopts the object with this UID on the cluster, which is not Hanse's, for a user with the right to do so. The
-// given adoption policy replaces the placement's for this call; from then on the object is a copy. Errors are those of
-// Intent.
+// Adopt adopts the unmanaged object with this UID on the cluster, for a user with the right to do so. The given
+// adoption policy replaces the placement's for this call. Afterwards the object is a copy. The errors are the same as
+// of Intent.
 func (d *Dispatcher) Adopt(
 	ctx context.Context, cluster string, object hubv1.ObjectIdentity, adoption hubv1.Adoption, uid types.UID,
 ) (member.Outcome, error) {
@@ -51,11 +51,11 @@ func (d *Dispatcher) Adopt(
 	r.useEpoch(ctx)
 	in.Source, in.Adoption, in.Adopting = r.source, adoption, uid
 	o := r.cluster.Apply(ctx, in)
-	r.queue.gate.add(due{r.key, normalPriority + classFor(r.binding, r.target)}) // for its row, which does not wait for the watch
+	r.queue.gate.add(due{r.key, normalPriority + classFor(r.binding, r.target)}) // to update its row without waiting for the watch
 	return o, nil
 }
 
-// sent returns a new run for an object that is sent to a cluster. Without a run, stop or an error says why.
+// sent returns a new run for an object and a target cluster. Without a run, stop or an error has the reason.
 func (d *Dispatcher) sent(
 	ctx context.Context, cluster string, object hubv1.ObjectIdentity,
 ) (r *run, stop *member.Outcome, err error) {
@@ -81,7 +81,7 @@ func (d *Dispatcher) sent(
 
 var errNotSent = errors.New("the object is not sent to this cluster")
 
-// intended is apply without the write and without the observed copy.
+// intended does the same as apply, without the write and without the observed copy.
 func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member.Outcome, err error) {
 	template, ok := r.template()
 	if !ok {

@@ -14,23 +14,23 @@ const (
 	// slowCall is the time above which a call counts as slow. The objective of API servers for a write is one second, and
 	// a call makes up to two requests.
 	slowCall = 2 * time.Second
-	// failuresInARow close the limit if the last answer without a fault is more than slowCall ago. A member that fails
-	// only a share of its calls gets a lower limit.
+	// failuresInARow is the number of consecutive failures that close the limit if the last good answer is more than
+	// slowCall ago. A member that fails only some calls gets a lower limit.
 	failuresInARow = 5
 )
 
-// limit is how many calls of one member may be made at once: additive increase, multiplicative decrease (Chiu and Jain,
-// "Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in Computer Networks", 1989), and at most
-// one decrease per round of calls, as in TCP (RFC 5681). A slow or failed call halves it. A good call adds its share of
-// one, up to the number of workers.
+// limit is the maximum number of concurrent calls of one member. It uses additive increase and multiplicative decrease
+// (Chiu and Jain, "Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in Computer Networks",
+// 1989). There is at most one decrease per round of calls, as in TCP (RFC 5681). A slow or failed call halves it. A
+// good call adds its share of one, up to the number of workers.
 //
 // Zero means closed: the member fails all calls, or asked for a pause. Then only trials are made, one at a time, and
 // the first success opens it with a limit of one.
 type limit struct {
 	most, width float64
-	lowered     time.Time // a call that began before tells nothing new
-	failures    int       // in a row
-	good        time.Time // the last answer without a fault
+	lowered     time.Time // calls that began before do not count
+	failures    int       // consecutive failures
+	good        time.Time // time of the last answer without a fault
 	failing     map[schema.GroupKind]bool
 }
 
@@ -44,7 +44,7 @@ func (l *limit) open(now time.Time) {
 	clear(l.failing)
 }
 
-// succeeded takes a call that the member answered without a fault.
+// succeeded records a call that the member answered without a fault.
 func (l *limit) succeeded(began, now time.Time) {
 	l.good, l.failures = now, 0
 	clear(l.failing)
@@ -58,7 +58,7 @@ func (l *limit) succeeded(began, now time.Time) {
 	}
 }
 
-// failed takes a call with a fault of the member, and reports whether the limit is closed now.
+// failed records a call with a fault of the member, and reports whether the limit is now closed.
 func (l *limit) failed(kind schema.GroupKind, began, now time.Time, throttled bool) bool {
 	l.failures++
 	l.failing[kind] = true
@@ -77,7 +77,7 @@ func (l *limit) lower(began, now time.Time) {
 	l.width, l.lowered = max(1, l.width/2), now
 }
 
-// isFault reports whether an outcome tells of the member rather than of the object: no answer, a server error, or too
+// isFault reports whether an outcome is the member's fault rather than the object's: no answer, a server error, or too
 // many requests. A failing webhook is no fault of the member, because it is called for some objects only.
 func isFault(o member.Outcome) bool {
 	switch o.Reason {

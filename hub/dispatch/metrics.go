@@ -22,7 +22,7 @@ var (
 
 func init() { metrics.Registry.MustRegister(inFlight, inFlightLimit, circuitOpen) }
 
-// dropGauges forgets a member whose queue has ended.
+// dropGauges removes the metrics of a member whose queue has ended.
 func dropGauges(cluster string) {
 	for _, v := range []*prometheus.GaugeVec{inFlight, inFlightLimit, circuitOpen} {
 		v.DeleteLabelValues(cluster)

@@ -16,13 +16,13 @@ import (
 
 const (
 	normalPriority = 0
-	// lowPriority is for replays: a change that is made now overtakes them.
+	// lowPriority is the priority of replays, so that new changes go first.
 	lowPriority = -100
 	// topClass is the highest rank; -topClass is the lowest class.
 	topClass = 4
 )
 
-// Rank of a kind among keys that are due together. A kind that other kinds need has a higher rank.
+// Rank returns the rank of a kind among keys that are due together. A kind that other kinds need has a higher rank.
 func Rank(gk schema.GroupKind) int {
 	switch {
 	case gk == schema.GroupKind{Kind: "Namespace"}:
@@ -37,7 +37,7 @@ func Rank(gk schema.GroupKind) int {
 	return 0
 }
 
-// classFor is the rank of a binding's object. A withdrawal has the negative rank, so that withdrawals go in the
+// classFor returns the rank of a binding's object. A withdrawal has the negative rank, so that withdrawals go in the
 // opposite order.
 func classFor(b hubv1.BindingObject, t *hubv1.BindingTarget) int {
 	r := Rank(hubv1.ObjectOf(b).GroupKind())
@@ -47,7 +47,7 @@ func classFor(b hubv1.BindingObject, t *hubv1.BindingTarget) int {
 	return r
 }
 
-// classOf returns the class that was added to a priority.
+// classOf returns the class within a priority.
 func classOf(priority int) int {
 	if priority < lowPriority/2 {
 		return priority - lowPriority
@@ -71,8 +71,8 @@ func inOrder(keys []due) []due {
 type order struct {
 	mu         sync.Mutex
 	next       map[types.NamespacedName]int   // priorities of the keys that were added and not handed out
-	queued     map[types.NamespacedName]int   // priorities of those that are ready
-	byPriority map[int][]types.NamespacedName // may have keys that were raised or handed out since
+	queued     map[types.NamespacedName]int   // priorities of the keys that are ready
+	byPriority map[int][]types.NamespacedName // may have outdated keys, which were raised or handed out since
 	last       int                            // priority of the key that was handed out last
 }
 
@@ -80,7 +80,7 @@ func newOrder() *order {
 	return &order{next: map[types.NamespacedName]int{}, queued: map[types.NamespacedName]int{}, byPriority: map[int][]types.NamespacedName{}}
 }
 
-// raise sets the priority of a key that is about to be added. A key that waits keeps its priority if that is higher.
+// raise sets the priority of a key before it is added. A waiting key keeps its priority if that is higher.
 func (o *order) raise(d due) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,7 +89,7 @@ func (o *order) raise(d due) {
 	}
 }
 
-// lastPriority is the priority of the key that was handed out last.
+// lastPriority returns the priority of the key that was handed out last.
 func (o *order) lastPriority() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

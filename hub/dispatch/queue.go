@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// controllerName is the same for all members, which share the metrics of their controllers.
+// controllerName is equal for all members, so that they share metrics.
 const controllerName = "dispatch"
 
 // queue is the controller of one member: its keys, its workers and its records. The key is a binding.
@@ -29,7 +29,7 @@ type queue struct {
 	records    *records
 	retries    retries
 	fights     *fights
-	ended      chan struct{} // closed after run
+	ended      chan struct{} // closed at the end of run
 }
 
 func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *renderings) (*queue, error) {
@@ -42,7 +42,7 @@ func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *re
 	c, err := controller.NewTypedUnmanaged(controllerName, controller.TypedOptions[types.NamespacedName]{
 		Reconciler:              q,
 		MaxConcurrentReconciles: opts.Workers,
-		SkipNameValidation:      &yes, // one per member
+		SkipNameValidation:      &yes, // several members use the name
 		RecoverPanic:            &yes,
 		ReconciliationTimeout:   pace.AnswerWithin,
 		NewQueue: func(string, workqueue.TypedRateLimiter[types.NamespacedName]) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
@@ -60,12 +60,12 @@ func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *re
 	return q, err
 }
 
-// run works until ctx ends. It begins when the queue of the earlier link has ended, so that no two queues write to one
+// run works until ctx ends. It starts after the queue of the earlier link has ended, so that no two queues write to one
 // cluster.
 func (q *queue) run(ctx context.Context, before *queue) {
 	defer close(q.ended)
 	if before != nil {
-		<-before.ended // its link was ended before this one was made, and its calls with it
+		<-before.ended // its link, with all calls, was ended before this one was made
 	}
 	defer dropGauges(q.cluster)
 	q.gate.resume()
@@ -81,14 +81,14 @@ func (q *queue) observed(key types.NamespacedName, seen member.Observation) {
 	}
 }
 
-// end notes that the work on a key has ended.
+// end records that the work on a key has ended.
 func (q *queue) end(key types.NamespacedName) {
 	if seen := q.filter.end(key); seen != nil {
 		q.observed(key, *seen)
 	}
 }
 
-// addRecorded queues every key with a record, so that the record is dropped if the cluster is no target any more.
+// addRecorded queues every key with a record, so that records of former targets are dropped.
 func (q *queue) addRecorded(priority int) {
 	for _, key := range q.records.keys() {
 		q.gate.add(due{key, priority})

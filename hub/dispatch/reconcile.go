@@ -23,7 +23,7 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 	defer q.end(key)
 	cl, err := q.opts.Fleet.Get(q.cluster)
 	if errors.Is(err, member.ErrNotConnected) {
-		return reconcile.Result{}, nil // hub/report says so, and all keys come back with the link
+		return reconcile.Result{}, nil // hub/report writes the row, and all keys are queued again with the link
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -44,7 +44,7 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 	}
 	outcome := run.act(ctx)
 	if run.held {
-		return reconcile.Result{}, nil // the gate queues the key again
+		return reconcile.Result{}, nil // the gate will queue the key again
 	}
 	return q.retries.after(key, outcome), nil
 }
@@ -78,7 +78,7 @@ type run struct {
 	queue   *queue
 	cluster member.Cluster
 	key     types.NamespacedName
-	binding hubv1.BindingObject // shared with the cache, like all objects that gather reads
+	binding hubv1.BindingObject // shared with the cache, like all objects from gather
 	target  *hubv1.BindingTarget
 	held    bool // the gate holds the key
 	behind  bool // the caches are older than the copy on the cluster, so the outcome is not recorded
@@ -92,13 +92,13 @@ type run struct {
 type manifestParts struct {
 	// rendering is the part that clusters share, set by render.
 	rendering *rendering
-	// overridden says which rules made the manifest, set by render.
+	// overridden has the rules that made the manifest, set by render.
 	overridden overridden
-	// revised are the rules of the revision that the cluster shall hold, set by hold. Nil: the newest ones.
+	// revised are the rules of the target's revision, set by hold; nil for the newest rules.
 	revised *decide.HeldRules
 	// hubGVK is the group, version and kind at which the hub reads the object, set by wants.
 	hubGVK schema.GroupVersionKind
-	// source is the state of the hub, to recognise copies of a later state; set by setSource.
+	// source is the state of the hub, for recognising copies from a later state; set by setSource.
 	source source.State
 }
 
@@ -115,14 +115,14 @@ func (g *gated) Apply(ctx context.Context, in member.ApplyIntent) (o member.Outc
 	return o
 }
 
-// Withdraw implements member.Cluster. It needs no namespace that can hold objects.
+// Withdraw implements member.Cluster. It needs no namespace.
 func (g *gated) Withdraw(ctx context.Context, in member.WithdrawIntent) (o member.Outcome) {
 	c := call{key: g.run.key, kind: in.GVK.GroupKind()}
 	o, g.run.held = g.run.queue.gate.call(ctx, c, func(ctx context.Context) member.Outcome { return g.Cluster.Withdraw(ctx, in) })
 	return o
 }
 
-// outcome makes an outcome without a call of the member.
+// outcome returns an outcome for which the member was not called.
 func outcome(applied metav1.ConditionStatus, reason, format string, args ...any) member.Outcome {
 	return member.Outcome{Applied: applied, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

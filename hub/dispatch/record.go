@@ -21,15 +21,16 @@ type record struct {
 	gvk schema.GroupVersionKind
 	// last is the outcome of the last apply, or of the withdrawal that the member confirmed.
 	last member.Outcome
-	// confirmedAt is when the member answered with last.
+	// confirmedAt is the time of the member's answer in last.
 	confirmedAt time.Time
-	// withdrawn is the Absent entry that the member has confirmed; nil if there is none, or if the copy was written since.
+	// withdrawn is the Absent entry that the member has confirmed; nil if there is none, or if the copy was written
+	// again.
 	withdrawn *hubv1.Absence
 	// withdrawing is true if a withdrawal began after the last write of the copy.
 	withdrawing bool
 }
 
-// wrote reports whether the observation shows the copy as it was in the answer to the hub's last write.
+// wrote reports whether the observation shows the copy as in the answer to the hub's last write.
 func (r record) wrote(seen member.Observation) bool {
 	last := r.last
 	return last.Applied == metav1.ConditionTrue && last.ResourceVersion != "" && last.ResourceVersion == seen.ResourceVersion &&
@@ -42,9 +43,9 @@ type records struct {
 
 	mu     sync.Mutex
 	packed map[types.NamespacedName]*packed
-	// finished has copies that ran to completion and were deleted on the member, as they were last seen.
+	// finished has the last states of copies that ran to completion and were deleted on the member.
 	finished map[types.NamespacedName]*member.Observation
-	// awaited is when a run first found that a kind has not been listed.
+	// awaited is the time at which a run first found that a kind was not listed.
 	awaited map[schema.GroupVersionKind]time.Time
 }
 
@@ -82,7 +83,7 @@ func (r *records) keys() []types.NamespacedName {
 	return slices.Collect(maps.Keys(r.packed))
 }
 
-// rank is the rank of a binding's kind; 0 if there is no record.
+// rank returns the rank of a binding's kind; 0 if there is no record.
 func (r *records) rank(key types.NamespacedName) int { return Rank(r.get(key).gvk.GroupKind()) }
 
 // setFinished keeps the last state of a copy that ran to completion.
@@ -99,8 +100,8 @@ func (r *records) getFinished(key types.NamespacedName) *member.Observation {
 	return r.finished[key]
 }
 
-// listWait is how long the first list of a kind is still awaited; zero or less when the time is over. Then each copy is
-// read, and the answer says why the kind cannot be listed.
+// listWait returns the remaining time to wait for the first list of a kind; zero or less if the time is over. Then each
+// copy is read, and the answer has the reason why the kind cannot be listed.
 func (r *records) listWait(gvk schema.GroupVersionKind) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +126,7 @@ type packed struct {
 	withdrawn                     *hubv1.Absence
 }
 
-// common is the part of a record that is equal for many copies. It is kept once for all of them.
+// common is the part of a record that is equal for many copies. They share one instance.
 type common struct {
 	gvk             schema.GroupVersionKind
 	applied         metav1.ConditionStatus
@@ -136,7 +137,7 @@ type common struct {
 	adopted         bool
 }
 
-// pack keeps a record without Wrote, Drifted and Newer of its last outcome, which describe the call.
+// pack converts a record, without Wrote, Drifted and Newer of its last outcome, which describe the call only.
 func (r record) pack() *packed {
 	o := r.last
 	return &packed{

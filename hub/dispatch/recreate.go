@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// recreation returns why a missing copy is not created again, or an empty reason if it is. held means that the cluster
-// held the wanted copy and the hub did not remove it. finished means that the copy was seen to run to completion.
+// recreation returns why a missing copy is not created again; empty if it is. held means that the cluster held the
+// wanted copy and the hub did not remove it. finished means that the copy ran to completion.
 func recreation(policy hubv1.Recreate, held, finished bool) (reason string) {
 	switch {
 	case !held:
@@ -50,7 +50,7 @@ func (r *run) writeUnlessGone(ctx context.Context, w *wanted, drift bool) member
 	return o
 }
 
-// wasThere reports whether the cluster held the wanted copy at the last look, and this hub has not removed it since.
+// wasThere reports whether the cluster last held the wanted copy, and this hub has not removed it since.
 func (r *run) wasThere(w *wanted) bool {
 	if w.confirmedUID == "" || w.confirmedDigest != w.digest || w.record.withdrawn != nil || w.record.withdrawing {
 		return false
@@ -58,7 +58,7 @@ func (r *run) wasThere(w *wanted) bool {
 	if w.record.last.Hash != "" {
 		return true
 	}
-	// The row may be about a withdrawal that was decided before the copy was wanted again.
+	// The row may describe a withdrawal that was decided before the copy was wanted again.
 	row := r.binding.BindingStatus().Row(r.target.Name)
 	withdrawing := row.Reason == hubv1.ReasonDeleting || row.Reason == hubv1.ReasonFinalizersRemain
 	return !withdrawing || r.binding.BindingStatus().ObservedGeneration == r.binding.GetGeneration()
@@ -82,19 +82,19 @@ func (r *run) finished(w *wanted) (*member.Observation, bool) {
 	}
 	ended, ok := health.Finished(gk, o.Observed)
 	if ok {
-		o.Health = ended // that of the row is Unknown while the cluster is away
+		o.Health = ended // the row has Unknown while the cluster is unreachable
 	}
 	return o, ok || row.Reason == hubv1.ReasonCompleted
 }
 
-// Vanished notes the last state of a copy that was deleted on the cluster, and queues its binding.
+// Vanished records the last state of a copy that was deleted on the cluster, and queues its binding.
 func (d *Dispatcher) Vanished(cluster string, binding types.NamespacedName, o member.Observation) {
 	q := d.queue(cluster)
 	if q == nil {
 		return
 	}
 	if ended, ok := health.Finished(o.GVK.GroupKind(), o.Observed); ok {
-		o.Health, o.HealthReason, o.HealthMessage = ended, "", "" // not that it was being deleted
+		o.Health, o.HealthReason, o.HealthMessage = ended, "", "" // not the message about its deletion
 		q.records.setFinished(binding, o)
 	}
 	q.gate.add(due{binding, normalPriority + q.records.rank(binding)})

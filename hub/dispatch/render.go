@@ -48,8 +48,7 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured, v
 	return result.Manifest, nil, nil
 }
 
-// matching returns the override policies that select the object: those of the revision that the cluster shall hold, or
-// the newest ones.
+// matching returns the override policies that select the object: from the target's revision, or the newest ones.
 func (r *run) matching(ctx context.Context) ([]hubv1.OverridePolicyObject, *member.Outcome, error) {
 	if r.revised != nil {
 		return r.revised.Objects, nil, nil
@@ -65,8 +64,8 @@ func (r *run) matching(ctx context.Context) ([]hubv1.OverridePolicyObject, *memb
 	return matching, nil, nil
 }
 
-// divided returns the fields that the division sets on this cluster, from the binding. decided is false if the cluster
-// should have a share and has none yet.
+// divided returns the fields that the division sets on this cluster, from the binding. decided is false if the
+// cluster's share is not decided yet.
 func (r *run) divided(template *unstructured.Unstructured) (numbers []overrides.Divided, decided bool) {
 	values, decided := replicas.Values(r.binding.BindingSpec(), r.target.Name, template)
 	for _, v := range values {

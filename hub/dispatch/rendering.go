@@ -11,17 +11,17 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// renderings share the prepared template between members, for as long as the template is in memory: one change wakes
-// every member's queue, and without rules all members get the same manifest.
+// renderings cache the prepared template for all members while the template is in memory. One change wakes every
+// member's queue, and without rules all members get the same manifest.
 type renderings struct {
 	denied []string
-	key    canonical.Key // of the digests of Secrets
+	key    canonical.Key // for the digests of Secrets
 
 	mu sync.Mutex
 	of map[versioned]*rendering
 }
 
-// versioned is a template and the version at which clusters get it.
+// versioned is a template and a version for clusters.
 type versioned struct {
 	template weak.Pointer[unstructured.Unstructured]
 	version  string
@@ -34,12 +34,12 @@ type rendering struct {
 	err      error
 
 	mu sync.Mutex
-	// shared is the manifest that was digested last, with its digest.
+	// shared is the last digested manifest, with its digest.
 	shared       *unstructured.Unstructured
 	salt, digest string
 }
 
-// get returns the rendering of a template, which is never changed, at a version of its kind.
+// get returns the rendering of a template at a version of its kind. The template must never change.
 func (r *renderings) get(template *unstructured.Unstructured, version string) *rendering {
 	e := r.entry(template, version)
 	e.once.Do(func() { e.prepared, e.err = overrides.Prepare(overrides.AtVersion(template, version), r.denied) })
@@ -68,7 +68,7 @@ func (r *renderings) forget(key versioned) {
 	delete(r.of, key)
 }
 
-// digestOf returns the digest of a manifest. For the manifest that members share it is computed once.
+// digestOf returns the digest of a manifest. For a shared manifest it is computed once.
 func (e *rendering) digestOf(key canonical.Key, manifest *unstructured.Unstructured, salt string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// calm is the pause where only a change on the member can help: the first one of member.RetrySlowly, the least one
-	// between corrections of a contested field, and the longest wait for the first list of a kind.
+	// calm is the pause if only a change on the member can help. It is the first delay of member.RetrySlowly, the
+	// minimum time between corrections of a contested field, and the longest wait for the first list of a kind.
 	calm = 30 * time.Second
-	// longestCalm ends the back-off after member.RetrySlowly.
+	// longestCalm is the longest delay after member.RetrySlowly.
 	longestCalm = 5 * time.Minute
 )
 
-// retries turn outcomes into the next try of a key.
+// retries compute the next try of a key from an outcome.
 type retries struct {
 	soon, slowly workqueue.TypedRateLimiter[types.NamespacedName]
 }
@@ -32,7 +32,7 @@ func newRetries() retries {
 	}
 }
 
-// after returns when the key is tried again. Delays are spread by a fifth, so that the keys of a member that comes back
+// after returns the time of the key's next try. Delays are spread by a fifth, so that the keys of a returning member
 // are not all due at once.
 func (r retries) after(key types.NamespacedName, o member.Outcome) reconcile.Result {
 	var wait time.Duration

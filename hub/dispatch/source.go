@@ -20,7 +20,7 @@ func (r *run) setSource(template metav1.Object) {
 	r.source.Epochs = r.queue.opts.Epochs.Current()
 	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
 	if template == nil {
-		r.source.Mark.Generation = math.MaxInt64 // after a deletion, no copy is newer by its generation
+		r.source.Mark.Generation = math.MaxInt64 // after a deletion, no copy counts as newer
 		return
 	}
 	r.source.Mark.Generation = template.GetGeneration()
@@ -74,7 +74,7 @@ func (r *run) isOlder(ctx context.Context, copied member.Newer) (bool, error) {
 	return state.Newer(copied.Mark, copied.SameObject && fresh.UID == r.binding.BindingSpec().ObjectRef.UID), nil
 }
 
-// noEpochs are those of a Dispatcher without any.
+// noEpochs is for a Dispatcher without epochs.
 type noEpochs struct{}
 
 // Current implements Epochs.

@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// overridden says which rules changed a manifest; zero if none did.
+// overridden has the rules that changed a manifest; zero if there are none.
 type overridden struct {
 	cluster  overrides.Cluster
 	policies []hubv1.OverridePolicyObject
@@ -27,7 +27,7 @@ type overridden struct {
 // misfits finds the values in a manifest that violate a schema.
 type misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
 
-// unfit is the outcome for a manifest that must not be written; nil if it may.
+// unfit returns the outcome for a manifest that must not be written; nil if it may.
 func (r *run) unfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
 	if refusal := tenancy.Of(manifest, r.namespaceLabels); refusal != nil {
 		o := outcome(metav1.ConditionFalse, refusal.Reason, "%s", refusal.Message)
@@ -36,9 +36,9 @@ func (r *run) unfit(ctx context.Context, manifest *unstructured.Unstructured) *m
 	return r.misfit(ctx, manifest)
 }
 
-// misfit is the outcome if a rule set a value that violates the schema of the hub or of the cluster: the copy stays
-// unchanged. A value that is invalid without rules is left to the server's validation. The check runs just before a
-// write, so that an unchanged copy costs nothing.
+// misfit returns an outcome if a rule sets a value that violates the schema of the hub or of the cluster: the copy
+// stays unchanged. It ignores a value that is invalid without rules, because the server validates it. The check runs
+// just before a write, so that an unchanged copy costs nothing.
 func (r *run) misfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
 	if len(r.overridden.applied) == 0 {
 		return nil
@@ -58,21 +58,21 @@ func (r *run) misfit(ctx context.Context, manifest *unstructured.Unstructured) *
 		}
 		if len(found) > 0 {
 			o := refused(hubv1.ReasonOverrideInvalid, r.blamed(ctx, find, found[0], schema.whose))
-			o.Retry = member.RetrySlowly // no event tells of a schema of the hub
+			o.Retry = member.RetrySlowly // a changed schema of the hub causes no event
 			return o
 		}
 	}
 	return nil
 }
 
-// renderedWith is the manifest by these policies alone.
+// renderedWith returns the manifest with only these policies.
 func (r *run) renderedWith(policies []hubv1.OverridePolicyObject) (*unstructured.Unstructured, error) {
 	result, err := r.rendering.prepared.Render(r.overridden.cluster, policies, r.overridden.divided)
 	return result.Manifest, err
 }
 
-// guilty is the rule that makes a manifest wrong: with the rules up to this one, in the order in which they were
-// applied, the manifest is wrong, and without this one it is not.
+// guilty returns the rule that makes a manifest wrong: the first one, in the order of application, with which the
+// manifest becomes wrong.
 func (r *run) guilty(ctx context.Context, wrong func(*unstructured.Unstructured) bool) overrides.RuleRef {
 	applied := r.overridden.applied
 	fits, not := 0, len(applied)
@@ -88,8 +88,8 @@ func (r *run) guilty(ctx context.Context, wrong func(*unstructured.Unstructured)
 	return applied[not-1]
 }
 
-// blamed names the first rule that introduces the misfit. It shows only those parts of the value and path that stand in
-// the rule or the schema; for a Secret, only those in the schema.
+// blamed names the first rule that introduces the misfit. Of the value and path it shows only parts from the rule or
+// the schema; for a Secret, only parts from the schema.
 func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose string) error {
 	guilty := r.guilty(ctx, func(manifest *unstructured.Unstructured) bool { return slices.Contains(find(ctx, manifest), m) })
 	var known sets.Set[string]
@@ -104,7 +104,7 @@ func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose s
 	return &overrides.InvalidError{Policy: guilty.Policy, Rule: guilty.Rule, Path: told.Path, Message: message + ", by " + whose + " schema"}
 }
 
-// only returns the policies with these rules alone.
+// only returns the policies with only these rules.
 func only(policies []hubv1.OverridePolicyObject, rules []overrides.RuleRef) []hubv1.OverridePolicyObject {
 	kept := sets.New(rules...)
 	out := make([]hubv1.OverridePolicyObject, len(policies))

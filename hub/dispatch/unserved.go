@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// notServed is the outcome for a manifest with fields that the cluster lacks: the copy stays unchanged. It is tried
-// again when the cluster's schema changes, and slowly without an event, because built-in kinds have none.
+// notServed returns the outcome for a manifest with fields that the cluster lacks: the copy stays unchanged. It is
+// tried again when the cluster's schema changes, and slowly without an event, because built-in kinds have none.
 func (r *run) notServed(ctx context.Context, manifest *unstructured.Unstructured, paths []string) member.Outcome {
 	lacks := func(m *unstructured.Unstructured) bool {
 		_, unserved := r.cluster.Fit(ctx, m)
@@ -24,7 +24,7 @@ func (r *run) notServed(ctx context.Context, manifest *unstructured.Unstructured
 	return lacking(manifest, paths, r.setter(ctx, lacks))
 }
 
-// setter is the rule that makes the manifest wrong, or nil if it is wrong without any rule.
+// setter returns the rule that makes the manifest wrong, or nil if it is wrong without any rule.
 func (r *run) setter(ctx context.Context, wrong func(*unstructured.Unstructured) bool) *overrides.RuleRef {
 	if len(r.overridden.applied) == 0 {
 		return nil
@@ -36,8 +36,8 @@ func (r *run) setter(ctx context.Context, wrong func(*unstructured.Unstructured)
 	return &guilty
 }
 
-// lacking is the outcome for a manifest with paths that the cluster lacks. setter is the rule that set the first of
-// them, if one did.
+// lacking returns the outcome for a manifest with paths that the cluster lacks. setter is the rule that set the first
+// of them, or nil.
 func lacking(manifest *unstructured.Unstructured, paths []string, setter *overrides.RuleRef) member.Outcome {
 	hint := "update its definition there, override the fields, or set spec.apply.unknownFields to Drop"
 	if setter != nil {
@@ -49,7 +49,7 @@ func lacking(manifest *unstructured.Unstructured, paths []string, setter *overri
 	return o
 }
 
-// dropped names in the outcome the fields that were left out.
+// dropped adds the names of the dropped fields to the outcome.
 func dropped(o member.Outcome, paths []string) member.Outcome {
 	switch text := "sent without fields that the cluster's definition lacks: " + firstOf(paths); {
 	case len(paths) == 0:
@@ -61,7 +61,7 @@ func dropped(o member.Outcome, paths []string) member.Outcome {
 	return o
 }
 
-// longestPath is the length of a path in a row, whose message is short.
+// longestPath limits a path in a row's message.
 const longestPath = 50
 
 // firstOf names up to three paths.

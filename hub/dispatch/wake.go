@@ -8,8 +8,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// wakeFilter keeps the events of copies while their keys are at work. The watch often shows a write before its answer
-// comes: only the answer distinguishes that event from a change by another client.
+// wakeFilter holds back events of copies while their keys are at work. The watch often shows a write before its answer
+// arrives. Only the answer distinguishes that event from a change by another client.
 type wakeFilter struct {
 	mu sync.Mutex
 	// atWork has the keys at work, each with the last event of its copy since the work began; nil if there was none.
@@ -26,7 +26,7 @@ func (f *wakeFilter) begin(key types.NamespacedName) {
 	f.atWork[key] = nil
 }
 
-// hold keeps an event until the work on its key ends. It returns false if the key is not at work.
+// hold stores an event until the work on its key ends. It returns false if the key is not at work.
 func (f *wakeFilter) hold(key types.NamespacedName, seen member.Observation) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// The following queue keys for changes on the hub that can change what a member shall hold. Changes of templates come
-// through WakeObject, those on members through Observed.
+// The following functions queue keys after changes on the hub that may change the wanted copies. Changes of templates
+// come through WakeObject, changes on members through Observed.
 
 // BindingChanged is called for a binding whose spec changed.
 func (d *Dispatcher) BindingChanged(_ context.Context, c changes.Binding) {
@@ -42,7 +42,7 @@ func staged(before, after *hubv1.BindingSpec) bool {
 	}
 	for _, r := range after.Revisions {
 		if was := before.Revision(r.Number); was != nil && was.Generation != r.Generation {
-			return false // rows tell the generation
+			return false // rows contain the generation
 		}
 	}
 	b, a := *before, *after
@@ -92,7 +92,7 @@ func (d *Dispatcher) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	reading, err := d.policiesThatDiffer(ctx, overrides.ClusterOf(c.Before), overrides.ClusterOf(c.After))
 	suspending, suspendErr := d.placementsThatDiffer(ctx, c.Before, c.After)
 	if err != nil || suspendErr != nil {
-		d.WakeCluster(ctx, cluster) // a needless wake does no harm
+		d.WakeCluster(ctx, cluster) // an unnecessary run does no harm
 		return
 	}
 	if len(reading) == 0 && len(suspending) == 0 {
@@ -105,7 +105,7 @@ func (d *Dispatcher) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	}, cluster)
 }
 
-// servedOtherwise returns the kinds that a cluster serves at other versions than before.
+// servedOtherwise returns the kinds whose served versions on a cluster have changed.
 func servedOtherwise(before, after *hubv1.MemberCluster) (kinds []schema.GroupKind) {
 	for _, r := range after.Status.APIResources {
 		kind := schema.GroupKind{Group: r.Group, Kind: r.Kind}
@@ -116,8 +116,8 @@ func servedOtherwise(before, after *hubv1.MemberCluster) (kinds []schema.GroupKi
 	return kinds
 }
 
-// policiesThatDiffer returns the policies whose result may change with these facts of the cluster. Nodes come and go,
-// and most policies do not read them.
+// policiesThatDiffer returns the policies whose result may differ with the new facts of the cluster. Nodes change
+// often, and most policies do not read them.
 func (d *Dispatcher) policiesThatDiffer(ctx context.Context, was, is overrides.Cluster) ([]hubv1.OverridePolicyObject, error) {
 	all, err := scopes.OverridePolicies(ctx, d.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -126,8 +126,7 @@ func (d *Dispatcher) policiesThatDiffer(ctx context.Context, was, is overrides.C
 	return slices.DeleteFunc(all, func(p hubv1.OverridePolicyObject) bool { return !overrides.Differs(p, was, is) }), nil
 }
 
-// placementsThatDiffer returns the placements that suspend writes to the cluster before the change or after it, and not
-// both.
+// placementsThatDiffer returns the placements that suspend writes to the cluster only before or only after the change.
 func (d *Dispatcher) placementsThatDiffer(ctx context.Context, before, after *hubv1.MemberCluster) ([]hubv1.PlacementObject, error) {
 	all, err := scopes.Placements(ctx, d.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -159,7 +158,7 @@ func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
 	return false
 }
 
-// priorityOf is low for an object of the first list, which is no change.
+// priorityOf returns a low priority for an object of the first list, which is not a change.
 func priorityOf(initial bool) int {
 	if initial {
 		return lowPriority

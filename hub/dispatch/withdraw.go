@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// withdraw removes the copy from the cluster if an uncached read of the binding confirms it: the cache may be older
+// withdraw removes the copy from the cluster if an uncached read of the binding confirms it. The cache may be older
 // than a decision that wants the copy again.
 func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if r.cluster.IsHub() {
@@ -21,14 +21,14 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if r.suspended() {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "withdrawing from %s is suspended by the placement", r.target.Name), true
 	}
-	want, _ := r.wants(ctx, nil) // without the definition of the kind, any served version is used
+	want, _ := r.wants(ctx, nil) // without the kind's definition, any served version is used
 	gvk := want.At(r.mcl)
 	if r.policy().Apply.Mode == hubv1.ApplyReportOnly {
 		return r.leaveAlone(gvk), true
 	}
 	seen, found, synced := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
 	if rec := r.queue.records.get(r.key); rec.withdrawn != nil && r.target.Absent != nil && *rec.withdrawn == *r.target.Absent && !found {
-		return rec.last, true // recorded again, because hub/report may have dropped it with a lost link
+		return rec.last, true // recorded again, because hub/report may have dropped it with the link
 	}
 	fresh, err := r.queue.fresh.get(ctx, r.binding)
 	if err != nil {
@@ -59,7 +59,8 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	return o, true
 }
 
-// withdrawal is the intent for an Absent entry of the uncached binding, with its row; the row is nil if there is none.
+// withdrawal returns the intent for an Absent entry of the uncached binding, with its row; the row is nil if there is
+// none.
 func (r *run) withdrawal(gvk schema.GroupVersionKind, absent *hubv1.Absence, row *hubv1.ClusterRow) member.WithdrawIntent {
 	in := member.WithdrawIntent{
 		GVK: gvk, Owner: r.object.ObjectIdentity, OwnerUID: absent.UID, Policy: absent.Policy,
@@ -78,7 +79,7 @@ func (r *run) withdrawal(gvk schema.GroupVersionKind, absent *hubv1.Absence, row
 	return in
 }
 
-// leaveAlone withdraws nothing, because the placement only reports: the copy stays unchanged with its marks.
+// leaveAlone returns the outcome for a placement that only reports: the copy and its labels and annotations stay.
 func (r *run) leaveAlone(gvk schema.GroupVersionKind) member.Outcome {
 	seen, found, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
 	o := outcome(metav1.ConditionTrue, hubv1.ReasonWithdrawn, "nothing is removed, because apply.mode is ReportOnly")

@@ -1,13 +1,13 @@
-// Package epochs keeps the list of the hub's epochs, by which a hub that was restored from an older backup tells the
-// copies that it wrote later, see package source.
+// Package epochs keeps the list of the hub's epochs. After a restore from an older backup, a hub uses it to recognise
+// the copies that it wrote later, see package source.
 //
-// The list is in one ConfigMap, which all replicas share and watch. An epoch is used only after the ConfigMap has it. A
-// process appends one before its first write to a member, unless another replica appended one since the process
-// started, and again when the newest epoch is ten minutes old. So a restored hub that works has an epoch of its own
-// with a sequence that the forgotten ones have, too. The list costs at most six writes an hour and one for each start,
-// and none while no member is written.
+// The list is in one ConfigMap, which all replicas share and watch. An epoch is used only after it is in the ConfigMap.
+// A process appends an epoch before its first write to a member, unless another replica has appended one since the
+// process started. It appends another one when the newest epoch is ten minutes old. So a restored hub writes with its
+// own epoch, even if its sequence number equals that of a forgotten epoch. The list causes at most six writes an hour,
+// one for each start, and none while the hub writes to no member.
 //
-// Without the ConfigMap, copies get no mark. One that was deleted begins anew, and what was written before counts as
+// Without the ConfigMap, copies get no mark. If it is deleted, a new list begins, and all earlier copies count as
 // known.
 package epochs
 
@@ -33,26 +33,26 @@ import (
 )
 
 const (
-	// lasts is the least time for which members are written in one epoch. Edits of policies after a backup, in the epoch
-	// that was the newest then, cannot be told from edits before it.
+	// lasts is the minimum time of one epoch. Edits of policies after a backup, within the epoch that was the newest
+	// then, cannot be distinguished from edits before it.
 	lasts = 10 * time.Minute
-	// lookEvery is how often a replica looks whether the newest epoch is over.
+	// lookEvery is the interval of checks whether the newest epoch is over.
 	lookEvery = time.Minute
-	// kept is how many epochs are kept, keptWhileHeld while a copy is held that a later state of the hub wrote: that would
-	// become old with its epoch. A ConfigMap has room for about 40,000.
+	// kept is the number of kept epochs. keptWhileHeld applies while the hub holds a copy from a later state, because
+	// the copy would count as old without its epoch. A ConfigMap has room for about 40,000.
 	kept          = 1000
 	keptWhileHeld = 20000
 
 	retryAfter = time.Second
 )
 
-// Options of a Keeper. All but Clock are required.
+// Options of a Keeper. All except Clock are required.
 type Options struct {
 	// Reader reads the ConfigMap uncached, Client writes it and lists bindings from the cache.
 	Reader client.Reader
 	Client client.Client
-	// ConfigMap with the list. It has to be there: a hub that may create any ConfigMap of its namespace would need a wider
-	// role.
+	// ConfigMap with the list. It must exist: a hub with the right to create any ConfigMap of its namespace would need
+	// a wider role.
 	ConfigMap types.NamespacedName
 	Clock     clock.PassiveClock
 }
@@ -64,20 +64,20 @@ type Keeper struct {
 
 	mu    sync.Mutex
 	known source.Epochs
-	// since is when the newest epoch was first seen, wrote is true if a member was written since. inherited is true if it
-	// was there before this process.
+	// since is the time at which the newest epoch was first seen. wrote is true if the hub wrote to a member since.
+	// inherited is true if the epoch is older than this process.
 	since     time.Time
 	wrote     bool
 	inherited bool
-	read      bool // the list was read once
+	read      bool // the list has been read
 	failed    time.Time
-	// beginning lets one of many writers append the epoch that all wait for.
+	// beginning serialises writers, so that one of them appends the epoch that all need.
 	beginning sync.Mutex
-	// foreign are epochs that an uncached read found to be foreign. It is dropped when the list begins anew.
+	// foreign are epochs that an uncached read did not find in the list. It is cleared when a new list begins.
 	foreign map[source.Epoch]bool
 }
 
-// New returns a Keeper that knows no epochs.
+// New returns a Keeper without epochs.
 func New(o Options) *Keeper {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -85,8 +85,8 @@ func New(o Options) *Keeper {
 	return &Keeper{options: o, restarted: func() {}, foreign: map[source.Epoch]bool{}}
 }
 
-// OnRestart registers a function to call when the list begins anew, so that copies which were held are not any more. It
-// is to be called before Start, and must not block.
+// OnRestart registers a function to call when a new list begins, so that held copies are released. It must be called
+// before Start, and f must not block.
 func (k *Keeper) OnRestart(f func()) { k.restarted = f }
 
 // Watch follows the ConfigMap.
@@ -110,13 +110,13 @@ func (k *Keeper) Watch(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// read returns the list in the ConfigMap. One that cannot be read is none, and begins anew.
+// read returns the list in the ConfigMap. An unreadable list counts as empty, and a new one begins.
 func read(c *corev1.ConfigMap) source.Epochs {
 	l, _ := source.ParseEpochs(c.Data[hubv1.EpochsKey])
 	return l
 }
 
-// Ready waits until the list was read once, so that no member is written before.
+// Ready waits until the list has been read, so that the hub writes to no member before.
 func (k *Keeper) Ready(ctx context.Context) {
 	for ctx.Err() == nil {
 		c, err := k.get(ctx)
@@ -146,7 +146,7 @@ func (k *Keeper) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	return c, nil
 }
 
-// take makes a list the known one.
+// take stores a list as the known one.
 func (k *Keeper) take(l source.Epochs) {
 	k.mu.Lock()
 	before, knew := k.known.Last()
@@ -174,8 +174,8 @@ func (k *Keeper) Current() source.Epochs {
 	return k.known
 }
 
-// Use returns the epochs for a write to a member. The newest one goes into the mark. A process without an epoch of its
-// own appends one first. If that fails, the write uses the earlier epoch, and Look tries again.
+// Use returns the epochs for a write to a member. The newest one goes into the mark. A process without its own epoch
+// appends one first. If that fails, the write uses the earlier epoch, and Look tries again.
 func (k *Keeper) Use(ctx context.Context) source.Epochs {
 	if k.appends() {
 		k.beginning.Lock()
@@ -189,7 +189,7 @@ func (k *Keeper) Use(ctx context.Context) source.Epochs {
 	return k.Current()
 }
 
-// appends notes that a member is written, and reports whether an epoch is to be appended first.
+// appends records a write to a member, and reports whether an epoch must be appended first.
 func (k *Keeper) appends() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -197,8 +197,8 @@ func (k *Keeper) appends() bool {
 	return k.inherited && k.options.Clock.Since(k.failed) >= lookEvery
 }
 
-// Confirm returns the epochs as an uncached read shows them: the cache may be behind another replica. What such a read
-// found foreign once remains so until the list begins anew.
+// Confirm returns the epochs from an uncached read, because the cache may be older than another replica's write. An
+// epoch that such a read did not find stays foreign until a new list begins.
 func (k *Keeper) Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error) {
 	k.mu.Lock()
 	known, before := k.known, k.foreign[e]
@@ -254,7 +254,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	return err
 }
 
-// Lead is run by each new leader: it appends the first epoch before it ends, if there is none.
+// Lead is called by each new leader. If there is no epoch, it appends the first one.
 func (k *Keeper) Lead(ctx context.Context) error {
 	for ctx.Err() == nil && k.Current().Len() == 0 {
 		err := k.begin(ctx, nil)
@@ -269,7 +269,7 @@ func (k *Keeper) Lead(ctx context.Context) error {
 	return nil
 }
 
-// begin appends an epoch, unless another replica appended one after the given one.
+// begin appends an epoch, unless another replica has appended one after the given one.
 func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
 	c, err := k.get(ctx)
 	if err != nil || c == nil {
@@ -302,7 +302,7 @@ func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
 	return nil
 }
 
-// held reports whether a copy is held that a later state of the hub wrote.
+// held reports whether the hub holds a copy that a later state of the hub wrote.
 func (k *Keeper) held(ctx context.Context) (bool, error) {
 	bindings, err := scopes.Bindings(ctx, k.options.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -313,7 +313,7 @@ func (k *Keeper) held(ctx context.Context) (bool, error) {
 	}), nil
 }
 
-// pause waits, and is false if ctx ended.
+// pause waits. It returns false if ctx ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -10,15 +10,15 @@ import (
 	"k8s.io/client-go/tools/reference"
 )
 
-// recorder logs each event that it records: refusals, evictions, withdrawals, corrected drift. The log of the hub keeps
-// them longer than the API server keeps events.
+// recorder logs each event that it records: refusals, evictions, withdrawals, corrected drift. The hub's log usually
+// lives longer than events in the API server.
 type recorder struct {
 	events.EventRecorder
 	scheme *runtime.Scheme
 	log    logr.Logger
 }
 
-// New returns a recorder that also logs each event with its object. The scheme knows the types of the objects.
+// New returns a recorder that also logs each event with its object. The scheme contains the types of the objects.
 func New(to events.EventRecorder, scheme *runtime.Scheme, log logr.Logger) events.EventRecorder {
 	return recorder{to, scheme, log}
 }

@@ -1,6 +1,5 @@
-// Package identity reads the facts about the hub that a process needs before it begins: the identity of the hub's
-// cluster, and the key of the digests of Secrets. It waits for the hub's API server, and makes the key if there is
-// none.
+// Package identity reads the facts about the hub that a process needs at its start: the identity of the hub's cluster,
+// and the key for digests of Secrets. It waits for the hub's API server, and creates the key if there is none.
 package identity
 
 import (
@@ -33,19 +32,18 @@ const (
 
 // Hub is the identity of the hub and its key.
 type Hub struct {
-	UID types.UID // of its kube-system namespace
+	UID types.UID // UID of its kube-system namespace
 	Key canonical.Key
 }
 
-// Await waits until the hub's API server answers and serves the hub's own kinds. Namespace is that of the Secret with
-// the key. A process that ended while its server is away would be started anew with longer and longer pauses, of up to
-// five minutes. An error means that the server refused for 30 s. The UID is empty if ctx ends meanwhile, which is no
-// failure.
+// Await waits until the hub's API server answers and serves Hanse's kinds. namespace has the Secret with the key. Await
+// keeps waiting, because Kubernetes would restart a failing process with pauses of up to five minutes. An error means
+// that the server refused for 30 s. If ctx ends first, the UID is empty and the error is nil.
 func Await(ctx context.Context, config *rest.Config, namespace string) (Hub, error) {
 	return await(ctx, config, namespace, awaitYes)
 }
 
-// await returns an error once the server has refused for as long as yes.
+// await returns an error after the server has refused for the duration yes.
 func await(ctx context.Context, config *rest.Config, namespace string, yes time.Duration) (f Hub, err error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = answer.Timeout

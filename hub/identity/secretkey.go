@@ -23,16 +23,16 @@ const (
 	secretKeyBytes = 32
 )
 
-// readSecretKey returns the key of the digests and hashes of Secrets, which the first replica makes. The Secret is
-// immutable. If it is deleted, the next process makes another one, and every copy of a Secret is written once more.
+// readSecretKey returns the key for digests and hashes of Secrets, which the first replica creates. The Secret is
+// immutable. If it is deleted, the next process creates another one, and every copy of a Secret is written again.
 func readSecretKey(ctx context.Context, hub kubernetes.Interface, namespace string) (canonical.Key, error) {
 	secrets := hub.CoreV1().Secrets(namespace)
 	found, err := secrets.Get(ctx, secretName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		// By server-side apply, for which a role can name the object that may be created. Another replica that was quicker
-		// has another manager and another value, so that this one conflicts.
+		// Use server-side apply, because a role can then restrict the name of the created object. If another replica
+		// was faster, its manager and value differ, so that this apply conflicts.
 		fresh := make([]byte, secretKeyBytes)
-		_, _ = rand.Read(fresh) // it never fails
+		_, _ = rand.Read(fresh) // it never returns an error
 		apply := applycorev1.Secret(secretName, namespace).WithType("hanse.dev/secret-key").WithImmutable(true).WithData(map[string][]byte{secretKey: fresh})
 		found, err = secrets.Apply(ctx, apply, metav1.ApplyOptions{FieldManager: "hanse-hub-" + rand.Text()})
 		if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {

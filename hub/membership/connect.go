@@ -30,7 +30,7 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 	key := types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: ref.Name}
 	var secret corev1.Secret
 	err := r.client.Get(ctx, key, &secret)
-	if apierrors.IsNotFound(err) { // the cache may not have it yet
+	if apierrors.IsNotFound(err) { // the cache may be behind
 		err = r.apiReader.Get(ctx, key, &secret)
 	}
 	switch {
@@ -49,8 +49,8 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-// credentialOf returns the description of the credentials in a kubeconfig; zero if it cannot be read, which the link
-// says.
+// credentialOf returns the description of the credentials in a kubeconfig; zero for an invalid one, which the link
+// reports.
 func credentialOf(kubeconfig []byte) credential.Credential {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil || config.Contexts[config.CurrentContext] == nil {
@@ -63,7 +63,7 @@ func credentialOf(kubeconfig []byte) credential.Credential {
 	return credential.Of(user.Token, string(user.ClientCertificateData))
 }
 
-// withoutLink ends the link and says why there is none.
+// withoutLink ends the link and sets Ready with the reason.
 func (r *Reconciler) withoutLink(run *run, reason, message string) {
 	r.links.Remove(run.cluster.Name)
 	run.settled = true
@@ -92,13 +92,13 @@ func (r *Reconciler) connect(_ context.Context, run *run) (ctrl.Result, error) {
 	return ctrl.Result{}, nil
 }
 
-// observe folds the state of the link into the status.
+// observe copies the state of the link into the status.
 func (r *Reconciler) observe(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled {
 		return ctrl.Result{}, nil
 	}
 	state, ok := r.links.State(run.cluster.Name)
-	if !ok && !r.links.Holds(run.cluster.Name) { // it went to another replica meanwhile
+	if !ok && !r.links.Holds(run.cluster.Name) { // another replica took the cluster over
 		run.settled = true
 		return ctrl.Result{}, nil
 	}
@@ -123,7 +123,8 @@ func (r *Reconciler) observe(ctx context.Context, run *run) (ctrl.Result, error)
 	return ctrl.Result{}, nil
 }
 
-// holdBackCapacity keeps the capacity as it was if it was written just now, and returns for how long.
+// holdBackCapacity restores the previous capacity if it was written recently, and returns the time until the next
+// write.
 func (r *Reconciler) holdBackCapacity(run *run) time.Duration {
 	before := run.before.Status
 	if before.Capacity == nil || sameCapacity(before, run.cluster.Status) {

@@ -20,7 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// revokeTries is how often a leaving cluster is asked to revoke the hub's token.
+// revokeTries is the number of attempts to revoke the hub's token on a leaving cluster.
 const revokeTries = 3
 
 var credentialsExpiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -30,22 +30,22 @@ var credentialsExpiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(credentialsExpiry) }
 
-// Tokens makes and revokes tokens of the hub on one cluster.
+// Tokens issues and revokes tokens of the hub on one cluster.
 type Tokens interface {
 	// Issue returns a token that is bound to a new Secret.
 	Issue(ctx context.Context, life time.Duration) (string, error)
-	// Revoke deletes the Secret that a token is bound to. With a uid another one of that name is left alone.
+	// Revoke deletes the Secret to which a token is bound. With a uid it does not delete another Secret of that name.
 	Revoke(ctx context.Context, secret, uid string) error
 }
 
-// KeepTokens sets how tokens are made on a cluster, and where events go. Without it no credentials are renewed or
-// revoked. It is to be called before SetupWithManager.
+// KeepTokens sets how tokens are issued on a cluster, and where events go. Without it no credentials are renewed or
+// revoked. It must be called before SetupWithManager.
 func (r *Reconciler) KeepTokens(of func(cluster string) (Tokens, error), recorder events.EventRecorder) {
 	r.tokens, r.events = of, recorder
 }
 
-// credentials says until when the credentials in use are valid, revokes the token that they replaced, and renews them
-// in time. Before the link has used any, the status stays as it was.
+// credentials records until when the current credentials are valid, revokes the token that they replaced, and renews
+// them in time. Before the link has used any credentials, the status does not change.
 func (r *Reconciler) credentials(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled || run.state == nil || run.state.InUse.ID == "" {
 		return ctrl.Result{}, nil
@@ -55,7 +55,7 @@ func (r *Reconciler) credentials(ctx context.Context, run *run) (ctrl.Result, er
 	if old := replaced(status.Credentials, inUse); old != nil && r.tokens != nil {
 		state := r.errands.do(ctx, run.cluster.Name, "revoke "+status.Credentials.ID, r.revoke(run.cluster.Name, old))
 		if !state.done && !apierrors.IsForbidden(state.err) {
-			return ctrl.Result{RequeueAfter: state.wait}, nil // the status goes on naming it
+			return ctrl.Result{RequeueAfter: state.wait}, nil // the status still names it
 		}
 		if !state.done {
 			r.tell(run.cluster, corev1.EventTypeWarning, "CredentialsNotRevoked", "RotateCredentials", fmt.Sprintf(
@@ -86,8 +86,8 @@ func (r *Reconciler) revoke(cluster string, secret *hubv1.TokenSecret) func(cont
 	}
 }
 
-// renew asks the cluster for a new token if it is time, and writes it into the Secret. The link takes it up from there
-// like any other.
+// renew requests a new token from the cluster if it is time, and writes it into the Secret. The link reads it from
+// there.
 func (r *Reconciler) renew(ctx context.Context, run *run) (ctrl.Result, error) {
 	inUse := run.state.InUse
 	d := renewal{
@@ -132,11 +132,11 @@ func (r *Reconciler) renew(ctx context.Context, run *run) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: d.wait}, nil
 }
 
-// store puts a token into the kubeconfig of the Secret, and nothing else.
+// store writes a token into the kubeconfig of the Secret and changes nothing else.
 func (r *Reconciler) store(ctx context.Context, run *run, token string) error {
 	config, err := clientcmd.Load(run.kubeconfig)
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig of MemberCluster %s: it cannot be parsed", run.cluster.Name) // the error may quote it
+		return fmt.Errorf("reading the kubeconfig of MemberCluster %s: it cannot be parsed", run.cluster.Name) // the error could quote it
 	}
 	user := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
 	user.Token, user.ClientCertificateData, user.ClientKeyData = token, nil, nil
@@ -159,8 +159,9 @@ func (r *Reconciler) store(ctx context.Context, run *run, token string) error {
 	return nil
 }
 
-// revokeLast revokes the hub's token on a cluster that leaves, as the last act there. It returns false while that is
-// under way. A cluster that does not answer or refuses holds up nothing: an event and the Secret on the hub say so.
+// revokeLast revokes the hub's token on a leaving cluster, as the last request there. It returns false while the
+// request is running. A cluster that does not answer, or refuses, does not delay the deletion: an event and the hub's
+// Secret record it.
 func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, result ctrl.Result, err error) {
 	if run.cluster.Spec.Leave.Credentials != hubv1.CredentialsRevoke || r.tokens == nil || run.secret == nil ||
 		run.secret.Annotations[hubv1.CredentialsRevokedAnnotation] != "" {
@@ -188,7 +189,7 @@ func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, resul
 	return false, ctrl.Result{RequeueAfter: max(state.wait, lookAgain)}, nil
 }
 
-// noteRevoked says whether the token was revoked; fault is why not.
+// noteRevoked records whether the token was revoked; fault is the reason if not.
 func (r *Reconciler) noteRevoked(ctx context.Context, run *run, fault string) error {
 	note := "true"
 	if fault == "" {

@@ -17,11 +17,11 @@ const (
 	errandLastTry  = 5 * time.Minute
 )
 
-// errands are the requests to members for the hub's credentials. They run beside the reconciles, which wait for no
-// member.
+// errands are the requests to members for the hub's credentials. They run outside the reconciles, which never wait for
+// a member.
 type errands struct {
 	now     func() time.Time
-	changed func(cluster string) // called when one has ended
+	changed func(cluster string) // called when an errand has ended
 	slots   chan struct{}
 
 	mu   sync.Mutex
@@ -33,12 +33,12 @@ type errand struct {
 	running  bool
 	done     bool
 	token    string
-	err      error // of the last try
+	err      error // error of the last try
 	failures int
 	due      time.Time
 }
 
-// errandState is the state of an errand: done, failed, or neither yet.
+// errandState is the state of an errand: done, failed, or neither.
 type errandState struct {
 	done     bool
 	token    string
@@ -51,8 +51,8 @@ func newErrands(now func() time.Time, changed func(string)) *errands {
 	return &errands{now: now, changed: changed, slots: make(chan struct{}, errandsAtOnce), last: map[string]*errand{}}
 }
 
-// do begins an errand unless it runs, is done or waits for its next try. A cluster has one at a time: another one
-// begins when that has ended.
+// do starts an errand unless it runs, is done or waits for its next try. A cluster has one errand at a time: the next
+// one starts when it has ended.
 func (e *errands) do(ctx context.Context, cluster, what string, work func(context.Context) (token string, err error)) errandState {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,7 +105,7 @@ func (e *errands) failedLocked(t *errand, err error) {
 	t.due = e.now().Add(min(errandFirstTry<<min(t.failures-1, 10), errandLastTry))
 }
 
-// fail makes the last errand of a cluster a failed one: its result was of no use.
+// fail marks the last errand of a cluster as failed, because its result was not usable.
 func (e *errands) fail(cluster string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 const observedEvery = hubv1.ObservedWithin / 2
 
 // setLastObserved sets status.lastObservedTime if the status is written anyway, or if the time is due. It is the last
-// step, because it has to know whether an earlier one changed the status.
+// step, because it must know whether an earlier step changed the status.
 func (r *Reconciler) setLastObserved(_ context.Context, run *run) (ctrl.Result, error) {
 	if run.released || run.state == nil || run.state.LastHeard.IsZero() {
 		return ctrl.Result{}, nil
@@ -28,17 +28,17 @@ func (r *Reconciler) setLastObserved(_ context.Context, run *run) (ctrl.Result, 
 		status.LastObservedTime = at
 	}
 	if run.state.Ready != metav1.ConditionTrue {
-		return ctrl.Result{}, nil // its link wakes it when it is heard again
+		return ctrl.Result{}, nil // its link wakes it at the next answer
 	}
 	wait := observedEvery
 	if !due {
 		wait = dueAt.Sub(now)
 	}
-	return ctrl.Result{RequeueAfter: min(max(wait, time.Second), observedEvery) + rand.N(observedEvery/8)}, nil // clusters that joined together do not stay together
+	return ctrl.Result{RequeueAfter: min(max(wait, time.Second), observedEvery) + rand.N(observedEvery/8)}, nil // spread the clusters that joined together
 }
 
-// observedDue is when status.lastObservedTime may be written alone. A replica that took the cluster over knows the last
-// write by the status only.
+// observedDue returns the time at which status.lastObservedTime may be written alone. A replica that took the cluster
+// over knows the last write only from the status.
 func (r *Reconciler) observedDue(c *hubv1.MemberCluster) time.Time {
 	last := r.records.of(c.Name).observedWritten
 	if said := c.Status.LastObservedTime; last.IsZero() && said != nil {
@@ -47,8 +47,8 @@ func (r *Reconciler) observedDue(c *hubv1.MemberCluster) time.Time {
 	return last.Add(observedEvery)
 }
 
-// observedTime returns the time to write for a cluster that was last heard at a time, or nil if the stated one is not
-// older. due reports whether the time may be written alone.
+// observedTime returns the time to write for a cluster that last answered at the time heard, or nil if the recorded one
+// is not older. due reports whether the time may be written alone.
 func observedTime(said *metav1.Time, heard, dueAt, now time.Time) (at *metav1.Time, due bool) {
 	t := metav1.NewTime(heard).Rfc3339Copy()
 	if said != nil && !said.Before(&t) {

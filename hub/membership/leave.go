@@ -22,14 +22,14 @@ import (
 const TargetIndex = "spec.clusters.name"
 
 const (
-	lookAgain    = 2 * time.Second // while bindings have entries; the count comes from the cache
+	lookAgain    = 2 * time.Second // while bindings have entries; the cache has the count
 	pageSize     = 500
 	leaveDefault = 600 // seconds
 )
 
 func indexTargets(indexer client.FieldIndexer) error {
 	for _, b := range []hubv1.BindingObject{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
-		// Not the manager's context: that does not end before the index does.
+		// context.Background is enough, because the index lives as long as the manager.
 		if err := indexer.IndexField(context.Background(), b, TargetIndex, targetsOf); err != nil {
 			return fmt.Errorf("indexing %T by cluster: %w", b, err)
 		}
@@ -49,8 +49,8 @@ func targetsOf(o client.Object) []string {
 	return names
 }
 
-// release lets a MemberCluster go once no binding has an entry for it. The cache may lag, so that its "none" is
-// confirmed by the API server.
+// release removes the finalizer of a MemberCluster once no binding has an entry for it. Because the cache may be
+// behind, the API server confirms this.
 func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(run.cluster, hubv1.WithdrawFinalizer) {
 		r.links.Remove(run.cluster.Name)
@@ -62,7 +62,7 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 		return ctrl.Result{}, fmt.Errorf("listing the copies that are left on cluster %s: %w", run.cluster.Name, err)
 	}
 	if left.count > 0 {
-		if run.state == nil || run.state.Ready != metav1.ConditionUnknown { // else Ready is still from before a restart
+		if run.state == nil || run.state.Ready != metav1.ConditionUnknown { // otherwise Ready is from before a restart
 			sayWhatIsLeft(run.cluster, left, time.Now())
 		}
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
@@ -76,11 +76,11 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizers(ctx, run))
 }
 
-// left counts the objects whose binding has an entry for a cluster.
+// left counts the bindings with an entry for a cluster.
 type left struct {
 	count   int
-	example string // the first that is held up, or else the first
-	heldUp  string // why the example cannot go; empty if it is only not done yet
+	example string // the first blocked object, or else the first
+	heldUp  string // why the example is blocked; empty if it is only in progress
 }
 
 func (l *left) add(b hubv1.BindingObject, cluster string) {
@@ -147,8 +147,9 @@ func (l *left) addAll(list client.ObjectList, cluster string) error {
 	})
 }
 
-// sayWhatIsLeft adds to Ready what the deletion waits for. A cluster that answers gets the reason Leaving. A cluster
-// that does not answer keeps its reason; if it has not been observed for long, the message says how to give it up.
+// sayWhatIsLeft adds to Ready the objects that block the deletion. A cluster that answers gets the reason Leaving. A
+// cluster that does not answer keeps its reason; if it has not been observed for long, the message tells how to abandon
+// it.
 func sayWhatIsLeft(c *hubv1.MemberCluster, l left, now time.Time) {
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	objects := fmt.Sprintf("%d objects are left, such as %s", l.count, l.example)
@@ -178,7 +179,7 @@ func sayWhatIsLeft(c *hubv1.MemberCluster, l left, now time.Time) {
 	setCondition(c, hubv1.ConditionReady, ready.Status, ready.Reason, fmt.Sprintf("%s; the cluster leaves, and %s: %s", ready.Message, objects, way))
 }
 
-// wayOut says how to go on without a cluster that answers and holds the withdrawal up.
+// wayOut returns the advice for a cluster that answers but blocks the withdrawal.
 func wayOut(c *hubv1.MemberCluster, l left) string {
 	if l.heldUp == "" || c.Spec.Leave.WhenUnreachable == hubv1.UnreachableAbandon {
 		return ""

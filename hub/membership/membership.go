@@ -1,19 +1,19 @@
-// Package membership turns MemberClusters and their Secrets into links, and what the links say into status.
+// Package membership turns MemberClusters and their Secrets into links, and the state of the links into status.
 //
-// It decides which MemberCluster may hold a cluster, what a cluster's topology is, and when a MemberCluster that is
-// deleted may go. It does not connect (member/connect does), and it withdraws nothing: hub/schedule and hub/dispatch
-// do, and membership waits for them.
+// It decides which MemberCluster may represent a cluster, what the cluster's topology is, and when the finalizer of a
+// deleted MemberCluster is removed. member/connect makes the connections. hub/schedule and hub/dispatch withdraw
+// objects, and membership waits for them.
 //
-//   - A cluster has one MemberCluster. The one whose status names it keeps it; of two, the older.
-//   - Region and zones that were derived from nodes stay until a label says otherwise: clusters are selected by them,
-//     so that a change would move objects.
-//   - A cluster that does not answer is tainted at once against new objects, and after a grace period against those
-//     that are there. What becomes of them is for their placements to say.
-//   - A token of hansectl's is renewed in time and its predecessor revoked when the link uses the new one. A leaving
-//     cluster's is revoked if that is asked for.
-//   - A change that an operator wants to hear of is told by an event, after the status with it was written (news.go).
-//   - While nothing changes, only the time that a cluster was last observed is written, at most every 30 s a cluster. A
-//     link that is being made after a restart leaves the status as it is.
+//   - A cluster has one MemberCluster: the one whose status has its ID; of two, the older one.
+//   - A region and zones derived from nodes stay until a label overrides them. Placements select clusters by them, so
+//     that a change would move objects.
+//   - A cluster that does not answer is tainted at once against new objects. After a grace period it gets a NoExecute
+//     taint. Placements decide whether its objects move.
+//   - A token made by hansectl is renewed in time, and the old one is revoked when the link uses the new one. The token
+//     of a leaving cluster is revoked on request.
+//   - Changes that concern an operator cause an event after their status was written (news.go).
+//   - While nothing changes, only the time of the last observation is written, at most every 30 s for a cluster. A link
+//     that is being made after a restart does not change the status.
 package membership
 
 import (
@@ -45,10 +45,10 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Links are the links of the clusters that this replica works on.
+// Links are the links of the clusters in this replica's shard.
 type Links interface {
 	member.Links
-	// Holds says whether this replica works on the cluster; Ensure of another one does nothing.
+	// Holds reports whether the cluster is in this replica's shard. Ensure ignores other clusters.
 	Holds(cluster string) bool
 }
 
@@ -73,8 +73,8 @@ type Reconciler struct {
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]] // nil until the controller runs
 }
 
-// New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace, grace how long a cluster may not
-// answer before its taint takes objects away from it.
+// New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace. grace is the time after which an
+// unreachable cluster gets the NoExecute taint.
 func New(c client.Client, apiReader client.Reader, links Links, hubID string, grace time.Duration) *Reconciler {
 	r := &Reconciler{
 		client: c, apiReader: apiReader, links: links, hubID: hubID, grace: grace, now: time.Now,
@@ -84,8 +84,8 @@ func New(c client.Client, apiReader client.Reader, links Links, hubID string, gr
 	return r
 }
 
-// SetupWithManager adds the controller and its index. One worker does: a reconcile waits for the hub's API server only,
-// and that a replica claims no two clusters at once rests on it.
+// SetupWithManager adds the controller and its index. It uses one worker. A reconcile waits only for the hub's API
+// server, and one worker ensures that a replica never claims two clusters at once.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := indexTargets(mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -104,8 +104,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Wake looks at a cluster again because its link or its replica has changed. Before the controller runs it does
-// nothing: that looks at every cluster when it starts.
+// Wake queues a cluster because its link or its replica has changed. It does nothing before the controller runs,
+// because the start queues every cluster.
 func (r *Reconciler) Wake(cluster string) {
 	if queue := r.queue.Load(); queue != nil {
 		(*queue).Add(request(cluster))
@@ -122,7 +122,7 @@ func request(cluster string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: cluster}}
 }
 
-// usersOf are the MemberClusters whose kubeconfig the Secret holds.
+// usersOf returns the MemberClusters that use the kubeconfig in the Secret.
 func (r *Reconciler) usersOf(ctx context.Context, secret client.Object) []reconcile.Request {
 	return r.requestsFor(ctx, func(c *hubv1.MemberCluster) bool {
 		return c.Spec.Connection.Direct != nil && c.Spec.Connection.Direct.KubeconfigSecretRef.Name == secret.GetName()
@@ -174,7 +174,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if !r.links.Holds(req.Name) {
 		r.forget(req.Name)
-		return ctrl.Result{}, nil // it wakes when this replica takes it
+		return ctrl.Result{}, nil // another replica has it; the change of replica will wake it
 	}
 	run := &run{cluster: cluster.DeepCopy(), before: &cluster}
 	steps := []step{r.hold, r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.credentials, r.setLastObserved}
@@ -194,7 +194,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, nil
 }
 
-// walk does the steps in order and returns the earliest time that one of them asks for.
+// walk runs the steps in order and returns the earliest requested time.
 func walk(ctx context.Context, run *run, steps []step) (ctrl.Result, error) {
 	var result ctrl.Result
 	for _, s := range steps {
@@ -209,7 +209,7 @@ func walk(ctx context.Context, run *run, steps []step) (ctrl.Result, error) {
 	return result, nil
 }
 
-// hold sets the finalizer before there can be a link, so that nothing is ever left behind unsaid.
+// hold sets the finalizer before there can be a link, so that no copies are left behind unnoticed.
 func (r *Reconciler) hold(ctx context.Context, run *run) (ctrl.Result, error) {
 	if !controllerutil.AddFinalizer(run.cluster, hubv1.WithdrawFinalizer) {
 		return ctrl.Result{}, nil
@@ -218,7 +218,7 @@ func (r *Reconciler) hold(ctx context.Context, run *run) (ctrl.Result, error) {
 }
 
 func (r *Reconciler) patchFinalizers(ctx context.Context, run *run) error {
-	wanted := run.before.DeepCopy() // without a status that is not written yet
+	wanted := run.before.DeepCopy() // without an unwritten status
 	wanted.Finalizers = run.cluster.Finalizers
 	if err := r.client.Patch(ctx, wanted, client.MergeFromWithOptions(run.before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the finalizers of MemberCluster %s: %w", run.cluster.Name, err)
@@ -228,7 +228,7 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, run *run) error {
 	return nil
 }
 
-// writeStatus writes what has changed, if anything has.
+// writeStatus writes the status if it has changed.
 func (r *Reconciler) writeStatus(ctx context.Context, run *run) error {
 	if equality.Semantic.DeepEqual(run.before.Status, run.cluster.Status) {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// longestRest is after how long the credentials of a cluster are looked at again, however far their end is: a timer may
-// run late.
+// longestRest is the longest time between two checks of a cluster's credentials, whatever their expiry: a timer may run
+// late.
 const longestRest = time.Hour
 
 var (
@@ -25,13 +25,13 @@ var (
 type renewal struct {
 	cluster string
 	inUse   credential.Credential
-	// stored are the credentials of the Secret. They differ from those in use until the cluster has accepted them; refused
-	// is true if the cluster has refused them.
+	// stored are the credentials in the Secret. They differ from inUse until the cluster has accepted them; refused is
+	// true if the cluster has refused them.
 	stored  credential.Credential
 	refused bool
 	// ours is true if hansectl made the Secret.
 	ours bool
-	// asked is true if a user wants other credentials.
+	// asked is true if a user has requested new credentials.
 	asked bool
 	now   time.Time
 }
@@ -39,11 +39,11 @@ type renewal struct {
 // due is the decision on a renewal.
 type due struct {
 	renew bool
-	// soon is true if less than a third of the credentials' life is left.
+	// soon is true if less than a third of the credentials' lifetime is left.
 	soon bool
-	// cannot says why they cannot be renewed although they should be; empty if they can.
+	// cannot is the reason why they cannot be renewed although they should be; empty if they can.
 	cannot string
-	// wait is when to look again; zero if a change will wake.
+	// wait is the time until the next check; zero if only a change matters.
 	wait time.Duration
 }
 
@@ -60,7 +60,7 @@ func (r renewal) decide() due {
 	switch {
 	case r.stored.ID != r.inUse.ID && r.refused:
 		d.cannot = "the Secret has other credentials, and the cluster refuses them"
-	case r.stored.ID != r.inUse.ID: // they are being tried
+	case r.stored.ID != r.inUse.ID: // the link is trying them
 	case !r.inUse.Own:
 		d.cannot = "the hub renews tokens of ServiceAccount hanse-system/hanse only"
 	case !r.ours:
@@ -74,15 +74,15 @@ func (r renewal) decide() due {
 	return d
 }
 
-// setExpireSoon sets the condition for credentials that are not renewed: until when they are valid, and what to do.
-// failure is the error of the last try.
+// setExpireSoon sets the condition for credentials that are not renewed, with their expiry and advice. failure is the
+// error of the last try.
 func setExpireSoon(c *hubv1.MemberCluster, inUse credential.Credential, d due, failure error) {
 	reason, why := hubv1.ReasonNotRenewable, d.cannot
 	if failure != nil {
 		reason, why = failed(failure)
 	}
 	if why == "" {
-		return // nothing is known of the renewal yet
+		return // the result of the renewal is not known yet
 	}
 	status, until := metav1.ConditionFalse, "do not expire"
 	if !inUse.Expires.IsZero() {
@@ -95,7 +95,7 @@ func setExpireSoon(c *hubv1.MemberCluster, inUse credential.Credential, d due, f
 		"the credentials %s and were not renewed: %s; give the hub new ones: hansectl rotate %s --member-kubeconfig FILE", until, why, c.Name))
 }
 
-// failed says why a renewal failed. What the member said is left out: it could hold anything.
+// failed returns why a renewal failed. It leaves out the member's text, because that could contain anything.
 func failed(err error) (reason, why string) {
 	switch {
 	case errors.Is(err, errUnusable), errors.Is(err, errReadOnly):
@@ -127,8 +127,8 @@ func statusTime(t time.Time) *metav1.Time {
 	return &at
 }
 
-// replaced returns the Secret whose token was replaced by the credentials in use, nil if there is none. Credentials
-// that a user put in the place of a token revoke nothing.
+// replaced returns the Secret of the token that the current credentials have replaced, nil if there is none.
+// Credentials that a user has set revoke no token.
 func replaced(before *hubv1.CredentialsStatus, inUse credential.Credential) *hubv1.TokenSecret {
 	if before == nil || before.TokenSecret == nil || before.ID == inUse.ID || inUse.UID == "" || before.TokenSecret.UID == inUse.UID {
 		return nil

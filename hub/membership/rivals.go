@@ -30,8 +30,7 @@ func (r *Reconciler) setRefused(cluster string, f refused) {
 	r.records.change(cluster, func(known *record) { known.refused = f })
 }
 
-// refuseKnownRival settles Ready without a connection if it is known which cluster this is and that another
-// MemberCluster holds it.
+// refuseKnownRival sets Ready without a connection, if it is known that another MemberCluster represents this cluster.
 func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled {
 		return ctrl.Result{}, nil
@@ -75,8 +74,9 @@ func (r *Reconciler) refuse(run *run, holder string) {
 		fmt.Sprintf("this is the cluster that MemberCluster %s holds: a cluster joins once; delete one of the two, or give this one the kubeconfig of another cluster", holder))
 }
 
-// holderOf returns the MemberCluster before which this one has to stand back, or "". Who has the ID in its status holds
-// the cluster, with objects on it perhaps; if this one has it too, the older does, then the first by name.
+// holderOf returns the MemberCluster that takes precedence over this one, or "". A MemberCluster with the ID in its
+// status takes precedence, because it may have objects on the cluster. If both have the ID, the older one does, then
+// the first by name.
 func holderOf(ctx context.Context, reader client.Reader, self *hubv1.MemberCluster, id string) (string, error) {
 	var list hubv1.MemberClusterList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// longestMessage is that of a condition, in characters.
+// longestMessage limits the message of a condition, in characters.
 const longestMessage = 4096
 
-// observed folds the state of a link into the status of its MemberCluster.
+// observed copies the state of a link into the status of its MemberCluster.
 func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 	c.Status.ObservedGeneration = c.Generation
 	// A link that has not been tried has no state: after a restart the status stays.
@@ -108,7 +108,7 @@ func setCredentials(c *hubv1.MemberCluster, state member.LinkState) {
 	setCondition(c, hubv1.ConditionCredentialsValid, state.Credentials, state.CredentialsReason, state.CredentialsMessage)
 }
 
-// setTooLarge says which answer was too large, as long as one was.
+// setTooLarge sets the condition about answers of the cluster that are too large.
 func setTooLarge(c *hubv1.MemberCluster, what string) {
 	if what == "" {
 		meta.RemoveStatusCondition(&c.Status.Conditions, hubv1.ConditionAnswersTooLarge)

@@ -13,8 +13,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// taint brings the hub's own taints in line with Ready. While the link has not been tried they stay as they are: after
-// a restart, or when another replica takes the cluster, times go on.
+// taint updates the hub's own taints by Ready. Before the first connection attempt they do not change: after a restart,
+// or on another replica, their times continue.
 func (r *Reconciler) taint(_ context.Context, run *run) (ctrl.Result, error) {
 	if !run.settled && (run.state == nil || run.state.Ready == metav1.ConditionUnknown) {
 		return ctrl.Result{}, nil
@@ -25,14 +25,14 @@ func (r *Reconciler) taint(_ context.Context, run *run) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// silent is true for a cluster that does not answer. One that refuses credentials, shows another certificate or is
-// throttled is up.
+// silent reports whether a cluster does not answer. A cluster that refuses credentials, shows another certificate or
+// throttles requests does answer.
 func silent(c *hubv1.MemberCluster) bool {
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	return ready != nil && ready.Status != metav1.ConditionTrue && ready.Reason == hubv1.ReasonUnreachable
 }
 
-// tainted returns the taints that a cluster shall have, and when to look again.
+// tainted returns the taints for a cluster, and when to check again.
 func tainted(before []corev1.Taint, silent bool, now time.Time, grace time.Duration) (after []corev1.Taint, wait time.Duration) {
 	after = slices.DeleteFunc(slices.Clone(before), func(t corev1.Taint) bool { return t.Key == hubv1.UnreachableTaint && !silent })
 	if !silent {

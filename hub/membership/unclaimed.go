@@ -21,16 +21,16 @@ var unclaimedCopies = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(unclaimedCopies) }
 
-// WatchedCopies are the objects with the hub's label that are watched on a member.
+// WatchedCopies are the watched objects on a member that have the hub's label.
 type WatchedCopies interface {
 	Each(visit func(member.Observation))
 }
 
-// Unclaimed counts, for each member, the copies that no binding claims, such as those of objects that a restored hub
-// does not know. Every replica counts; none removes.
+// Unclaimed counts, for each member, the copies without a binding, such as copies of objects that a restored hub does
+// not have. Every replica counts; none removes copies.
 type Unclaimed struct {
-	// bindings reads them from the cache, which has to be synced. members are this replica's members. changed is called
-	// for a member with another number.
+	// bindings reads from the cache, which must be synced. members returns this replica's members. changed is called
+	// for a member whose number has changed.
 	bindings client.Reader
 	members  func() map[string]WatchedCopies
 	changed  func(cluster string)
@@ -39,15 +39,15 @@ type Unclaimed struct {
 	counts map[string]int
 }
 
-// CountUnclaimed makes the status of a MemberCluster tell how many copies no binding claims. members are those of this
-// replica. The counter that it returns has to run. To be called before SetupWithManager.
+// CountUnclaimed adds the number of unclaimed copies to the status of MemberClusters. members returns this replica's
+// members. The returned counter must be run. CountUnclaimed must be called before SetupWithManager.
 func (r *Reconciler) CountUnclaimed(members func() map[string]WatchedCopies) *Unclaimed {
 	u := &Unclaimed{bindings: r.client, members: members, changed: r.Wake}
 	r.unclaimed = u.of
 	return u
 }
 
-// of returns the number of a member; false if it was not counted.
+// of returns the number for a member; false if it was not counted.
 func (u *Unclaimed) of(cluster string) (int, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -58,7 +58,7 @@ func (u *Unclaimed) of(cluster string) (int, bool) {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (*Unclaimed) NeedLeaderElection() bool { return false }
 
-// Start counts again and again until ctx ends.
+// Start counts at intervals until ctx ends.
 func (u *Unclaimed) Start(ctx context.Context) error {
 	tick := time.NewTicker(figuresEvery)
 	defer tick.Stop()
@@ -74,7 +74,7 @@ func (u *Unclaimed) Start(ctx context.Context) error {
 	}
 }
 
-// count looks at every member once. If the bindings cannot be read, the numbers stay as they are.
+// count counts the copies of every member once. If the bindings cannot be read, the numbers do not change.
 func (u *Unclaimed) count(ctx context.Context) error {
 	now := map[string]int{}
 	for cluster, held := range u.members() {
@@ -116,8 +116,8 @@ func (u *Unclaimed) count(ctx context.Context) error {
 	return nil
 }
 
-// isCopy tells a copy from an object to which an operator passed the marks of one: the owner is the hub object of its
-// own kind and name, and the hub applied it.
+// isCopy distinguishes a copy from an object to which an operator has copied the labels of a copy. A copy is owned by
+// the hub object of its kind and name, and the hub has applied it.
 func isCopy(o member.Observation) bool {
 	own := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
 	return o.Owner == own && o.Hash != "" && !o.Deleting

@@ -80,7 +80,7 @@ func needsView(q *question) error {
 	return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb view on the MemberCluster%s", q.who.name, roleIn(q.namespace)))
 }
 
-// roleIn says which role lets a user look at the objects of a namespace.
+// roleIn names the role that lets a user view the objects of a namespace.
 func roleIn(namespace string) string {
 	if namespace == "" {
 		return ""
@@ -88,15 +88,15 @@ func roleIn(namespace string) string {
 	return fmt.Sprintf(", or on resourcebindings in namespace %s: ask for the ClusterRole hanse-view in namespace %s", namespace, namespace)
 }
 
-// placed is an object that the hub sends to the member in question.
+// placed is an object that the hub sends to the requested member.
 type placed struct {
 	id      hubv1.ObjectIdentity
 	binding hubv1.BindingObject // shared with the cache
-	// resource of its kind at the hub's API server.
+	// resource of its kind on the hub's API server.
 	resource schema.GroupVersionResource
 }
 
-// longestName is that of API servers.
+// longestName is the limit of API servers for names.
 const longestName = 253
 
 // find returns the object if the user may get it. A user without the right gets the same answer as for a missing
@@ -125,7 +125,7 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 	mapping, err := v.opts.Mapper.RESTMapping(p.id.GroupKind())
 	switch {
 	case meta.IsNoMatchError(err):
-		return p, refused // its definition is gone
+		return p, refused // its definition does not exist
 	case err != nil:
 		return p, v.resourceUnknown(p.id.GroupKind(), err)
 	}
@@ -139,7 +139,7 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 	return p, err
 }
 
-// checkName refuses a name that no object has.
+// checkName returns an error for an invalid name.
 func checkName(o Object) error {
 	if o.Kind == "" || o.Name == "" || max(len(o.Group), len(o.Kind), len(o.Namespace), len(o.Name)) > longestName {
 		return apierrors.NewBadRequest("the request names no object")
@@ -153,7 +153,7 @@ func (v *View) resourceUnknown(kind schema.GroupKind, err error) error {
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("the hub cannot say now what resource %s is (%s): try again", kind, causeOf(err)))
 }
 
-// may asks the hub's API server.
+// may sends a SubjectAccessReview to the hub's API server.
 func (v *View) may(ctx context.Context, user who, what authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.info.Username, Groups: user.info.Groups, UID: user.info.UID, ResourceAttributes: &what,
@@ -170,7 +170,7 @@ func (v *View) may(ctx context.Context, user who, what authorizationv1.ResourceA
 	return review.Status.Allowed, nil
 }
 
-// causeOf is why a request failed, without the address of the server.
+// causeOf returns why a request failed, without the address of the server.
 func causeOf(err error) string {
 	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
 		return "its API server answers " + string(reason)

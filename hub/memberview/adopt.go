@@ -78,15 +78,15 @@ func (v *View) demandAdopt(ctx context.Context, q *question, p placed, write boo
 	return err
 }
 
-// mayAdopt asks for the right that authors of placements need for apply.adoption.
+// mayAdopt checks the right that authors of placements need for apply.adoption.
 func (v *View) mayAdopt(ctx context.Context, q *question) (bool, error) {
 	return v.may(ctx, q.who, authorizationv1.ResourceAttributes{
 		Verb: "adopt", Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: q.cluster,
 	})
 }
 
-// notShown tells a user that an object is not Hanse's. It is shown only to users with the right to adopt it: otherwise
-// a user who may create a hub object could read the object of its kind and name on every member.
+// notShown is the reason for a user who may not see an unmanaged object. Only users with the right to adopt it may see
+// it. Otherwise a user who may create a hub object could read the object of its kind and name on every member.
 func notShown(q *question) *Reason {
 	return &Reason{Reason: hubv1.ReasonAlreadyExists, Message: fmt.Sprintf(
 		"the object exists on the cluster and is not Hanse's; user %q needs the verb adopt on MemberCluster %s to see it",

@@ -22,13 +22,13 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// question is one request whose sender is known.
+// question is one request with a known sender.
 type question struct {
 	who     who
-	cluster string // empty if no member is asked
-	// namespace that the question is about; empty if it is about all that the user may get.
+	cluster string // empty if the request concerns no member
+	// namespace of the request; empty for all objects that the user may get.
 	namespace string
-	// bounded is true for a user who may look at objects of the namespace alone.
+	// bounded is true for a user who may view only objects of the namespace.
 	bounded bool
 	body    []byte
 	passed  bool
@@ -47,14 +47,14 @@ func (v *View) answer(what string, f func(context.Context, *question) (any, erro
 			code, result = int(status.Code), status
 		}
 		requests.WithLabelValues(what, strconv.Itoa(code)).Inc()
-		if q.who.name != "" { // strangers must not fill the log
+		if q.who.name != "" { // unknown senders must not fill the log
 			v.opts.Logger.Info("Looked at a member", "user", q.who.name, "cluster", q.cluster, "namespace", q.namespace, "what", what, "objects", q.who.asked, "code", code)
 		}
 		write(w, code, result)
 	}
 }
 
-// ask answers the question, here or elsewhere.
+// ask answers the question, or passes it to another replica.
 func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, q *question, what string, f func(context.Context, *question) (any, error)) (any, error) {
 	token := r.Header.Get(TokenHeader)
 	if token == "" {
@@ -85,8 +85,8 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	return v.passOn(ctx, holder, q, token, what)
 }
 
-// know identifies the user, and checks the right to view the member or the namespace. No other work is done for a
-// request before.
+// know identifies the user, and checks the right to view the member or the namespace. It runs before all other work for
+// a request.
 func (v *View) know(ctx context.Context, r *http.Request, q *question, token string) (free func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
@@ -108,7 +108,7 @@ func (v *View) know(ctx context.Context, r *http.Request, q *question, token str
 	return free, nil
 }
 
-// peer is the address that a request comes from.
+// peer returns the source address of a request.
 func peer(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -117,7 +117,7 @@ func peer(r *http.Request) string {
 	return host
 }
 
-// accounts is the namespace of a ServiceAccount.
+// accounts returns the namespace of a ServiceAccount as a party.
 func accounts(w who) []slots.Party {
 	namespace, _, err := serviceaccount.SplitUsername(w.name)
 	if err != nil {
@@ -126,8 +126,8 @@ func accounts(w who) []slots.Party {
 	return []slots.Party{{Name: namespace, Most: accountsOfNamespace}}
 }
 
-// memberSlot takes a slot of the member for objects that the user may get. Parties are the user, the namespace of its
-// account, and those of the objects.
+// memberSlot takes a slot of the member for objects that the user may get. The parties are the user, the namespace of
+// the user's ServiceAccount, and the namespaces of the objects.
 func (v *View) memberSlot(ctx context.Context, of *slots.Slots, q *question, objects ...placed) (free func(), err error) {
 	var namespaces []string
 	if own, _, err := serviceaccount.SplitUsername(q.who.name); err == nil {
@@ -146,8 +146,8 @@ func (v *View) memberSlot(ctx context.Context, of *slots.Slots, q *question, obj
 	return takeSlot(ctx, of, parties...)
 }
 
-// member takes slots of the member for objects that the user may get, and returns the member and a function that frees
-// the slots. Slow questions take a slot for slow questions, too.
+// member takes slots of the member for objects that the user may get. It returns the member and a function that frees
+// the slots. Slow questions need an additional slot.
 func (v *View) member(ctx context.Context, q *question, slow bool, objects ...placed) (m Member, free func(), err error) {
 	free, err = v.memberSlot(ctx, v.members.get(q.cluster), q, objects...)
 	if err != nil {
@@ -172,7 +172,7 @@ func (v *View) member(ctx context.Context, q *question, slow bool, objects ...pl
 	return m, free, nil
 }
 
-// body reads the body of a request with a short time-out, because a slow sender holds a slot that others could use.
+// body reads the body of a request with a short timeout, because a slow sender holds a slot that others could use.
 func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	connection := http.NewResponseController(w)
 	if err := connection.SetReadDeadline(time.Now().Add(readWithin)); err != nil {
@@ -186,17 +186,17 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the request has not arrived whole within %s", readWithin))
 	}
-	// What is read from now on is whether the sender has gone.
+	// Later reads only detect that the sender has closed the connection.
 	if err := connection.SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("lifting the bound of how long a request may take to arrive: %w", err)
 	}
 	return got, nil
 }
 
-// largestAnswer of another replica is read: two objects of etcd's size, as JSON.
+// largestAnswer is the maximum size of another replica's answer: two objects of etcd's size, as JSON.
 const largestAnswer = 16 << 20
 
-// passOn asks the replica that works on the member. It checks the token itself.
+// passOn sends the request to the replica that works on the member. That replica checks the token itself.
 func (v *View) passOn(ctx context.Context, to Holder, q *question, token, what string) (any, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+to.Address+PathIn(q.cluster, what, q.namespace), bytes.NewReader(q.body))
 	if err != nil {
@@ -223,7 +223,7 @@ func (v *View) passOn(ctx context.Context, to Holder, q *question, token, what s
 	return nil, &apierrors.StatusError{ErrStatus: status}
 }
 
-// statusOf returns the status that a user gets for an error. Internal errors are not shown.
+// statusOf returns the status for an error. It hides the text of internal errors.
 func statusOf(ctx context.Context, err error) metav1.Status {
 	var status apierrors.APIStatus
 	switch {
@@ -247,10 +247,10 @@ func write(w http.ResponseWriter, code int, result any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // who asked has gone
+	_, _ = w.Write(body) // the sender may have gone
 }
 
-// read takes the body of a request.
+// read decodes the body of a request.
 func (q *question) read(into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(q.body))
 	decoder.DisallowUnknownFields()
@@ -271,13 +271,13 @@ func takeSlot(ctx context.Context, of *slots.Slots, parties ...slots.Party) (fre
 	return free, nil
 }
 
-// heldByUser bounds the requests of one user at a time.
+// heldByUser limits the concurrent requests of one user.
 type heldByUser struct {
 	mu   sync.Mutex
-	held map[string]int // by the name of the user
+	held map[string]int // by user name
 }
 
-// take does not wait: a waiting request would hold a slot that others could use.
+// take does not wait, because a waiting request would hold a slot that others could use.
 func (s *heldByUser) take(user string) (free func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,7 +294,7 @@ func (s *heldByUser) take(user string) (free func(), err error) {
 	}, nil
 }
 
-// slotsByName are the slots of each member. An entry is made only for a member of this replica that the user may view.
+// slotsByName are the slots of each member. It gets an entry only for a member of this replica that the user may view.
 type slotsByName struct {
 	mu sync.Mutex
 	of map[string]*slots.Slots

@@ -21,7 +21,7 @@ func (v *View) mayViewNamespace(ctx context.Context, user who, namespace string)
 	return v.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "view", Group: bindings.Group, Resource: bindings.Resource, Namespace: namespace})
 }
 
-// facts tells what decides on the objects of a namespace and does not live there: see narrow.go for what is left out.
+// facts returns the cluster-scoped objects that affect the objects of a namespace: see narrow.go for the omitted parts.
 func (v *View) facts(ctx context.Context, q *question) (any, error) {
 	if err := q.read(&FactsRequest{}); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (v *View) facts(ctx context.Context, q *question) (any, error) {
 	return n.narrow(), nil
 }
 
-// readNamespace reads from the cache what decides on the objects of a namespace.
+// readNamespace reads from the cache the policies and clusters that affect a namespace.
 func (v *View) readNamespace(ctx context.Context, namespace string) (*namespaceFacts, error) {
 	n := &namespaceFacts{name: namespace}
 	var ns corev1.Namespace
@@ -73,7 +73,7 @@ func (l *listRights) mayGet(ctx context.Context, namespace string, kinds []schem
 		mapping, err := l.view.opts.Mapper.RESTMapping(kind)
 		switch {
 		case meta.IsNoMatchError(err):
-			continue // the hub has no such objects
+			continue // the hub does not serve the kind
 		case err != nil:
 			return nil, l.view.resourceUnknown(kind, err)
 		}

@@ -1,34 +1,33 @@
-// Package memberview lets users look at copies on members, take over objects that are there already, and remove copies
-// that no binding claims, through the hub, which alone has credentials for members. Every replica serves it over HTTPS.
+// Package memberview lets users view copies on members, adopt existing objects there, and remove copies without a
+// binding. Requests go through the hub, because only the hub has credentials for members. Every replica serves them
+// over HTTPS.
 //
-//   - Nothing is changed anywhere but by Adopt and Prune. Other questions are reads of a member, and dry runs of what
-//     the hub itself would apply.
-//   - Adopt brings one object to one member as a placement with apply.adoption would, for this once. It needs the verb
-//     adopt on the MemberCluster and update on the hub object, see adopt.go.
-//   - Prune removes copies that it is told of one by one, as they were shown. It needs the verb prune on the
-//     MemberCluster, see prune.go.
-//   - Who asks is whom the hub's API server takes the bearer token for (TokenReview), or who made a
-//     CertificateSigningRequest whose key they have, see proof.go. They need the verb view on the MemberCluster, and
-//     get on the very hub object whose copy they ask for (SubjectAccessReview); to see what other policies would make
-//     of it, the rights to make such policies and to change the object, see try.go. With the verb view on
-//     ResourceBindings of a namespace, users look at the objects of that namespace on every member.
-//   - Users who may view a namespace are told the facts that decide on its objects: clusters, cluster-scoped policies
-//     and override policies, without all that concerns others, see narrow.go.
-//   - Of single objects only copies are shown, of a binding that exists; below them names and states of children. An
-//     object that is not Hanse's yet is shown to users with the verb adopt on the MemberCluster. Of copies without a
-//     binding only names and marks are shown, of kinds that the user may list. Values of Secrets are taken out, see
-//     redact.go.
-//   - A member is asked by the replica that works on it. Another one passes the request on, once, and that one checks
-//     everything anew: replicas do not trust each other. Which certificate a replica has is in its Lease, see
-//     Transport.
-//   - A member is asked few questions at a time, each with a time-out, so that one that hangs holds up those who look
-//     at it and nobody else. The circuit of hub/dispatch is for writes: to look is most wanted while they fail.
-//   - No user and no namespace can block the others: each has a part of all slots and of a member's slots. Until the
+//   - Only Adopt and Prune change objects. Other requests are reads of a member, and dry runs of the hub's own writes.
+//   - Adopt adopts one object on one member, once, as a placement with apply.adoption would. It needs the verb adopt on
+//     the MemberCluster and update on the hub object, see adopt.go.
+//   - Prune removes individually listed copies. It needs the verb prune on the MemberCluster, see prune.go.
+//   - The user is identified by the bearer token (TokenReview), or by the key of a CertificateSigningRequest that the
+//     user has created, see proof.go. The user needs the verb view on the MemberCluster, and get on the hub object of
+//     the copy (SubjectAccessReview). Rendering with other policies needs the rights to write such policies and to
+//     change the object, see try.go. With the verb view on ResourceBindings of a namespace, users may view the objects
+//     of that namespace on every member.
+//   - Users who may view a namespace get the facts that affect its objects: clusters, cluster-scoped policies and
+//     override policies, without data of other tenants, see narrow.go.
+//   - A single object is shown only if it is a copy with a binding; of its children only names and states are shown. An
+//     unmanaged object is shown to users with the verb adopt on the MemberCluster. Of copies without a binding only
+//     names, labels and annotations of the hub are shown, for kinds that the user may list. Values of Secrets are
+//     removed, see redact.go.
+//   - The replica that works on a member sends the requests to it. Another replica passes the request on, once. The
+//     receiving replica repeats all checks, because replicas do not trust each other. A replica's Lease has its
+//     certificate, see Transport.
+//   - A member gets few requests at a time, each with a timeout. So a hanging member delays only the users who view it.
+//     The circuit of hub/dispatch does not apply: it is for writes, and users need the view most while writes fail.
+//   - No user and no namespace can block the others: each has a share of all slots and of a member's slots. Until the
 //     user and its rights are known, a request takes a slot of another kind for a short time, of which each peer has a
-//     part.
+//     share.
 //
-// Not decided here: what the hub would apply (hub/dispatch), whose an object is and how a member is asked (behind
-// package member), who works on which member (hub/shard).
+// hub/dispatch decides what the hub would apply. Package member knows the owner of an object and how to reach a member.
+// hub/shard decides which replica works on which member.
 package memberview
 
 import (
@@ -53,20 +52,20 @@ import (
 
 // Holder is the replica that works on a member.
 type Holder struct {
-	// Here is true if that is this replica.
+	// Here is true for this replica.
 	Here bool
-	// Address, host:port, and Certificate are the replica's annotations, see Annotations. Empty if no replica works on the
-	// member now, or if that replica serves no views.
+	// Address, host:port, and Certificate are the replica's annotations, see Annotations. They are empty if no replica
+	// works on the member now, or if that replica serves no views.
 	Address, Certificate string
 }
 
-// Member is a member as users look at it and clean it up.
+// Member is the part of a member for viewing, adopting and pruning.
 type Member interface {
 	member.Viewer
 	member.Pruner
 }
 
-// MembersOf returns the members of a fleet as users look at them.
+// MembersOf returns a function that finds members of a fleet.
 func MembersOf(fleet member.Fleet) func(cluster string) (Member, error) {
 	return func(cluster string) (Member, error) {
 		c, err := fleet.Get(cluster)
@@ -94,21 +93,21 @@ type Options struct {
 	// Client reads bindings from the cache and creates reviews. APIReader reads uncached.
 	Client    client.Client
 	APIReader client.Reader
-	// HubObject tells at which versions clusters may get an object; template is nil if the object is not known.
+	// HubObject returns the versions at which clusters may get an object; template is nil if the object is not known.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
-	// Mapper knows the kinds of the hub.
+	// Mapper has the kinds of the hub.
 	Mapper meta.RESTMapper
-	// Members gives the members that this replica works on, or member.ErrNotConnected.
+	// Members returns a member in this replica's shard, or member.ErrNotConnected.
 	Members func(cluster string) (Member, error)
 	// Intent returns the write that the hub would make, see dispatch.Dispatcher.
 	Intent func(ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error)
-	// Adopt takes an object of a member over, see dispatch.Dispatcher.
+	// Adopt adopts an object of a member, see dispatch.Dispatcher.
 	Adopt func(
 		ctx context.Context, cluster string, object hubv1.ObjectIdentity, adoption hubv1.Adoption, uid types.UID,
 	) (member.Outcome, error)
 	Holder func(cluster string) Holder
 	Epochs Epochs
-	// Rank is how early a kind goes to members. It leaves them in the opposite order.
+	// Rank is the order in which kinds are sent to members. They are removed in the opposite order.
 	Rank   func(schema.GroupKind) int
 	Logger logr.Logger
 }
@@ -116,7 +115,7 @@ type Options struct {
 // View answers requests.
 type View struct {
 	opts    Options
-	unknown *slots.Slots // of requests whose user is not known yet
+	unknown *slots.Slots // slots of requests whose user is not known yet
 	all     *slots.Slots
 	trees   *slots.Slots
 	users   *heldByUser
@@ -125,31 +124,31 @@ type View struct {
 }
 
 const (
-	// mostRequests are answered at a time, mostPerMember of them about one member, and mostTrees of them look for children
-	// or list copies, which takes many requests. The others wait for up to waitForSlot.
+	// mostRequests is the maximum number of concurrent requests, mostPerMember of them about one member. mostTrees of
+	// them may look for children or list copies, which takes many requests. Other requests wait for up to waitForSlot.
 	mostRequests  = 64
 	mostPerMember = 4
 	mostTrees     = 4
 	waitForSlot   = 3 * time.Second
-	// accountsOfNamespace is how many of mostRequests the ServiceAccounts of one namespace may have, because a user who
-	// may create one may create many.
+	// accountsOfNamespace is the share of mostRequests for the ServiceAccounts of one namespace. A user who may create
+	// one account may create many.
 	accountsOfNamespace = 16
-	// ofUser and ofNamespace are the parts of one user, and of one namespace by accounts and by objects, of mostPerMember
-	// and of mostTrees.
+	// ofUser and ofNamespace are the shares of one user, and of one namespace by accounts and by objects, in
+	// mostPerMember and mostTrees.
 	ofUser      = 2
 	ofNamespace = 3
-	// mostUnknown requests are examined at a time, ofPeer of them from one address, each for up to knownWithin. All users
-	// may come from the address of the hub's API server.
+	// mostUnknown is the maximum number of requests being identified, ofPeer of them from one address, each for up to
+	// knownWithin. All users may come from the address of the hub's API server.
 	mostUnknown = 64
 	ofPeer      = 16
 	knownWithin = 5 * time.Second
-	// mostPerUser of them are one user's. More are refused.
+	// mostPerUser is the maximum number of one user's requests. Further ones are refused.
 	mostPerUser = 8
-	// readWithin bounds how long a request may take to arrive once its sender is known.
+	// readWithin limits the time to receive a request after its sender is known.
 	readWithin = 3 * time.Second
-	// answerWithin bounds a whole request, the reviews included.
+	// answerWithin limits a whole request, including the reviews.
 	answerWithin = 25 * time.Second
-	// largestRequest and mostObjects bound one request.
+	// largestRequest and mostObjects limit one request.
 	largestRequest = 512 << 10
 	mostObjects    = 50
 )
@@ -176,16 +175,16 @@ func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.ServeHTTP(w, r)
 }
 
-// Transport connects only to replicas with one of these certificates, which are given by digest. Names, dates and
-// authorities do not count: a replica makes its certificate when it starts, and has its digest in its Lease, which only
-// the hub may write.
+// Transport connects only to replicas with one of these certificates, given by digest. It does not check names, dates
+// and authorities. A replica creates its certificate at its start and publishes the digest in its Lease, which only the
+// hub may write.
 func Transport(certificates ...string) http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil
-	t.DisableKeepAlives = true // it is for few requests
+	t.DisableKeepAlives = true // only few requests use it
 	t.TLSClientConfig = &tls.Config{
 		MinVersion:         tls.VersionTLS13,
-		InsecureSkipVerify: true, // what is verified instead is below
+		InsecureSkipVerify: true, // VerifyConnection below checks the certificate instead
 		VerifyConnection:   func(state tls.ConnectionState) error { return isOneOf(state, certificates) },
 	}
 	return t

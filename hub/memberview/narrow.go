@@ -16,8 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// namespaceFacts are the policies, clusters and bindings that decide on the objects of one namespace. They are shared
-// with the cache and not changed.
+// namespaceFacts are the policies, clusters and bindings that affect the objects of one namespace. They are shared with
+// the cache and must not be changed.
 type namespaceFacts struct {
 	name       string
 	labels     map[string]string
@@ -55,11 +55,12 @@ func addKinds(to map[schema.GroupKind]bool, selectors []hubv1.ResourceSelector) 
 	}
 }
 
-// narrow leaves out what does not concern objects that the user may read:
-//   - cluster-scoped policies that do not select the namespace, or none of its kinds that the user may get; and
-//     override policies that also select a kind that the user may not get, since their values may be of such objects;
-//   - clusters that take no objects of the namespace and hold none of it;
-//   - of a cluster all that the policies that are shown do not read, its connection and its messages.
+// narrow removes data that does not concern objects that the user may read:
+//
+//   - cluster-scoped policies that do not select the namespace, or select no kind that the user may get; and override
+//     policies that also select a kind that the user may not get, because their values may be of such objects;
+//   - clusters that accept no objects of the namespace and hold none of it;
+//   - from a cluster, all facts that the shown policies do not read, its connection and its messages.
 func (n *namespaceFacts) narrow() FactsAnswer {
 	var out FactsAnswer
 	reads := factReads{}
@@ -112,7 +113,7 @@ func (n *namespaceFacts) narrow() FactsAnswer {
 }
 
 func (n *namespaceFacts) addClusters(out *FactsAnswer, reads factReads, tolerations []corev1.Toleration) {
-	named, groups, hidden := n.namedClusters(), map[string]bool{}, 0 // groups of which every kind may be selected
+	named, groups, hidden := n.namedClusters(), map[string]bool{}, 0 // groups whose kinds may all be selected
 	for _, p := range n.placements {
 		if !n.inScope(p.GetNamespace(), p.SelectedNamespaces()) {
 			continue
@@ -158,23 +159,23 @@ func (n *namespaceFacts) namedClusters() map[string]bool {
 	return out
 }
 
-// inScope says whether a policy may speak of objects of the namespace. One that cannot be read does not.
+// inScope reports whether a policy may select objects of the namespace. An invalid policy does not.
 func (n *namespaceFacts) inScope(namespace string, selected *metav1.LabelSelector) bool {
 	somewhere := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectIdentity{Namespace: n.name}, NamespaceLabels: n.labels}
 	in, err := hubv1.InScope(namespace, selected, somewhere)
 	return in && err == nil
 }
 
-// selector selects the namespace, and says nothing of others.
+// selector selects only the namespace, and names no others.
 func (n *namespaceFacts) selector() *metav1.LabelSelector {
-	if hubv1.IsSystemNamespace(n.name) { // which {} leaves out
+	if hubv1.IsSystemNamespace(n.name) { // the empty selector excludes system namespaces
 		return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: n.name}}
 	}
 	return &metav1.LabelSelector{}
 }
 
-// reads says whether the user may get some, and all, of the kinds of selectors. Every kind of a group is one that the
-// user may get if that is so of one of its kinds.
+// reads reports whether the user may get some, and all, of the selected kinds. A selector for every kind of a group
+// counts as readable if one of its kinds is.
 func (n *namespaceFacts) reads(selectors []hubv1.ResourceSelector) (some, all bool) {
 	all = true
 	for _, s := range selectors {
@@ -198,7 +199,7 @@ func identityOf(o metav1.Object) metav1.ObjectMeta {
 	}
 }
 
-// factReads are the facts of clusters that are read, each with its keys, of which "" stands for all.
+// factReads are the facts of clusters that are read, each with its keys; "" means all keys.
 type factReads map[string]map[string]bool
 
 func (r factReads) add(readings ...expression.Reading) {
@@ -236,7 +237,7 @@ func (r factReads) addPlacement(spec *hubv1.PlacementSpec) {
 	}
 }
 
-// has says whether an entry of a fact is read.
+// has reports whether an entry of a fact is read.
 func (r factReads) has(fact, key string) bool { return r[fact][key] || r[fact][""] }
 
 // of returns the part of a cluster to show, without its namespaces and kinds.
@@ -267,7 +268,7 @@ func (r factReads) of(c *hubv1.MemberCluster, tolerations []corev1.Toleration) h
 	out.Status.LastObservedTime = c.Status.LastObservedTime.DeepCopy()
 	if ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady); ready != nil {
 		shown := *ready
-		shown.Message = "" // which may have addresses
+		shown.Message = "" // it may contain addresses
 		out.Status.Conditions = []metav1.Condition{shown}
 	}
 	if len(r["version"]) > 0 {

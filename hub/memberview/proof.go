@@ -22,31 +22,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A user without a bearer token proves who they are by a CertificateSigningRequest. The API server writes the name and
-// the groups of its author into it, which no one can change. The request has a public key, and its author signs
-// questions to the hub by the private one. Nobody signs such a request, since its signer does not exist.
+// A user without a bearer token proves the identity by a CertificateSigningRequest. The API server writes the name and
+// the groups of its author into it, and nobody can change them. The CertificateSigningRequest has a public key, and its
+// author signs requests to the hub with the private key. Its signer does not exist, so that no certificate is ever
+// issued.
 const (
-	// ProofSigner is the signer that such a request names.
+	// ProofSigner is the signer in such a CertificateSigningRequest.
 	ProofSigner = "hanse.dev/view"
-	// proofPrefix begins the header of such a question, in the place of a token.
+	// proofPrefix is the prefix of the header that replaces a token.
 	proofPrefix = "csr."
-	// proofAge is how old a request may be. It leaves room for clocks that differ.
+	// proofAge is the maximum age of a CertificateSigningRequest. It allows for clock differences.
 	proofAge = 15 * time.Minute
 )
 
-// claim names the request that has the key of a proof.
+// claim names the CertificateSigningRequest with the key of a proof.
 type claim struct {
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
 }
 
-// Proof makes the CertificateSigningRequest of a user and, after its creation, the value to send instead of a token.
+// Proof creates the CertificateSigningRequest of a user and, after its creation, the value that replaces a token.
 type Proof struct {
 	Request *certificatesv1.CertificateSigningRequest
 	key     ed25519.PrivateKey
 }
 
-// NewProof makes a key and a request for it, which is to be created.
+// NewProof creates a key and a CertificateSigningRequest for it, which the caller must create on the hub.
 func NewProof() (*Proof, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -65,7 +66,7 @@ func NewProof() (*Proof, error) {
 	}}, nil
 }
 
-// Token stands for a bearer token, once the request is created.
+// Token returns the replacement of a bearer token, after the CertificateSigningRequest has been created.
 func (p *Proof) Token() (string, error) {
 	payload, err := json.Marshal(claim{Name: p.Request.Name, UID: p.Request.UID})
 	if err != nil {
@@ -75,10 +76,10 @@ func (p *Proof) Token() (string, error) {
 	return proofPrefix + encode(payload) + "." + encode(ed25519.Sign(p.key, signed(payload))), nil
 }
 
-// signed is the text to sign. Its signature is valid for this use only.
+// signed returns the text to sign. Its prefix prevents other uses of the signature.
 func signed(payload []byte) []byte { return append([]byte(ProofSigner+"\n"), payload...) }
 
-// identifyByProof asks the hub's API server for the author of the request that a proof names.
+// identifyByProof asks the hub's API server for the author of the CertificateSigningRequest in a proof.
 func (v *View) identifyByProof(ctx context.Context, token string) (who, error) {
 	refused := func(why error) (who, error) {
 		return who{}, apierrors.NewUnauthorized("the hub does not know who you are: " + why.Error())
@@ -124,7 +125,7 @@ func readProof(token string) (c claim, payload, signature []byte, err error) {
 	return c, payload, signature, nil
 }
 
-// check says why the request does not prove who made the claim.
+// check returns why the CertificateSigningRequest does not prove the identity.
 func (c claim) check(request *certificatesv1.CertificateSigningRequest, payload, signature []byte, now time.Time) error {
 	age := now.Sub(request.CreationTimestamp.Time)
 	switch {

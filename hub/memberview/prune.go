@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// mostUnclaimed copies are listed, and mostPruned removed at once.
+	// mostUnclaimed is the maximum number of listed copies, mostPruned of copies in one removal.
 	mostUnclaimed = 5000
 	mostPruned    = 25
-	// workWithin bounds the requests to the member of one listing or removal. It leaves time for the answer.
+	// workWithin limits the requests to the member for one listing or removal. It leaves time for the answer.
 	workWithin = 15 * time.Second
-	// mostReviews bounds the access reviews for the kinds that the user may list.
+	// mostReviews limits the access reviews for the kinds that the user may list.
 	mostReviews = 200
 )
 
@@ -48,7 +48,7 @@ func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
 	epochs, rights, hidden := v.opts.Epochs.Current(), v.listRights(q.who), 0
 	asking, cancel := context.WithTimeout(ctx, workWithin)
 	defer cancel()
-	var failed error // of the hub
+	var failed error // an error of the hub
 	found, err := m.Copies(asking, mostUnclaimed, func(c member.Copy) (bool, error) {
 		_, claimed, err := claims(ctx, v.opts.Client, c.Object, q.cluster)
 		if err != nil {
@@ -66,7 +66,7 @@ func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
 	switch {
 	case failed != nil:
 		return nil, failed
-	case err != nil: // whose text is the member's
+	case err != nil: // its text comes from the member
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("cluster %q did not say which kinds it serves: try again", q.cluster))
 	}
 	answer := UnclaimedAnswer{Notes: found.Notes}
@@ -84,7 +84,7 @@ func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
 	return answer, nil
 }
 
-// sortForRemoval puts copies first that other copies do not need.
+// sortForRemoval puts copies first on which no other copies depend.
 func (v *View) sortForRemoval(copies []member.Copy) {
 	slices.SortFunc(copies, func(a, b member.Copy) int {
 		return cmp.Or(
@@ -93,7 +93,7 @@ func (v *View) sortForRemoval(copies []member.Copy) {
 	})
 }
 
-// removalOf says whether a copy is deleted or orphaned, by the default for a deleted hub object.
+// removalOf returns whether a copy is deleted or orphaned, by the default for a deleted hub object.
 func removalOf(id hubv1.ObjectIdentity, adopted bool) hubv1.RemovalPolicy {
 	policy, _ := placement.DefaultRemoval(id.GroupKind(), hubv1.DeletionPolicy{})
 	if adopted {
@@ -102,7 +102,7 @@ func removalOf(id hubv1.ObjectIdentity, adopted bool) hubv1.RemovalPolicy {
 	return policy
 }
 
-// claims reports whether the object has a binding, and whether that has an entry for the cluster, in whatever state.
+// claims reports whether the object has a binding, and whether the binding has an entry for the cluster in any state.
 func claims(ctx context.Context, bindings client.Reader, id hubv1.ObjectIdentity, cluster string) (bound, claimed bool, err error) {
 	b := hubv1.NewBinding(id.BindingKey())
 	if err := bindings.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy); err != nil {
@@ -160,7 +160,7 @@ func (v *View) prune(ctx context.Context, q *question) (any, error) {
 	return answer, nil
 }
 
-// pruneOne removes a copy if an uncached read of the binding says that none claims it.
+// pruneOne removes a copy if an uncached read confirms that no binding claims it.
 func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *listRights, c ShownCopy) (outcome PruneOutcome, message string) {
 	id := c.Object.identity()
 	visible, err := rights.allow(ctx, id)
@@ -184,7 +184,7 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 	if err := v.describeHubObject(ctx, &in); err != nil {
 		return PruneFailed, v.internal("reading a hub object uncached", err).Error()
 	}
-	if in.OwnerUID != "" && !bound { // it may be about to be scheduled
+	if in.OwnerUID != "" && !bound { // it may be scheduled soon
 		return PruneFailed, "the hub has the object, but no binding yet: place the object, or delete it on the hub"
 	}
 	o := m.Prune(ctx, in)
@@ -201,8 +201,8 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 	return outcomeOf(&o), o.Message
 }
 
-// describeHubObject adds UID and generation of the hub object. Without one, or if the hub may not read it, no copy is
-// newer by its generation.
+// describeHubObject adds UID and generation of the hub object. If the hub object does not exist or cannot be read, no
+// copy counts as newer by its generation.
 func (v *View) describeHubObject(ctx context.Context, in *member.PruneIntent) error {
 	in.Source.Mark.Generation = math.MaxInt64
 	object := &metav1.PartialObjectMetadata{}
@@ -241,7 +241,7 @@ func outcomeOf(o *member.Outcome) PruneOutcome {
 	return PruneFailed
 }
 
-// listRights says of which kinds the user may list the objects on the hub. Each question is asked once.
+// listRights caches for which kinds the user may list the objects on the hub.
 type listRights struct {
 	view      *View
 	who       who
@@ -253,7 +253,7 @@ func (v *View) listRights(user who) *listRights {
 	return &listRights{view: v, who: user, resources: map[schema.GroupKind]schema.GroupVersionResource{}, answers: map[authorizationv1.ResourceAttributes]bool{}}
 }
 
-// allow reports whether the user may list the kind in all namespaces, or in that of the object.
+// allow reports whether the user may list the kind in all namespaces, or in the object's namespace.
 func (l *listRights) allow(ctx context.Context, id hubv1.ObjectIdentity) (bool, error) {
 	resource, err := l.resource(id.GroupKind())
 	if err != nil {

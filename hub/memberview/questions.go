@@ -116,7 +116,7 @@ func (v *View) unlessAway(err error) error {
 	return v.internal("rendering for a preview", err)
 }
 
-// policiesOf reads policies that may speak of an object.
+// policiesOf decodes policies that may select an object.
 func policiesOf(raw []json.RawMessage, id hubv1.ObjectIdentity) ([]hubv1.OverridePolicyObject, error) {
 	if len(raw) > mostPolicies {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d policies can be tried at a time", mostPolicies))

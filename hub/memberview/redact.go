@@ -29,7 +29,7 @@ func withoutSecrets(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return obj
 }
 
-// redactBoth takes the values out of two states of one object, in place. inSync says that nothing is to be written.
+// redactBoth removes the values from two states of one object, in place. inSync means that there is nothing to write.
 func redactBoth(before, after *unstructured.Unstructured, inSync bool) {
 	if !isSecret(before) && !isSecret(after) {
 		return
@@ -44,7 +44,7 @@ func redactMaps(before, after *unstructured.Unstructured, path []string, inSync 
 	for key := range was {
 		_, both := is[key]
 		switch {
-		case strings.HasPrefix(key, hubv1.Prefix): // the hub's marks
+		case strings.HasPrefix(key, hubv1.Prefix): // the hub's own labels and annotations
 		case !both:
 			was[key] = redacted
 		case inSync:
@@ -60,7 +60,7 @@ func redactMaps(before, after *unstructured.Unstructured, path []string, inSync 
 	}
 }
 
-// values is the map at a path. What is there and is no map is taken out whole.
+// values returns the map at a path. A value of another type is removed completely.
 func values(obj *unstructured.Unstructured, path []string) map[string]any {
 	if obj == nil {
 		return nil
@@ -75,8 +75,7 @@ func values(obj *unstructured.Unstructured, path []string) map[string]any {
 	return nil
 }
 
-// compared is a copy of what of an object somebody wants to be as it is: without the status, what the server keeps in
-// the metadata, and the marks of the hub.
+// compared returns a copy of an object without its status, the server's metadata, and the hub's labels and annotations.
 func compared(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	if obj == nil {
 		return nil

@@ -19,23 +19,23 @@ import (
 
 // Annotations of a replica's Lease, by which other replicas and hansectl find and recognise it.
 const (
-	// AddressAnnotation is the host:port at which it answers.
+	// AddressAnnotation is the host:port of the replica.
 	AddressAnnotation = hubv1.Prefix + "view-address"
 	// CertificateAnnotation is the SHA-256 of its certificate, in hexadecimal digits.
 	CertificateAnnotation = hubv1.Prefix + "view-certificate"
 )
 
-// Server serves a View over TLS, with a certificate of its own.
+// Server serves a View over TLS, with its own certificate.
 type Server struct {
 	listener    net.Listener
 	certificate tls.Certificate
 	advertised  string
-	// Handler is to be set before Start.
+	// Handler must be set before Start.
 	Handler http.Handler
 }
 
-// Listen opens the port. host is where other replicas reach it; empty means where it listens. The Server is nil if the
-// address is "0" or empty: then views are turned off.
+// Listen opens the port. host is the address for other replicas; empty means the listening address. If address is "0"
+// or empty, views are turned off and the Server is nil.
 func Listen(address, host string) (*Server, error) {
 	if address == "" || address == "0" {
 		return nil, nil
@@ -65,7 +65,7 @@ func Listen(address, host string) (*Server, error) {
 // Annotations of the replica's Lease: its address and its certificate.
 func (s *Server) Annotations() map[string]string {
 	if s == nil {
-		return nil // it is turned off
+		return nil // views are turned off
 	}
 	return map[string]string{AddressAnnotation: s.advertised, CertificateAnnotation: digest(s.certificate.Certificate[0])}
 }
@@ -86,7 +86,7 @@ func (s *Server) Start(ctx context.Context) error {
 	ended := context.AfterFunc(ctx, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = server.Shutdown(ctx) // clients of open requests ask another replica
+		_ = server.Shutdown(ctx) // clients of open requests retry with another replica
 		_ = server.Close()
 	})
 	defer ended()

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// TokenHeader has the user's bearer token. It is not Authorization, which API servers do not pass on to a Service.
+	// TokenHeader has the user's bearer token. The header Authorization cannot be used, because API servers do not pass
+	// it on to a Service.
 	TokenHeader = "Hanse-Token"
 	// Audience for tokens that are valid for this service only.
 	Audience = "hanse-hub"
@@ -20,7 +21,7 @@ const (
 	passedOn = "Hanse-Passed-On"
 )
 
-// What can be asked of a member, by POST with a JSON body. An error is answered as a metav1.Status.
+// The requests about a member: POST with a JSON body. An error is returned as a metav1.Status.
 const (
 	Copy     = "copy"     // CopyRequest, CopyAnswer
 	Diff     = "diff"     // DiffRequest, DiffAnswer
@@ -32,19 +33,19 @@ const (
 	Prune     = "prune"     // PruneRequest, PruneAnswer
 )
 
-// Facts returns the policies and clusters outside of a namespace that decide on its objects: FactsRequest, FactsAnswer.
-// No member is asked.
+// Facts returns the policies and clusters outside a namespace that affect its objects: FactsRequest, FactsAnswer. No
+// member is involved.
 const Facts = "facts"
 
-// namespaceParameter of a query names the namespace of all objects that are asked about. Users who may look into that
-// namespace alone must name it.
+// namespaceParameter is the query parameter with the namespace of all requested objects. Users who may view only that
+// namespace must set it.
 const namespaceParameter = "namespace"
 
-// Path of a question about a member.
+// Path returns the path of a request about a member.
 func Path(cluster, what string) string { return "/members/" + cluster + "/" + what }
 
-// PathIn is the path, with its query, of a question about objects of a namespace; empty for objects of several, or
-// without one. A question about no member has no cluster.
+// PathIn returns the path and query of a request about objects of a namespace; empty for objects of several namespaces,
+// or without one. A request about no member has no cluster.
 func PathIn(cluster, what, namespace string) string {
 	path := Path(cluster, what)
 	if cluster == "" {
@@ -56,17 +57,17 @@ func PathIn(cluster, what, namespace string) string {
 	return path + "?" + url.Values{namespaceParameter: {namespace}}.Encode()
 }
 
-// FactsRequest asks about the namespace of the path.
+// FactsRequest requests the facts for the namespace in the path.
 type FactsRequest struct{}
 
-// FactsAnswer has what an author of the namespace has to know of the fleet. Of clusters it has only what the policies
-// read that are shown.
+// FactsAnswer has the facts about the fleet for an author of the namespace. A cluster has only the facts that the shown
+// policies read.
 type FactsAnswer struct {
 	MemberClusters          []hubv1.MemberCluster         `json:"memberClusters,omitempty"`
 	ClusterPlacements       []hubv1.ClusterPlacement      `json:"clusterPlacements,omitempty"`
 	ClusterOverridePolicies []hubv1.ClusterOverridePolicy `json:"clusterOverridePolicies,omitempty"`
 	OverridePolicies        []hubv1.OverridePolicy        `json:"overridePolicies,omitempty"`
-	// Notes say what is left out that may decide, too.
+	// Notes name omitted data that may affect the objects, too.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -78,7 +79,7 @@ type Object struct {
 	Name      string `json:"name"`
 }
 
-// ObjectOf is the name of an object on the wire.
+// ObjectOf converts the identity of an object for a request.
 func ObjectOf(id hubv1.ObjectIdentity) Object {
 	return Object{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
 }
@@ -92,10 +93,10 @@ type CopyRequest struct {
 	Object Object `json:"object"`
 }
 
-// CopyAnswer has the copy as it is on the member, with its managedFields, without values of Secrets.
+// CopyAnswer has the current copy on the member, with its managedFields, without values of Secrets.
 type CopyAnswer struct {
 	Object  map[string]any `json:"object,omitempty"`
-	Refused *Reason        `json:"refused,omitempty"` // why there is none
+	Refused *Reason        `json:"refused,omitempty"` // why there is no copy
 }
 
 // DiffRequest asks for the changes that the hub would make to the copy of an object.
@@ -105,49 +106,49 @@ type DiffRequest struct {
 	Policies []json.RawMessage `json:"policies,omitempty"`
 }
 
-// DiffAnswer has both states without status, managedFields and marks of the hub.
+// DiffAnswer has both states without status, managedFields, and the hub's labels and annotations.
 type DiffAnswer struct {
-	// Before is absent if there is no copy; After if it cannot be said.
+	// Before is absent if there is no copy; After is absent if it cannot be computed.
 	Before map[string]any `json:"before,omitempty"`
 	After  map[string]any `json:"after,omitempty"`
-	// Unadopted is true if Before is not Hanse's. Then After is the object as adopted. It is shown to users with the verb
-	// adopt on the MemberCluster.
+	// Unadopted is true if Hanse does not manage Before. Then After is the object as adopted. It is shown only to users
+	// with the verb adopt on the MemberCluster.
 	Unadopted bool `json:"unadopted,omitempty"`
-	// Refused says why the hub would not write After now.
+	// Refused is the reason why the hub would not write After now.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
-// AdoptRequest asks to take over the object of a member that has the kind and name of a hub object.
+// AdoptRequest requests the adoption of the member's object with the kind and name of a hub object.
 type AdoptRequest struct {
 	Object Object `json:"object"`
-	// Adoption is how: IfNoDiff or Always.
+	// Adoption policy: IfNoDiff or Always.
 	Adoption hubv1.Adoption `json:"adoption"`
-	// UID of the object that was shown. Empty: nothing is changed, and the answer has the changes that would be made.
+	// UID of the object that was shown. If empty, nothing is changed, and the answer has the simulated changes.
 	UID types.UID `json:"uid,omitempty"`
 }
 
-// AdoptAnswer says to whom the object belongs, and what was or would be done.
+// AdoptAnswer has the owner of the object, and the real or simulated result.
 type AdoptAnswer struct {
 	State AdoptState `json:"state"`
-	// UID is that of the object, if it can be taken over.
+	// UID of the object, if it can be adopted.
 	UID types.UID `json:"uid,omitempty"`
-	// Changes are the paths at which taking it over would change the object, without values. Of a Secret there are none.
+	// Changes are the paths that adoption would change, without values. They are empty for a Secret.
 	Changes []string `json:"changes,omitempty"`
-	// Refused says why the object is not taken over.
+	// Refused is the reason why the object is not adopted.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
-// AdoptState says whose an object of a member is.
+// AdoptState is the state of a member's object for adoption.
 type AdoptState string
 
-// The states of objects that may be taken over.
+// The states for adoption.
 const (
-	AdoptCopy     AdoptState = "Copy"      // it is the copy of the hub object already
-	AdoptMissing  AdoptState = "Missing"   // there is none
-	AdoptPossible AdoptState = "Adoptable" // it is not Hanse's, and can be taken over
-	AdoptDiffers  AdoptState = "Differs"   // it is not Hanse's, and Adoption does not take it over
-	AdoptAdopted  AdoptState = "Adopted"   // it was taken over now
-	AdoptRefused  AdoptState = "Refused"   // Refused says why
+	AdoptCopy     AdoptState = "Copy"      // it already is the copy of the hub object
+	AdoptMissing  AdoptState = "Missing"   // there is no object
+	AdoptPossible AdoptState = "Adoptable" // Hanse does not manage it, and can adopt it
+	AdoptDiffers  AdoptState = "Differs"   // Hanse does not manage it, and the Adoption policy forbids adoption
+	AdoptAdopted  AdoptState = "Adopted"   // it has just been adopted
+	AdoptRefused  AdoptState = "Refused"   // Refused has the reason
 )
 
 // ChildrenRequest asks for the objects that controllers on the member made for copies of at most 50 objects.
@@ -155,34 +156,34 @@ type ChildrenRequest struct {
 	Objects []Object `json:"objects"`
 }
 
-// ChildrenAnswer has the objects in the order in which they were asked for.
+// ChildrenAnswer has the objects in the order of the request.
 type ChildrenAnswer struct {
 	Objects []ObjectChildren `json:"objects"`
-	// Notes say which kinds could not be read.
+	// Notes name the kinds that could not be read.
 	Notes []string `json:"notes,omitempty"`
 }
 
 // ObjectChildren are the children of one copy.
 type ObjectChildren struct {
 	Object   Object         `json:"object"`
-	UID      types.UID      `json:"uid,omitempty"` // of the copy; empty if none is known
+	UID      types.UID      `json:"uid,omitempty"` // UID of the copy; empty if none is known
 	Children []member.Child `json:"children,omitempty"`
-	// Refused says why there is no answer for this object: the user may not get it, or the hub does not send it to the
-	// cluster. Both have the same text.
+	// Refused is the reason why there is no answer for this object. A missing right and an object that is not sent to
+	// the cluster have the same text.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
 // UnclaimedRequest asks for the copies on a member that no binding claims.
 type UnclaimedRequest struct{}
 
-// UnclaimedAnswer has them in the order in which they may be removed: objects that others need come last.
+// UnclaimedAnswer has the copies in the order of their removal: objects on which others depend come last.
 type UnclaimedAnswer struct {
 	Copies []UnclaimedCopy `json:"copies,omitempty"`
-	// Notes say which kinds are not listed, and why.
+	// Notes name the kinds that are not listed, with the reason.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// ShownCopy is one copy as it was listed.
+// ShownCopy is one copy as listed before.
 type ShownCopy struct {
 	Object          Object    `json:"object"`
 	Version         string    `json:"version"` // of the kind, such as v1
@@ -194,8 +195,7 @@ type ShownCopy struct {
 type UnclaimedCopy struct {
 	ShownCopy
 	Created metav1.Time `json:"created"`
-	// Removal is what Prune does with the copy: Delete, or Orphan for definitions, namespaces and copies that were
-	// adopted.
+	// Removal is the action of Prune on the copy: Delete, or Orphan for definitions, namespaces and adopted copies.
 	Removal hubv1.RemovalPolicy `json:"removal"`
 	// Newer is true if a later state of the hub wrote the copy. Prune holds it until the restore of the hub is accepted.
 	Newer bool `json:"newer,omitempty"`
@@ -224,15 +224,15 @@ type PruneOutcome string
 // The outcomes of copies.
 const (
 	PruneRemoved  PruneOutcome = "Removed"
-	PruneDeleting PruneOutcome = "Deleting" // the delete was accepted and the object waits, for finalizers for example
-	PruneOrphaned PruneOutcome = "Orphaned" // the object stays, without marks of the hub
-	PruneClaimed  PruneOutcome = "Claimed"  // a binding claims the copy by now: it stays
+	PruneDeleting PruneOutcome = "Deleting" // the delete was accepted, and the object waits, for example for finalizers
+	PruneOrphaned PruneOutcome = "Orphaned" // the object stays, without the hub's labels and annotations
+	PruneClaimed  PruneOutcome = "Claimed"  // a binding claims the copy now: it stays
 	PruneNotOurs  PruneOutcome = "NotOurs"  // the object is not this hub's copy: it stays
 	PruneHeld     PruneOutcome = "Held"     // the copy is newer than the hub: it stays
 	PruneFailed   PruneOutcome = "Failed"
 )
 
-// Reason says why something is not done.
+// Reason is the reason why an action is not done.
 type Reason struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`

@@ -2,11 +2,11 @@ package pace
 
 import "time"
 
-// latency are two moving means of how long writes take. The zero value has seen no write.
+// latency has two moving means of the duration of writes. The zero value has no writes.
 type latency struct{ recent, usual time.Duration }
 
 const (
-	// recentWrites and usualWrites are the numbers of writes in which the means follow.
+	// recentWrites and usualWrites are the numbers of writes over which the means adapt.
 	recentWrites = 8
 	usualWrites  = 64
 )
@@ -19,7 +19,7 @@ func (l *latency) add(took time.Duration) {
 	l.usual += (took - l.usual) / usualWrites
 }
 
-// mean is that of the recent writes, and a guess before the first one.
+// mean returns the mean of the recent writes, or a default before the first one.
 func (l *latency) mean() time.Duration {
 	if l.recent == 0 {
 		return FirstRetry
@@ -27,6 +27,6 @@ func (l *latency) mean() time.Duration {
 	return l.recent
 }
 
-// rises reports whether recent writes take twice as long as usual. A machine that stays slow becomes usual: fewer
-// writes in flight would not make it faster.
+// rises reports whether recent writes take twice as long as usual. On a machine that stays slow, the slow writes become
+// usual, because fewer writes in flight would not make it faster.
 func (l *latency) rises() bool { return l.recent > 2*l.usual }

@@ -3,7 +3,7 @@
 // A Pacer limits the number of writes in flight, and shares them between classes of writes. It knows no rate: a fast
 // API server takes more writes a second than a slow one, and more when nothing else loads it.
 //
-//   - The width is the number of writes that may be in flight. It grows by one for each round of writes, and shrinks by
+//   - The width is the number of writes that may be in flight. It grows by one for each round of writes. It shrinks by
 //     a third while binding-status writes take twice as long as usual (additive increase, multiplicative decrease; Chiu
 //     and Jain 1989). A 429 of any write halves it.
 //   - While more writes wait than the width allows, each class gets a share by its weight (weighted fair queueing): a
@@ -27,33 +27,33 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Class is what a write is for. A smaller one goes first.
+// Class is the purpose of a write. Smaller classes go first.
 type Class int
 
 const (
-	// Failure tells of a new failure.
+	// Failure is a write about a new failure.
 	Failure Class = iota
-	// FirstResult is the first decision on an object, or tells what became of a change of it.
+	// FirstResult is a write of the first decision on an object, or of the result of its change.
 	FirstResult
-	// MergedStatus is the status of a hub object, after members changed theirs.
+	// MergedStatus is a write of a hub object's status, after the status on members has changed.
 	MergedStatus
-	// Rows are the rows of a binding whose merged status has been written.
+	// Rows is a write of a binding's rows after its merged status was written.
 	Rows
-	// Many is the write for one of many objects that one event concerns, such as a lost cluster.
+	// Many is a write for one of many objects affected by one event, such as a lost cluster.
 	Many
 	classes
 )
 
-// weights are the shares of the classes while all of them wait: Rows have 10 %, Many has 5 %.
+// weights are the shares of the classes while all of them have waiting writes: Rows has 10 %, Many has 5 %.
 var weights = [classes]int{Failure: 8, FirstResult: 6, MergedStatus: 3, Rows: 2, Many: 1}
 
-// Priority of a class in a priority queue: the highest for failures, 0 for first results.
+// Priority returns the priority of a class in a priority queue: the highest for failures, 0 for first results.
 func (c Class) Priority() int { return 10 * int(FirstResult-c) }
 
 const (
-	// widest is the largest width. Report and schedule have as many workers together.
+	// widest is the largest width. hub/report and hub/schedule have the same number of workers in total.
 	widest = 8
-	// longestWait is the longest time after which a caller asks again, so that callers soon find turns that fall free.
+	// longestWait is the longest time until a caller asks again, so that callers soon find free turns.
 	longestWait = time.Second
 )
 
@@ -65,23 +65,23 @@ type Pacer struct {
 	width    float64 // 1 to widest
 	inFlight int
 	latency  latency
-	skip     int       // samples of writes that began before the width was last cut
-	throttle time.Time // of the last cut by a 429
+	skip     int       // samples of writes that began before the last cut of the width
+	throttle time.Time // time of the last cut by a 429
 	swept    time.Time
 	waiting  [classes]callers
 	kinds    map[schema.GroupKind]*kind
 }
 
-// callers are those of one class that wait.
+// callers are the waiting callers of one class.
 type callers struct {
-	places map[any]time.Time // when each asks again
-	// next is a caller whose place came up while all turns were taken: the next turn that falls free is kept for it, until
-	// a time at which it must have asked.
+	places map[any]time.Time // when each caller asks again
+	// next is a caller whose place came up while all turns were taken. The next free turn is reserved for it until it
+	// asks again.
 	next  any
 	until time.Time
 }
 
-// New returns a Pacer at its full width. A nil clock is the real one.
+// New returns a Pacer at its full width. A nil clock is the real clock.
 func New(c clock.PassiveClock) *Pacer {
 	if c == nil {
 		c = clock.RealClock{}
@@ -99,8 +99,8 @@ type Turn struct {
 	once  sync.Once
 }
 
-// Try returns a turn for a write of a class, or nil and the time after which the caller asks again. key names the
-// caller: one that waits goes before one that comes.
+// Try returns a turn for a write of a class, or nil and the time after which the caller must ask again. key identifies
+// the caller: waiting callers go before new ones.
 func (p *Pacer) Try(c Class, key any) (*Turn, time.Duration) {
 	now := p.clock.Now()
 	p.mu.Lock()
@@ -120,15 +120,15 @@ func (p *Pacer) Try(c Class, key any) (*Turn, time.Duration) {
 	}
 	wait := min(p.share(c)*time.Duration(len(q.places)+1), longestWait)
 	if waits && (q.next == nil || q.next == key || now.After(q.until)) {
-		wait = p.service() / 4 // it asks often, so that the turn does not lie idle
+		wait = p.service() / 4 // it asks often, so that the turn is used soon
 		q.next, q.until = key, now.Add(wait+FirstRetry)
 	}
 	q.places[key] = now.Add(wait)
 	return nil, wait
 }
 
-// isFree reports whether a caller of a class may have a turn now. Turns that are kept for the next callers of other
-// classes are not free, unless one is kept for this caller, too.
+// isFree reports whether a caller of a class may have a turn now. Turns reserved for callers of other classes are not
+// free, unless one is reserved for this caller, too.
 func (p *Pacer) isFree(c Class, key any, now time.Time) bool {
 	free := p.room(c) - p.inFlight
 	if p.waiting[c].next == key {
@@ -150,7 +150,7 @@ func (q *callers) leave(key any) {
 	}
 }
 
-// sweep drops the callers that have not asked again, although none waits for longer than a second.
+// sweep removes the callers that have not asked again in time.
 func (p *Pacer) sweep(now time.Time) {
 	p.swept = now
 	for i := range p.waiting {
@@ -163,10 +163,10 @@ func (p *Pacer) sweep(now time.Time) {
 	}
 }
 
-// service is the time between two turns while all turns are taken.
+// service returns the time between two turns while all turns are taken.
 func (p *Pacer) service() time.Duration { return time.Duration(float64(p.latency.mean()) / p.width) }
 
-// share is the time between two turns of a class while all turns are taken.
+// share returns the time between two turns of a class while all turns are taken.
 func (p *Pacer) share(c Class) time.Duration {
 	sum := weights[c]
 	for other := range classes {
@@ -177,8 +177,8 @@ func (p *Pacer) share(c Class) time.Duration {
 	return p.service() * time.Duration(sum) / time.Duration(weights[c])
 }
 
-// room is how many writes may be in flight when one of the class begins. What is not urgent leaves half of the width to
-// single changes.
+// room returns the maximum number of writes in flight when a write of the class begins. Less urgent classes leave half
+// of the width free for single changes.
 func (p *Pacer) room(c Class) int {
 	switch c {
 	case Failure:
@@ -190,7 +190,7 @@ func (p *Pacer) room(c Class) int {
 	}
 }
 
-// Done gives the turn back. Further calls do nothing, nor does one on nil.
+// Done returns the turn. Further calls, and calls on nil, do nothing.
 func (t *Turn) Done() {
 	if t == nil {
 		return
@@ -202,7 +202,7 @@ func (t *Turn) Done() {
 	})
 }
 
-// Steer takes in how long a binding-status write took.
+// Steer records the duration of a binding-status write.
 func (p *Pacer) Steer(took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,14 +218,14 @@ func (p *Pacer) Steer(took time.Duration) {
 	width.Set(p.width)
 }
 
-// cut makes the width smaller. The samples of the writes in flight do not cut it again.
+// cut reduces the width. The samples of the writes in flight do not cut it again.
 func (p *Pacer) cut(to float64) {
 	p.skip = p.inFlight
 	p.width = math.Max(to, 1)
 }
 
-// Wrap makes a transport of which each 429 halves the width, for rest.Config.Wrap. client-go repeats such requests by
-// itself, and would hide the answer.
+// Wrap returns a transport in which each 429 halves the width, for rest.Config.Wrap. client-go retries such requests
+// itself and would hide the response.
 func (p *Pacer) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(req)
@@ -236,7 +236,7 @@ func (p *Pacer) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// throttled halves the width, once for all answers that come within one write.
+// throttled halves the width, once for all 429 responses within the duration of one write.
 func (p *Pacer) throttled() {
 	now := p.clock.Now()
 	p.mu.Lock()

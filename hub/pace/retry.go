@@ -8,16 +8,16 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// FirstRetry and LongestRetry bound the pauses before a failed key is tried again. Each failure doubles the pause.
+// FirstRetry and LongestRetry limit the pauses before a failed key is tried again. Each failure doubles the pause.
 const (
 	FirstRetry   = 200 * time.Millisecond
 	LongestRetry = time.Minute
 )
 
-// AnswerWithin is how long the hub waits for one answer of an API server.
+// AnswerWithin is the timeout of one request to an API server.
 const AnswerWithin = answer.Timeout
 
-// FreshFor is how old an uncached read may be on which a withdrawal relies. Withdrawals of one moment share a read.
+// FreshFor is the maximum age of an uncached read for a withdrawal. Withdrawals at the same time share a read.
 const FreshFor = time.Second
 
 // Retries returns the pauses after failures of one controller: 200 ms, doubled up to a minute.

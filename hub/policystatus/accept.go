@@ -19,10 +19,10 @@ type acceptance struct {
 	kinds            func(schema.GroupKind) (kindwatch.State, bool)
 	watches          func(kind schema.GroupKind, namespace string) bool
 	hubRunsWorkloads bool
-	scalePath        func(schema.GroupKind) string // where the definition of a kind has the replicas, for messages
+	scalePath        func(schema.GroupKind) string // path of the replicas in the kind's scale subresource, for messages
 }
 
-// condition is known only once the hub has tried to list every selected kind.
+// condition returns the condition. known is false until the hub has tried to list every selected kind.
 func (a acceptance) condition() (c metav1.Condition, known bool) {
 	spec := a.policy.PlacementSpec()
 	if err := plan.CheckPlacement(a.policy); err != nil {

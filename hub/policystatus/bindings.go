@@ -17,7 +17,7 @@ import (
 const (
 	// placementIndex finds the bindings that follow a placement.
 	placementIndex = "spec.placementRef"
-	// otherIndex finds the bindings of objects that a placement selects and that follow another one.
+	// otherIndex finds the bindings of objects that a placement selects but that follow another placement.
 	otherIndex = "status.otherPlacements"
 )
 
@@ -46,7 +46,7 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// followed is the key of the placement that a binding follows.
+// followed returns the key of the placement that a binding follows.
 func followed(b hubv1.BindingObject) (types.NamespacedName, bool) {
 	ref := b.BindingSpec().PlacementRef
 	if ref == nil {
@@ -55,7 +55,7 @@ func followed(b hubv1.BindingObject) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, true
 }
 
-// notFollowed are the keys of the placements that select a binding's object and that it does not follow.
+// notFollowed returns the keys of the placements that select a binding's object without being followed.
 func notFollowed(b hubv1.BindingObject) []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, other := range b.BindingStatus().OtherPlacements {
@@ -69,8 +69,8 @@ func notFollowed(b hubv1.BindingObject) []types.NamespacedName {
 	return keys
 }
 
-// bindings lists bindings from the cache, sorted by namespace and name. They are shared and must not be changed. A
-// namespace limits them to it.
+// bindings lists bindings from the cache, sorted by namespace and name. They are shared and must not be changed. An
+// empty namespace means all namespaces.
 func bindings(ctx context.Context, c client.Reader, namespace string, options ...client.ListOption) ([]hubv1.BindingObject, error) {
 	out, err := scopes.Bindings(ctx, c, namespace, append(options, client.UnsafeDisableDeepCopy)...)
 	if err != nil {

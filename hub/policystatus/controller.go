@@ -26,40 +26,40 @@ import (
 
 // Templates has the hub's own objects.
 type Templates interface {
-	// Head returns a hub object with its namespace, name, uid, resourceVersion and labels only; it is shared and must not
+	// Head returns only the namespace, name, UID, resourceVersion and labels of a hub object; it is shared and must not
 	// be changed.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
-	// State of a kind; false if it is not watched.
+	// State returns the state of a kind; false if it is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
-	// Watches says whether the objects of a namespace are read.
+	// Watches reports whether the objects of a namespace are read.
 	Watches(gk schema.GroupKind, namespace string) bool
 	// OnChange and OnState register functions to call for changes of objects and of kinds, before the manager starts.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
 }
 
-// Removals knows which removals of copies are held.
+// Removals has the held removals of copies.
 type Removals interface {
-	// Removal returns the held removals of a placement, and the condition for its status; a nil condition leaves the
-	// present one. was is the status now.
+	// Removal returns the held removals of a placement, and the condition for its status; a nil condition means no
+	// change. was is the current status.
 	Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition)
 }
 
-// Options of the controllers. All but ScalePath, Removals, Pacer and Clock are required.
+// Options of the controllers. All except ScalePath, Removals, Pacer and Clock are required.
 type Options struct {
 	// Client reads from the cache and writes the status of policies.
 	Client    client.Client
 	Templates Templates
-	// HubRunsWorkloads says whether the hub has nodes or a controller-manager.
+	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager.
 	HubRunsWorkloads func() bool
-	// ScalePath is where the definition of a kind says that its scale subresource has the replicas, for messages. Nil:
-	// never known.
+	// ScalePath returns the path of the replicas in a kind's scale subresource, for messages; if nil, it is never
+	// known.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
-	// Removals knows which removals of copies are held. Nil: none are.
+	// Removals has the held removals of copies; nil if there are none.
 	Removals Removals
 	// Events records events on placements.
 	Events events.EventRecorder
-	// Pacer gives the turns for writes. Unset means one of its own.
+	// Pacer gives the turns for writes; if nil, a new one is used.
 	Pacer *pace.Pacer
 	Clock clock.PassiveClock
 }
@@ -101,20 +101,20 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 	return c.overrides.setup("override-status", mgr, func(ctx context.Context) { c.wakeOverrides(ctx, everyOverridePolicy) })
 }
 
-// WakePlacement makes the status of a placement be written anew.
+// WakePlacement queues the update of a placement's status.
 func (c *Controllers) WakePlacement(key types.NamespacedName) { c.placements.wake(key) }
 
 const (
-	// foldEvery is how long changes of one policy, and of the objects that it selects, are gathered before its status is
-	// computed.
+	// foldEvery is how long changes of one policy and its objects are collected before its status is computed.
 	foldEvery = 500 * time.Millisecond
-	// numbersEvery is how often nothing but the numbers of regions is written: they move with every pod.
+	// numbersEvery is the minimum time between two writes of only the numbers of regions, because they change with
+	// every pod.
 	numbersEvery = 10 * time.Second
 )
 
 // updater writes the status of one policy if it changed.
 type updater interface {
-	// again is the time until there is something to write that can wait; zero if there is nothing.
+	// update returns the time until a delayed write is due; zero if there is none.
 	update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error)
 }
 
@@ -130,7 +130,7 @@ type keeper struct {
 
 func newKeeper(p *pace.Pacer, u updater) *keeper { return &keeper{updater: u, pacer: p} }
 
-// setup adds the controller. wakeAll wakes every policy; changes wake the others from then on.
+// setup adds the controller. wakeAll queues every policy at the start; later changes queue single policies.
 func (k *keeper) setup(name string, mgr manager.Manager, wakeAll func(context.Context)) error {
 	yes := true
 	c, err := controller.NewTyped(name, mgr, controller.TypedOptions[types.NamespacedName]{
@@ -163,7 +163,7 @@ func (k *keeper) started() context.Context {
 	return k.ctx
 }
 
-// wake makes a policy be folded within foldEvery.
+// wake queues a policy, to be computed within foldEvery.
 func (k *keeper) wake(key types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -172,7 +172,7 @@ func (k *keeper) wake(key types.NamespacedName) {
 	}
 }
 
-// Reconcile brings the status of one policy up to date.
+// Reconcile updates the status of one policy.
 func (k *keeper) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
 	turn, wait := k.pacer.Try(pace.Many, keeperKey{k, key})
 	if turn == nil {
@@ -183,7 +183,7 @@ func (k *keeper) Reconcile(ctx context.Context, key types.NamespacedName) (recon
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
-// keeperKey is a policy as a caller of the pacer.
+// keeperKey identifies a policy as a caller of the pacer.
 type keeperKey struct {
 	keeper *keeper
 	policy types.NamespacedName

@@ -51,7 +51,7 @@ func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName)
 	}
 	status.ObservedGeneration = policy.GetGeneration()
 	status.Rules = rules(policy, selected, clusters)
-	// The hub follows the policy all the same where it fits: the condition is for its author.
+	// The hub still applies the policy to other copies: the condition informs its author.
 	if message := objects(policy, selected, hubv1.ReasonOverrideInvalid, hubv1.ReasonFieldsNotServed); message != "" {
 		accepted = notAccepted(hubv1.ReasonOverrideInvalid, "%s", message)
 	}
@@ -79,7 +79,7 @@ func acceptOverrides(policy hubv1.OverridePolicyObject) metav1.Condition {
 	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}
 }
 
-// selected are the bindings of the objects that the policy speaks of.
+// selected returns the bindings of the objects that the policy selects.
 func (p *overridePolicies) selected(ctx context.Context, policy hubv1.OverridePolicyObject) ([]hubv1.BindingObject, error) {
 	all, err := bindings(ctx, p.Client, policy.GetNamespace())
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *overridePolicies) namespaceLabels(ctx context.Context, name string) (ma
 	return ns.Labels, nil
 }
 
-// clusters are all of them by name, as rules see them.
+// clusters returns all clusters by name, in the form for rules.
 func (p *overridePolicies) clusters(ctx context.Context) (map[string]overrides.Cluster, error) {
 	var list hubv1.MemberClusterList
 	if err := p.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -132,8 +132,8 @@ func (p *overridePolicies) clusters(ctx context.Context) (map[string]overrides.C
 	return out, nil
 }
 
-// rules says what each rule matches: the selected objects, and the clusters that hold one of them and that the rule
-// selects. Of a rule that excludes, all that it selects.
+// rules returns the counts for each rule: the selected objects, and the selected clusters that hold one of them. For an
+// excluding rule, all selected clusters count.
 func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, clusters map[string]overrides.Cluster) []hubv1.RuleStatus {
 	holding := map[string]bool{}
 	for _, b := range selected {
@@ -148,7 +148,7 @@ func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, cl
 	for i := range spec.Rules {
 		rule := &spec.Rules[i]
 		among := maps.Keys(holding)
-		if rule.Exclude { // these hold nothing, or soon will not
+		if rule.Exclude { // excluded clusters hold no copies
 			among = maps.Keys(clusters)
 		}
 		matching := 0
@@ -168,7 +168,7 @@ func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, cl
 	return out
 }
 
-// conflicted looks for rows that were left as they are because this policy and another one disagree.
+// conflicted returns the condition about rows that were not written because this policy and another one disagree.
 func conflicted(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject) metav1.Condition {
 	message := objects(policy, selected, hubv1.ReasonOverrideConflict)
 	if message == "" {
@@ -177,8 +177,8 @@ func conflicted(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObjec
 	return metav1.Condition{Type: hubv1.ConditionConflicted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonOverrideClash, Message: message}
 }
 
-// objects names the objects that are left as they are on a cluster for one of these reasons, because of the policy. It
-// is empty if there is none.
+// objects names the objects whose copies were not written for one of these reasons, because of the policy. It is empty
+// if there are none.
 func objects(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, reasons ...string) string {
 	ref := overrides.RefOf(policy).String()
 	var named []string
@@ -201,7 +201,7 @@ func objects(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, 
 	return cut(someOf(named, len(selected)) + "; " + message)
 }
 
-// names says whether the message of a conflict names the policy, and not one whose name starts like it.
+// names reports whether the message of a conflict names the policy, and not one with a longer name.
 func names(message, ref string) bool {
 	for {
 		i := strings.Index(message, ref)
@@ -216,7 +216,7 @@ func names(message, ref string) bool {
 	}
 }
 
-// concerns says whether a policy may speak of a binding's object, by scope, group and kind alone.
+// concerns reports whether a policy may select a binding's object, by scope, group and kind alone.
 func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
 	if p.GetNamespace() != "" && p.GetNamespace() != b.GetNamespace() {
 		return false

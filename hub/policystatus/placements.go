@@ -21,13 +21,13 @@ import (
 // placements keeps the status of Placements and ClusterPlacements.
 type placements struct {
 	Options
-	// records by placement. They may be lost at any time. There is one worker.
+	// records by placement. They may be lost at any time. Only one worker uses them.
 	records map[types.NamespacedName]*record
 }
 
 // record is the last write and the last events of one placement.
 type record struct {
-	wrote  time.Time // when its status was last written
+	wrote  time.Time // time of the last write of its status
 	events map[string]lastEvent
 }
 
@@ -123,13 +123,13 @@ func regionOf(c *hubv1.MemberCluster) string { return c.SelectableLabels()[hubv1
 
 // selected has the inputs of a placement's status.
 type selected struct {
-	following []hubv1.BindingObject // of the objects that follow it
-	lost      []hubv1.BindingObject // of those that it selects and that follow another placement
+	following []hubv1.BindingObject // bindings of the objects that follow it
+	lost      []hubv1.BindingObject // bindings of selected objects that follow another placement
 	suspend   hubv1.SuspendPolicy
 	regions   map[string]string // by cluster
 }
 
-// fold sums up the bindings of the objects that a placement selects.
+// fold computes the status from the bindings of the objects that a placement selects.
 func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
 	status.ObservedGeneration = generation
 	clusters := map[string]bool{}
@@ -158,7 +158,7 @@ func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
 	set(&status.Conditions, generation, conditions[hubv1.ConditionHealthy].condition(hubv1.ConditionHealthy, hubv1.ReasonHealthyEverywhere))
 }
 
-// scheduled adds to the condition why objects do not follow the placement.
+// scheduled adds to the condition why some objects do not follow the placement.
 func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition {
 	if len(of.lost) > 0 {
 		c.Message += fmt.Sprintf("; %d of the selected objects follow another placement, such as %s", len(of.lost), nameOf(of.lost[0]))
@@ -177,7 +177,7 @@ func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition
 	return c
 }
 
-// applied adds to the condition which writes are suspended.
+// applied adds the suspended writes to the condition.
 func (of selected) applied(c metav1.Condition) metav1.Condition {
 	if of.suspend.Dispatching {
 		c.Message = cut("writing to members is suspended; " + c.Message)
@@ -197,8 +197,8 @@ func (of selected) applied(c metav1.Condition) metav1.Condition {
 type tally struct {
 	total           int
 	failed, unknown []string // names of objects
-	why, says       string   // reason and message of the first one that failed, and does not just take its time
-	away            bool     // one is unknown because clusters are away
+	why, says       string   // reason and message of the first failed one that is not just in progress
+	away            bool     // a result is unknown because clusters are unreachable
 }
 
 func (t *tally) count(b hubv1.BindingObject, kind string) {
@@ -216,7 +216,7 @@ func (t *tally) count(b hubv1.BindingObject, kind string) {
 	}
 }
 
-// condition puts failures before unknown results.
+// condition returns the condition. Failures come before unknown results.
 func (t *tally) condition(kind, good string) metav1.Condition {
 	switch {
 	case t.total == 0:
@@ -235,7 +235,7 @@ func (t *tally) condition(kind, good string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: good, Message: fmt.Sprintf("%d of %d objects", t.total, t.total)}
 }
 
-// nameOf names the object of a binding.
+// nameOf returns the name of a binding's object.
 func nameOf(b hubv1.BindingObject) string {
 	id := hubv1.ObjectOf(b)
 	if id.Namespace == "" {
@@ -244,14 +244,14 @@ func nameOf(b hubv1.BindingObject) string {
 	return id.Kind + " " + id.Namespace + "/" + id.Name
 }
 
-// set sets a condition; its time moves only with its status.
+// set sets a condition; its time changes only with its status.
 func set(conditions *[]metav1.Condition, generation int64, c metav1.Condition) {
 	c.ObservedGeneration = generation
 	meta.SetStatusCondition(conditions, c)
 }
 
-// write patches the status and says whether that was done. On a conflict nothing is: the change that won is an event
-// that wakes the policy.
+// write patches the status and reports whether it did. On a conflict it does nothing, because the other change causes
+// an event for the policy.
 func write(ctx context.Context, c client.Client, before, after client.Object) (bool, error) {
 	err := c.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -260,7 +260,7 @@ func write(ctx context.Context, c client.Client, before, after client.Object) (b
 	return false, fmt.Errorf("writing the status of %s %s: %w", kindOf(after), client.ObjectKeyFromObject(after), err)
 }
 
-// unlessGone is the error of reading a policy, nil if there is no such policy.
+// unlessGone returns the error of reading a policy; nil if the policy does not exist.
 func unlessGone(err error, o client.Object, key types.NamespacedName) error {
 	if client.IgnoreNotFound(err) == nil {
 		return nil
@@ -268,5 +268,5 @@ func unlessGone(err error, o client.Object, key types.NamespacedName) error {
 	return fmt.Errorf("reading %s %s: %w", kindOf(o), key, err)
 }
 
-// kindOf is the kind of a typed object, whose own kind the cache leaves empty.
+// kindOf returns the kind of a typed object, because the cache leaves its kind empty.
 func kindOf(o client.Object) string { return reflect.TypeOf(o).Elem().Name() }

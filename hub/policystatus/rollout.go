@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// foldRollouts sums up the rollouts of the objects that follow a placement. Without a rollout of the placement, its
-// status and condition go.
+// foldRollouts sums the rollouts of the objects that follow a placement. If the placement has no rollout, it removes
+// the status and condition.
 func foldRollouts(status *hubv1.PlacementStatus, placement hubv1.PlacementObject, following []hubv1.BindingObject) {
 	policy := placement.PlacementSpec().Rollout
 	if policy == nil {
@@ -69,7 +69,7 @@ func count(objects *hubv1.RolloutObjects, of *hubv1.BindingRollout) {
 	}
 }
 
-// rolledOut is the condition RolledOut.
+// rolledOut returns the condition RolledOut.
 func rolledOut(r *hubv1.PlacementRollout, faults string) metav1.Condition {
 	c := metav1.Condition{Type: hubv1.ConditionRolledOut, Status: metav1.ConditionFalse, Message: r.Message}
 	n := r.Objects

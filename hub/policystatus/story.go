@@ -25,24 +25,24 @@ const (
 	EventClustersBack = "ClustersBack"
 )
 
-// tellEvery is the least time between two events of the same kind of trouble of one placement.
+// tellEvery is the minimum time between two events about the same kind of failure of one placement.
 const tellEvery = time.Minute
 
 // event is one event on a placement: one for a failure and one for its end, for any number of objects.
 type event struct{ kind, reason, action, note string }
 
-// lastEvent is the last event of one kind of trouble.
+// lastEvent is the last event about one kind of failure.
 type lastEvent struct {
 	at   time.Time
-	open bool // no event has said yet that it is over
+	open bool // no event has reported the end yet
 }
 
-// chapter is one kind of trouble that a placement may have.
+// chapter is one kind of failure of a placement.
 type chapter struct {
 	condition       string
 	action          string
 	trouble, relief string // reasons of events
-	// but is a reason for which the condition is False without trouble.
+	// but is a reason for which the condition is False without a failure.
 	but string
 }
 
@@ -53,7 +53,7 @@ var chapters = []chapter{
 	{hubv1.ConditionHealthy, "Observe", EventDegraded, EventHealthy, hubv1.ReasonProgressingOnSome},
 }
 
-// story returns the events that a change of the status is worth.
+// story returns the events for a change of the status.
 func (m *record) story(was, is hubv1.PlacementStatus, now time.Time) []event {
 	var out []event
 	for _, c := range chapters {
@@ -85,7 +85,7 @@ func (c chapter) troubled(now *metav1.Condition) bool {
 	return now != nil && now.Status == metav1.ConditionFalse && (c.but == "" || now.Reason != c.but)
 }
 
-// may reports whether an event of this trouble may be sent now, and notes that it was sent.
+// may reports whether an event about this failure may be sent now, and records it as sent.
 func (m *record) may(what string, now time.Time) bool {
 	last := m.events[what]
 	if !last.at.IsZero() && now.Sub(last.at) < tellEvery {

@@ -7,10 +7,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// named is how many objects a message names.
+// named is the maximum number of objects in a message.
 const named = 3
 
-// someOf is such as "2 of 10 objects: Prometheus monitoring/a, Prometheus monitoring/b".
+// someOf returns a text such as "2 of 10 objects: Prometheus monitoring/a, Prometheus monitoring/b".
 func someOf(names []string, total int) string {
 	out := fmt.Sprintf("%d of %d objects: %s", len(names), total, strings.Join(names[:min(named, len(names))], ", "))
 	if more := len(names) - named; more > 0 {

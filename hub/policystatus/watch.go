@@ -45,8 +45,8 @@ func (c *Controllers) BindingChanged(_ context.Context, change changes.Binding) 
 	}
 }
 
-// wakeFollowed wakes the placement of a binding. A binding that changes its placement concerns both, and the placements
-// that select its object as well.
+// wakeFollowed queues the placement of a binding. If the binding changes its placement, it queues both, and the other
+// placements that select its object.
 func (c *Controllers) wakeFollowed(before, after hubv1.BindingObject) {
 	same := before != nil && after != nil && equality.Semantic.DeepEqual(before.BindingSpec().PlacementRef, after.BindingSpec().PlacementRef) &&
 		slices.Equal(before.BindingStatus().OtherPlacements, after.BindingStatus().OtherPlacements)
@@ -93,7 +93,7 @@ func everyPlacement(hubv1.PlacementObject) bool { return true }
 
 func everyOverridePolicy(hubv1.OverridePolicyObject) bool { return true }
 
-// clashes are the messages of the rows that tell of disagreeing policies.
+// clashes returns the messages of the rows about disagreeing policies.
 func clashes(b hubv1.BindingObject) []string {
 	var out []string
 	for _, row := range b.BindingStatus().Clusters {
@@ -104,7 +104,7 @@ func clashes(b hubv1.BindingObject) []string {
 	return out
 }
 
-// objectChanged wakes the override policies that may select a hub object: its labels may have changed.
+// objectChanged queues the override policies that may select a hub object, because its labels may have changed.
 func (c *Controllers) objectChanged(id hubv1.ObjectIdentity) {
 	ctx := c.overrides.started()
 	if ctx == nil {
@@ -117,7 +117,7 @@ func (c *Controllers) objectChanged(id hubv1.ObjectIdentity) {
 	c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return concerns(p, binding) })
 }
 
-// kindChanged wakes the placements that select a kind: it is served or may be read now, or no longer.
+// kindChanged queues the placements that select a kind, after a change of whether it is served or readable.
 func (c *Controllers) kindChanged(gk schema.GroupKind) {
 	ctx := c.placements.started()
 	if ctx == nil {
@@ -132,7 +132,7 @@ func (c *Controllers) kindChanged(gk schema.GroupKind) {
 func (c *Controllers) wakePlacements(ctx context.Context, concerned func(hubv1.PlacementObject) bool) {
 	all, err := scopes.Placements(ctx, c.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return // the cache is ending: so is this process
+		return // the cache is stopping, and so is this process
 	}
 	for _, p := range all {
 		if concerned(p) {
@@ -144,7 +144,7 @@ func (c *Controllers) wakePlacements(ctx context.Context, concerned func(hubv1.P
 func (c *Controllers) wakeOverrides(ctx context.Context, concerned func(hubv1.OverridePolicyObject) bool) {
 	all, err := scopes.OverridePolicies(ctx, c.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return // the cache is ending: so is this process
+		return // the cache is stopping, and so is this process
 	}
 	for _, p := range all {
 		if concerned(p) {

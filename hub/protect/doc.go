@@ -1,12 +1,14 @@
-// Package protect keeps the ConfigMap by which the API server refuses to delete what many copies come from.
+// Package protect writes the ConfigMap that protects namespaces and CustomResourceDefinitions with many copies from
+// deletion.
 //
 // A ValidatingAdmissionPolicy cannot count. So the leader writes the names of the namespaces and
-// CustomResourceDefinitions whose objects have more placed copies than the limit, or that have an object with the label
+// CustomResourceDefinitions to protect. Their objects have more placed copies than the limit, or one has the label
 // hanse.dev/deletion-protection. The chart's policy hanse-hub-deletion reads them.
 //
-//   - The number is told in steps (more than 5, 10, 20, 50, ...), so that a growing namespace costs a write for each
-//     step.
-//   - Changes are gathered for a second. What the ConfigMap says already is not written: a restart costs no write.
-//   - A name stays while the objects of any kind that has copies have not been read: their labels are not known.
-//   - The chart makes the ConfigMap. Where it is missing, nothing is protected, and nothing is written.
+//   - The number is written in steps (more than 5, 10, 20, 50, ...), so that a growing namespace causes one write for
+//     each step.
+//   - Changes are collected for a second. Unchanged content is not written, so that a restart causes no write.
+//   - A name stays until the objects of all kinds with copies have been read, because their labels are not known
+//     before.
+//   - The chart creates the ConfigMap. If it is missing, nothing is protected, and nothing is written.
 package protect

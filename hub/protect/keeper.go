@@ -33,9 +33,9 @@ import (
 const Name = "hanse-protected"
 
 const (
-	// gatherFor is how long changes are gathered.
+	// gatherFor is how long changes are collected.
 	gatherFor = time.Second
-	// lookEvery is how often the ConfigMap is read although nothing changed: a user may have edited it.
+	// lookEvery is the interval of reading an unchanged ConfigMap, because a user may have edited it.
 	lookEvery = 10 * time.Minute
 )
 
@@ -43,7 +43,7 @@ const (
 type Templates interface {
 	// Head returns a hub object with its labels; it is shared and must not be changed.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
-	// State of a kind; false if it is not watched.
+	// State returns the state of a kind; false if it is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
 	// OnChange and OnState register functions to call for changes of objects and of kinds, before the manager starts.
 	OnChange(func(hubv1.ObjectIdentity))
@@ -75,8 +75,8 @@ type Keeper struct {
 	queue    workqueue.TypedRateLimitingInterface[string]
 
 	// Of Reconcile alone.
-	last    map[string]string // the content of the ConfigMap when last read or written
-	lookNow time.Time         // when it is to be read again
+	last    map[string]string // the content of the ConfigMap at the last read or write
+	lookNow time.Time         // time of the next read
 }
 
 // New returns a Keeper that does nothing until SetupWithManager.
@@ -127,7 +127,7 @@ func (k *Keeper) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// objectChanged keeps which objects are labelled, in every replica.
+// objectChanged records which objects have the label, in every replica.
 func (k *Keeper) objectChanged(id hubv1.ObjectIdentity) {
 	is := k.isLabelled(id)
 	k.mu.Lock()
@@ -148,7 +148,7 @@ func (k *Keeper) isLabelled(id hubv1.ObjectIdentity) bool {
 	return found && o.GetLabels()[hubv1.DeletionProtectionLabel] == "true"
 }
 
-// Reconcile writes what has changed.
+// Reconcile writes the ConfigMap if its content has changed.
 func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, error) {
 	wanted, known, counted := k.wanted()
 	if !counted {
@@ -178,7 +178,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 	return again, nil
 }
 
-// merged returns the wanted content. While not all is known, earlier entries stay.
+// merged returns the wanted content. While some objects are not known, earlier entries stay.
 func merged(is, wanted map[string]string, known bool) map[string]string {
 	out := maps.Clone(wanted)
 	if !known {
@@ -187,8 +187,8 @@ func merged(is, wanted map[string]string, known bool) map[string]string {
 	return out
 }
 
-// wanted is the wanted content of the ConfigMap; known is false while the labels of some objects are unknown, counted
-// is false while bindings are still to be counted.
+// wanted returns the wanted content of the ConfigMap. known is false while the labels of some objects are not known.
+// counted is false while bindings are not counted yet.
 func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
 	k.mu.Lock()
 	counted = k.options.Counted()
@@ -204,7 +204,7 @@ func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
 	return now.protected(k.options.Limit, labelled, k.definition), known, counted
 }
 
-// definition is the name of a kind's CustomResourceDefinition. A built-in kind of a group gets a name that no
+// definition returns the name of a kind's CustomResourceDefinition. For a built-in kind it returns a name that no
 // definition has.
 func (k *Keeper) definition(kind schema.GroupKind) string {
 	if kind.Group == "" {
@@ -212,7 +212,7 @@ func (k *Keeper) definition(kind schema.GroupKind) string {
 	}
 	mapping, err := k.options.Mapper.RESTMapping(kind)
 	if err != nil {
-		return "" // it is not served: there is no definition to delete
+		return "" // the kind is not served: there is no definition to delete
 	}
 	return mapping.Resource.GroupResource().String()
 }

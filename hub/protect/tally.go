@@ -20,11 +20,12 @@ func newTally() *tally {
 	return &tally{namespaces: map[string]int{}, kinds: map[schema.GroupKind]int{}}
 }
 
-// count takes a binding as it was out of the sums and as it is into them; nil is none. It says whether a sum changed.
+// count subtracts a binding's old state from the sums and adds its new state; nil means none. It reports whether a sum
+// changed.
 func (t *tally) count(before, after hubv1.BindingObject) bool {
 	was, is := copies(before), copies(after)
 	if was == is {
-		return false // no binding changes its object
+		return false // a binding never changes its object
 	}
 	b := cmp.Or(after, before)
 	add(t.kinds, b.BindingSpec().ObjectRef.GroupVersionKind().GroupKind(), is-was)
@@ -40,7 +41,7 @@ func add[K comparable](sums map[K]int, key K, n int) {
 	}
 }
 
-// copies is the number of clusters that hold the object of a binding, or are to.
+// copies returns the number of clusters that hold, or shall hold, the object of a binding.
 func copies(b hubv1.BindingObject) int {
 	if b == nil {
 		return 0
@@ -54,8 +55,8 @@ func copies(b hubv1.BindingObject) int {
 	return n
 }
 
-// protected is what the ConfigMap has to say: of each name what it holds. definition is the name of the
-// CustomResourceDefinition of a kind, empty if it has none.
+// protected returns the content of the ConfigMap: a text for each protected name. definition returns the name of a
+// kind's CustomResourceDefinition; empty if it has none.
 func (t *tally) protected(limit int, labelled []hubv1.ObjectIdentity, definition func(schema.GroupKind) string) map[string]string {
 	out := map[string]string{}
 	note := func(name string, n int) {
@@ -83,7 +84,7 @@ func (t *tally) protected(limit int, labelled []hubv1.ObjectIdentity, definition
 	return out
 }
 
-// text is such as "Widget.test.hanse.dev a/b".
+// text returns a text such as "Widget.test.hanse.dev a/b".
 func text(id hubv1.ObjectIdentity) string {
 	name := id.Name
 	if id.Namespace != "" {
@@ -92,7 +93,7 @@ func text(id hubv1.ObjectIdentity) string {
 	return id.GroupKind().String() + " " + name
 }
 
-// step is the largest number below n of 1, 2, 5, 10, 20, 50 and so on, and not below the limit.
+// step returns the largest of 1, 2, 5, 10, 20, 50 and so on that is below n, but at least the limit.
 func step(n, limit int) int {
 	out := limit
 	for scale := 1; scale < n; scale *= 10 {

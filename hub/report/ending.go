@@ -7,7 +7,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// ends reports whether the hub object is deleted, so that the binding goes with the last copy.
+// ends reports whether the hub object is deleted, so that the binding is deleted after the last copy.
 func (r *run) ends() bool {
 	isLeft := func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent || t.Absent == nil }
 	return !slices.ContainsFunc(r.targets, isLeft) && slices.ContainsFunc(r.targets, func(t hubv1.BindingTarget) bool {
@@ -16,10 +16,10 @@ func (r *run) ends() bool {
 }
 
 // ending reports whether the rows of a deleted object are not written now. They wait while copies are being removed.
-// After the last copy, the leader ends the binding without writing its rows.
+// After the last copy, the leader deletes the binding without writing its rows.
 //
-// A row that says what a withdrawal waits for is written, and so is a list of orphaned copies. The rows of another
-// replica are the only way to the leader.
+// Two rows are written anyway: a row with the obstacle of a withdrawal, and the list of orphaned copies. Other replicas
+// write their rows, too, because the leader has no other way to learn of them.
 func (r *run) ending() bool {
 	if !r.ends() || len(r.after.Orphaned) > 0 {
 		return false

@@ -11,26 +11,26 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// entry is the in-memory state of one binding. It may be lost at any time: a restart costs no write.
+// entry is the in-memory state of one binding. It may be lost at any time: a restart causes no write.
 type entry struct {
 	window window
 	shown
 	results
 	lastWrite
-	// settleUntil bounds the wait for expected results. Zero while there is no wait.
+	// settleUntil limits the wait for expected results; zero if there is no wait.
 	settleUntil time.Time
-	// waitingSince is when a decision began to wait for clusters that may soon be back; see grace.go.
+	// waitingSince is when a changed message began to wait for clusters that may soon answer again; see grace.go.
 	waitingSince time.Time
 
 	drifts   drifts
 	troubles troubles
 
-	merged  merged         // what is on the hub object
+	merged  merged         // the status of the hub object
 	refusal refusal        // the status that its API server refused
 	states  map[string]int // rows by state, as counted in the metric
 }
 
-// shown is a binding as its last event showed it.
+// shown is the binding's state at its last event.
 type shown struct {
 	uid        types.UID
 	generation int64
@@ -40,18 +40,18 @@ type shown struct {
 	targets    []hubv1.BindingTarget // shared with the cache; must not be changed
 }
 
-// results are what clusters have reported.
+// results are the results that clusters have reported.
 type results struct {
 	moved    map[string]bool // clusters whose copies changed since the window was opened
 	outcomes map[string]member.Outcome
-	reported reached // the last one that was complete
+	reported reached // the last complete one
 }
 
 // lastWrite identifies cached bindings that are older than the last write of their status.
 type lastWrite struct {
 	written string // resourceVersion of that write; an older binding is ignored
 	refused string // resourceVersion of a write that the server refused as too old
-	behind  bool   // the run waits for the cache; the next event of the binding wakes it
+	behind  bool   // the run waits for the cache; the binding's next event wakes it
 }
 
 // reached identifies the content on which clusters have reported.
@@ -62,9 +62,9 @@ type reached struct {
 
 // drifts are the fields that were restored on members since the last event on them.
 type drifts struct {
-	told    time.Time // the last event
+	told    time.Time // time of the last event
 	count   int
-	cluster string // of the first
+	cluster string // cluster of the first field
 	field   member.FieldDrift
 }
 
@@ -93,7 +93,7 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 	return true
 }
 
-// overtook reports whether a later decision than the binding's asks the opposite of a cluster.
+// overtook reports whether a later decision than the binding's asks the opposite for a cluster.
 func (e *entry) overtook(tried hubv1.BindingObject, cluster string) bool {
 	return e.generation > tried.GetGeneration() && opposed(stateOf(tried.BindingSpec().Clusters, cluster), stateOf(e.targets, cluster))
 }
@@ -111,7 +111,7 @@ func stateOf(targets []hubv1.BindingTarget, cluster string) hubv1.TargetState {
 	return targets[i].State
 }
 
-// record keeps an outcome and returns how soon it must be written.
+// record stores an outcome and returns how soon it must be written.
 func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, holds func(string) bool) (u urgency, news bool) {
 	before, had := e.outcomes[cluster]
 	if e.outcomes == nil {
@@ -138,8 +138,8 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 	return e.progress(), news
 }
 
-// change notes that the copy on a cluster changed, and returns how soon that must be written. A change on one cluster
-// is often made on all: then the last one ends the window.
+// change records that the copy on a cluster changed, and returns how soon that must be written. A change is often made
+// on all clusters: then the last result ends the window.
 func (e *entry) change(cluster string, away map[string]bool, holds func(string) bool) urgency {
 	if e.moved == nil {
 		e.moved = map[string]bool{}
@@ -151,7 +151,7 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 		return result // the watch shows that a withdrawn copy is gone
 	}
 	if u != result || len(e.moved) < 2 || !ok || p != e.reported {
-		return u // the copies are being written, and their outcomes count
+		return u // the copies are being written, so that their outcomes count
 	}
 	if slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return !e.moved[t.Name] && !away[t.Name] && holds(t.Name) }) {
 		return u
@@ -159,8 +159,8 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 	return lastResult
 }
 
-// progress is how soon one more result must be written. While the object is only withdrawn, only the last result is
-// urgent.
+// progress returns how soon another result must be written. If the object is only being withdrawn, only the last result
+// is urgent.
 func (e *entry) progress() urgency {
 	if len(e.targets) > 0 && !slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent }) {
 		return whenIdle
@@ -168,8 +168,8 @@ func (e *entry) progress() urgency {
 	return result
 }
 
-// complete is true once every target has reported on the same content. Clusters that are away need not report, nor
-// clusters of other replicas, unless all clusters are theirs.
+// complete reports whether every target has reported on the same content. It does not wait for unreachable clusters. It
+// waits for clusters of other replicas only if all clusters belong to other replicas.
 func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached, bool) {
 	p := reached{binding: e.generation}
 	held := len(e.targets) == 0
@@ -199,7 +199,7 @@ func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached
 	return p, held
 }
 
-// underWay are reasons that need no action, or that a user asked for.
+// underWay are reasons that require no action, or that a user asked for.
 var underWay = map[string]bool{
 	hubv1.ReasonPending: true, hubv1.ReasonDeleting: true, hubv1.ReasonFinalizersRemain: true, hubv1.ReasonWithdrawn: true, hubv1.ReasonSuspended: true, hubv1.ReasonPaused: true,
 	hubv1.ReasonMissing: true, hubv1.ReasonDiffers: true,

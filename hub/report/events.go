@@ -24,13 +24,13 @@ const (
 	EventHubIsOlder     = hubv1.ReasonHubIsOlder
 )
 
-// driftEvery is the least time between two events on the corrections of one object.
+// driftEvery is the minimum time between two events about the corrections of one object.
 const driftEvery = time.Minute
 
-// namedInEvents is how many clusters an event names.
+// namedInEvents is the maximum number of clusters in an event.
 const namedInEvents = 3
 
-// event is one event on a hub object. There is one per change of phase, never one per cluster.
+// event is one event on a hub object. There is one for each change of phase, never one for each cluster.
 type event struct {
 	kind, reason, action, note string
 }
@@ -39,7 +39,7 @@ type event struct {
 // restart are read from the binding.
 type troubles struct{ applying, health bool }
 
-// note records the event that is told now.
+// note records the event that is sent now.
 func (t *troubles) note(ev event) {
 	switch ev.reason {
 	case EventApplyFailed, EventHubIsOlder, EventApplied:
@@ -65,12 +65,12 @@ func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.Binding
 	return out
 }
 
-// applyPhase returns the event of a change of the condition Applied, if it is worth one.
+// applyPhase returns the event for a change of the condition Applied, if the change needs one.
 func (t troubles) applyPhase(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
 	was, is := reason(before, hubv1.ConditionApplied), reason(after, hubv1.ConditionApplied)
 	switch {
-	// No event for a successful update or a link that comes back: there would be as many events as rows. Also none for an
-	// object whose own status says that it is everywhere.
+	// A successful update, or a link that is up again, causes no event: there would be as many events as rows. An
+	// object whose own status shows the success needs no event either.
 	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || was == hubv1.ReasonHubIsOlder || t.applying || !held(before, spec) && !speaks(after)):
 		return []event{{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))}}
 	case is == hubv1.ReasonHubIsOlder && was != is:
@@ -84,7 +84,7 @@ func (t troubles) applyPhase(before, after *hubv1.BindingStatus, spec *hubv1.Bin
 	return nil
 }
 
-// healthPhase returns the event of a change of the condition Healthy, if it is worth one.
+// healthPhase returns the event for a change of the condition Healthy, if the change needs one.
 func (t troubles) healthPhase(before, after *hubv1.BindingStatus) []event {
 	switch was, is := reason(before, hubv1.ConditionHealthy), reason(after, hubv1.ConditionHealthy); {
 	case is == hubv1.ReasonDegradedOnSome && was != is && !t.health:
@@ -96,7 +96,7 @@ func (t troubles) healthPhase(before, after *hubv1.BindingStatus) []event {
 	return nil
 }
 
-// driftEvent sums up the corrections since the last one.
+// driftEvent returns one event about all corrections since the last one.
 func driftEvent(d drifts) event {
 	note := fmt.Sprintf("put back %s on %s, which %s had changed", d.field.Path, d.cluster, d.field.Manager)
 	if d.count > 1 {
@@ -112,7 +112,7 @@ func reason(s *hubv1.BindingStatus, kind string) string {
 	return ""
 }
 
-// failing is true for a row that needs a user's action.
+// failing reports whether the row needs a user's action.
 func failing(row hubv1.ClusterRow) bool {
 	return row.Applied == metav1.ConditionFalse && !underWay[row.Reason]
 }
@@ -141,7 +141,7 @@ func clusters(n int) string {
 	return fmt.Sprintf("%d clusters", n)
 }
 
-// reasons is such as "2 of them: cn-sha-1 (ManifestRefused: spec.replicas: ...), eu-fra-1 (Forbidden)".
+// reasons returns a text such as "2 of them: cn-sha-1 (ManifestRefused: spec.replicas: ...), eu-fra-1 (Forbidden)".
 func reasons(rows []hubv1.ClusterRow) string {
 	return listed(rows, func(row hubv1.ClusterRow) string {
 		if row.Message == "" {
@@ -151,7 +151,7 @@ func reasons(rows []hubv1.ClusterRow) string {
 	})
 }
 
-// notes is such as "2 clusters: cn-sha-1, eu-fra-1 (ConfigMap shop/web stays on the cluster)".
+// notes returns a text such as "2 clusters: cn-sha-1, eu-fra-1 (ConfigMap shop/web stays on the cluster)".
 func notes(rows []hubv1.ClusterRow) string {
 	return listed(rows, func(row hubv1.ClusterRow) string {
 		if row.Message == "" {

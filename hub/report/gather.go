@@ -44,14 +44,15 @@ func (r *run) gather(ctx context.Context) error {
 		if known {
 			r.facts[t.Name] = fact
 		}
-		// After a restart, the row still knows the state that the link does not know yet.
+		// After a restart, the row still has the state that the link does not know yet.
 		row := r.binding.BindingStatus().Row(t.Name)
 		r.hubIsTarget = r.hubIsTarget || fact.IsHub || (!known && row != nil && row.Reason == hubv1.ReasonIsTemplate)
 	}
 	return nil
 }
 
-// statusAggregation is the placement's. If the placement is gone, the settings that the binding recorded stay in force.
+// statusAggregation returns the placement's settings. If the placement is gone, the settings recorded in the binding
+// apply.
 func (r *run) statusAggregation(ctx context.Context) (hubv1.StatusAggregation, error) {
 	if ref := r.binding.BindingSpec().PlacementRef; ref != nil {
 		var p hubv1.PlacementObject = &hubv1.Placement{}
@@ -69,7 +70,7 @@ func (r *run) statusAggregation(ctx context.Context) (hubv1.StatusAggregation, e
 	return hubv1.LastSettings(r.binding).StatusAggregation, nil
 }
 
-// fact is the current state of one cluster; known is false if there is none.
+// fact returns the current state of one cluster; known is false if it is not known.
 func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, known bool, err error) {
 	cluster, err := r.reporter.opts.Fleet.Get(t.Name)
 	if err != nil {
@@ -85,7 +86,7 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 	}
 	o, found, synced := cluster.Observation(gvk, types.NamespacedName{Namespace: r.id.Namespace, Name: r.id.Name})
 	f.Synced = synced
-	// An object of that name on the cluster may be the copy of another object, or claim to be.
+	// An object of that name on the cluster may be the copy of another object, or claim to be one.
 	if found && o.Owner == r.id {
 		if hubv1.IsSecret(r.id.GroupKind()) {
 			o.HealthMessage, o.Observed = "", nil
@@ -96,25 +97,25 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 	return f, f.Outcome != nil || f.Observation != nil || f.IsHub, nil
 }
 
-// awaited is true if the watch has not shown the copy on the cluster yet.
+// awaited reports whether the watch has not shown the cluster's copy yet.
 func awaited(f rollup.Fact) bool {
 	if f.IsHub || f.Outcome == nil || f.Outcome.Applied != metav1.ConditionTrue || f.Outcome.Reason == hubv1.ReasonInSync || f.Outcome.Reason == hubv1.ReasonCompleted {
 		return false
 	}
 	if f.Outcome.Reason == hubv1.ReasonWithdrawn {
-		return f.Observation != nil && f.Observation.UID != f.Outcome.UID // the copy that the watch shows is being removed
+		return f.Observation != nil && f.Observation.UID != f.Outcome.UID // the watch shows a copy that is being deleted
 	}
 	return f.Observation == nil || f.Observation.Digest != f.Outcome.Digest
 }
 
-// awayFact says why a cluster cannot be asked. During the first connection the reason is unknown.
+// awayFact returns why a cluster is unreachable. During the first connection the reason is not known.
 func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known bool, err error) {
 	if state, ok := r.reporter.opts.Links.State(name); ok {
 		f.LinkReason, f.LinkMessage, f.LastHeard = state.Reason, state.Message, state.LastHeard
 		f.InGrace = r.reporter.inGrace(name)
 		return f, state.Ready == metav1.ConditionFalse, nil
 	}
-	// No link: it was refused, or the cluster is gone.
+	// There is no link: it was refused, or the MemberCluster is deleted.
 	var c hubv1.MemberCluster
 	if err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return f, false, fmt.Errorf("reading MemberCluster %s: %w", name, err)
@@ -131,7 +132,7 @@ func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known b
 	return f, true, nil
 }
 
-// gvk is the group, version and kind at which a cluster holds the object.
+// gvk returns the group, version and kind of the object on a cluster.
 func (r *run) gvk(ctx context.Context, t hubv1.BindingTarget) (schema.GroupVersionKind, error) {
 	var c hubv1.MemberCluster
 	err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: t.Name}, &c, client.UnsafeDisableDeepCopy)
@@ -148,7 +149,7 @@ var fromMembers = map[string]bool{
 	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonTooLarge: true,
 }
 
-// withoutSecrets drops a text that may quote the data of a Secret.
+// withoutSecrets removes a text that may quote the data of a Secret.
 func (r *run) withoutSecrets(o member.Outcome) *member.Outcome {
 	if hubv1.IsSecret(r.id.GroupKind()) && fromMembers[o.Reason] {
 		o.Message = "the text is withheld because it may quote the Secret"
@@ -156,7 +157,7 @@ func (r *run) withoutSecrets(o member.Outcome) *member.Outcome {
 	return &o
 }
 
-// decision takes over the scheduler's part of the status.
+// decision copies the scheduler's part of the status.
 func (r *run) decision() {
 	scheduled, decision, others, known := r.reporter.opts.Decisions.Decision(r.key)
 	if !known || !r.leads {

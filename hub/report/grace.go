@@ -11,19 +11,19 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// A link may be down for a moment, because an API server restarts or a connection breaks. So rows of a cluster stay
-// unchanged until its link has been down for the time of grace. Its MemberCluster is not Ready at once. A status does
-// not flap, and a link that is back in time costs no write. The same holds if the reason of a link that is down
-// changes. If a user ended the link, the rows change at once.
+// A link may be down for a short time, because an API server restarts or a connection breaks. So the rows of a cluster
+// do not change until its link has been down for the grace time. Its MemberCluster becomes not Ready at once. So a
+// status does not flap, and a link that is up again in time causes no write. The same holds if the reason of a link
+// that is down changes. If a user ended the link, the rows change at once.
 //
-// Scheduling sees at once that a cluster is not Ready, and sends no new objects there. If a decision stays and only its
-// message changes, such as why a cluster keeps an object, the message waits for the time of grace, too.
+// Scheduling reacts at once to a cluster that is not Ready, and sends no new objects there. If only the message of a
+// decision changes, the message waits for the grace time, too.
 
-// grace is how long a link may be down, unless Options.Grace says otherwise.
+// grace is the default of Options.Grace: how long a link may be down before rows change.
 const grace = 10 * time.Second
 
-// WakeCluster wakes the bindings that name a cluster, because its link changed. If the link is lost, they wake when it
-// has been down for the time of grace.
+// WakeCluster queues the bindings that name a cluster, because its link changed. After a loss of the link it queues
+// them only when the grace time is over.
 func (r *Reporter) WakeCluster(cluster string) {
 	state, linked := r.opts.Links.State(cluster)
 	r.mu.Lock()
@@ -44,7 +44,7 @@ func (r *Reporter) WakeCluster(cluster string) {
 	r.wakeTargets(cluster)
 }
 
-// lose notes that the link of a cluster is down, if that is new. It is called with the lock held.
+// lose records that the link of a cluster is down, unless this is known. The caller holds the lock.
 func (r *Reporter) lose(cluster string) {
 	if _, known := r.lost[cluster]; !known {
 		r.away[cluster], r.lost[cluster] = true, r.opts.Clock.Now()
@@ -52,14 +52,14 @@ func (r *Reporter) lose(cluster string) {
 	r.forgetOutcomes(cluster)
 }
 
-// forgetOutcomes drops the outcomes of a cluster that is away. It is called with the lock held.
+// forgetOutcomes drops the outcomes of an unreachable cluster. The caller holds the lock.
 func (r *Reporter) forgetOutcomes(cluster string) {
 	for _, e := range r.entries {
 		delete(e.outcomes, cluster)
 	}
 }
 
-// graceEnded wakes the bindings of a cluster if its link is still down, and has not been up since.
+// graceEnded queues the bindings of a cluster if its link is still down, and has not been up since.
 func (r *Reporter) graceEnded(cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +68,7 @@ func (r *Reporter) graceEnded(cluster string) {
 	}
 }
 
-// inGrace reports whether a link that is down was lost so recently that the rows stay unchanged.
+// inGrace reports whether a link was lost so recently that the rows do not change.
 func (r *Reporter) inGrace(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +76,7 @@ func (r *Reporter) inGrace(cluster string) bool {
 	return !known || r.opts.Clock.Since(since) < r.opts.Grace // the link will soon know its state
 }
 
-// noteReadiness notes when a MemberCluster turns not Ready, whichever replica works on it.
+// noteReadiness records when a MemberCluster becomes not Ready, in the shard of any replica.
 func (r *Reporter) noteReadiness(c *hubv1.MemberCluster) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,21 +89,21 @@ func (r *Reporter) noteReadiness(c *hubv1.MemberCluster) {
 	}
 }
 
-// graceLeft is the time until every cluster that is not Ready has been so for the time of grace.
+// graceLeft returns the time until the grace time of every cluster that is not Ready is over.
 func (r *Reporter) graceLeft() (left time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for cluster, since := range r.unready {
 		if lost, known := r.lost[cluster]; known {
-			since = lost // its MemberCluster says so a moment later
+			since = lost // its MemberCluster will show it soon
 		}
 		left = max(left, r.opts.Grace-r.opts.Clock.Since(since))
 	}
 	return left
 }
 
-// waitsForGrace reports whether only the message of a decision changed, because of clusters that may be away for a
-// moment. Clusters that go away one after the other do not prolong the wait.
+// waitsForGrace reports whether only the message of a decision changed, because of clusters that may be unreachable for
+// a short time. Clusters that become unreachable one after the other do not prolong the wait.
 func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.DecisionStatus) bool {
 	left := r.reporter.graceLeft()
 	if left <= 0 {
@@ -122,7 +122,7 @@ func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.Decision
 	return r.again > 0
 }
 
-// waitForGrace wakes the binding when a message that waits for grace is due. It is called with the lock held.
+// waitForGrace queues the binding for the time when its delayed message is due. The caller holds the lock.
 func (r *run) waitForGrace(e *entry) {
 	if r.again == 0 {
 		e.waitingSince = time.Time{}
@@ -132,7 +132,7 @@ func (r *run) waitForGrace(e *entry) {
 	r.reporter.wakeAfter(r.key, e, r.again, pace.Many)
 }
 
-// wakeTargets wakes the bindings that name a cluster. It is called with the lock held.
+// wakeTargets queues the bindings that name a cluster. The caller holds the lock.
 func (r *Reporter) wakeTargets(cluster string) {
 	for key, e := range r.entries {
 		if stateOf(e.targets, cluster) != "" {

@@ -32,7 +32,7 @@ func init() {
 	metrics.Registry.MustRegister(hubWrites, windowSeconds, bindingClusters, driftCorrected)
 }
 
-// What is written to the hub.
+// The values of the label for the written object.
 const (
 	writeRows   = "rows"
 	writeStatus = "status"
@@ -58,7 +58,7 @@ func count(rows []hubv1.ClusterRow) map[string]int {
 	return out
 }
 
-// recount moves the gauge from one count to another.
+// recount updates the gauge from one count to another.
 func recount(before, after map[string]int) {
 	for state, n := range before {
 		bindingClusters.WithLabelValues(state).Sub(float64(n))

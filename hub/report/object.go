@@ -26,7 +26,7 @@ type merged struct {
 	result          map[string]any
 }
 
-// seen drops the answer once the cache has the object at this version.
+// seen drops the response once the cache has the object at this version.
 func (m merged) seen(resourceVersion string) merged {
 	if m.sent == nil && !hubv1.Older(resourceVersion, m.resourceVersion) {
 		m.result = nil
@@ -40,16 +40,16 @@ type refusal struct {
 	definition string // resourceVersion of the CRD
 	condition  verdict
 	status     map[string]any
-	at         metav1.Time // when status was merged: its conditions have this time
-	stays      bool        // the server also refuses to remove the earlier status
+	at         metav1.Time // time of the merge, which the status' conditions have
+	stays      bool        // the server also refuses the removal of the earlier status
 }
 
-// stands is true while object and schema have not changed since the refusal.
+// stands reports whether object and schema have not changed since the refusal.
 func (f refusal) stands(r *run) bool {
 	return f.generation != 0 && f.generation == r.template.GetGeneration() && f.definition == r.definition.resourceVersion
 }
 
-// verdict is the condition StatusWritten to be.
+// verdict is the next condition StatusWritten.
 type verdict struct {
 	status          metav1.ConditionStatus
 	reason, message string
@@ -64,8 +64,8 @@ type reservation func(*run) *verdict
 
 var reservations = []reservation{
 	hubIsTarget,   // the hub object's own controller writes its status
-	coreWorkload,  // controllers on the hub write it, or several clusters cannot read as one
-	bindingOnly,   // the placement says so
+	coreWorkload,  // controllers on the hub write it, or the statuses of several clusters cannot be merged
+	bindingOnly,   // the placement requires it
 	noDefinition,  // no CRD, or no status subresource: each write would raise the generation
 	ownedByOthers, // another manager writes this status
 }
@@ -127,7 +127,7 @@ func ownedByOthers(r *run) *verdict {
 		"field manager %s owns fields in the status of the hub object; stop it there, then remove its entry from metadata.managedFields", strings.Join(others, ", "))
 }
 
-// statusManagers are the managers that own fields in the status of an object, and whether the hub is one.
+// statusManagers returns the managers that own fields in the status of an object, and whether the hub is one.
 func statusManagers(o *unstructured.Unstructured) (others []string, hub bool) {
 	for _, f := range o.GetManagedFields() {
 		switch {
@@ -143,7 +143,7 @@ func statusManagers(o *unstructured.Unstructured) (others []string, hub bool) {
 }
 
 // writeObject writes the merged status to the hub object, and the result to the condition StatusWritten. While the hub
-// object or its definition cannot be read, the condition stays.
+// object or its definition cannot be read, the condition does not change.
 func (r *run) writeObject(ctx context.Context) error {
 	if !r.leads || r.template == nil || r.template.GetDeletionTimestamp() != nil || r.template.GetUID() != r.binding.BindingSpec().ObjectRef.UID {
 		return nil
@@ -164,7 +164,7 @@ func (r *run) writeObject(ctx context.Context) error {
 	return nil
 }
 
-// merge returns the condition StatusWritten to be, nil if it is to stay as it is.
+// merge returns the next condition StatusWritten, nil for no change.
 func (r *run) merge(ctx context.Context) (*verdict, error) {
 	for _, against := range reservations {
 		if v := against(r); v != nil {
@@ -184,7 +184,7 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 		v := notWritten(hubv1.ReasonBindingOnly, "%s", err)
 		return v, r.takeBack(ctx, v)
 	case errors.Is(err, rollup.ErrIncomplete):
-		return nil, nil // the status written before is better
+		return nil, nil // the earlier status has more data
 	case err != nil:
 		return nil, fmt.Errorf("merging the status of %s: %w", r.id, err)
 	case len(status) == 0:
@@ -208,7 +208,7 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 	return v, nil
 }
 
-// alreadyRefused is the earlier verdict if the rows give the same status that the server has refused.
+// alreadyRefused returns the earlier verdict if the rows give the same status that the server has refused.
 func (r *run) alreadyRefused(rules rollup.Rules) *verdict {
 	if !r.refusal.stands(r) {
 		return nil
@@ -221,13 +221,13 @@ func (r *run) alreadyRefused(rules rollup.Rules) *verdict {
 	return &v
 }
 
-// observed is true if a cluster has reported a status.
+// observed reports whether a cluster has reported a status.
 func (r *run) observed() bool {
 	return slices.ContainsFunc(r.rows, func(row hubv1.ClusterRow) bool { return row.Observed != nil })
 }
 
-// takeBack removes a status that the hub wrote earlier and must not write now, because it may be outdated. It stays if
-// other managers own fields, or if the server refuses the change.
+// takeBack removes a status that the hub wrote earlier and must no longer write, because it may become outdated. The
+// status stays if other managers own fields, or if the server refuses the removal.
 func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	others, ours := statusManagers(r.template)
 	if !ours || len(others) > 0 || (r.refusal.stands(r) && r.refusal.stays) || r.hubIsTarget || len(r.current().Object["status"].(map[string]any)) == 0 {
@@ -240,7 +240,7 @@ func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	return err
 }
 
-// current is the hub object as this process knows it: the cache may be older than our last write.
+// current returns the newest hub object that this process knows: the cache may be older than our last write.
 func (r *run) current() *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{}}
 	for k, v := range r.template.Object {
@@ -310,7 +310,7 @@ func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	case apierrors.IsForbidden(err):
 		return notWritten(hubv1.ReasonStatusRefused, "the hub may not write this status; grant it patch on the status subresource of the kind: %s", err), nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), undeclared(err):
-		// The schema that was used may be older than the server's.
+		// The cached schema may be older than the server's.
 		if r.reporter.opts.Definitions.Doubt(r.id.GroupKind(), r.definition.resourceVersion) {
 			return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 		}
@@ -327,7 +327,7 @@ func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 }
 
-// undeclared is true for the answer to an unknown field: server-side apply gives a 500 with a text.
+// undeclared reports whether the error is about an unknown field: server-side apply returns a 500 with a text.
 func undeclared(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")
 }

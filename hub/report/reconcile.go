@@ -29,10 +29,10 @@ import (
 type run struct {
 	reporter *Reporter
 	class    pace.Class
-	opened   time.Time // of the window that the run writes
+	opened   time.Time // start of the window that the run writes
 	key      types.NamespacedName
 	id       hubv1.ObjectIdentity
-	binding  hubv1.BindingObject // with the status as the server has it; what it points to is shared with the cache
+	binding  hubv1.BindingObject // with the status of the server; its referenced data is shared with the cache
 	targets  []hubv1.BindingTarget
 	now      metav1.Time
 
@@ -42,7 +42,7 @@ type run struct {
 	writing
 }
 
-// known are copies of the entry.
+// known has copies of the entry's fields.
 type known struct {
 	outcomes map[string]member.Outcome
 	merged   merged
@@ -52,36 +52,37 @@ type known struct {
 // gathered is set by gather.
 type gathered struct {
 	template *unstructured.Unstructured // nil if the hub object is not known
-	content  uint64                     // of the template
+	content  uint64                     // content number of the template
 	hub      hubv1.HubObject
 	// aggregation are the placement's settings for the merged status.
 	aggregation hubv1.StatusAggregation
 	facts       map[string]rollup.Fact
-	unseen      bool // a cluster has not reported on the object, or has not shown the copy that was applied
+	unseen      bool // a cluster has not reported the object, or its watch has not shown the applied copy
 	// hubIsTarget is true if the hub's own cluster is one of the targets.
 	hubIsTarget bool
 }
 
-// part is this replica's part in the binding, set by share; see shares.go.
+// part is this replica's part of the binding, set by share; see shares.go.
 type part struct {
 	leads     bool
 	elsewhere map[string]bool
-	othersDue bool // another replica is about to write a row
+	othersDue bool // another replica will soon write a row
 }
 
-// writing is set by report and by the writes.
+// writing has the results of report and of the writes.
 type writing struct {
-	rows  []hubv1.ClusterRow // in full
+	rows  []hubv1.ClusterRow // the uncut rows
 	after hubv1.BindingStatus
-	// again is the time until the decision is taken over; zero if it has been. waitingSince is when it began to wait.
+	// again is the time until the new decision is copied; zero if it is copied already. waitingSince is when the wait
+	// began.
 	again        time.Duration
 	waitingSince time.Time
-	definition   definition // of the hub object's kind
+	definition   definition // definition of the hub object's kind
 	wrote        bool
 	objectAgain  time.Duration // until the hub object of a busy kind is written; zero if no write waits
 }
 
-// Reconcile brings the status of one binding and of its hub object up to date.
+// Reconcile updates the status of one binding and of its hub object.
 func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
 	class := r.classOf(key)
 	turn := r.try(key, class)
@@ -124,7 +125,7 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 	return reconcile.Result{}, err
 }
 
-// classOf is the class of a binding's pending changes.
+// classOf returns the class of a binding's pending changes.
 func (r *Reporter) classOf(key types.NamespacedName) pace.Class {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +135,7 @@ func (r *Reporter) classOf(key types.NamespacedName) pace.Class {
 	return pace.Many
 }
 
-// try returns a turn for a write, or nil, and then queues the binding for when it asks again.
+// try returns a turn for a write. Without a turn it returns nil, and queues the binding for the next attempt.
 func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
 	turn, wait := r.opts.Pacer.Try(c, key)
 	if turn == nil {
@@ -175,7 +176,8 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, e
 	}, nil
 }
 
-// shut ends the window of a binding: its next change opens another one. It returns when the window was opened.
+// shut ends the window of a binding: its next change opens another one. It returns the time at which the window was
+// opened.
 func (r *Reporter) shut(key types.NamespacedName) (opened time.Time) {
 	now := r.opts.Clock.Now()
 	r.mu.Lock()
@@ -215,8 +217,8 @@ func (r *run) report(ctx context.Context) {
 	r.decision()
 }
 
-// unsettled opens the window again, for a limited time, if an expected result would change the status. The result ends
-// the window.
+// unsettled opens the window again for a limited time, if an expected result would change the status. The result then
+// ends the window.
 func (r *run) unsettled() bool {
 	if fails(r.binding.BindingStatus(), &r.after) || !r.othersDue && (!r.unseen || !r.changed()) && !r.ending() {
 		return false
@@ -256,7 +258,7 @@ func (r *run) changed() bool {
 	return !equality.Semantic.DeepEqual(before, after)
 }
 
-// sameRow compares without reflection: there are as many rows as copies.
+// sameRow compares without reflection, because there are as many rows as copies.
 func sameRow(a, b hubv1.ClusterRow) bool {
 	if !a.LastTransitionTime.Equal(b.LastTransitionTime) || !a.LastObservedTime.Equal(b.LastObservedTime) ||
 		!a.PassingSince.Equal(b.PassingSince) || !sameObserved(a.Observed, b.Observed) {
@@ -274,7 +276,7 @@ func sameObserved(a, b *runtime.RawExtension) bool {
 	return bytes.Equal(a.Raw, b.Raw)
 }
 
-// fails is true if a row has a failure that it did not have before.
+// fails reports whether a row has a new failure.
 func fails(before, after *hubv1.BindingStatus) bool {
 	return slices.ContainsFunc(after.Clusters, func(row hubv1.ClusterRow) bool {
 		was := before.Row(row.Name)
@@ -297,7 +299,7 @@ func (r *run) writeBinding(ctx context.Context) error {
 	defer unlock()
 	switch {
 	case apierrors.IsConflict(err):
-		// The scheduler or another replica was faster; its write wakes this binding as soon as the cache has it.
+		// The scheduler or another replica was faster; the cache's event about its write will queue this binding.
 		e.refused, e.behind = r.binding.GetResourceVersion(), true
 		r.reporter.wake(r.key, e, result, r.class)
 		return nil
@@ -315,7 +317,7 @@ func (r *run) writeBinding(ctx context.Context) error {
 	return nil
 }
 
-// tellPhases records the events for the new status. It is called with the entry's lock held.
+// tellPhases records the events for the new status. The caller holds the entry's lock.
 func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
 	for _, ev := range e.troubles.phases(before, &r.after, r.binding.BindingSpec()) {
 		e.troubles.note(ev)
@@ -323,7 +325,7 @@ func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
 	}
 }
 
-// end keeps the state for the next run.
+// end stores the state for the next run.
 func (r *run) end() {
 	e, unlock := r.entry()
 	defer unlock()
@@ -347,7 +349,7 @@ func (r *run) end() {
 	}
 }
 
-// keepWritten keeps the status on the hub object, while its rows wait for a turn.
+// keepWritten stores the status of the hub object while the rows wait for a turn.
 func (r *run) keepWritten() {
 	e, unlock := r.entry()
 	defer unlock()
@@ -364,7 +366,7 @@ func (r *run) entry() (*entry, func()) {
 	return e, r.reporter.mu.Unlock
 }
 
-// tell records an event on the hub object. The object may be gone by now, so it is named by the binding's reference.
+// tell records an event on the hub object. The object may be deleted, so the binding's reference names it.
 func (r *run) tell(ev event) {
 	ref := r.binding.BindingSpec().ObjectRef
 	r.reporter.opts.Events.Eventf(&corev1.ObjectReference{

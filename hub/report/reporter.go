@@ -2,10 +2,11 @@
 // and records the object's events.
 //
 // hub/rollup computes the statuses. This package gathers their inputs, and decides when they are written.
-//   - An event only wakes a binding. Only the outcomes of package dispatch are kept in memory, because no other part
+//   - An event only queues a binding. Only the outcomes of package dispatch are kept in memory, because no other part
 //     has them. After a restart, a row stays until there is a new outcome.
-//   - The wakes of one binding meet in a window (window.go), so that a fan-out to N clusters costs one write of the
-//     binding and one of the hub object. A window ends at once when the last cluster has reported or one has failed.
+//   - The events of one binding are collected in a window (window.go). So a fan-out to N clusters costs one write of
+//     the binding and one of the hub object. A window ends at once when the last cluster has reported or one has
+//     failed.
 //   - A window that has ended is written when hub/pace gives a turn. Until then, later changes join it.
 //   - Both are written only if they differ. The hub object is written first: then the binding's condition can report
 //     the result, and under load users see the hub object's status first.
@@ -44,23 +45,24 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// Templates gives the hub's own objects from memory.
+// Templates returns the hub's own objects from memory.
 type Templates interface {
-	// Get returns the hub object; it is shared and must not be changed. Of its managed fields, those of the status
-	// subresource are kept.
+	// Get returns the hub object; it is shared and must not be changed. It keeps only the managed fields of the status
+	// subresource.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// Content is a number that changes with every part of the hub object but its status; 0 if there is no such object.
+	// Content returns a number that changes with every part of the hub object except its status; 0 if there is no such
+	// object.
 	Content(id hubv1.ObjectIdentity) uint64
 }
 
-// Decisions has the last decision on a binding, without its spec.
+// Decisions returns the last decision on a binding, without its spec.
 type Decisions interface {
 	// Decision returns the condition Scheduled, the rejected clusters and the placements that are not followed. known is
 	// false until this process has decided on the binding. Until then, the status keeps the earlier decision.
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
 
-// Options of a Reporter. All but Withdrawn, Pacer, Holds, IsHub, Conventions, Grace and Clock are required.
+// Options of a Reporter. All except Withdrawn, Pacer, Holds, IsHub, Conventions, Grace and Clock are required.
 type Options struct {
 	// Client reads bindings, placements and clusters from the cache.
 	Client      client.Client
@@ -71,22 +73,21 @@ type Options struct {
 	Links     member.Links
 	Templates Templates
 	Decisions Decisions
-	// Withdrawn is called for a binding whose object is deleted and whose last copy is gone. It returns true if the
-	// binding ends now; then its rows are not written. Unset means that they are.
+	// Withdrawn is called for a binding whose object is deleted and whose last copy is gone. If it returns true, the
+	// binding is deleted now and its rows are not written; if Withdrawn is nil, they are.
 	Withdrawn func(hubv1.BindingObject) (news bool)
 	Events    events.EventRecorder
-	// Pacer gives the turns for writes. Unset means one of its own.
+	// Pacer gives the turns for writes; if nil, a new one is used.
 	Pacer *pace.Pacer
-	// Holds says whether this replica works on a cluster. Unset means that there is one replica.
+	// Holds reports whether a cluster is in this replica's shard; if nil, there is one replica only.
 	Holds func(cluster string) bool
-	// IsHub says whether a cluster that another replica works on is the hub itself. Unset means no.
+	// IsHub reports whether a cluster in another replica's shard is the hub itself; if nil, none is.
 	IsHub func(cluster string) bool
-	// HubRunsWorkloads says whether the hub has nodes or a controller-manager. Unset means no.
+	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager; if nil, it has none.
 	HubRunsWorkloads func() bool
-	// Conventions of a kind, by which the status of a hub object is read if the hub is a member. Unset means that there
-	// are none.
+	// Conventions of a kind for the status of a hub object, if the hub is its own member; if nil, there are none.
 	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
-	// Grace is how long a link may be down before rows say so. Default 10 s.
+	// Grace is how long a link may be down before rows change. Default 10 s.
 	Grace time.Duration
 	Clock clock.PassiveClock
 }
@@ -102,8 +103,8 @@ type Reporter struct {
 	queue   priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
 	entries map[types.NamespacedName]*entry
 	away    map[string]bool      // clusters whose link is known to be down
-	lost    map[string]time.Time // when that began, of those that have a link
-	unready map[string]time.Time // when each MemberCluster that is not Ready turned so
+	lost    map[string]time.Time // since when, for clusters with a link
+	unready map[string]time.Time // when each MemberCluster became not Ready
 }
 
 // New returns a Reporter without bindings.
@@ -174,7 +175,7 @@ func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
 	return nil
 }
 
-// open takes the controller's queue, and adds the bindings that woke before.
+// open stores the controller's queue, and adds the bindings that woke before.
 func (r *Reporter) open(ctx context.Context, work workqueue.TypedRateLimitingInterface[types.NamespacedName]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,7 +187,7 @@ func (r *Reporter) open(ctx context.Context, work workqueue.TypedRateLimitingInt
 	}
 }
 
-// Record takes the outcome of one try to write a copy. The binding is the one that was tried, as the cache had it.
+// Record stores the outcome of one attempt to write a copy. binding is the cached binding of the attempt.
 func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.Outcome) {
 	if !r.catchUp(binding) {
 		return
@@ -196,7 +197,7 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	defer r.mu.Unlock()
 	e := r.entry(key)
 	if e.overtook(binding, cluster) {
-		return // a later decision is tried next
+		return // the later decision is tried next
 	}
 	u, news := e.record(cluster, o, r.away, r.opts.Holds)
 	switch {
@@ -204,14 +205,14 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	case u == failure:
 		r.wake(key, e, u, pace.Failure)
 	case o.Applied == metav1.ConditionUnknown:
-		r.wake(key, e, u, pace.Many) // a member that stops answering says so of many objects at one moment
+		r.wake(key, e, u, pace.Many) // a member that stops answering causes this outcome for many objects at once
 	default:
 		r.wake(key, e, u, pace.FirstResult)
 	}
 }
 
-// catchUp adopts the cached binding if its event has not arrived yet. Otherwise that event would take the outcome for
-// one of the earlier decision. It returns false if the binding is gone.
+// catchUp adopts the cached binding if its event has not arrived yet. Otherwise that event would assign the outcome to
+// the earlier decision. It returns false if the binding is gone.
 func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	key := client.ObjectKeyFromObject(tried)
 	r.mu.Lock()
@@ -239,11 +240,11 @@ func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	defer r.mu.Unlock()
 	if e := r.entries[binding]; e != nil {
 		r.wake(binding, e, e.change(cluster, r.away, r.opts.Holds), pace.MergedStatus)
-	} // an unknown binding is woken by its first event
+	} // an unknown binding is queued by its first event
 }
 
-// WakeDecided wakes a binding whose decision changed. The window waits for results, which are likely to follow. If only
-// the wording changed, one event has probably changed it for many bindings.
+// WakeDecided queues a binding whose decision changed. The window waits for results, which are likely to follow. If
+// onlyWording is set, one event has probably changed the message for many bindings.
 func (r *Reporter) WakeDecided(binding types.NamespacedName, onlyWording bool) {
 	class := pace.FirstResult
 	if onlyWording {
@@ -256,7 +257,7 @@ func (r *Reporter) WakeDecided(binding types.NamespacedName, onlyWording bool) {
 	}
 }
 
-// WakeObject is Wake for the binding of a hub object that changed, unless the change is our own write.
+// WakeObject queues the binding of a changed hub object, unless the change is our own write.
 func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 	key := id.BindingKey()
 	template, ok := r.opts.Templates.Get(id)
@@ -273,7 +274,7 @@ func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 	r.wake(key, e, whenIdle, pace.MergedStatus)
 }
 
-// entry, wake, queueWoken and enqueue are called with the lock held.
+// The caller of entry, wake, queueWoken and enqueue holds the lock.
 func (r *Reporter) entry(key types.NamespacedName) *entry {
 	e := r.entries[key]
 	if e == nil {
@@ -283,18 +284,18 @@ func (r *Reporter) entry(key types.NamespacedName) *entry {
 	return e
 }
 
-// wake opens the window of a binding for a change, or draws its end nearer.
+// wake opens the window of a binding for a change, or moves its end forward.
 func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, c pace.Class) {
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wake(now, u, c) })
 }
 
-// wakeAfter is wake for a known time.
+// wakeAfter does the same as wake, with a given time for the end of the window.
 func (r *Reporter) wakeAfter(key types.NamespacedName, e *entry, after time.Duration, c pace.Class) {
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wakeAt(now, now.Add(after), c) })
 }
 
 func (r *Reporter) queueWoken(key types.NamespacedName, e *entry, wake func(now time.Time) bool) {
-	// The binding may be gone.
+	// The binding may be deleted.
 	now := r.opts.Clock.Now()
 	if r.entries[key] == e && wake(now) {
 		r.enqueue(key, e.window.class, e.window.due.Sub(now))

@@ -19,11 +19,11 @@ type Definitions interface {
 	HubObject(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 }
 
-// definition describes the status of one kind and version, by the hub's CRD or by the workload schema.
+// definition describes the status of one kind and version, from the hub's CRD or from the workload schema.
 type definition struct {
 	resource schema.GroupVersionResource
 	schema   rollup.Schema
-	// known is false for a kind that has neither; subresource says whether the version has a status subresource.
+	// known is false for a kind without both. subresource is true if the version has a status subresource.
 	known, subresource bool
 	resourceVersion    string // of the CRD
 }

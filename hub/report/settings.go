@@ -11,12 +11,12 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// StatusSettings are the settings of placements for how the statuses of their objects are read. Bindings keep them.
-// Objects without such settings are not kept. Equal settings are one pointer.
+// StatusSettings has the placements' settings for reading the status of their objects, from the copies in bindings. It
+// has no entry for objects without such settings. Objects with equal settings share one pointer.
 type StatusSettings struct {
 	changed func(hubv1.ObjectIdentity)
 
-	none  atomic.Bool // true while there are none at all, as in most fleets: then nobody waits for the lock
+	none  atomic.Bool // true while no object has settings, as in most fleets: then no caller waits for the lock
 	mu    sync.RWMutex
 	known map[hubv1.ObjectIdentity]*sharedSettings
 	all   map[string]*sharedSettings // by text
@@ -28,15 +28,15 @@ type sharedSettings struct {
 	uses int
 }
 
-// NewStatusSettings returns settings of no object.
+// NewStatusSettings returns StatusSettings without objects.
 func NewStatusSettings() *StatusSettings {
 	s := &StatusSettings{changed: func(hubv1.ObjectIdentity) {}, known: map[hubv1.ObjectIdentity]*sharedSettings{}, all: map[string]*sharedSettings{}}
 	s.none.Store(true)
 	return s
 }
 
-// OnChange sets the function that is told of an object whose settings changed. It must not block. To be called before
-// BindingChanged.
+// OnChange sets the function to call for an object whose settings changed. It must not block. OnChange must be called
+// before BindingChanged.
 func (s *StatusSettings) OnChange(f func(hubv1.ObjectIdentity)) { s.changed = f }
 
 // Of returns the settings of one object, nil if there are none.
@@ -61,7 +61,7 @@ func (s *StatusSettings) BindingChanged(_ context.Context, c changes.Binding) {
 	s.set(hubv1.ObjectOf(c.After), settingsText(c.After))
 }
 
-// settingsOf are those of one binding, nil if it has none.
+// settingsOf returns the settings of one binding, nil if it has none.
 func settingsOf(b hubv1.BindingObject) *health.Settings {
 	if text := settingsText(b); text != "" {
 		return &parseSettings(text).Settings
@@ -69,7 +69,7 @@ func settingsOf(b hubv1.BindingObject) *health.Settings {
 	return nil
 }
 
-// settingsText is the part of a binding from which its settings are read; empty if it has none.
+// settingsText returns the part of a binding that contains its settings; empty if it has none.
 func settingsText(b hubv1.BindingObject) string {
 	text := b.GetAnnotations()[hubv1.SettingsAnnotation]
 	if !strings.Contains(text, `"statusAggregation"`) {
@@ -86,7 +86,7 @@ func settingsText(b hubv1.BindingObject) string {
 	return strings.Join(append(parts, s.HealthExpression), "\x00")
 }
 
-// set notes the settings of an object, and calls OnChange's function if they changed.
+// set stores the settings of an object, and calls OnChange's function if they changed.
 func (s *StatusSettings) set(id hubv1.ObjectIdentity, text string) {
 	if text == "" && s.none.Load() {
 		return
@@ -123,7 +123,7 @@ func parseSettings(text string) *sharedSettings {
 	last := len(parts) - 1
 	s.Paths = parts[:last]
 	if parts[last] != "" {
-		s.Expression, _ = health.Compile(parts[last]) // an unreadable setting makes the health of its objects Unknown, and their rows say so
+		s.Expression, _ = health.Compile(parts[last]) // an invalid expression makes the health Unknown, and rows show the error
 	}
 	return s
 }

@@ -21,8 +21,8 @@ import (
 // The leader writes the rest: the decision's part of the status, the hub object's status, and the rows of clusters that
 // are gone. It waits a little for the rows of other replicas, so that the status is folded once.
 
-// othersAtMost is how long the leader waits for the rows of other replicas, which wait for results and for turns
-// themselves.
+// othersAtMost is how long the leader waits for the rows of other replicas, which themselves wait for results and
+// turns.
 const othersAtMost = pace.AnswerWithin
 
 func (r *Reporter) leads() bool {
@@ -48,7 +48,7 @@ func (r *run) share(ctx context.Context) (part bool, err error) {
 				return false, fmt.Errorf("reading MemberCluster %s: %w", t.Name, err)
 			}
 			if c.Name == "" {
-				continue // no replica works on it any more
+				continue // no replica has it
 			}
 		}
 		r.elsewhere[t.Name] = true
@@ -60,7 +60,7 @@ func (r *run) share(ctx context.Context) (part bool, err error) {
 	return false, nil
 }
 
-// gatherElsewhere looks at the row of a cluster that another replica works on.
+// gatherElsewhere checks the row of a cluster in another replica's shard.
 func (r *run) gatherElsewhere(t hubv1.BindingTarget) {
 	row := r.binding.BindingStatus().Row(t.Name)
 	r.hubIsTarget = r.hubIsTarget || (row != nil && row.Reason == hubv1.ReasonIsTemplate) || r.reporter.opts.IsHub(t.Name)
@@ -69,7 +69,7 @@ func (r *run) gatherElsewhere(t hubv1.BindingTarget) {
 	}
 }
 
-// isDue is true for a row that is not about the wanted content of its target, unless the row says why.
+// isDue reports whether a row is not about the wanted content of its target and has no reason for it.
 func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	switch {
 	case row == nil, row.Reason == hubv1.ReasonPending:
@@ -80,7 +80,7 @@ func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	return !hubv1.Wanted(t, r.hub).IsHeld(row.Generation, row.Revision)
 }
 
-// patience is how long after the first change a write waits for expected results.
+// patience returns how long after the first change a write waits for expected results.
 func (r *run) patience() time.Duration {
 	if r.othersDue || r.ends() {
 		return othersAtMost
@@ -88,8 +88,8 @@ func (r *run) patience() time.Duration {
 	return longestWindow
 }
 
-// mayWrite is true for the leader, and for a replica whose own rows changed. A withdrawal counts as a change until a
-// row for the current decision says so.
+// mayWrite reports whether this replica leads or its own rows changed. A withdrawal counts as a change until a row for
+// the current decision shows it.
 func (r *run) mayWrite(before *hubv1.BindingStatus) bool {
 	if r.leads {
 		return true
@@ -101,7 +101,7 @@ func (r *run) mayWrite(before *hubv1.BindingStatus) bool {
 	})
 }
 
-// own are the rows of this replica's clusters.
+// own returns the rows of clusters in this replica's shard.
 func (r *run) own(rows []hubv1.ClusterRow) []hubv1.ClusterRow {
 	if len(r.elsewhere) == 0 {
 		return rows
@@ -109,8 +109,8 @@ func (r *run) own(rows []hubv1.ClusterRow) []hubv1.ClusterRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(row hubv1.ClusterRow) bool { return r.elsewhere[row.Name] })
 }
 
-// othersWrote wakes a binding whose rows another replica has changed: the leader folds them, and a new decision may
-// have reset a row of our own.
+// othersWrote queues a binding whose rows another replica has changed. The leader merges them, and a new decision may
+// have reset one of our rows.
 func (r *Reporter) othersWrote(was, is hubv1.BindingObject) {
 	if !slices.ContainsFunc(is.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return !r.opts.Holds(t.Name) }) {
 		return

@@ -32,7 +32,7 @@ func (r *Reporter) BindingChanged(_ context.Context, c changes.Binding) {
 // ClusterChanged is called for a cluster whose readiness changed, or that was deleted.
 func (r *Reporter) ClusterChanged(_ context.Context, c changes.Cluster) {
 	if c.After == nil {
-		r.noteReadiness(&hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: c.Before.Name}}) // the grace does not wait for it
+		r.noteReadiness(&hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: c.Before.Name}}) // a deleted cluster has no grace time
 		r.WakeCluster(c.Before.Name)
 		return
 	}
@@ -51,7 +51,7 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 		e.behind, u, wake = false, lastResult, true
 	}
 	if p, complete := e.complete(r.away, r.opts.Holds); wake && complete && b.GetDeletionTimestamp() == nil {
-		// No cluster will report: there is no target, or all are away.
+		// No cluster will report: there is no target, or all are unreachable.
 		e.reported, u = p, max(u, lastResult)
 	}
 	if wake {
@@ -59,7 +59,7 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 	}
 }
 
-// settingsChanged wakes a binding whose settings for reading and merging the status changed.
+// settingsChanged queues a binding whose settings for reading and merging the status changed.
 func (r *Reporter) settingsChanged(b hubv1.BindingObject) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
@@ -80,16 +80,16 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	delete(r.entries, key)
 }
 
-// unlinkedChanged wakes the bindings of a cluster without a link, because only its MemberCluster says why. Other
-// clusters' bindings wake by the link.
+// unlinkedChanged queues the bindings of a cluster without a link, because only its MemberCluster has the reason. For
+// other clusters the link queues them.
 func (r *Reporter) unlinkedChanged(cluster string) {
 	if _, linked := r.opts.Links.State(cluster); !linked {
 		r.WakeCluster(cluster)
 	}
 }
 
-// PlacementChanged is called for a placement whose spec changed. It wakes the bindings that follow it, because the
-// placement says where their status is written.
+// PlacementChanged is called for a placement whose spec changed. It queues the bindings that follow it, because the
+// placement determines where their status is written.
 func (r *Reporter) PlacementChanged(_ context.Context, c changes.Placement) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// firstWindow is how long the first result of a calm binding waits for others. The window doubles with each write, up
-	// to longestWindow.
+	// firstWindow is how long the first result waits for others after a quiet time. The window doubles with each write,
+	// up to longestWindow.
 	firstWindow   = 50 * time.Millisecond
 	longestWindow = time.Second
 )
@@ -19,34 +19,34 @@ type urgency int
 const (
 	// whenIdle: something changed, and results are likely to follow.
 	whenIdle urgency = iota
-	// result: one result came.
+	// result: one result has arrived.
 	result
-	// lastResult: the last expected result came.
+	// lastResult: the last expected result has arrived.
 	lastResult
 	// failure: a copy failed in a new way.
 	failure
 )
 
-// window is the coalescing window of one binding: changes within it meet in one write. The zero value is that of a
-// calm binding. Package pace decides when a window that has ended is written.
+// window collects the changes of one binding for one write. The zero value is for a binding without recent writes.
+// hub/pace decides when the write of an ended window happens.
 type window struct {
-	opened time.Time // zero while nothing waits
+	opened time.Time // zero while no change waits
 	due    time.Time
-	class  pace.Class // of the most urgent change since it was opened
+	class  pace.Class // class of the most urgent change since it was opened
 
-	wrote time.Time     // the last write
-	width time.Duration // of the next window while results keep coming
+	wrote time.Time     // time of the last write
+	width time.Duration // length of the next window while results keep arriving
 }
 
 func (w *window) open() bool { return !w.opened.IsZero() }
 
-// wake opens the window for a change of the class, or draws its end nearer. It returns whether it did either, or made
+// wake opens the window for a change of the class, or moves its end forward. It returns whether it did either, or made
 // the class more urgent.
 func (w *window) wake(now time.Time, u urgency, c pace.Class) bool {
 	return w.wakeAt(now, now.Add(w.wait(now, u)), c)
 }
 
-// wakeAt is wake with the time at which the window is to end.
+// wakeAt does the same as wake, with a given time for the end of the window.
 func (w *window) wakeAt(now, due time.Time, c pace.Class) bool {
 	if !w.open() {
 		w.opened, w.due, w.class = now, due, c
@@ -64,7 +64,7 @@ func (w *window) wakeAt(now, due time.Time, c pace.Class) bool {
 
 func (w *window) wait(now time.Time, u urgency) time.Duration {
 	if w.wrote.IsZero() || now.Sub(w.wrote) >= 2*longestWindow {
-		w.width = firstWindow // it is calm
+		w.width = firstWindow // a quiet time has passed
 	}
 	switch u {
 	case result:
@@ -73,7 +73,7 @@ func (w *window) wait(now time.Time, u urgency) time.Duration {
 		if w.width < longestWindow {
 			return 0
 		}
-		// An object that flaps is written once in the longest window.
+		// The status of an object that flaps is written once per longestWindow.
 		return max(0, longestWindow-now.Sub(w.wrote))
 	}
 	return longestWindow
@@ -89,7 +89,7 @@ func (w *window) shut(now time.Time) time.Duration {
 	return waited
 }
 
-// written notes a write: the next window of a busy binding is twice as long.
+// written records a write: the next window of a busy binding is twice as long.
 func (w *window) written(now time.Time) {
 	w.width = min(2*max(w.width, firstWindow), longestWindow)
 	w.wrote = now

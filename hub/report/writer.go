@@ -17,13 +17,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// writer makes the two requests of this package. They are most of the hub's writes, so each sends only the needed
-// fields and reads only the needed part of the answer. Client libraries build, diff and parse whole objects.
+// writer makes the two requests of this package. They are most of the hub's writes. So each sends only the needed
+// fields and reads only the needed part of the response, while client libraries process whole objects.
 type writer struct{ requests rest.Interface }
 
 func newWriter(config *rest.Config) (writer, error) {
 	config = dynamic.ConfigFor(config)
-	config.APIPath = "/unused" // every request has its whole path
+	config.APIPath = "/unused" // every request sets its full path
 	requests, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return writer{}, fmt.Errorf("making the client that writes status: %w", err)
@@ -31,11 +31,11 @@ func newWriter(config *rest.Config) (writer, error) {
 	return writer{requests}, nil
 }
 
-// versionAlone asks for an answer without spec and status.
+// versionAlone requests a response without spec and status.
 const versionAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// rows replaces the status of a binding if it still has the version that was read, and returns the new version. A PUT
-// of the status changes nothing else, so nothing else is sent.
+// rows replaces the status of a binding if the binding still has the given version, and returns the new version. A PUT
+// of the status subresource ignores all other fields, so they are not sent.
 func (w writer) rows(ctx context.Context, b hubv1.BindingObject, status *hubv1.BindingStatus) (resourceVersion string, err error) {
 	kind, resource := bindingKind(b.GetNamespace())
 	var object struct {
@@ -62,7 +62,7 @@ func (w writer) rows(ctx context.Context, b hubv1.BindingObject, status *hubv1.B
 	return a.Metadata.ResourceVersion, err
 }
 
-// bindingKind is the kind of the bindings of a namespace, or of those that have none.
+// bindingKind returns the kind of the bindings in a namespace, or of cluster-scoped ones if it is empty.
 func bindingKind(namespace string) (kind, resource string) {
 	if namespace == "" {
 		return "ClusterResourceBinding", "clusterresourcebindings"

@@ -1,11 +1,11 @@
-// Package revisions stores the contents of revisions, and reads them again.
+// Package revisions stores and reads the contents of revisions.
 //
-// A part of a revision (a template, or a set of override rules) is a Secret of the hub's namespace, named after the
-// digest of its content. Many objects share one part. A part may be a user's Secret: the hub alone reads the Secrets of
-// this namespace.
+// A part of a revision (a template, or a set of override rules) is a Secret in the hub's namespace, named after the
+// digest of its content. Many objects share one part. A part may contain a user's Secret: only the hub may read the
+// Secrets of this namespace.
 //
 //   - Ensure is called before a binding names a part, so that a binding never names a part that is not stored.
-//   - A part that is gone is decide.ErrRevisionMissing. It never means the newest state of the object.
+//   - A missing part is the error decide.ErrRevisionMissing. It never means the newest state of the object.
 //   - The leader deletes parts that no binding has named for a minute (sweep.go).
 package revisions
 
@@ -30,16 +30,16 @@ import (
 )
 
 const (
-	// unusedFor is how long no binding names a part before the part is deleted.
+	// unusedFor is how long a part must be unused by all bindings before it is deleted.
 	unusedFor = time.Minute
-	// kept is how many parts a process keeps in memory.
+	// kept is the maximum number of parts in memory.
 	kept = 512
 
 	contentKey     = "content"
 	usedAnnotation = hubv1.Prefix + "used"
 )
 
-// Options of a Store. All but Clock are required.
+// Options of a Store. All except Clock are required.
 type Options struct {
 	// Client writes Secrets, and lists bindings from the cache.
 	Client client.Client
@@ -54,13 +54,13 @@ type Store struct {
 	Options
 	templates, rules *lru.Cache
 
-	// dropped is true if a binding named fewer parts since the last sweep.
+	// dropped is true if a binding has dropped a part since the last sweep.
 	dropped atomic.Bool
 
 	mu sync.Mutex
-	// ensured has the parts that this process ensured, with the time.
+	// ensured has the parts that this process has ensured, with the time.
 	ensured map[string]time.Time
-	// unnamed has the parts that no binding named when the sweep first saw them, with the time.
+	// unnamed has the parts that no binding names, with the time of the first sweep that found that.
 	unnamed map[string]time.Time
 }
 
@@ -74,12 +74,12 @@ func New(o Options) *Store {
 
 func secretName(digest string) string { return "revision-" + digest }
 
-// Ensure stores a part, unless it is stored.
+// Ensure stores a part, unless it is already stored.
 func (s *Store) Ensure(ctx context.Context, p decide.Payload) error {
 	now := s.Clock.Now()
 	s.mu.Lock()
 	last, known := s.ensured[p.Digest]
-	s.ensured[p.Digest] = now // first, so that no sweep deletes the part meanwhile
+	s.ensured[p.Digest] = now // first, so that no concurrent sweep deletes the part
 	s.mu.Unlock()
 	if known && now.Sub(last) < unusedFor/2 {
 		return nil

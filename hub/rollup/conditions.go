@@ -11,9 +11,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-const maxNamed = 3 // clusters in the message of a condition
+const maxNamed = 3 // number of clusters in the message of a condition
 
-// setConditions sets Applied and Healthy and leaves the others alone.
+// setConditions sets Applied and Healthy and does not change the others.
 func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) {
 	for _, c := range []metav1.Condition{applied(rows, in.Targets), healthy(rows, in.Targets)} {
 		c.ObservedGeneration, c.LastTransitionTime = in.BindingGeneration, in.Now
@@ -27,8 +27,8 @@ func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Inpu
 	}
 }
 
-// contested quotes the first row of a cluster on which another field manager keeps changing the copy: it names the
-// field and the manager.
+// contested returns the condition for the first row whose copy another field manager keeps changing. The row's message
+// has the field and the manager.
 func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.Condition, bool) {
 	var fought []hubv1.ClusterRow
 	for i, t := range byName(targets) {
@@ -44,14 +44,14 @@ func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.C
 	return c, true
 }
 
-// applied counts every target that is not Evicting, also targets that shall lose the object: until they have, the
-// decision is not carried out.
+// applied counts every target that is not Evicting, including targets that shall lose the object. The decision is not
+// carried out until they have lost it.
 func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
 	var failed, unknown, waiting []hubv1.ClusterRow
 	count := 0
 	for i, t := range byName(targets) {
 		if t.State == hubv1.TargetEvicting {
-			continue // others have taken its place
+			continue // other clusters replace it
 		}
 		count++
 		switch row := rows[i]; {
@@ -77,8 +77,8 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	return condition(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere, nil, count)
 }
 
-// failedReason is HubIsOlder if that is the reason of a row: it concerns more than one object, and an admin has to
-// decide.
+// failedReason returns HubIsOlder if a row has that reason, because it concerns more than one object and needs an
+// admin.
 func failedReason(failed []hubv1.ClusterRow) string {
 	if slices.ContainsFunc(failed, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder }) {
 		return hubv1.ReasonHubIsOlder
@@ -130,7 +130,7 @@ func noCluster(kind string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonNoClusterSelected, Message: "no cluster is selected for the object"}
 }
 
-// condition names the rows that are the reason, at most three.
+// condition returns a condition that names at most three of the rows that cause it.
 func condition(kind string, status metav1.ConditionStatus, reason string, because []hubv1.ClusterRow, of int) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: status, Reason: reason}
 	if len(because) == 0 {

@@ -14,15 +14,15 @@ const (
 	maxRows = 200 << 10 // bytes of JSON of all rows
 	// fullRow is the assumed size of a cut row until its cluster has reported.
 	fullRow = 1 << 10
-	// escaped is how many bytes of JSON one byte of a text takes at most, beside is more than a row takes without its
-	// texts.
+	// escaped is the maximum number of JSON bytes for one byte of text. beside is more than the size of a row without
+	// its texts.
 	escaped = 6
 	beside  = 512
 )
 
-// fit cuts rows down if they are over the size limit, and says so in the condition RowsTruncated: first the healthy
-// ones to what dispatch needs after a restart, then, if failing rows alone are too many, what was observed and the ends
-// of messages.
+// fit shortens rows that exceed the size limit, and sets the condition RowsTruncated. First it reduces healthy rows to
+// the data that dispatch needs after a restart. If the failing rows alone are too large, it removes their observed
+// status and cuts their messages.
 func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1.ClusterRow {
 	if roughly(rows) <= maxRows || measured(rows) <= maxRows {
 		if meta.FindStatusCondition(status.Conditions, hubv1.ConditionRowsTruncated) != nil {
@@ -56,7 +56,7 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 	return out
 }
 
-// roughly returns an upper bound of the size of rows without making JSON, because most objects have few rows.
+// roughly returns an upper bound of the rows' size without encoding them, because most objects have few rows.
 func roughly(rows []hubv1.ClusterRow) int {
 	size := 0
 	for i := range rows {
@@ -69,7 +69,7 @@ func roughly(rows []hubv1.ClusterRow) int {
 	return size
 }
 
-// measured is the size of rows if none were cut.
+// measured returns the size of the rows before any is cut.
 func measured(rows []hubv1.ClusterRow) int {
 	size := total(rows)
 	for _, row := range rows {
@@ -91,7 +91,7 @@ func good(row hubv1.ClusterRow) bool {
 	return row.Applied == metav1.ConditionTrue && row.Health == hubv1.HealthHealthy && row.Reason == ""
 }
 
-// shrunk is true for a row that fit has cut and whose cluster has not reported since: every other one is dated.
+// shrunk reports whether fit has cut the row and its cluster has not reported since. Only such a row has no time.
 func shrunk(row hubv1.ClusterRow) bool { return good(row) && row.LastTransitionTime == nil }
 
 func total(rows []hubv1.ClusterRow) int {
@@ -105,7 +105,7 @@ func total(rows []hubv1.ClusterRow) int {
 func jsonSize(row hubv1.ClusterRow) int {
 	data, err := json.Marshal(row)
 	if err != nil {
-		return fullRow // an observed that is no JSON, which the server will refuse
+		return fullRow // observed is not valid JSON, so the server will refuse the row
 	}
 	return len(data) + len(",")
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// Reasons of folded conditions that no member gives.
+// Reasons of folded conditions that are not reasons of members.
 const (
-	// ReasonMembersDisagree is of a condition of unknown polarity whose members differ.
+	// ReasonMembersDisagree is the reason of a condition of unknown polarity that differs between members.
 	ReasonMembersDisagree = "MembersDisagree"
-	// ReasonFromMembers is of a condition for which the members give no one reason.
+	// ReasonFromMembers is the reason of a condition for which the members have different reasons or none.
 	ReasonFromMembers = "FromMembers"
-	// ReasonNotReported is of a condition that a member does not have.
+	// ReasonNotReported is the reason of a condition that a member does not have.
 	ReasonNotReported = "NotReported"
 )
 
-// polarityOf a condition type, by the placement or else by the vocabulary.
+// polarityOf returns the polarity of a condition type, from the placement or else from the vocabulary.
 func (m *merger) polarityOf(kind string) health.Polarity {
 	if p, said := m.rules.polarity[kind]; said {
 		return p
@@ -32,7 +32,7 @@ func (m *merger) polarityOf(kind string) health.Polarity {
 	return health.PolarityOf(m.schema.kind, kind)
 }
 
-// badness orders the values of a condition: a value of its own, such as Degraded, is between Unknown and the worst.
+// badness orders the values of a condition. A custom value, such as Degraded, is between Unknown and the worst.
 func badness(p health.Polarity, status string) int {
 	good, bad := "True", "False"
 	if p == health.GoodWhenFalse {
@@ -52,7 +52,7 @@ func badness(p health.Polarity, status string) int {
 // said is one target's condition of one type.
 type said struct {
 	cluster, status, reason string
-	away                    bool // the status is Unknown because the target is away
+	away                    bool // the status is Unknown because the target is unreachable
 }
 
 // folded is one condition over all targets.
@@ -60,7 +60,7 @@ type folded struct {
 	kind, status, reason, message string
 }
 
-// conditions folds every type that a member has, and adds hanse.dev/Healthy.
+// conditions folds every type that some member has, and adds hanse.dev/Healthy.
 func (m *merger) conditions(n *node) (any, outcome) {
 	item := n.items
 	if n.kind != "array" || item == nil || item.properties["type"] == nil || item.properties["status"] == nil || !writable(item) {
@@ -91,7 +91,7 @@ func (m *merger) conditions(n *node) (any, outcome) {
 	return out, merged
 }
 
-// writable is false if an entry requires a field that no rule gives a value.
+// writable reports whether every required field of an entry gets a value from some rule.
 func writable(item *node) bool {
 	for _, name := range item.required {
 		switch name {
@@ -103,8 +103,8 @@ func writable(item *node) bool {
 	return true
 }
 
-// maxConditions is how many condition types are folded, first the types that most targets have. A cluster cannot fill
-// the hub object by inventing some.
+// maxConditions limits the folded condition types; the types that most targets have come first. So a cluster cannot
+// fill the hub object with invented types.
 const maxConditions = 64
 
 func (m *merger) conditionTypes() []string {
@@ -160,7 +160,7 @@ func findOrOpposite(status map[string]any, kind string) map[string]any {
 	return map[string]any{"status": opposite[said], "reason": c["reason"]}
 }
 
-// fold lets the worst value win; a type of unknown polarity needs a common one.
+// fold returns the worst value; for a type of unknown polarity all values must be equal.
 func (m *merger) fold(kind string) folded {
 	p := m.polarityOf(kind)
 	all := make([]said, 0, len(m.parts))
@@ -185,7 +185,7 @@ func (m *merger) fold(kind string) folded {
 	return because(kind, worst.status, worst.reason, all, func(s said) bool { return s.status == worst.status })
 }
 
-// say is the contribution of one target: Unknown while it does not hold the desired content.
+// say returns the contribution of one target. It is Unknown while the target does not hold the desired content.
 func say(part part, kind string, p health.Polarity) said {
 	s := said{cluster: part.row.Name, status: "Unknown", reason: part.row.Reason}
 	if !part.current() {
@@ -205,7 +205,7 @@ func say(part part, kind string, p health.Polarity) said {
 	return s
 }
 
-// partiallyUnknown says that some targets are away and all others are fine.
+// partiallyUnknown reports whether some targets are unreachable and all others are fine.
 func partiallyUnknown(all []said, fine func(said) bool) bool {
 	away := 0
 	for _, s := range all {
@@ -241,7 +241,7 @@ func everywhere(kind string, all []said) folded {
 	return folded{kind: kind, status: all[0].status, reason: reason, message: fmt.Sprintf("%s on %d of %d clusters", all[0].status, len(all), len(all))}
 }
 
-// because names the targets that are the reason, at most three.
+// because returns a condition that names at most three of the targets that cause it.
 func because(kind, status, reason string, all []said, is func(said) bool) folded {
 	var named []string
 	count := 0
@@ -268,8 +268,8 @@ func because(kind, status, reason string, all []said, is func(said) bool) folded
 	return folded{kind: kind, status: status, reason: reason, message: message}
 }
 
-// healthy is the binding's condition Healthy, for tools that look at the hub object. Health of content that is not
-// desired any more counts as Unknown, unless it is bad.
+// healthy returns the binding's condition Healthy, for tools that read the hub object. Health of outdated content
+// counts as Unknown, unless it is bad.
 func (m *merger) healthy() folded {
 	rows := make([]hubv1.ClusterRow, 0, len(m.parts))
 	targets := make([]hubv1.BindingTarget, 0, len(m.parts))
@@ -285,10 +285,10 @@ func (m *merger) healthy() folded {
 	return folded{kind: hubv1.ConditionObjectHealthy, status: string(c.Status), reason: c.Reason, message: c.Message}
 }
 
-// entry is a condition in the words of the schema; ok is false if the schema does not allow it.
+// entry returns a condition in the form of the schema; ok is false if the schema does not allow it.
 func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	if !item.properties["status"].allows(f.status) {
-		// A value of its own that is worse than Unknown.
+		// A custom value that is worse than Unknown.
 		if f.status = "False"; m.polarityOf(f.kind) == health.GoodWhenFalse {
 			f.status = "True"
 		}
@@ -324,8 +324,8 @@ func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	return entry, true
 }
 
-// generationOf a condition is there if it has an observedGeneration on every cluster that has reported, or is the hub's
-// own. A cluster whose conditions may be lost is taken to have it.
+// generationOf returns the observedGeneration of a condition, if the condition has one on every cluster that has
+// reported, or is the hub's own. If a cluster's conditions may be lost, it counts as having one.
 func (m *merger) generationOf(item *node, kind string, before map[string]any) (any, outcome) {
 	n := item.properties[observedGenerationField]
 	dated := func(p part) bool {
@@ -337,7 +337,7 @@ func (m *merger) generationOf(item *node, kind string, before map[string]any) (a
 	return m.generationIn(n, before[observedGenerationField])
 }
 
-// everyPart is true if something is so for every cluster that has reported, and one has.
+// everyPart reports whether the check holds for every cluster that has reported, and at least one has.
 func (m *merger) everyPart(is func(part) bool) bool {
 	reported := 0
 	for _, p := range m.parts {
@@ -351,7 +351,7 @@ func (m *merger) everyPart(is func(part) bool) bool {
 	return reported > 0
 }
 
-// since keeps the time while the value stays.
+// since returns the previous time if the value has not changed.
 func (m *merger) since(before map[string]any, status, field string) string {
 	if at, ok := before[field].(string); ok && before["status"] == status {
 		return at

@@ -20,8 +20,8 @@ var (
 	ErrRequired = errors.New("a required field has no merged value")
 	// ErrInvalid means that the schema does not allow the merged status as a whole.
 	ErrInvalid = errors.New("the merged status does not match the schema")
-	// ErrIncomplete means that rows were cut to the size limit and their clusters have not reported to this process yet:
-	// the status on the hub object is better than one without them.
+	// ErrIncomplete means that rows were cut to the size limit and their clusters have not reported to this process
+	// yet. The current status of the hub object then stays, because a new one would lack them.
 	ErrIncomplete = errors.New("some clusters with a shortened row have not reported since the hub started")
 )
 
@@ -30,10 +30,10 @@ const (
 	observedGenerationField = "observedGeneration"
 )
 
-// MergeStatus returns the status that the hub object is to have, from the full rows of its clusters (Rows), and the
-// names of the fields that were left out. It is nil if there is nothing to say. template is the hub object; its status
-// is the last merged status. Numbers of clusters that are away stay in sums; all other values that are not applied
-// count as Unknown. rules are what the object's placement asks for; the zero value asks for nothing.
+// MergeStatus merges the status for the hub object from the full rows of its clusters. It also returns the names of the
+// fields that were left out. It returns nil if there is no status. template is the hub object; its status is the last
+// merged status. Sums keep the numbers of unreachable clusters; other values of copies that are not applied count as
+// Unknown. rules are the rules of the object's placement; the zero value has none.
 func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured, rows []hubv1.ClusterRow, targets []hubv1.BindingTarget, now metav1.Time) (status map[string]any, leftOut []string, err error) {
 	if schema.status == nil || len(schema.status.properties) == 0 {
 		return nil, nil, nil
@@ -62,33 +62,34 @@ func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured
 	return status, m.leftOut, nil
 }
 
-// outcome of one field.
+// outcome is the result for one field.
 type outcome int
 
 const (
 	merged  outcome = iota
-	omitted         // it cannot be merged honestly
+	omitted         // the values cannot be merged correctly
 	silent          // no member has a value
 )
 
 // part is the contribution of one target.
 type part struct {
 	row   hubv1.ClusterRow
-	share *int32 // of the replicas, if they are divided
-	// observed is its value at the place of the merger.
+	share *int32 // share of the replicas, if they are divided
+	// observed is the target's value at the path of the merger.
 	observed map[string]any
-	// lost says which values may be missing there.
+	// lost tells which values may be missing there.
 	lost health.Loss
-	// whole is all that it reports, and named the values that were asked for by path.
+	// whole is the target's full report. named are the values that were requested by path.
 	whole, named map[string]any
 }
 
-// current is true if the target's conditions are about the desired content, and not from before the cluster went away.
+// current reports whether the target's conditions are about the desired content, and not from before the cluster became
+// unreachable.
 func (p part) current() bool {
 	return p.row.Applied == metav1.ConditionTrue && p.row.LastObservedTime == nil
 }
 
-// merger merges one object: the status, or something nested in it.
+// merger merges one object: the status, or an object nested in it.
 type merger struct {
 	parts      []part // of the targets that shall hold the object, sorted by name
 	schema     Schema
@@ -99,7 +100,7 @@ type merger struct {
 	// observed is true if every target has the hub's generation and its operator has seen it.
 	observed bool
 	now      metav1.Time
-	counts   map[string]int64 // of a workload
+	counts   map[string]int64 // counts of a workload
 
 	place
 	leftOut []string // fields below the object
@@ -158,14 +159,14 @@ func newPart(row hubv1.ClusterRow) part {
 	return p
 }
 
-// hasObserved: the verdict on the member object says whether its operator has seen its last generation, which rows do
-// not carry.
+// hasObserved reports whether the operator has seen the last generation of the member object. Rows lack that
+// generation, so the row's health and reason are used.
 func hasObserved(p part, generation int64) bool {
 	if !p.current() || p.row.Generation != generation || len(p.observed) == 0 {
 		return false
 	}
 	switch p.row.Reason {
-	case health.ReasonGenerationNotObserved, health.ReasonStatusMissing, hubv1.ReasonPending, hubv1.ReasonContested: // the last hides the others
+	case health.ReasonGenerationNotObserved, health.ReasonStatusMissing, hubv1.ReasonPending, hubv1.ReasonContested: // Contested may hide the others
 		return false
 	}
 	return true
@@ -203,7 +204,7 @@ func (m *merger) field(name string, n *node) (any, outcome) {
 	return value, how
 }
 
-// rule is the allow-list: a field that no case names is left out.
+// rule is the allow-list. It leaves out every field without a case.
 func (m *merger) rule(name string, n *node) (any, outcome) {
 	path := m.path + "/" + escape.Replace(name)
 	switch {
@@ -261,7 +262,7 @@ func (m *merger) text(name string, n *node) (any, outcome) {
 	case n.format != "date-time" && health.IsAmount(name) && m.quantities(name):
 		return m.amount(name)
 	case n.format != "date-time" && m.quantities(name):
-		return nil, omitted // one cluster's, beside counts of all
+		return nil, omitted // it belongs to one cluster, next to counts of all
 	case n.format != "date-time":
 		return m.equal(name)
 	case health.IsFailureTime(name):

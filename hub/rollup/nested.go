@@ -8,11 +8,11 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// maxEntries of a map or list that clusters fill: more are no longer a summary.
+// maxEntries limits a map or list whose entries come from clusters. A larger one is not merged.
 const maxEntries = 64
 
-// into is the merger of the values in a field: of an object, or of one entry of a list or map. before is the last value
-// of it last, and inner finds what a part has of it.
+// into returns the merger for a field's value: an object, or one entry of a list or map. before is the last merged
+// value, and inner returns the value of a part.
 func (m *merger) into(name string, n *node, before map[string]any, inner func(part int) map[string]any) *merger {
 	sub := *m
 	sub.path, sub.node, sub.leftOut, sub.before = m.path+"/"+escape.Replace(name), n, nil, before
@@ -21,7 +21,7 @@ func (m *merger) into(name string, n *node, before map[string]any, inner func(pa
 		observed := inner(i)
 		switch {
 		case observed != nil:
-			p.lost = min(p.lost, health.LostStrings) // nested values are lost as a whole, but for strings
+			p.lost = min(p.lost, health.LostStrings) // nested values are lost as a whole, except strings
 		case p.lost >= health.LostNested:
 			p.lost = health.LostNamed
 		default:
@@ -35,7 +35,7 @@ func (m *merger) into(name string, n *node, before map[string]any, inner func(pa
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// intoField is the merger of an object or map in a field.
+// intoField returns the merger of an object or map in a field.
 func (m *merger) intoField(name string, n *node) *merger {
 	inner := func(holder map[string]any) map[string]any {
 		object, _ := holder[name].(map[string]any)
@@ -44,7 +44,7 @@ func (m *merger) intoField(name string, n *node) *merger {
 	return m.into(name, n, inner(m.before), func(part int) map[string]any { return inner(m.parts[part].observed) })
 }
 
-// take returns the result of a nested merger, and notes the fields that it left out.
+// take returns the result of a nested merger, and records the fields that it left out.
 func (m *merger) take(name string, sub *merger) (map[string]any, outcome) {
 	if !sub.reported() {
 		return nil, silent
@@ -62,7 +62,7 @@ func (m *merger) take(name string, sub *merger) (map[string]any, outcome) {
 	return out, merged
 }
 
-// reported is true if a target has something at this place, or may have.
+// reported reports whether a target has a value at this path, or may have one.
 func (m *merger) reported() bool {
 	return m.rules.below(m.path) || slices.ContainsFunc(m.parts, func(p part) bool { return p.observed != nil || p.lost > health.LostNothing })
 }
@@ -122,7 +122,7 @@ func (m *merger) mapped(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// list merges a list of entries that keys tell apart, entry by entry.
+// list merges a list entry by entry. Keys identify the entries.
 func (m *merger) list(name string, n *node) (any, outcome) {
 	if !n.keyed() {
 		return nil, omitted
@@ -133,7 +133,7 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 	for _, p := range m.parts {
 		list, has := p.observed[name]
 		if list == nil && (has || p.lost >= health.LostNested) {
-			return nil, omitted // it has a list that did not fit
+			return nil, omitted // a list did not fit the target's projection
 		}
 		entries, ok := n.entries(list)
 		if !ok {
@@ -167,8 +167,8 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// listEntry merges what the targets say in one entry, which has the keys of like; ok is false if there is nothing to
-// say, or not enough for the schema.
+// listEntry merges the targets' values of one entry, which has the keys of like. ok is false if there is no value, or
+// the schema requires more.
 func (m *merger) listEntry(name string, sub *merger, like map[string]any) (entry map[string]any, ok bool) {
 	out, missing := sub.fields()
 	if len(out) == 0 || slices.ContainsFunc(missing, func(name string) bool { return !slices.Contains(sub.keys, name) }) {

@@ -17,20 +17,20 @@ import (
 // report is one target's value of a field that a rule names.
 type report struct {
 	cluster string
-	value   any  // nil if it reports none
-	current bool // it is about the desired content
+	value   any  // nil if the target reports none
+	current bool // the value is about the desired content
 }
 
-// reduced is the field that a rule makes.
+// reduced is the target field of a rule.
 type reduced struct {
 	list  bool // the schema wants a list
 	words severity
 }
 
-// A reducer makes one value of the targets' values, which are sorted by cluster; ok is false if it cannot.
+// A reducer computes one value from the targets' values, which are sorted by cluster; ok is false if it cannot.
 type reducer func(values []report, f reduced) (value any, ok bool)
 
-// reducers but CEL.
+// reducers has all reducers except CEL.
 var reducers = map[hubv1.Reducer]reducer{
 	hubv1.ReducerSum:    sumOf,
 	hubv1.ReducerMin:    func(values []report, _ reduced) (any, bool) { return extreme(values, -1) },
@@ -47,7 +47,7 @@ var reducers = map[hubv1.Reducer]reducer{
 func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	reduce := m.rules.reducers[path]
 	if reduce == nil {
-		return nil, omitted // its expression cannot be read
+		return nil, omitted // its expression is invalid
 	}
 	values := make([]report, 0, len(m.parts))
 	known := false
@@ -73,8 +73,8 @@ func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	return native(value), merged
 }
 
-// at is the value at a path, nil if there is none; ok is false if that is not known, because the cluster was not asked
-// yet or it did not fit.
+// at returns the value at a path, nil if there is none. ok is false if the value is not known, because the path was not
+// requested yet or the value did not fit.
 func (p part) at(path string) (value any, ok bool) {
 	if value, ok := p.named[path]; ok {
 		return value, true
@@ -88,13 +88,13 @@ func (p part) at(path string) (value any, ok bool) {
 		value = object[unescape.Replace(segment)]
 	}
 	switch value.(type) {
-	case string, bool, float64: // as it is, unlike maps and lists
+	case string, bool, float64: // unchanged, unlike maps and lists
 		return value, true
 	}
-	return nil, p.row.UID == "" && p.row.Observed == nil // nothing is there that could be asked
+	return nil, p.row.UID == "" && p.row.Observed == nil // the cluster has no copy that could report
 }
 
-// given are the values that targets do report.
+// given returns the values that targets report.
 func given(values []report) []any {
 	var out []any
 	for _, v := range values {
@@ -105,7 +105,7 @@ func given(values []report) []any {
 	return out
 }
 
-// as reads all values as one sort of thing, or none.
+// as converts all values to one type, or returns false.
 func as[T any](values []any, read func(any) (T, bool)) ([]T, bool) {
 	out := make([]T, 0, len(values))
 	for _, v := range values {
@@ -129,13 +129,13 @@ func moment(value any) (time.Time, bool) {
 	return t, err == nil
 }
 
-// quantity reads 10Gi, and plain numbers beside it.
+// quantity parses a quantity such as 10Gi, or a plain number.
 func quantity(value any) (resource.Quantity, bool) {
 	text, ok := value.(string)
 	if f, isNumber := value.(float64); isNumber {
 		text, ok = strconv.FormatFloat(f, 'f', -1, 64), true
 	}
-	// An exponent makes numbers with as many digits as it says.
+	// An exponent creates a number with as many digits as its value.
 	const longest = 32
 	if !ok || len(text) > longest || strings.ContainsAny(strings.TrimSuffix(strings.TrimSuffix(text, "E"), "Ei"), "eE") {
 		return resource.Quantity{}, false
@@ -163,7 +163,7 @@ func sumOf(values []report, _ reduced) (any, bool) {
 	return total.String(), true
 }
 
-// extreme is the least value if sign is -1, the greatest if it is 1.
+// extreme returns the least value if sign is -1, the greatest if it is 1.
 func extreme(values []report, sign int) (any, bool) {
 	all := given(values)
 	if numbers, ok := as(all, number); ok {
@@ -188,7 +188,7 @@ func extreme(values []report, sign int) (any, bool) {
 	return best.String(), true
 }
 
-// latest is the last time if sign is 1, the first if it is -1.
+// latest returns the last time if sign is 1, the first if it is -1.
 func latest(values []report, sign int) (any, bool) {
 	all := given(values)
 	times, ok := as(all, moment)
@@ -222,7 +222,7 @@ func decided(values []report, alone bool) (any, bool) {
 	return !alone, !silent
 }
 
-// worst weighs words; a target that does not speak of now counts as Unknown.
+// worst returns the worst word; a value that is not current counts as Unknown.
 func worst(values []report, f reduced) (any, bool) {
 	words := map[string]bool{}
 	for _, v := range values {
@@ -241,10 +241,10 @@ func first(values []report, _ reduced) (any, bool) {
 	return all[0], true
 }
 
-// longestList bounds the result of Join, in bytes of JSON.
+// longestList limits the result of Join, in bytes of JSON.
 const longestList = 1024
 
-// join lists the different values in the order of their text. Values that are lists count entry by entry.
+// join returns the distinct values in the order of their text. Lists are joined entry by entry.
 func join(values []report, f reduced) (any, bool) {
 	distinct := map[string]any{}
 	for _, v := range given(values) {

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Replicas reads the number of replicas of a copy, and of ready ones, from its observed status. Operators name these
-// fields differently; nil means that there is none.
+// Replicas returns the number of replicas of a copy, and of ready replicas, from its observed status. Operators use
+// different names for these fields; nil means that there is none.
 func Replicas(observed *runtime.RawExtension) (ready, total *int64) {
 	if observed == nil {
 		return nil, nil
@@ -37,7 +37,7 @@ func Replicas(observed *runtime.RawExtension) (ready, total *int64) {
 	ready = firstKnown(readyReplicas, available, readyInstances, numberReady)
 	total = firstKnown(replicas, instances, desired)
 	if ready == nil && total != nil && unavailable != nil {
-		n := *total - *unavailable // a Deployment leaves zeros out
+		n := *total - *unavailable // a Deployment omits zeros
 		ready = &n
 	}
 	return ready, total
@@ -52,8 +52,8 @@ func firstKnown(numbers ...*int64) *int64 {
 	return nil
 }
 
-// eachInteger visits the fields of a JSON object that are integers. It decodes nothing else: all rows of all objects
-// are read again and again, to sum them up.
+// eachInteger visits the integer fields of a JSON object. It decodes no other field, because the sums read all rows of
+// all objects again and again.
 func eachInteger(object []byte, visit func(name []byte, n int64)) {
 	depth := 0
 	for i := 0; i < len(object); i++ {
@@ -84,7 +84,7 @@ func eachInteger(object []byte, visit func(name []byte, n int64)) {
 	}
 }
 
-// integerIn is how many bytes of a value are an integer; 0 if it is something else.
+// integerIn returns the length of the integer in a value, in bytes; 0 if the value is no integer.
 func integerIn(value []byte) int {
 	n := 0
 	for n < len(value) && (value[n] >= '0' && value[n] <= '9' || value[n] == '-') {

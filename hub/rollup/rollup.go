@@ -1,20 +1,21 @@
-// Package rollup folds the facts about an object's clusters: Status makes the status of a binding, MergeStatus the
-// status of the hub object from its rows.
+// Package rollup folds the facts about an object's clusters. Status computes the status of a binding. MergeStatus
+// computes the status of the hub object from its rows.
 //
-// It reads no clock and talks to no server: hub/report gathers an Input, and equal Inputs give byte-equal results. A
-// second call with the same facts changes nothing, so that a quiet fleet costs no write.
-//   - An unknown fact leaves the row as it was. After a restart a row holds until its cluster has reported; a cluster
-//     that is away keeps its last numbers, marked Unknown, with the time that they are of. One that is away for a
-//     moment changes nothing.
-//   - Applied is True only for a generation and digest that were confirmed on the member, and is taken back when a
-//     newer sight of the member object contradicts it.
-//   - A time moves only when the thing that it dates does.
-//   - A row says Withdrawn only for the absence that the binding asks for now: an entry is dropped because of it.
-//   - The merged status is an allow-list by schema, with the Rules of a placement before it. What cannot be merged
-//     honestly, or is not as the schema wants it, is left out and named.
+// It reads no clock and no server: hub/report gathers an Input, and equal Inputs give byte-equal results. A second call
+// with the same facts changes nothing, so that a fleet without changes causes no writes.
 //
-// Not decided here: when something is written, and whether the hub object's status may be written at all (hub/report);
-// the condition Scheduled, the decision and the other placements (hub/schedule), which are kept as they are.
+//   - An unknown fact does not change the row. After a restart a row stays until its cluster has reported. An
+//     unreachable cluster keeps its last numbers, marked Unknown, with their time. A short interruption changes
+//     nothing.
+//   - Applied is True only for a generation and digest that the member has confirmed. It changes when a newer state of
+//     the member object contradicts it.
+//   - A time changes only with the value that it dates.
+//   - A row has the reason Withdrawn only for the current Absent entry, because the entry is then dropped.
+//   - The merged status is an allow-list by schema; the Rules of a placement come first. A field that cannot be merged
+//     correctly, or does not match the schema, is left out and named.
+//
+// hub/report decides when to write, and whether the hub object's status may be written at all. hub/schedule writes the
+// condition Scheduled, the decision and the other placements; this package does not change them.
 package rollup
 
 import (
@@ -29,63 +30,63 @@ import (
 
 // Fact is the current state of one cluster.
 type Fact struct {
-	// Outcome is the last one of this process for this target, binding and hub object, since the link last came up; nil if
-	// there is none. An outcome of an earlier state of the target must not be given.
+	// Outcome is the last result of this process for this target, binding and hub object since the link came up; nil if
+	// there is none. It must not be the result of an earlier state of the target.
 	Outcome *member.Outcome
-	// Observation is the last one by the cluster's watch; nil if there is none. Synced is false until the watch has
+	// Observation is the last state from the cluster's watch; nil if there is none. Synced is false until the watch has
 	// delivered its first list.
 	Observation *member.Observation
 	Synced      bool
 
-	// Connected is false if the link is down, for the reason given. A cluster whose first try to connect has not ended has
-	// no Fact.
+	// Connected is false if the link is down; LinkReason and LinkMessage tell why. A cluster whose first connection
+	// attempt has not ended has no Fact.
 	Connected   bool
 	LinkReason  string
 	LinkMessage string
-	// InGrace is true while the link has been down for so short a time that it may be chance: the row stays as it is.
+	// InGrace is true while the link is down only for a short time. The row then does not change.
 	InGrace bool
-	// LastHeard is when a watch of the cluster last delivered; zero if none has in this process.
+	// LastHeard is the time of the last delivery from a watch of the cluster; zero if none in this process.
 	LastHeard time.Time
 
 	// IsHub is true if the cluster is the hub itself, whose object is the template.
 	IsHub bool
 }
 
-// away is true if the link is down for longer than a moment.
+// away reports whether the link is down for longer than the grace period.
 func (f Fact) away() bool { return !f.Connected && !f.InGrace }
 
-// Input is everything that the status of one binding depends on, beside the previous one.
+// Input contains all inputs for the status of one binding, except its previous status.
 type Input struct {
 	Targets []hubv1.BindingTarget
-	// BindingGeneration is that of the binding whose Targets these are.
+	// BindingGeneration is the generation of the binding with these Targets.
 	BindingGeneration int64
 
-	// ObjectUID, HubGeneration and HubContent are those of the hub object; zero if it is not known.
+	// ObjectUID, HubGeneration and HubContent are of the hub object; zero if it is not known.
 	ObjectUID     types.UID
 	HubGeneration int64
 	HubContent    uint64
-	// Revisions of the object that targets may name. Newest is the number of the newest one; 0 without a rollout.
+	// Revisions of the object. Newest is the number of the newest one; 0 without a rollout.
 	Revisions []hubv1.ObjectRevision
 	Newest    int64
-	// TemplateStatus is the projection of the hub object's own status, and TemplateHealth the verdict on it, for a member
-	// that is the hub itself.
+	// TemplateStatus is the projection of the hub object's own status, and TemplateHealth its health, for a hub that is
+	// its own member.
 	TemplateStatus []byte
 	TemplateHealth hubv1.Health
 
-	// Facts by cluster. A target without one keeps its row.
+	// Facts by cluster. The row of a target without a Fact does not change.
 	Facts map[string]Fact
-	// Elsewhere are the targets that another replica reports on: their rows are left as they are.
+	// Elsewhere are the targets that another replica reports; their rows do not change.
 	Elsewhere map[string]bool
 	Now       metav1.Time
 }
 
-// Status returns the status of a binding: previous, brought up to date. Its rows are cut to fit the size limit; full
-// has one uncut row for each target, sorted by name, which is what MergeStatus wants.
+// Status returns the updated status of a binding. Its rows are cut to fit the size limit. full has one uncut row for
+// each target, sorted by name, for MergeStatus.
 func Status(previous hubv1.BindingStatus, in Input) (status hubv1.BindingStatus, full []hubv1.ClusterRow) {
 	in.Now = seconds(in.Now)
 	before := rowsByName(previous.Clusters)
 	full = newRows(before, previous.ObservedGeneration, in)
-	previous.Clusters = nil // all of them are made anew
+	previous.Clusters = nil // the rows are replaced below
 	status = *previous.DeepCopy()
 	status.ObservedGeneration = in.BindingGeneration
 	status.Summary = summarize(full, in.Targets)
@@ -104,7 +105,7 @@ func rowsByName(rows []hubv1.ClusterRow) map[string]*hubv1.ClusterRow {
 	return out
 }
 
-// newRows updates the rows. rowsOf is the generation of the binding to which the earlier rows belong.
+// newRows returns the updated rows. rowsOf is the binding generation of the previous rows.
 func newRows(before map[string]*hubv1.ClusterRow, rowsOf int64, in Input) []hubv1.ClusterRow {
 	rows := make([]hubv1.ClusterRow, 0, len(in.Targets))
 	for _, t := range byName(in.Targets) {
@@ -113,7 +114,7 @@ func newRows(before map[string]*hubv1.ClusterRow, rowsOf int64, in Input) []hubv
 	return rows
 }
 
-// updated is the number of Present clusters that hold the newest revision. Nil: the object has no rollout.
+// updated returns the number of Present clusters that hold the newest revision; nil if the object has no rollout.
 func updated(rows []hubv1.ClusterRow, in Input) *int32 {
 	if in.Newest == 0 {
 		return nil

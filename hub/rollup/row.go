@@ -29,8 +29,7 @@ const (
 	notShown = "applied; the cluster's watch has not shown the change yet"
 )
 
-// newRow brings the row of one target up to date. rowsOf is the generation of the binding that the previous row speaks
-// of.
+// newRow returns the updated row of one target. rowsOf is the binding generation of the previous row.
 func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	fact, known := in.Facts[t.Name]
 	here := !in.Elsewhere[t.Name]
@@ -39,7 +38,7 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 		previous = counted(previous)
 	}
 	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn && (t.State != hubv1.TargetAbsent || rowsOf != in.BindingGeneration) {
-		// It tells of an earlier absence. Taken for this one, it would drop an entry whose object is still there.
+		// The row belongs to an earlier Absent entry. For the current entry it would wrongly confirm the withdrawal.
 		previous = nil
 	}
 	var row hubv1.ClusterRow
@@ -65,7 +64,7 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 	return date(row, previous, reported, in.Now)
 }
 
-// passingSince is the time since which a copy is healthy at the revision that its target names. Nil: it is not.
+// passingSince returns the time since which a copy is healthy at its target's revision; nil if it is not.
 func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.BindingTarget, now metav1.Time) *metav1.Time {
 	switch {
 	case t.Revision == 0, row.Revision != t.Revision, row.Applied != metav1.ConditionTrue, row.Health != hubv1.HealthHealthy:
@@ -76,13 +75,13 @@ func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.Bind
 	return &now
 }
 
-// date moves the time of a row only if it says something else. reported is false for a row that was only carried on.
+// date changes the time of a row only if the row has changed. reported is false for a row without a new report.
 func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now metav1.Time) hubv1.ClusterRow {
 	switch {
 	case previous == nil || previous.Applied != row.Applied || previous.Health != row.Health || previous.Reason != row.Reason:
 		row.LastTransitionTime = &now
 	case previous.LastTransitionTime == nil && reported:
-		row.LastTransitionTime = &now // it had been cut off, see fit
+		row.LastTransitionTime = &now // fit had cut the time
 	default:
 		row.LastTransitionTime = previous.LastTransitionTime
 	}
@@ -92,8 +91,8 @@ func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now m
 	return *row.DeepCopy()
 }
 
-// elsewhere is the row of a cluster that reports to another replica. This replica may know an older hub object than the
-// row.
+// elsewhere returns the row of a cluster that reports to another replica. This replica may know an older hub object
+// than the row.
 func elsewhere(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	if previous == nil {
 		return hubv1.ClusterRow{Name: t.Name, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
@@ -101,7 +100,7 @@ func elsewhere(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterR
 	return *previous
 }
 
-// unheard is the row of a cluster that has not reported to this process.
+// unheard returns the row of a cluster that has not reported to this process.
 func unheard(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	switch {
 	case previous == nil:
@@ -118,7 +117,7 @@ func unheard(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.
 	return *previous
 }
 
-// away is the row of a cluster whose link is down. What it held and its last numbers stay.
+// away returns the row of a cluster whose link is down. It keeps the last known state and numbers.
 func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.ClusterRow {
 	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn {
 		return *previous
@@ -129,7 +128,7 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 	}
 	reason := cmp.Or(f.LinkReason, hubv1.ReasonUnreachable)
 	if row.Applied != metav1.ConditionUnknown || row.Reason != reason {
-		// Each try to connect may fail with other words; the first ones stay while the reason does.
+		// Each connection attempt may fail with another message. The first message stays while the reason does.
 		row.Message = f.LinkMessage
 	}
 	row.Applied, row.Health, row.Reason = metav1.ConditionUnknown, hubv1.HealthUnknown, reason
@@ -139,12 +138,12 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 		heard := seconds(metav1.NewTime(f.LastHeard))
 		row.LastObservedTime = &heard
 	case row.UID != "":
-		row.LastObservedTime = row.LastTransitionTime // an earlier process heard it then, and what it heard later it did not note
+		row.LastObservedTime = row.LastTransitionTime // the last time that an earlier process has recorded
 	}
 	return row
 }
 
-// counted is a row that was not counted and is again.
+// counted returns the row of a target that counts again.
 func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
 	if previous == nil || previous.Reason != hubv1.ReasonEvicting {
 		return previous
@@ -154,7 +153,7 @@ func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
 	return &row
 }
 
-// evicting marks a row as not counted, unless it has a failure or is in progress.
+// evicting marks a row as not counted, unless it shows a failure or progress.
 func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
 	if t.State != hubv1.TargetEvicting || row.Applied == metav1.ConditionFalse || row.Reason == hubv1.ReasonPending || t.Evicting == nil {
 		return
@@ -178,7 +177,7 @@ func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
 	row.Message = fmt.Sprintf("%s: %s is not counted, and is withdrawn when the cluster answers and its replacements are healthy: %s", t.Evicting.Reason, held, who)
 }
 
-// template is the row of the hub as its own member.
+// template returns the row of a hub that is its own member.
 func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	if t.State == hubv1.TargetAbsent {
 		return hubv1.ClusterRow{
@@ -192,7 +191,7 @@ func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	}
 }
 
-// withdrawing is the row of a connected cluster that shall not hold the object, with an outcome.
+// withdrawing returns the row, after an outcome, of a connected cluster that shall not hold the object.
 func withdrawing(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.ClusterRow {
 	o := f.Outcome
 	if o.Reason == hubv1.ReasonWithdrawn && !stillThere(t, f) {
@@ -206,7 +205,7 @@ func withdrawing(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv
 	return row
 }
 
-// stillThere reports whether the watch shows a copy, other than the object that the withdrawal saw and left alone.
+// stillThere reports whether the watch shows a copy, other than the foreign object that the withdrawal did not touch.
 func stillThere(t hubv1.BindingTarget, f Fact) bool {
 	seen := f.Observation
 	return f.Synced && seen != nil && t.Absent != nil && seen.OwnerUID == t.Absent.UID && seen.UID != f.Outcome.UID
@@ -219,15 +218,15 @@ func dueMessage(t hubv1.BindingTarget) string {
 	return fmt.Sprintf("the withdrawal (%s) is pending: %s", t.Absent.Policy, t.Absent.Reason)
 }
 
-// holding is the row of a connected cluster that shall hold the object, with an outcome.
+// holding returns the row, after an outcome, of a connected cluster that shall hold the object.
 func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input) hubv1.ClusterRow {
 	row := kept(previous, t)
 	o := f.Outcome
 	row.Applied, row.Reason, row.Message = o.Applied, o.Reason, o.Message
 	switch {
-	case o.Reason == hubv1.ReasonInSync: // only compared: what was last confirmed stays what it was
+	case o.Reason == hubv1.ReasonInSync: // the copy was only compared, so the last confirmation stays
 		row.Generation, row.Revision = o.HubGeneration, o.HubRevision
-	case o.Applied == metav1.ConditionTrue, o.Reason == hubv1.ReasonNotRecreated: // which stays known of a copy that is gone
+	case o.Applied == metav1.ConditionTrue, o.Reason == hubv1.ReasonNotRecreated: // the confirmation of a deleted copy stays
 		row.UID, row.Digest, row.Hash, row.Generation, row.Revision, row.Adopted = o.UID, o.Digest, o.Hash, o.HubGeneration, o.HubRevision, o.Adopted
 	}
 	switch {
@@ -248,11 +247,11 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	return row
 }
 
-// judge fills in health and the observed status, and the reason unless the row has one that weighs more.
+// judge sets health and the observed status. It sets the reason unless the row has a more important one.
 func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	seen := f.Observation
 	if seen != nil && in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID {
-		seen = nil // a copy of another object: it says nothing about this one
+		seen = nil // a copy of another object is ignored
 	}
 	var reason, message string
 	unshown := seen == nil && startsAnew(row, previous, f)
@@ -263,7 +262,7 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 		}
 	}
 	switch {
-	case seen == nil && row.Reason == hubv1.ReasonInSync: // nor is it watched, if it is not ours
+	case seen == nil && row.Reason == hubv1.ReasonInSync: // a foreign copy is not watched
 		row.Health, reason, message, row.Observed = hubv1.HealthUnknown, row.Reason, row.Message, nil
 	case seen == nil && row.Applied == metav1.ConditionTrue:
 		row.Health, reason, message = hubv1.HealthProgressing, hubv1.ReasonPending, notShown
@@ -287,7 +286,7 @@ func startsAnew(row, previous *hubv1.ClusterRow, f Fact) bool {
 	return !f.Synced && previous != nil && previous.UID == row.UID
 }
 
-// carriedOn keeps the earlier health and status of the row until the watch has started again, if they still hold.
+// carriedOn keeps the row's health and status until the watch has restarted, if they are still valid.
 func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool) {
 	switch {
 	case previous.LastObservedTime == nil:
@@ -296,13 +295,13 @@ func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool
 	case row.Reason == hubv1.ReasonInSync:
 		return "", "", false
 	}
-	// The cluster is back, and its numbers are still those of before.
+	// The cluster is reachable again, but its numbers are still the old ones.
 	row.Health, row.LastObservedTime = hubv1.HealthUnknown, previous.LastObservedTime
 	return hubv1.ReasonPending, notShown, true
 }
 
-// explain gives an applied row the reason for its health, unless the row has one that weighs more. A paused copy may be
-// Healthy by a status of an older generation, and its message says so.
+// explain gives an applied row the reason for its health, unless the row has a more important one. A paused copy may be
+// Healthy by the status of an older generation; its message says so.
 func explain(row *hubv1.ClusterRow, reason, message string) {
 	speaks := row.Health != hubv1.HealthHealthy || reason == health.ReasonGenerationNotObserved
 	switch {
@@ -326,8 +325,8 @@ func contradicted(f Fact, in Input) bool {
 	return seen.Deleting || seen.Digest != o.Digest || (in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID)
 }
 
-// older reports whether the resourceVersion that the watch showed is older than the confirmed one. If they cannot be
-// compared, the answer to our own write counts, and older returns true.
+// older reports whether the resourceVersion from the watch is older than the confirmed one. If they cannot be compared,
+// it returns true, so that the response to our own write counts.
 func older(seen, confirmed string) bool {
 	c, err := resourceversion.CompareResourceVersion(seen, confirmed)
 	return err != nil || c < 0
@@ -338,13 +337,13 @@ func (in Input) wanted(t hubv1.BindingTarget) hubv1.Want {
 	return hubv1.Wanted(t, hubv1.HubObject{Generation: in.HubGeneration, Revisions: in.Revisions})
 }
 
-// behind reports whether a target shall hold another generation or revision than the confirmed one. A higher generation
-// is of an earlier object of that name.
+// behind reports whether a target shall hold another generation or revision than the confirmed one. A higher confirmed
+// generation belongs to an earlier object of that name.
 func (in Input) behind(t hubv1.BindingTarget, generation, revision int64) bool {
 	return !in.wanted(t).IsHeld(generation, revision)
 }
 
-// outdated reports whether an outcome is of another content of the hub object, also for kinds without a generation.
+// outdated reports whether an outcome is for other content of the hub object, also for kinds without a generation.
 func (in Input) outdated(t hubv1.BindingTarget, o *member.Outcome) bool {
 	return in.behind(t, o.HubGeneration, o.HubRevision) || t.Revision == 0 && in.HubContent != 0 && o.HubContent != in.HubContent
 }
@@ -370,7 +369,7 @@ func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	return row
 }
 
-// bound makes texts as short as a row may have them, and valid. The door of a member bounds them, too.
+// bound cuts texts to the limits of a row, and makes them valid UTF-8. The member's interface limits them, too.
 func bound(row *hubv1.ClusterRow) {
 	row.UID = types.UID(whole(string(row.UID), hubv1.MaxUIDLength))
 	row.Digest, row.Hash = whole(row.Digest, maxDigest), whole(row.Hash, maxDigest)
@@ -381,7 +380,7 @@ func bound(row *hubv1.ClusterRow) {
 	}
 }
 
-// whole is empty for a text that is too long or not valid: a part of it would be another text.
+// whole returns the text; empty if it is too long or invalid, because a part of it would be wrong.
 func whole(text string, most int) string {
 	if len(text) > most || !utf8.ValidString(text) {
 		return ""
@@ -396,7 +395,7 @@ func raw(data []byte) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: data}
 }
 
-// sameJSON is true for equal content: the server may order it in another way.
+// sameJSON reports whether two values have equal content. The server may order it differently.
 func sameJSON(a, b *runtime.RawExtension) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -414,5 +413,5 @@ func byName(targets []hubv1.BindingTarget) []hubv1.BindingTarget {
 	return out
 }
 
-// seconds is the precision and place of times in JSON.
+// seconds returns the time with the precision and zone of times in JSON.
 func seconds(t metav1.Time) metav1.Time { return t.Rfc3339Copy() }

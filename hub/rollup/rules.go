@@ -14,13 +14,13 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// Rules are a placement's rules for merging, beside the allow-list. The zero value has none.
+// Rules are a placement's rules for merging, which precede the allow-list. The zero value has none.
 type Rules struct {
 	reducers map[string]reducer // by path below the status: "/storage/used"
 	polarity map[string]health.Polarity
 }
 
-// NewRules reads the rules. The error names every invalid expression. The rules can still be used, and leave those
+// NewRules parses the rules. The error names every invalid expression. The returned rules are usable, and leave those
 // fields out.
 func NewRules(a hubv1.StatusAggregation) (Rules, error) {
 	var r Rules
@@ -59,7 +59,7 @@ func (r Rules) has(path string) bool {
 	return ok
 }
 
-// below is true if a rule names a part of the value at the path.
+// below reports whether a rule names a part of the value at the path.
 func (r Rules) below(path string) bool {
 	for p := range r.reducers {
 		if strings.HasPrefix(p, path+"/") {
@@ -71,7 +71,7 @@ func (r Rules) below(path string) bool {
 
 func (r Rules) paths() []string { return slices.Sorted(maps.Keys(r.reducers)) }
 
-// fieldName is a path in the words of left-out fields: storage.used.
+// fieldName returns a path in the notation of left-out fields: storage.used.
 func fieldName(path string) string {
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i := range segments {
@@ -87,7 +87,7 @@ const reduction = 200_000
 
 var reductions = expression.NewEnvironment(reduction, map[string]*cel.Type{"values": cel.ListType(cel.MapType(cel.StringType, cel.DynType))})
 
-// byExpression is a reducer in CEL. An invalid expression gives no value.
+// byExpression returns a reducer in CEL. An invalid expression gives no value.
 func byExpression(text string) (reducer, error) {
 	x, err := reductions.CompileValue(text)
 	if err != nil {

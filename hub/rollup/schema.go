@@ -21,17 +21,17 @@ type Schema struct {
 	status *node
 	// specBooleans are the top-level fields of the spec that are booleans.
 	specBooleans map[string]bool
-	// replicas is the path of the scale subresource's count below the status, such as "/readyInstances"; empty if there is
-	// none.
+	// replicas is the path of the count in the scale subresource, below the status, such as "/readyInstances"; empty if
+	// there is none.
 	replicas string
 	// workload is set for a built-in workload kind.
 	workload *workload
 }
 
-// maxNesting is as deep as projections go, the status and the entries of its lists included.
+// maxNesting is the depth of projections, including the status and the entries of its lists.
 const maxNesting = 6
 
-// intOrString is the kind of a node that is either.
+// intOrString is the kind of a node for integers and strings.
 const intOrString = "int-or-string"
 
 // node is one value of a status.
@@ -39,15 +39,15 @@ type node struct {
 	kind, format string
 	enum         []string
 	pattern      *regexp.Regexp
-	maximum      float64 // of an integer
-	maxItems     int     // of an array; -1 if unbounded
+	maximum      float64 // for an integer
+	maxItems     int     // for an array; -1 if unlimited
 	required     []string
 	properties   map[string]*node
-	items        *node    // the entries of an array, or the values of a map
-	keys         []string // by which the entries of an array are told apart
+	items        *node    // schema of the entries of an array, or of the values of a map
+	keys         []string // fields that identify the entries of an array
 
 	props     *apiextensionsv1.JSONSchemaProps
-	validator func() (validation.SchemaValidator, error) // nil if bounds of ours suffice, see valid.go
+	validator func() (validation.SchemaValidator, error) // nil if our own checks suffice, see valid.go
 }
 
 // NewSchema reads the schema of one version of a kind, and whether that version has a status subresource.
@@ -80,10 +80,10 @@ func NewSchema(crd *apiextensionsv1.CustomResourceDefinition, version string) (s
 	return s, hasStatusSubresource, nil
 }
 
-// HasStatus says whether the kind's schema has a status.
+// HasStatus reports whether the kind's schema has a status.
 func (s Schema) HasStatus() bool { return s.status != nil }
 
-// newNode keeps so many levels of a schema: no rule looks deeper.
+// newNode keeps the given number of levels of a schema, because no rule reads deeper ones.
 func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
 	n := &node{kind: p.Type, format: p.Format, maximum: maxInteger(p), maxItems: -1, required: p.Required, pattern: patternOf(p), props: p}
 	if !plain(p) || (levels == 0 && (len(p.Properties) > 0 || p.Items != nil || p.AdditionalProperties != nil)) {
@@ -123,7 +123,8 @@ func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
 
 var matchesNothing = regexp.MustCompile(`[^\x00-\x{10FFFF}]`)
 
-// patternOf is nil if there is none. One that does not compile lets nothing pass, as on the server.
+// patternOf returns the pattern; nil if there is none. A pattern that does not compile matches nothing, as on the
+// server.
 func patternOf(p *apiextensionsv1.JSONSchemaProps) *regexp.Regexp {
 	if p.Pattern == "" {
 		return nil
@@ -146,22 +147,22 @@ func maxInteger(p *apiextensionsv1.JSONSchemaProps) float64 {
 	return limit
 }
 
-// allows says whether a word keeps to enum and pattern.
+// allows reports whether a word matches the enum and the pattern.
 func (n *node) allows(word string) bool {
 	return (len(n.enum) == 0 || slices.Contains(n.enum, word)) && (n.pattern == nil || n.pattern.MatchString(word))
 }
 
-// countable is true for values that a sum can be.
+// countable reports whether the value can be a sum.
 func (n *node) countable() bool { return n.kind == "integer" || n.kind == intOrString }
 
-// keyed is true for a list whose entries are told apart by fields that projections keep.
+// keyed reports whether fields that projections keep identify the entries of a list.
 func (n *node) keyed() bool {
 	return n.items != nil && n.items.kind == "object" && len(n.keys) > 0 &&
 		!slices.ContainsFunc(n.keys, func(key string) bool { return !health.IsKey(key) || n.items.properties[key] == nil })
 }
 
-// entries of a list by the text of their keys; ok is false if it is another thing, or one key is there twice or not at
-// all.
+// entries returns the entries of a list by the text of their keys. ok is false if the value is no such list, or a key
+// is missing or not unique.
 func (n *node) entries(list any) (byID map[string]map[string]any, ok bool) {
 	if list == nil {
 		return nil, true

@@ -12,17 +12,17 @@ import (
 
 const unknownWord = "Unknown"
 
-// severity weighs the words of one field, the best first.
+// severity ranks the words of one field, the best first.
 type severity struct {
 	rank    func(word string) (int, bool)
 	unknown string // the word for Unknown, empty if there is none
 }
 
-// severities weigh the words of the vocabulary.
+// severities ranks the words of the vocabulary.
 var severities = severity{rank: health.WordRank, unknown: unknownWord}
 
-// ranks weigh the words of a kind's own. What a cluster says that is away is the word Unknown, in the kind's spelling;
-// without it the field is left out then.
+// ranks ranks the words that a kind defines. An unreachable cluster counts as the word Unknown, in the kind's spelling.
+// If the kind has no such word, the field is left out.
 func ranks(lines [][]string) severity {
 	rank := map[string]int{}
 	var s severity
@@ -41,7 +41,7 @@ func ranks(lines [][]string) severity {
 	return s
 }
 
-// severityOf a field; false if the meaning of its words is unknown.
+// severityOf returns the severity of a field; false if the meaning of its words is unknown.
 func severityOf(kind schema.GroupKind, name string, n *node) (severity, bool) {
 	if lines := health.WordsOf(kind, name); lines != nil {
 		return ranks(lines), true
@@ -61,7 +61,7 @@ func severityOf(kind schema.GroupKind, name string, n *node) (severity, bool) {
 	return s, true
 }
 
-// worst is the worst of some words; of equally bad ones the first by name. It is false if one of them is not known.
+// worst returns the worst of some words; of equal ones the first by name. It returns false if a word is not known.
 func (s severity) worst(words map[string]bool) (string, bool) {
 	out, most := "", 0
 	for _, word := range slices.Sorted(maps.Keys(words)) {

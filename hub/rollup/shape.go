@@ -8,8 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// misshapen says what of a value server-side apply refuses although the validation takes it: fields that no schema
-// declares, lists whose entries are not told apart, and lists and objects where the schema has a text of some format.
+// misshapen returns an error for a value that passes the validation but that server-side apply refuses. Such values are
+// undeclared fields, lists with duplicate entries, and lists or objects where the schema has a text with a format.
 func misshapen(p *apiextensionsv1.JSONSchemaProps, value any) error {
 	switch v := value.(type) {
 	case []any:
@@ -46,7 +46,7 @@ func misshapen(p *apiextensionsv1.JSONSchemaProps, value any) error {
 	return nil
 }
 
-// declared is the schema of a field, or of the values of a map; nil if there is none.
+// declared returns the schema of a field, or of the values of a map; nil if there is none.
 func declared(p *apiextensionsv1.JSONSchemaProps, name string) *apiextensionsv1.JSONSchemaProps {
 	if field, ok := p.Properties[name]; ok {
 		return &field
@@ -57,7 +57,7 @@ func declared(p *apiextensionsv1.JSONSchemaProps, name string) *apiextensionsv1.
 	return nil
 }
 
-// takesAny is true for a field that is allowed although no schema declares it.
+// takesAny reports whether a field is allowed although no schema declares it.
 func takesAny(p *apiextensionsv1.JSONSchemaProps, name string) bool {
 	embedded := p.XEmbeddedResource && (name == "apiVersion" || name == "kind" || name == "metadata")
 	return embedded || p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields || p.AdditionalProperties != nil && p.AdditionalProperties.Allows
@@ -65,7 +65,7 @@ func takesAny(p *apiextensionsv1.JSONSchemaProps, name string) bool {
 
 func undeclared(name string) error { return fmt.Errorf("%s is not a field of the schema", name) }
 
-// distinct refuses a list in which an entry, or the keys of one, are there twice, if its type forbids that.
+// distinct returns an error for a list with duplicate entries or keys, if its type forbids them.
 func distinct(p *apiextensionsv1.JSONSchemaProps, list []any) error {
 	if p.XListType == nil || *p.XListType == "atomic" {
 		return nil
@@ -87,7 +87,7 @@ func distinct(p *apiextensionsv1.JSONSchemaProps, list []any) error {
 	return nil
 }
 
-// keysOf an entry of a list of maps; one that is not there has its default.
+// keysOf returns the keys of an entry of a list of maps. A missing key has its default.
 func keysOf(p *apiextensionsv1.JSONSchemaProps, e any) (keys []any, ok bool) {
 	entry, _ := e.(map[string]any)
 	for _, key := range p.XListMapKeys {

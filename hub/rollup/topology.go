@@ -15,7 +15,7 @@ type Topology struct {
 	oldest  *metav1.Time
 }
 
-// Add counts the targets of a binding that shall hold the object. region says where a cluster is.
+// Add counts the targets of a binding that shall hold the object. region returns the region of a cluster.
 func (t *Topology) Add(b hubv1.BindingObject, region func(cluster string) string) {
 	rows := b.BindingStatus().Clusters
 	for _, target := range b.BindingSpec().Clusters {
@@ -64,7 +64,7 @@ func plus(sum, n *int64) *int64 {
 	return &both
 }
 
-// Regions returns the regions by name, at most as many as a placement lists.
+// Regions returns the regions by name, at most the number that a placement lists.
 func (t *Topology) Regions() []hubv1.RegionSummary {
 	var out []hubv1.RegionSummary
 	for _, r := range t.regions {
@@ -74,5 +74,5 @@ func (t *Topology) Regions() []hubv1.RegionSummary {
 	return out[:min(len(out), hubv1.MostRegions)]
 }
 
-// OldestObservedTime is when the cluster was last heard that has been away the longest; nil if none is.
+// OldestObservedTime returns the last observation of the cluster that has been unreachable the longest; nil if none is.
 func (t *Topology) OldestObservedTime() *metav1.Time { return t.oldest.DeepCopy() }

@@ -14,11 +14,11 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// refuses returns why the schema does not allow a value; nil if it does. Only the server checks rules in CEL.
+// refuses returns why the schema does not allow a value; nil if it does. Rules in CEL are checked only by the server.
 //
-// The API server's own validation makes its validators anew for each value: 0.2 ms for a small status. It is asked
-// where a schema says more than what nearly all of them do; the rest is compared here. It does not look at what the
-// server asks of the shape beside it.
+// The API server's validation builds its validators for each value: 0.2 ms for a small status. It is used only for
+// schemas with unusual rules; this package checks all others itself. The validation does not cover the shape, see
+// misshapen.
 func (n *node) refuses(value any) error {
 	if n.validator == nil {
 		return n.compare(value)
@@ -44,11 +44,11 @@ func newValidator(p *apiextensionsv1.JSONSchemaProps) (validation.SchemaValidato
 
 var plainFormats = []string{"", "int32", "int64", "date-time"}
 
-// plain is true for a schema that compare knows all of.
+// plain reports whether compare can check all rules of a schema.
 func plain(p *apiextensionsv1.JSONSchemaProps) bool {
 	alternatives := len(p.AllOf) + len(p.OneOf) + len(p.AnyOf)
 	if p.XIntOrString {
-		alternatives -= len(p.AnyOf) // integer or string, in other words
+		alternatives -= len(p.AnyOf) // the schema of int-or-string
 	}
 	text := func(e apiextensionsv1.JSON) bool { return bytes.HasPrefix(e.Raw, []byte(`"`)) }
 	return (p.Type != "" || p.XIntOrString) && alternatives == 0 && p.Not == nil && p.MultipleOf == nil && !p.ExclusiveMinimum && !p.ExclusiveMaximum &&
@@ -91,7 +91,7 @@ func (n *node) compareText(v string) error {
 	case !within(length, n.props.MinLength, n.props.MaxLength):
 		return fmt.Errorf("it has %d characters", length)
 	}
-	// API servers read it so: hours of one digit, which package time takes, are none.
+	// API servers refuse hours of one digit, which package time accepts.
 	if n.format == "date-time" && !strfmt.IsDateTime(v) {
 		return fmt.Errorf("%q is not a time", v)
 	}

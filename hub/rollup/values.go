@@ -10,10 +10,10 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// largestCount is the last whole number that JSON can tell from its neighbours.
+// largestCount limits whole numbers: readers of JSON may round larger ones.
 const largestCount = 1 << 53
 
-// absent is the outcome of a field that no target has: some may have lost it.
+// absent returns the outcome of a field that no target has; some targets may have lost it.
 func (m *merger) absent(name string, by health.Loss) outcome {
 	if m.mayLack(name, by) {
 		return omitted
@@ -21,7 +21,7 @@ func (m *merger) absent(name string, by health.Loss) outcome {
 	return silent
 }
 
-// mayLack is true if a target may have a value that did not fit its projection.
+// mayLack reports whether a target may have a value that did not fit its projection.
 func (m *merger) mayLack(name string, by health.Loss) bool {
 	return slices.ContainsFunc(m.parts, func(p part) bool { return p.observed[name] == nil && p.lost >= by })
 }
@@ -49,7 +49,7 @@ func (m *merger) sum(name string, n *node) (any, outcome) {
 	return int64(total), merged
 }
 
-// amount is the sum of quantities, as counts of the same status are sums.
+// amount returns the sum of quantities.
 func (m *merger) amount(name string) (any, outcome) {
 	var values []report
 	for _, p := range m.parts {
@@ -67,7 +67,7 @@ func (m *merger) amount(name string) (any, outcome) {
 	return native(total), merged
 }
 
-// quantities is true for a field that has a text such as 40Gi on a cluster.
+// quantities reports whether the field has a quantity such as 40Gi on some cluster.
 func (m *merger) quantities(name string) bool {
 	return slices.ContainsFunc(m.parts, func(p part) bool {
 		text, _ := p.observed[name].(string)
@@ -76,7 +76,7 @@ func (m *merger) quantities(name string) bool {
 	})
 }
 
-// countOf reads a whole number, or the text of one where the schema has int-or-string.
+// countOf returns a whole number, also from a text if the schema has int-or-string.
 func countOf(value any, n *node) (float64, bool) {
 	switch v := value.(type) {
 	case float64:
@@ -88,8 +88,8 @@ func countOf(value any, n *node) (float64, bool) {
 	return 0, false
 }
 
-// boolean is the common value. Where members differ, or not all have reported, the hub's spec says what a required one
-// is.
+// boolean returns the common value. If members differ, or some have not reported, a required field takes the value from
+// the hub's spec.
 func (m *merger) boolean(name string) (any, outcome) {
 	value, how := m.equal(name)
 	if how == merged || m.path != "" || !slices.Contains(m.node.required, name) || !m.schema.specBooleans[name] {
@@ -99,7 +99,8 @@ func (m *merger) boolean(name string) (any, outcome) {
 	return asked, merged
 }
 
-// equal is the value that every target has. It is used at the top only: further down, values are often equal by chance.
+// equal returns the value that every target has. It is used only at the top level: deeper values are often equal by
+// chance.
 func (m *merger) equal(name string) (any, outcome) {
 	if m.path != "" {
 		return nil, omitted
@@ -125,12 +126,12 @@ func (m *merger) equal(name string) (any, outcome) {
 	case known == 0:
 		return nil, m.absent(name, health.LostStrings)
 	case known < len(m.parts):
-		return nil, omitted // the others may say something else
+		return nil, omitted // the other targets may have other values
 	}
 	return native(common), merged
 }
 
-// time is the first or last of the times that the members report.
+// time returns the first or last of the times that the members report.
 func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any, outcome) {
 	var (
 		best time.Time
@@ -152,7 +153,7 @@ func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any
 		default:
 			return m.equal(name) // such as expires: never
 		}
-		// The same time in another zone is another text: whose it is must not depend on the order of the members.
+		// The same time may be written in different zones. The choice must not depend on the order of the members.
 		if text == "" || wins(t, best) || (t.Equal(best) && s < text) {
 			best, text = t, s
 		}
@@ -167,12 +168,12 @@ func (m *merger) knowsWords(name string) bool {
 	return m.path == "" && health.WordsOf(m.schema.kind, name) != nil
 }
 
-// phase is the worst word, if the hub knows what all words of the field mean. One that has not reported counts as
-// Unknown if there is such a word, and hides the phase if not.
+// phase returns the worst word, if the hub knows all words of the field. A target without a report counts as Unknown if
+// there is such a word; otherwise the phase is left out.
 func (m *merger) phase(name string, n *node) (any, outcome) {
 	kind := m.schema.kind
 	if m.path != "" {
-		kind.Kind = "" // the table speaks of fields of the status itself
+		kind.Kind = "" // the table is only for top-level fields of the status
 	}
 	severity, ok := severityOf(kind, name, n)
 	if !ok {
@@ -198,9 +199,9 @@ func (m *merger) phase(name string, n *node) (any, outcome) {
 	return worst, merged
 }
 
-// observedGeneration is the hub's generation once every target has it and its operator has seen it; until then what was
-// said last. It is there only if the status of every cluster that has reported has one: a controller that does not say
-// it has not seen it.
+// observedGeneration returns the hub's generation when every target has it and its operator has seen it; until then the
+// last merged value. It requires one in the status of every cluster that has reported, because a controller that omits
+// it has not seen the object.
 func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
 	if !m.everyPart(func(p part) bool { return p.observed[name] != nil || p.lost >= health.LostNumbers }) {
 		return nil, m.absent(name, health.LostNumbers)
@@ -211,7 +212,7 @@ func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
 func (m *merger) generationIn(n *node, before any) (any, outcome) {
 	said, ok := generation(before)
 	if ok && (said > m.generation || said < 0) {
-		ok = false // of an earlier object of that name, or a default for nothing
+		ok = false // from an earlier object of that name, or a default
 	}
 	if m.observed && len(m.parts) > 0 {
 		said, ok = m.generation, true
@@ -240,7 +241,7 @@ func generation(value any) (int64, bool) {
 	return 0, false
 }
 
-// native turns the whole numbers of decoded JSON into those of objects.
+// native converts the whole numbers of decoded JSON to the type in objects.
 func native(value any) any {
 	switch v := value.(type) {
 	case float64:

@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// workload names the counts in the status of a built-in workload kind. Tools compare these counts with spec.replicas of
-// one cluster, so they fold by rules of their own.
+// workload has the names of the counts in the status of a built-in workload kind. Tools compare these counts with
+// spec.replicas of one cluster, so they need their own rules.
 type workload struct {
 	total            string // all pods; of a DaemonSet, the nodes that should run one
 	updated          string // pods of the newest template; empty if the kind has no rollouts
@@ -21,7 +21,7 @@ type workload struct {
 	others           []string
 	// perNode is true for a kind without spec.replicas.
 	perNode bool
-	// zeros are the counts that the API server shows although they are 0.
+	// zeros are the counts that the API server includes even if they are 0.
 	zeros []string
 }
 
@@ -45,8 +45,8 @@ var workloads = map[schema.GroupVersionKind]*workload{
 	},
 }
 
-// WorkloadSchema is the schema of a built-in workload kind whose status on the hub reads as that of one cluster; ok is
-// false for any other kind.
+// WorkloadSchema returns the schema of a built-in workload kind whose merged status has the form of one cluster's
+// status. ok is false for any other kind.
 func WorkloadSchema(gvk schema.GroupVersionKind) (s Schema, ok bool) {
 	w := workloads[gvk]
 	if w == nil {
@@ -71,7 +71,7 @@ func WorkloadSchema(gvk schema.GroupVersionKind) (s Schema, ok bool) {
 	return Schema{kind: gvk.GroupKind(), status: newNode(&status, maxNesting), workload: w}, true
 }
 
-// names of all counts.
+// names returns the names of all counts.
 func (w *workload) names() []string {
 	names := append(w.compared(), w.others...)
 	if w.unavailable != "" {
@@ -80,7 +80,7 @@ func (w *workload) names() []string {
 	return names
 }
 
-// compared are the counts that are equal once the rollout is complete.
+// compared returns the counts that are equal after the rollout.
 func (w *workload) compared() []string {
 	names := []string{w.total, w.ready, w.available}
 	if w.updated != "" {
@@ -89,7 +89,7 @@ func (w *workload) compared() []string {
 	return names
 }
 
-// workloadCount is one of the counts of a workload.
+// workloadCount returns one of the counts of a workload.
 func (m *merger) workloadCount(name string) (any, outcome) {
 	if m.mayLack(name, health.LostNumbers) {
 		return nil, omitted
@@ -101,11 +101,11 @@ func (m *merger) workloadCount(name string) (any, outcome) {
 	return n, merged
 }
 
-// workloadCounts folds the counts of all clusters. Where each cluster runs spec.replicas, a count is the lowest one.
-// Where the replicas are divided, and of a DaemonSet, a count is the sum.
+// workloadCounts merges the counts of all clusters. If each cluster runs spec.replicas, a count is the lowest one. For
+// divided replicas and for a DaemonSet, a count is the sum.
 //
-// While a cluster that answers is not done, the counts never say that the rollout is complete, although they would: a
-// cluster may have more replicas by an override, or pods that still end.
+// While a reachable cluster has not completed its rollout, the merged counts never show a complete rollout. Without
+// this rule they could: a cluster may have more replicas by an override, or pods that are still terminating.
 func (m *merger) workloadCounts() map[string]int64 {
 	w := m.schema.workload
 	sums := w.perNode || slices.ContainsFunc(m.parts, func(p part) bool { return p.share != nil })
@@ -134,8 +134,8 @@ func (m *merger) workloadCounts() map[string]int64 {
 	return folded
 }
 
-// countsOf are the counts of one cluster, in terms of the replicas that it has to run. A cluster whose rollout is
-// complete with another number, by an override or an autoscaler, counts as complete.
+// countsOf returns the counts of one cluster, scaled to its replicas. A cluster whose rollout is complete with another
+// number of replicas, by an override or an autoscaler, counts as complete.
 func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 	w := m.schema.workload
 	counts = map[string]int64{}
@@ -152,7 +152,7 @@ func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 		want = int64(*p.share)
 	}
 	for name, n := range counts {
-		switch { // the server refuses a part that is larger than the whole
+		switch { // the server refuses a part that is larger than the total
 		case !complete:
 			counts[name] = min(n, want, total)
 		case total == want:
@@ -165,8 +165,8 @@ func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 	return counts, complete
 }
 
-// complete is true for a cluster whose rollout of the hub's content is over. One that is away counts by its last
-// numbers.
+// complete reports whether a cluster has completed the rollout of the hub's content. For an unreachable cluster the
+// last numbers count.
 func (m *merger) complete(p part, counts map[string]int64) bool {
 	switch {
 	case p.row.Generation != m.generation:
@@ -179,7 +179,7 @@ func (m *merger) complete(p part, counts map[string]int64) bool {
 		!slices.ContainsFunc(m.schema.workload.compared(), func(name string) bool { return counts[name] != total })
 }
 
-// hold keeps counts from saying that the rollout is complete.
+// hold changes counts so that they do not show a complete rollout.
 func (m *merger) hold(counts map[string]int64) {
 	w := m.schema.workload
 	want := m.specReplicas()
@@ -196,7 +196,7 @@ func (m *merger) hold(counts map[string]int64) {
 	}
 }
 
-// specReplicas is 1 by default, as the API server has it.
+// specReplicas returns the replicas; the default is 1, as on the API server.
 func (m *merger) specReplicas() int64 {
 	n, ok := generation(m.spec["replicas"])
 	if !ok {
@@ -205,7 +205,7 @@ func (m *merger) specReplicas() int64 {
 	return n
 }
 
-// partition of a StatefulSet is how many of its pods keep the older template.
+// partition returns the number of a StatefulSet's pods that keep the older template.
 func (m *merger) partition() int64 {
 	strategy, _ := m.spec["updateStrategy"].(map[string]any)
 	rolling, _ := strategy["rollingUpdate"].(map[string]any)

@@ -9,7 +9,7 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// answers has the time since when decisions wait for clusters to report whether they serve a kind.
+// answers records since when decisions wait for clusters to report whether they serve a kind.
 type answers struct {
 	mu    sync.Mutex
 	since map[schema.GroupKind]time.Time
@@ -26,7 +26,7 @@ func (a *answers) awaited(kind schema.GroupKind, now time.Time) time.Duration {
 	return now.Sub(since)
 }
 
-// claim notes whether a decision missed answers.
+// claim records whether a decision lacked answers.
 func (a *answers) claim(kind schema.GroupKind, c decide.Answers, now time.Time) {
 	if c == decide.AnswersIrrelevant {
 		return

@@ -13,15 +13,15 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// capacityHolds is how long the capacity of a cluster must stay the same before replicas move for it.
+// capacityHolds is how long a changed capacity must be stable before replicas move.
 const capacityHolds = 5 * time.Minute
 
-// mostCapacities bounds how many clusters are remembered.
+// mostCapacities limits the number of recorded clusters.
 const mostCapacities = 10_000
 
-// capacities are the settled capacities of clusters. A node that comes and goes must move no replicas: a capacity
-// counts once it has differed from the settled one, by more than a tenth, for capacityHolds. The first capacity after a
-// start of the hub counts at once, and is unsettled for that time.
+// capacities are the settled capacities of clusters. A node that disappears for a short time must move no replicas. So
+// a new capacity counts only after it has differed by more than a tenth for capacityHolds. The first capacity after the
+// hub's start counts at once, and is unsettled for that time.
 type capacities struct {
 	mu    sync.Mutex
 	known map[types.UID]*capacity
@@ -30,10 +30,11 @@ type capacities struct {
 type capacity struct {
 	believed corev1.ResourceList
 	settled  bool
-	since    time.Time // when it was first seen, or has begun to differ; zero if neither counts
+	since    time.Time // when it was first seen, or began to differ; zero if settled
 }
 
-// capacitiesFor returns the capacities of all clusters if a placement may divide objects of the kind by them, else nil.
+// capacitiesFor returns the capacities of all clusters if a placement may divide replicas of the kind by capacity, else
+// nil.
 func (s *Scheduler) capacitiesFor(kind schema.GroupKind, f decide.Facts, now time.Time) map[string]decide.Capacity {
 	if !slices.ContainsFunc(f.Placements, func(p hubv1.PlacementObject) bool {
 		return decide.DividesByCapacity(p.PlacementSpec()) && mentions(p, kind)
@@ -49,7 +50,7 @@ func (s *Scheduler) capacitiesFor(kind schema.GroupKind, f decide.Facts, now tim
 	return out
 }
 
-// of returns what a cluster can allocate; known is false if its nodes have never been read.
+// of returns the allocatable amount of a cluster; known is false if its nodes have never been read.
 func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (b decide.Capacity, known bool) {
 	says, known := decide.Allocatable(m)
 	if !known {
@@ -69,7 +70,7 @@ func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (b decide.Capacit
 	return decide.Capacity{Allocatable: k.believed, SettlesIn: wait}, true
 }
 
-// hear takes in a reported capacity, and returns the time until another one may count.
+// hear records a reported capacity, and returns the time until another one may count.
 func (k *capacity) hear(says corev1.ResourceList, now time.Time) time.Duration {
 	same := alike(k.believed, says)
 	switch {

@@ -11,9 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// confirm passes a plan that withdraws a copy only if uncached reads lead to the same plan. Otherwise, or if the reads
-// fail, it returns a plan that withdraws nothing and is tried again. The returned input is the one of the returned
-// plan.
+// confirm returns a plan that withdraws a copy only if uncached reads lead to an equal plan. Otherwise, or if the reads
+// fail, it returns a plan without withdrawals, which is tried again. The returned input belongs to the returned plan.
 func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan) (decide.Input, decide.Plan) {
 	if !p.Withdraws {
 		return in, p
@@ -56,7 +55,8 @@ func (s *Scheduler) listed(gk schema.GroupKind) bool {
 	return watched && (state.Synced || state.Reason == hubv1.ReasonKindNotServed || state.Reason == hubv1.ReasonForbidden)
 }
 
-// hold returns the plan that withdraws nothing, to be confirmed again soon. The condition shows why, if that may last.
+// hold returns a plan without withdrawals, to be confirmed again soon. The condition shows the reason, if that may
+// last.
 func hold(in decide.Input, why string) (decide.Input, decide.Plan) {
 	in.Unconfirmed = true
 	p, again := decide.Decide(in), lookEvery

@@ -4,19 +4,18 @@
 // A run gathers the facts about one object (gather.go), calls decide.Decide within the limits (limits.go), and records
 // the changes in one write (record.go).
 //
-//   - No cache decides on a withdrawal. A plan that takes an object from a cluster is made a second time from uncached
-//     reads (confirm.go) and carried out only if both agree. Until then the cluster keeps its copy, while the rest of
-//     the plan goes ahead.
+//   - No cache decides on a withdrawal. A plan that withdraws an object from a cluster is made again from uncached
+//     reads (confirm.go), and carried out only if both plans are equal. Until then the cluster keeps its copy; the rest
+//     of the plan is carried out.
 //   - An object is gone only if Templates.Live says so. An object that cannot be read keeps its decision.
-//   - The limits on evictions, drains and waits are values in the input. What a plan claims of them is reserved before
-//     the write; if another object was faster, the plan is made again. status.drain shows the progress of drains
+//   - The limits on evictions, drains and waits are values in the input. The claims of a plan are reserved before the
+//     write; if another object was faster, the plan is made again. status.drain shows the progress of drains
 //     (drainstatus.go).
 //   - Package guard judges plans that delete copies (removals.go). Their entries stay Present until the guard releases
-//     them or a user confirms them, which holds up nothing else of the object.
+//     them or a user confirms them. Other changes of the object do not wait.
 //
-// Not decided here: whether the copy on a member may be deleted (hub/dispatch and member/apply look at the copy
-// itself), and the status of a binding. The part of it that only a decision knows is published, and written by
-// hub/report.
+// hub/dispatch and member/apply check the copy itself and decide whether it may be deleted. hub/report writes the
+// status of a binding; this package publishes the decision's part of it.
 package schedule
 
 import (
@@ -45,11 +44,11 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// Templates holds the hub's own objects of the kinds that are wanted.
+// Templates has the hub's own objects of the wanted kinds.
 type Templates interface {
 	// Want sets the wanted kinds.
 	Want(kinds sets.Set[schema.GroupKind])
-	// Retry tries again now the wanted kinds of these groups that were not served.
+	// Retry tries the wanted kinds of these groups again that were not served.
 	Retry(ctx context.Context, groups sets.Set[string])
 	// Kinds returns the kinds of a group, from discovery.
 	Kinds(ctx context.Context, group string) ([]schema.GroupKind, error)
@@ -57,17 +56,17 @@ type Templates interface {
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// List returns the objects of a kind from memory.
 	List(gk schema.GroupKind) []hubv1.ObjectIdentity
-	// State of a kind; false if it is not watched.
+	// State returns the state of a kind; false if it is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
 	// OnChange registers a function to call for changed objects, OnState one for changed states.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
-	// Live reads an object uncached. Gone means that the object was deleted, while its kind stands since the given
-	// time. An error with a method Undecided that returns true means that no answer can be expected soon.
+	// Live reads an object uncached. gone means that the object was deleted, although its kind has existed since the
+	// given time. An error with a method Undecided that returns true means that a retry will not help soon.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
-// Options of a Scheduler. All but ScalePath, HubObject, Clock, Workers, Failover, Guard, Revisions, Key,
+// Options of a Scheduler. All except ScalePath, HubObject, Clock, Workers, Failover, Guard, Revisions, Key,
 // DeniedMetadataPrefixes and Pacer are required.
 type Options struct {
 	// Client reads from the cache and writes bindings; APIReader reads uncached.
@@ -75,26 +74,27 @@ type Options struct {
 	APIReader client.Reader
 	Templates Templates
 	Recorder  events.EventRecorder
-	// HubRunsWorkloads says whether the hub has nodes or a controller-manager.
+	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager.
 	HubRunsWorkloads func() bool
-	// ScalePath is where the definition of a kind says that its scale subresource has the replicas, empty if that is
-	// not known. It is named in messages. Nil: never known.
+	// ScalePath returns the path of the replicas in a kind's scale subresource, empty if not known. It is used in
+	// messages; if nil, it is never known.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
-	// HubObject returns the versions at which clusters may get an object. Nil: the version of the template alone.
+	// HubObject returns the versions at which clusters may get an object; if nil, only the version of the template.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
-	// Workers is the number of objects decided on at a time. Default 4.
+	// Workers is the number of concurrent decisions. Default 4.
 	Workers int
 	Clock   clock.PassiveClock
 	// Failover limits how many objects move from clusters at once.
 	Failover Failover
 	// Guard limits how many copies are deleted at once.
 	Guard Guard
-	// Revisions stores the parts of revisions. Nil: no rollout is staged.
+	// Revisions stores the parts of revisions; if nil, no rollout is staged.
 	Revisions Revisions
-	// Key of the digests of revisions, and DeniedMetadataPrefixes of labels and annotations that never travel.
+	// Key is for the digests of revisions. DeniedMetadataPrefixes are prefixes of labels and annotations that never
+	// leave the hub.
 	Key                    canonical.Key
 	DeniedMetadataPrefixes []string
-	// Pacer gives the turns for writes. Unset means one of its own.
+	// Pacer gives the turns for writes; if nil, a new one is used.
 	Pacer *pace.Pacer
 }
 
@@ -185,7 +185,7 @@ func (s *Scheduler) Refused(gk schema.GroupKind) bool {
 	return placement.HubWouldRun(gk, s.HubRunsWorkloads())
 }
 
-// Reconcile brings the binding of one object in line with what is known now.
+// Reconcile updates the binding of one object by the current facts.
 func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctrl.Result, error) {
 	s.removals.pending.begin(id)
 	decided := id.Group == hubv1.GroupVersion.Group
@@ -195,7 +195,7 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	}
 	in, err := s.gather(ctx, id)
 	if errors.Is(err, errNotListed) {
-		return ctrl.Result{}, nil // the first list of the kind wakes all its bindings
+		return ctrl.Result{}, nil // the first list of the kind will queue all its bindings
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -214,7 +214,7 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	case errors.As(err, &waits):
 		return ctrl.Result{RequeueAfter: waits.again}, nil
 	case isOutdated(err):
-		return ctrl.Result{RequeueAfter: pace.FirstRetry}, nil // the cache catches up with the other write
+		return ctrl.Result{RequeueAfter: pace.FirstRetry}, nil // the cache must first show the other write
 	case err != nil:
 		return ctrl.Result{}, err
 	}
@@ -234,7 +234,7 @@ func (s *Scheduler) decide(ctx context.Context, in decide.Input) (decide.Input, 
 	}
 }
 
-// Wanted are the kinds that placements select and those that have bindings. Nil means that this is not known yet.
+// Wanted returns the kinds that placements select and the kinds that have bindings; nil if this is not known yet.
 func (s *Scheduler) Wanted() []schema.GroupKind {
 	if wanted := s.wants.current(); wanted != nil {
 		return wanted.UnsortedList()
@@ -242,12 +242,12 @@ func (s *Scheduler) Wanted() []schema.GroupKind {
 	return nil
 }
 
-// OnWanted registers a function to call when the wanted kinds are known, and when kinds are added. To be called before
-// the manager starts.
+// OnWanted registers a function to call when the wanted kinds are known, and when kinds are added. It must be called
+// before the manager starts.
 func (s *Scheduler) OnWanted(f func(kinds []schema.GroupKind)) { s.wants.onMore = f }
 
 // OnDecision registers a function to call when the Decision on a binding changed; asBefore is true if only its message
-// did. To be called before the manager starts.
+// did. It must be called before the manager starts.
 func (s *Scheduler) OnDecision(f func(binding types.NamespacedName, asBefore bool)) {
 	s.decisions.onChange = f
 }

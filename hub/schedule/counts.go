@@ -16,10 +16,10 @@ import (
 	"github.com/hanse-dev/hanse/hub/changes"
 )
 
-// copyCounts are the numbers of objects by cluster and of copies by placement, by all bindings.
+// copyCounts has the numbers of objects by cluster and of copies by placement, over all bindings.
 type copyCounts struct {
-	await    func(context.Context) bool // until every binding was counted; see CountWhen
-	complete atomic.Bool                // every binding is counted
+	await    func(context.Context) bool // waits until every binding was counted; see CountWhen
+	complete atomic.Bool                // every binding was counted
 
 	mu      sync.Mutex
 	sent    map[types.NamespacedName]sent // by binding
@@ -27,7 +27,7 @@ type copyCounts struct {
 	copies  map[decide.Owner]int          // by placement
 }
 
-// sent is the clusters that the object of a binding is sent to, and its placement.
+// sent has the clusters of a binding's object, and its placement.
 type sent struct {
 	placement decide.Owner
 	clusters  []string
@@ -47,7 +47,7 @@ func (c *copyCounts) objectsByCluster() map[string]int {
 	return maps.Clone(c.objects)
 }
 
-// count takes a change of a binding into the counts; b is nil if the binding is gone.
+// count adds a change of a binding to the counts; b is nil if the binding was deleted.
 func (c *copyCounts) count(key types.NamespacedName, b hubv1.BindingObject) {
 	var now sent
 	if b != nil {
@@ -96,11 +96,11 @@ func (c *copyCounts) copiesOf(placement decide.Owner) int {
 	return c.copies[placement]
 }
 
-// CountWhen sets the function that waits until BindingChanged was called for every binding. To be called before the
-// manager starts.
+// CountWhen sets the function that waits until BindingChanged was called for every binding. It must be called before
+// the manager starts.
 func (s *Scheduler) CountWhen(told func(context.Context) bool) { s.counts.await = told }
 
-// count keeps the counts and the state of drains.
+// count updates the counts and the state of drains.
 func (s *Scheduler) count(c changes.Binding) {
 	key := client.ObjectKeyFromObject(cmp.Or(c.After, c.Before))
 	s.counts.count(key, c.After)

@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// decisions are the last status of each binding, as this process decided it.
+// decisions has the status of each binding from this process' last decision.
 type decisions struct {
 	onChange func(binding types.NamespacedName, asBefore bool)
 
@@ -25,7 +25,7 @@ type decisions struct {
 }
 
 // Decision returns the last decision on a binding, without its spec: the condition Scheduled without a time, the
-// rejected clusters, and the placements that match and are not followed. known is false until this process has decided.
+// rejected clusters, and the matching placements that are not followed. known is false until this process has decided.
 // The caller must not change the values.
 func (s *Scheduler) Decision(binding types.NamespacedName) (scheduled metav1.Condition, rejected *hubv1.DecisionStatus, otherPlacements []string, known bool) {
 	d, ok := s.decisions.get(binding)
@@ -45,8 +45,7 @@ func (d *decisions) forget(key types.NamespacedName) {
 	delete(d.last, key)
 }
 
-// set returns whether the decision changed, and whether spec, status and reason stayed as before: then only the wording
-// changed.
+// set stores a decision. It returns whether the decision changed, and whether only its message did.
 func (d *decisions) set(key types.NamespacedName, now decide.Status) (changed, asBefore bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +61,7 @@ func (d *decisions) set(key types.NamespacedName, now decide.Status) (changed, a
 	return true, known && was.ObservedGeneration == is.ObservedGeneration && was.Status == is.Status && was.Reason == is.Reason
 }
 
-// eventReasons are the reasons that a Warning event on the object tells.
+// eventReasons are the reasons that cause a Warning event on the object.
 var eventReasons = map[string]bool{
 	hubv1.ReasonNoClusterSelected: true,
 	hubv1.ReasonHubWouldRun:       true,
@@ -102,7 +101,7 @@ func (s *Scheduler) announce(in decide.Input, p decide.Plan, b hubv1.BindingObje
 	}
 }
 
-// phase is the reason of the last decision, by this process or by an earlier leader.
+// phase returns the reason of the last decision, by this process or by an earlier leader.
 func (s *Scheduler) phase(in decide.Input) string {
 	if last, ok := s.decisions.get(in.Object.ID.BindingKey()); ok {
 		return last.Scheduled.Reason
@@ -115,7 +114,7 @@ func (s *Scheduler) phase(in decide.Input) string {
 	return ""
 }
 
-// leftBehind records an event on copies that stay on their clusters for good, at most three by name.
+// leftBehind records an event about copies that stay on their clusters for ever, at most three by name.
 func (s *Scheduler) leftBehind(in decide.Input, left []string) {
 	if len(left) == 0 {
 		return
@@ -136,7 +135,7 @@ func (s *Scheduler) event(regarding runtime.Object, reason, action, note string)
 	s.Recorder.Eventf(regarding, nil, corev1.EventTypeWarning, reason, action, "%s", decide.Short(note))
 }
 
-// evictedText names the clusters that replace evicted ones.
+// evictedText describes the clusters that replace evicted ones.
 func evictedText(p decide.Plan) string {
 	var parts []string
 	for _, name := range p.Claims.Evicted {
@@ -153,7 +152,7 @@ func evictedText(p decide.Plan) string {
 	return strings.Join(parts, "; ")
 }
 
-// takers is a text such as "b, c and 2 more replace it".
+// takers returns a text such as "b, c and 2 more replace it".
 func takers(replacements []hubv1.Replacement) string {
 	const named = 3
 	var names []string

@@ -10,7 +10,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// deletedHolds is how long an answer of the API server that an object is gone counts.
+// deletedHolds is how long an answer of the API server about a deleted object is valid.
 const deletedHolds = 10 * time.Minute
 
 // gone are hub objects that were deleted, and copies that members no longer have.
@@ -19,10 +19,10 @@ type gone struct {
 	copies  withdrawals
 }
 
-// deletedObjects are the objects that an uncached read has shown to be gone or being deleted. A UID never comes back
-// from that, so that the steps after the decision, until its binding is gone, need no more reads. The decision itself
-// always reads: a hub that was restored from a backup brings old UIDs back. For the same reason, an object that is seen
-// again is forgotten.
+// deletedObjects are the objects that an uncached read has shown as deleted or being deleted. An object with that UID
+// never returns. So the steps from the decision until the end of the binding need no more reads. The decision itself
+// always reads: a hub that was restored from a backup has old UIDs again. For the same reason, an object that is seen
+// again is removed here.
 type deletedObjects struct {
 	clock clock.PassiveClock
 
@@ -35,7 +35,7 @@ type deletedObject struct {
 	at  time.Time
 }
 
-// knows reports whether the object of the binding was shown to be gone.
+// knows reports whether a read has shown the binding's object as deleted.
 func (d *deletedObjects) knows(id key, b hubv1.BindingObject) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -43,7 +43,7 @@ func (d *deletedObjects) knows(id key, b hubv1.BindingObject) bool {
 	return ok && o.uid == b.BindingSpec().ObjectRef.UID && d.clock.Since(o.at) < deletedHolds
 }
 
-// learn notes that the object of the binding is gone, by an uncached read that began at that time.
+// learn records that the object of the binding is deleted, by an uncached read that began at that time.
 func (d *deletedObjects) learn(id key, b hubv1.BindingObject, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -16,33 +16,33 @@ func unavailable(d *hubv1.DrainPolicy) int {
 	return int(ptr.Deref(d.MaxUnavailable, hubv1.MostUnavailable))
 }
 
-// drains counts the objects that are moving from each cluster: by their bindings, and by grants that no binding shows
-// yet. The limits hold over a change of the leader, since all bindings are read before the first decision.
+// drains counts the objects that are moving from each cluster: those in bindings, and grants that no binding shows yet.
+// The limits hold across a change of the leader, because all bindings are read before the first decision.
 type drains struct {
 	wake func(key)
 
 	mu       sync.Mutex
 	clusters map[string]*drain
-	others   map[types.NamespacedName][]other // of bindings that have such entries
+	others   map[types.NamespacedName][]other // entries in bindings that are not Present
 }
 
 // other is an entry that is not Present.
 type other struct {
 	cluster string
-	moving  bool // its replacements are awaited
+	moving  bool // its replacements are not ready
 }
 
 // drain is the state of one cluster.
 type drain struct {
-	most    int                           // may be moving
-	began   int                           // objects that the cluster had when the first of them asked to leave
+	most    int                           // maximum number of moving objects
+	began   int                           // number of the cluster's objects when the first of them began to leave
 	others  int                           // entries of the cluster that are not Present
-	moving  map[types.NamespacedName]bool // as the bindings say
-	granted map[types.NamespacedName]bool // the bindings do not say so yet; true once that is written
+	moving  map[types.NamespacedName]bool // by the bindings
+	granted map[types.NamespacedName]bool // not in the bindings yet; true once written
 	stays   map[key]string                // why objects cannot be moved
-	evicted map[key]bool                  // objects that were taken away and that no other cluster took
-	before  *int32                        // how many there were when this process first looked; nil if it has not
-	waiting []key                         // in order; some may not wait any more
+	evicted map[key]bool                  // evicted objects that no other cluster took
+	before  *int32                        // their number when this process first checked; nil before
+	waiting []key                         // in order; may have objects that no longer wait
 	queued  map[key]bool
 }
 
@@ -58,7 +58,7 @@ func (d *drains) of(cluster string) *drain {
 	return c
 }
 
-// room is the number of objects that may begin to move.
+// room returns the number of objects that may begin to move.
 func (c *drain) room() int { return c.roomFor(c.most) }
 
 func (c *drain) roomFor(most int) int {
@@ -71,7 +71,7 @@ func (c *drain) roomFor(most int) int {
 	return n
 }
 
-// next takes the waiting objects for which there is room.
+// next removes and returns the waiting objects for which there is room.
 func (c *drain) next() []key {
 	n := max(0, min(c.room(), len(c.waiting)))
 	out := c.waiting[:n:n]
@@ -97,8 +97,8 @@ func (d *drains) full(cluster string, id key, most int) bool {
 	return c.roomFor(most) <= 0
 }
 
-// ask grants an object to leave a cluster if there is room. A refused object is woken when there is. objects is the
-// number of objects on the cluster.
+// ask grants an object to leave a cluster if there is room. Otherwise the object is queued when there is. objects is
+// the number of objects on the cluster.
 func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,8 +119,8 @@ func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	return false
 }
 
-// decided takes note of a decision. A grant that it did not use is given to other objects. A move that was written
-// counts until the binding shows it: the next decision may be made on a binding that does not show it yet.
+// decided records a decision. A grant that it did not use goes to other objects. A written move counts until the
+// binding shows it, because the next decision may use a binding that does not show it yet.
 func (d *drains) decided(id key, claims decide.Claims, written bool) {
 	var woken []key
 	binding := id.BindingKey()
@@ -151,7 +151,7 @@ func (d *drains) decided(id key, claims decide.Claims, written bool) {
 	d.wakeAll(woken)
 }
 
-// see takes in a binding; b is nil if it is gone.
+// see records the state of a binding; b is nil if it was deleted.
 func (d *drains) see(binding types.NamespacedName, b hubv1.BindingObject) {
 	var now []other
 	if b != nil {
@@ -201,7 +201,7 @@ func (d *drains) wakeAll(ids []key) {
 	}
 }
 
-// began notes the number of objects on a cluster from which one is about to be taken away.
+// began records the number of objects on a cluster from which one is about to be evicted.
 func (d *drains) began(cluster string, objects int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -209,7 +209,7 @@ func (d *drains) began(cluster string, objects int) {
 	c.began = max(c.began, objects)
 }
 
-// ended notes that a cluster is not drained any more.
+// ended removes the state of a cluster that is no longer drained.
 func (d *drains) ended(cluster string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -219,8 +219,8 @@ func (d *drains) ended(cluster string) {
 	}
 }
 
-// evictedFrom counts the objects that have left a cluster by its drain although no other cluster took them. shown is
-// the status, since an earlier leader may have counted some.
+// evictedFrom counts the objects that a drain evicted from a cluster although no other cluster took them. shown is the
+// current status, because an earlier leader may have counted some.
 func (d *drains) evictedFrom(cluster string, shown *hubv1.DrainStatus) int32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

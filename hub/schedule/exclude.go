@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// excludedBy returns the objects of the kinds that a policy speaks of, if it excludes clusters.
+// excludedBy returns the objects of the kinds that a policy selects, if it excludes clusters.
 func (s *Scheduler) excludedBy(p hubv1.OverridePolicyObject) []key {
 	if !overrides.Excludes(p) {
 		return nil
@@ -27,21 +27,21 @@ func (s *Scheduler) excludedBy(p hubv1.OverridePolicyObject) []key {
 	return keys
 }
 
-// speakOf says whether one of the policies may select an object.
+// speakOf reports whether one of the policies may select an object.
 func speakOf(policies []hubv1.OverridePolicyObject, id key) bool {
 	return slices.ContainsFunc(policies, func(p hubv1.OverridePolicyObject) bool {
 		return (p.GetNamespace() == "" || p.GetNamespace() == id.Namespace) && speaksOf(p, id.GroupKind())
 	})
 }
 
-// speaksOf says whether a policy may select objects of a kind.
+// speaksOf reports whether a policy may select objects of a kind.
 func speaksOf(p hubv1.OverridePolicyObject, gk schema.GroupKind) bool {
 	return slices.ContainsFunc(p.OverrideSpec().ResourceSelectors, func(r hubv1.ResourceSelector) bool {
 		return r.APIGroup == gk.Group && (r.Kind == gk.Kind || r.Kind == everyKind)
 	})
 }
 
-// excludingByFacts are the policies that exclude clusters by their version or capacity.
+// excludingByFacts returns the policies that exclude clusters by their version or capacity.
 func (s *Scheduler) excludingByFacts(ctx context.Context) []hubv1.OverridePolicyObject {
 	policies, err := scopes.OverridePolicies(ctx, s.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {

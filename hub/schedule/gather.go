@@ -22,8 +22,8 @@ var (
 	errNoNamespace = errors.New("its namespace is not known yet")
 )
 
-// gather reads what decides on an object. A failed read is an error or a State of its own, and never counts as a
-// missing object.
+// gather reads the inputs of the decision on an object. A failed read is an error or a separate State, and never counts
+// as a missing object.
 func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide.Input, error) {
 	in := decide.Input{
 		Object:  decide.Object{ID: id, HubRuns: s.Refused(id.GroupKind())},
@@ -63,7 +63,7 @@ func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide
 	return in, nil
 }
 
-// find completes an object with its State: from memory if it exists, from the API server if not.
+// find sets the State of an object: from memory if it exists, otherwise from the API server.
 func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.BindingObject) (decide.Object, error) {
 	template, found := s.Templates.Get(o.ID)
 	if found && template.GetDeletionTimestamp() == nil {
@@ -72,7 +72,7 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 		return o, nil
 	}
 	if binding == nil {
-		o.State = decide.Deleted // and without a binding, that changes nothing
+		o.State = decide.Deleted // without a binding, the deletion changes nothing
 		s.gone.objects.forget(o.ID)
 		return o, nil
 	}
@@ -107,8 +107,8 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 	return o, nil
 }
 
-// hasCopies reports whether a cluster has a copy that it is not about to lose. To withdraw such a copy is never decided
-// from memory.
+// hasCopies reports whether a cluster has a copy that it is not about to lose. The withdrawal of such a copy is never
+// decided from memory.
 func hasCopies(spec *hubv1.BindingSpec) bool {
 	return slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State != hubv1.TargetAbsent })
 }
@@ -119,7 +119,8 @@ func isUndecided(err error) bool {
 	return errors.As(err, &u) && u.Undecided()
 }
 
-// knownSince is a time at which the binding's object existed: when the binding was made, or when the object came back.
+// knownSince returns a time at which the binding's object existed: the creation of the binding, or the object's later
+// creation.
 func knownSince(b hubv1.BindingObject) time.Time {
 	since := b.GetCreationTimestamp().Time
 	if back, err := time.Parse(time.RFC3339, b.GetAnnotations()[objectSinceAnnotation]); err == nil && back.After(since) {

@@ -19,12 +19,12 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// lookEvery is the time between two looks at removals and drains, and between two collections of the wanted kinds. It
-// is also how long discovery may take to follow a changed definition.
+// lookEvery is the interval of checking removals and drains, and of collecting the wanted kinds. It is also how long
+// discovery may take to show a changed definition.
 const lookEvery = time.Second
 
-// keeper releases removals, and objects that waited for others in a rollout. It reports held removals and drains. Only
-// the leader runs it, because no other replica decides.
+// keeper releases removals, and objects that waited for other objects of a rollout. It reports held removals and
+// drains. Only the leader runs it, because no other replica decides.
 type keeper struct{ *Scheduler }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -62,7 +62,7 @@ func (k keeper) look(ctx context.Context) {
 			k.Recorder.Eventf(o, nil, n.kind, n.reason, "Schedule", "%s", decide.Short(n.message))
 		}
 	}
-	if of.settled { // earlier leaders may have held removals that are no longer asked for
+	if of.settled { // earlier leaders may have held removals that no longer exist
 		of.moved = append(of.moved, k.withHeldRemovals(ctx)...)
 	}
 	for _, o := range of.moved {
@@ -82,12 +82,12 @@ func (k keeper) tell(ctx context.Context, o decide.Owner) {
 		if !apierrors.IsConflict(err) {
 			ctrl.LoggerFrom(ctx).Error(err, "Reporting on held removals")
 		}
-		k.removals.move(o) // again
+		k.removals.move(o) // try again
 	}
 }
 
-// writeRemoval writes the held removals of a leaving MemberCluster. The replica that works on the cluster may write its
-// status, too.
+// writeRemoval writes the held removals of a leaving MemberCluster. The replica with the cluster in its shard may write
+// the status at the same time.
 func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	var c hubv1.MemberCluster
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: o.Name}, &c); err != nil {
@@ -110,7 +110,7 @@ func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 }
 
 // Removal returns the held removals of a placement or MemberCluster, and the condition for its status; a nil condition
-// leaves the present one. was is the status now.
+// means no change. was is the current status.
 func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition) {
 	held, c, known := s.removals.status(decide.Owner{Kind: kind, Namespace: namespace, Name: name})
 	switch {
@@ -125,11 +125,11 @@ func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld
 	return held, c
 }
 
-// OnRemoval registers a function to call when Removal has a new answer for a placement. To be called before the manager
-// starts.
+// OnRemoval registers a function to call when Removal has a new result for a placement. It must be called before the
+// manager starts.
 func (s *Scheduler) OnRemoval(f func(placement types.NamespacedName)) { s.onRemoval = f }
 
-// ownerObject is a placement or MemberCluster from the cache, nil if there is none.
+// ownerObject returns a placement or MemberCluster from the cache, nil if there is none.
 func (s *Scheduler) ownerObject(ctx context.Context, o decide.Owner) client.Object {
 	var into client.Object
 	switch o.Kind {
@@ -148,12 +148,12 @@ func (s *Scheduler) ownerObject(ctx context.Context, o decide.Owner) client.Obje
 	return into
 }
 
-// withHeldRemovals are the owners whose status says that removals are held.
+// withHeldRemovals returns the owners whose status has held removals.
 func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 	var out []decide.Owner
 	placements, err := scopes.Placements(ctx, s.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return nil // the cache is ending: so is this process
+		return nil // the cache is stopping, and so is this process
 	}
 	for _, p := range placements {
 		if hubv1.RemovalHeldOf(p) != nil {
@@ -172,7 +172,7 @@ func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 	return out
 }
 
-// ownerReader answers the guard from the cache.
+// ownerReader provides the guard with counts from the cache.
 type ownerReader struct {
 	*Scheduler
 	ctx context.Context

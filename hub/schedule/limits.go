@@ -15,11 +15,11 @@ import (
 
 // Failover limits evictions.
 type Failover struct {
-	// Grace is how long a new leader waits before it evicts anything from clusters that are away. Default 60 s.
+	// Grace is how long a new leader waits before it evicts objects from unreachable clusters. Default 60 s.
 	Grace time.Duration
-	// PerSecond is how many objects are evicted in a second, and at once. Default 10.
+	// PerSecond is the maximum number of evicted objects in a second, and in a burst. Default 10.
 	PerSecond int
-	// MostAway is the percentage of clusters that may be away at once. Default placement.DefaultMostAway.
+	// MostAway is the maximum percentage of unreachable clusters. Default placement.DefaultMostAway.
 	MostAway int
 	// Confirmed reports whether this process has probed the cluster, so that its status can be trusted. Default:
 	// always.
@@ -38,19 +38,19 @@ func (o Failover) WithDefaults() Failover {
 }
 
 // limits counts the evictions, drains and waits of all objects. A decision gets them as values (of) and claims its part
-// (claim). After the binding was written, the unused part is given back (decided).
+// (claim). After the write of the binding, the unused part is returned (decided).
 type limits struct {
 	Failover
 	drains  drains
 	answers answers
 
 	mu       sync.Mutex
-	since    time.Time         // this process leads; zero if it does not
-	free     time.Time         // the last place that was given in the rate of evictions
-	reserved map[key]time.Time // places in the rate that are not used yet
+	since    time.Time         // start of the lead; zero if this process does not lead
+	free     time.Time         // the last place in the eviction rate that was given
+	reserved map[key]time.Time // unused places in the eviction rate
 }
 
-// begin is called when this process begins to lead.
+// begin is called when this process starts to lead.
 func (l *limits) begin(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,8 +93,8 @@ func with(set map[string]bool, name string) map[string]bool {
 	return set
 }
 
-// claim reserves the claims of a decision. It returns false if another object was faster, and the limits have changed
-// since the decision.
+// claim reserves the claims of a decision. It returns false if the limits have changed since the decision because
+// another object was faster.
 func (l *limits) claim(in decide.Input, c decide.Claims) bool {
 	l.answers.claim(in.Object.ID.GroupKind(), c.Answers, in.Now)
 	for _, name := range c.Unreplaced {
@@ -116,7 +116,7 @@ func (l *limits) claim(in decide.Input, c decide.Claims) bool {
 	return asKnown
 }
 
-// decided notes a decision, and drops the reservations that it used or does not need.
+// decided records a decision, and removes the reservations that it used or does not need.
 func (l *limits) decided(id key, c decide.Claims, written bool) {
 	l.drains.decided(id, c, written)
 	if !c.EvictionWaits && (written || len(c.Evicted) == 0) {
@@ -126,7 +126,7 @@ func (l *limits) decided(id key, c decide.Claims, written bool) {
 	}
 }
 
-// settling is how long a new leader still waits before it trusts that clusters are away.
+// settling returns how long a new leader still does not trust that clusters are unreachable.
 func (l *limits) settling(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,14 +136,14 @@ func (l *limits) settling(now time.Time) time.Duration {
 	return max(0, l.since.Add(l.Grace).Sub(now))
 }
 
-// evictionIn is how long the object waits for its place in the rate of evictions.
+// evictionIn returns how long the object must wait for its place in the eviction rate.
 func (l *limits) evictionIn(id key, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(0, l.place(id, now).Sub(now))
 }
 
-// reserve is evictionIn, and keeps the place for the object.
+// reserve does the same as evictionIn, and reserves the place for the object.
 func (l *limits) reserve(id key, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +158,8 @@ func (l *limits) reserve(id key, now time.Time) time.Duration {
 	return max(0, at.Sub(now))
 }
 
-// place is the time at which the object may be evicted. After a pause, the objects of one second may go at once.
+// place returns the time at which the object may be evicted. After a pause, the objects of one second may be evicted at
+// once.
 func (l *limits) place(id key, now time.Time) time.Time {
 	if at, reserved := l.reserved[id]; reserved {
 		return at

@@ -18,8 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// liveFacts reads the facts of namespaces uncached, each at most once in pace.FreshFor: many objects may lose a cluster
-// at once. Facts that are older than the cache only delay a withdrawal.
+// liveFacts reads the facts of namespaces uncached, each at most once in pace.FreshFor, because many objects may lose a
+// cluster at once. Facts that are older than the cache only delay a withdrawal.
 type liveFacts struct {
 	reader client.Reader
 	clock  clock.PassiveClock
@@ -50,7 +50,7 @@ func (l *liveFacts) get(ctx context.Context, namespace string) (decide.Facts, er
 	if err != nil {
 		return decide.Facts{}, err
 	}
-	// Asked last: objects vanish with their definition only after that is marked for deletion.
+	// This check comes last: objects disappear with their definition only after the definition has a deletionTimestamp.
 	if err := l.stand(ctx); err != nil {
 		return decide.Facts{}, err
 	}
@@ -63,13 +63,13 @@ func (l *liveFacts) get(ctx context.Context, namespace string) (decide.Facts, er
 	return f, nil
 }
 
-// definitionKind is the kind of definitions, of which only the metadata is read.
+// definitionKind is the kind of definitions. Only their metadata is read.
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 var errTerminating = errors.New("it is being deleted")
 
-// stand returns an error if one of our own definitions is being deleted: then policies and clusters vanish although no
-// user wants to withdraw an object.
+// stand returns an error if one of Hanse's own definitions is being deleted. Then policies and clusters disappear
+// although no user wants to withdraw an object.
 func (l *liveFacts) stand(ctx context.Context) error {
 	for _, plural := range []string{"memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies"} {
 		name := plural + "." + hubv1.GroupVersion.Group

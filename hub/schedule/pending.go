@@ -7,8 +7,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// pending are the objects that were woken and not decided on since. Time alone wakes none of them: objects that are
-// decided on again because a wait is over, or one after the other because a cluster moved by itself, do not count.
+// pending are the objects that were queued by an event and not decided since. It excludes objects that are queued
+// because a wait is over, or because the facts of a cluster changed.
 type pending struct {
 	clock clock.PassiveClock
 
@@ -16,10 +16,10 @@ type pending struct {
 	queued, running map[key]wake
 }
 
-// wake is when an object was first woken, and when it was first decided on without a result.
+// wake records when an object was first queued, and when it was first decided without a result.
 type wake struct {
 	at, failed time.Time
-	// single is true if the object itself changed, false for one of many objects that one event woke.
+	// single is true if the object itself changed, false if one event queued many objects.
 	single bool
 }
 
@@ -50,14 +50,14 @@ func (p *pending) begin(id key) {
 	}
 }
 
-// single reports whether the object that is being decided on was woken by a change of its own.
+// single reports whether the object of the current decision was queued by its own change.
 func (p *pending) single(id key) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.running[id].single
 }
 
-// end is called after a decision; decided is false if it has to be made again.
+// end is called after a decision; decided is false if it must be repeated.
 func (p *pending) end(id key, decided bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *pending) end(id key, decided bool) {
 	p.queued[id] = w
 }
 
-// until is true if an object that was woken until then has not been decided on.
+// until reports whether an object that was queued until that time has not been decided.
 func (p *pending) until(then time.Time) bool {
 	now := p.clock.Now()
 	p.mu.Lock()

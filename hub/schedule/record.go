@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// objectSinceAnnotation is when the object of a binding was made, if that was after the binding.
+// objectSinceAnnotation is the creation time of a binding's object, if the object is younger than the binding.
 const objectSinceAnnotation = hubv1.Prefix + "object-since"
 
 // record writes the binding if the plan differs from it, in one write, and publishes the decision.
@@ -43,7 +43,7 @@ func awaitsVerdict(p decide.Plan) bool {
 	return slices.ContainsFunc(p.Claims.Removals, func(r decide.Removal) bool { return !r.Held })
 }
 
-// write returns the binding as it is after the write, or as it was if there is nothing to write.
+// write writes the binding. It returns the binding after the write, or the old one if there is nothing to write.
 func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (hubv1.BindingObject, error) {
 	log := ctrl.LoggerFrom(ctx).WithValues("binding", in.Object.ID.BindingKey(), "reason", p.Status.Scheduled.Reason)
 	if in.Binding == nil {
@@ -66,7 +66,7 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 	after := in.Binding.DeepCopyObject().(hubv1.BindingObject)
 	*after.BindingSpec() = *p.Spec.DeepCopy()
 	if after.GetDeletionTimestamp() == nil {
-		controllerutil.AddFinalizer(after, hubv1.WithdrawFinalizer) // hansectl uninstall takes it off
+		controllerutil.AddFinalizer(after, hubv1.WithdrawFinalizer) // hansectl uninstall removes it
 	}
 	annotate(after, decide.WhenDeletedAnnotation, policyToRemember(in, p))
 	annotate(after, hubv1.SettingsAnnotation, settingsToRemember(in, p))
@@ -120,13 +120,13 @@ func (s *Scheduler) turn(in decide.Input) (*pace.Turn, error) {
 	return turn, nil
 }
 
-// noTurnError is the error of a write that has to wait for its turn. The object is decided on again after that time.
+// noTurnError is the error of a write that must wait for its turn. The object is decided again after that time.
 type noTurnError struct{ again time.Duration }
 
 // Error implements error.
 func (e noTurnError) Error() string { return fmt.Sprintf("the write waits for its turn, %s", e.again) }
 
-// moves are the clusters whose state in a decision changes.
+// moves are the clusters whose state changes by a decision.
 type moves struct{ to, from, evicting []string }
 
 func movesOf(before, after *hubv1.BindingSpec) (m moves) {
@@ -145,7 +145,7 @@ func movesOf(before, after *hubv1.BindingSpec) (m moves) {
 	return m
 }
 
-// takesAway reports whether copies are to leave clusters. Such a decision takes no turn: load must not hold it up.
+// takesAway reports whether copies shall leave clusters. Such a decision needs no turn, so that load cannot delay it.
 func (m moves) takesAway() bool { return len(m.from)+len(m.evicting) > 0 }
 
 func (m moves) none() bool { return len(m.to)+len(m.from)+len(m.evicting) == 0 }
@@ -157,7 +157,7 @@ func policyToRemember(in decide.Input, p decide.Plan) string {
 	return string(p.WhenDeleted)
 }
 
-// settingsToRemember are the settings of the placement that the binding names, or the recorded ones if it is gone.
+// settingsToRemember returns the settings of the binding's placement, or the recorded ones if the placement is gone.
 func settingsToRemember(in decide.Input, p decide.Plan) string {
 	if ref := p.Spec.PlacementRef; ref != nil {
 		if named := in.Facts.Placement(ref); named != nil && named.GetUID() == ref.UID {
@@ -190,7 +190,7 @@ func isOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// preconditions tie a deletion to the binding that was read.
+// preconditions restrict a deletion to the version of the binding that was read.
 func preconditions(b hubv1.BindingObject) client.Preconditions {
 	uid, version := b.GetUID(), b.GetResourceVersion()
 	return client.Preconditions{UID: &uid, ResourceVersion: &version}

@@ -13,12 +13,14 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// release ends a binding. A crash between two steps leaves a state from which the next run goes on:
-//   - nothing is left to withdraw: the binding is deleted, which its finalizer holds up;
-//   - it is being deleted and its object is gone: withdrawals go on as recorded, the finalizer goes after the last of
-//     them;
-//   - it is being deleted and its object lives: a user deleted it. It goes without a withdrawal and is made again. In a
-//     namespace that is being deleted it is kept, since the object goes next.
+// release ends a binding. After a crash between two steps, the next run continues:
+//
+//   - No copy is left to withdraw: the binding is deleted; its finalizer delays that.
+//   - The binding is being deleted and its object is gone: withdrawals continue as recorded, and the finalizer is
+//     removed after the last one.
+//   - The binding is being deleted and its object exists: a user deleted the binding. It is deleted without a
+//     withdrawal and created again. In a namespace that is being deleted it is kept, because the object is deleted
+//     next.
 func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan) error {
 	b := in.Binding
 	switch {
@@ -50,8 +52,8 @@ func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan)
 	return nil
 }
 
-// goesNext reports whether the cache has the object while the API server is deleting it, or its namespace. The last
-// event of the object wakes the binding again.
+// goesNext reports whether the cache still has the object while the API server is deleting it, or its namespace. The
+// last event of the object queues the binding again.
 func (s *Scheduler) goesNext(ctx context.Context, in decide.Input) (bool, error) {
 	if in.Object.State != decide.Exists {
 		return false, nil

@@ -24,10 +24,10 @@ import (
 type Guard struct {
 	// Limit of each cluster, over all placements, and of placements that set none. Default guard.DefaultLimit.
 	Limit guard.Limit
-	// Window is for how long removals count that went, and for how long a new leader lets none go without a
+	// Window is for how long past removals count, and for how long a new leader releases no removal without a
 	// confirmation. Default guard.Window.
 	Window time.Duration
-	// Quiet is how long no other removal must have been asked for before the waiting ones are judged. Default 2 s.
+	// Quiet is the time without new removals before the waiting ones are judged. Default 2 s.
 	Quiet time.Duration
 }
 
@@ -39,12 +39,11 @@ func (g Guard) WithDefaults() Guard {
 	return g
 }
 
-// longestQuiet is the longest wait of removals while others are still being asked for, or while a decision on an object
-// fails.
+// longestQuiet is the longest wait of removals while further removals arrive, or while a decision on an object fails.
 const longestQuiet = 30 * time.Second
 
-// removals has the copies whose removal waits. It is in memory only: a new leader finds the same removals when it
-// decides on all objects, and bindings and owners record the held ones.
+// removals has the copies whose removal waits. It is in memory only: a new leader finds equal removals when it decides
+// on all objects. Bindings and owners record the held ones.
 type removals struct {
 	Guard
 	clock   clock.PassiveClock
@@ -52,21 +51,21 @@ type removals struct {
 
 	mu sync.Mutex
 	removalTimes
-	changed bool // held sets may not be what they were at the last look
+	changed bool // held sets may have changed since the last check
 	objects map[key]map[string]*removal
-	waits   int // removals that wait to be judged
+	waits   int // number of removals that wait for a verdict
 	sets    map[decide.Owner]*heldSet
 	ended   map[decide.Owner]ending
-	moved   map[decide.Owner]bool // the status says something else now
+	moved   map[decide.Owner]bool // owners whose status must change
 	recent  guard.Recent
 }
 
 // removalTimes decide when the waiting removals are judged.
 type removalTimes struct {
-	began   time.Time // this process began to lead; zero if it does not
-	first   time.Time // the first of the waiting removals was asked for
-	parked  time.Time // the last of them was
-	settled bool      // the removals from the time when this process began to lead have been judged
+	began   time.Time // start of the lead; zero if this process does not lead
+	first   time.Time // arrival of the first waiting removal
+	parked  time.Time // arrival of the last waiting removal
+	settled bool      // the removals from the start of the lead have been judged
 }
 
 type removalState int
@@ -77,47 +76,48 @@ const (
 	removalReleased
 )
 
-// removal is one copy that is to go.
+// removal is one copy to be deleted.
 type removal struct {
 	decide.Removal
 	state removalState
-	since metav1.Time // it is held
+	since metav1.Time // start of the hold
 }
 
-// heldSet is the removals of one owner that a user has to confirm.
+// heldSet contains the removals of one owner that a user must confirm.
 type heldSet struct {
 	hubv1.RemovalHeld
 	reason, message string // of the condition
-	confirmed       bool   // they go
+	confirmed       bool   // its removals are released
 }
 
-// ending is how the last held set of an owner came to its end.
+// ending is the way in which the last held set of an owner ended.
 type ending struct{ id, reason, message string }
 
-// counts is what the guard has to know of placements, clusters and owners.
+// counts has the guard's inputs about placements, clusters and owners.
 type counts interface {
-	// copiesOf is how many copies follow a placement, and its limit; copiesOn how many there are on a cluster.
+	// copiesOf returns the number of copies of a placement, and its limit. copiesOn returns the number of copies on a
+	// cluster.
 	copiesOf(placement decide.Owner) (int, guard.Limit)
 	copiesOn(cluster string) int
-	// shown is what the status of an owner says of a held removal, and the id that its annotation confirms.
+	// shown returns the held removal in the status of an owner, and the ID that the owner's annotation confirms.
 	shown(o decide.Owner) (held *hubv1.RemovalHeld, confirms string)
 }
 
-// verdicts are what came of looking at all removals once more.
+// verdicts are the results of judging all removals.
 type verdicts struct {
 	held, released []key
 	news           []news
-	moved          []decide.Owner // whose status says something else now
-	settled        bool           // from now on it is known of every owner what is held
+	moved          []decide.Owner // owners whose status must change
+	settled        bool           // from now on the held removals of every owner are known
 }
 
-// news is an event on an owner.
+// news is an event about an owner.
 type news struct {
 	owner                 decide.Owner
 	kind, reason, message string
 }
 
-// begin is called when this process begins to lead.
+// begin is called when this process starts to lead.
 func (r *removals) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,8 +139,8 @@ func (r *removals) of(id key) map[string]decide.Verdict {
 	return out
 }
 
-// decided takes note of the claims of a decision. If it is final, all other removals of the object are over: they are
-// done, or nothing asks for them any more.
+// decided records the claims of a decision. If it is final, all other removals of the object are over: they are done,
+// or no longer wanted.
 func (r *removals) decided(id key, claims []decide.Removal, final bool) {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -171,7 +171,7 @@ func (r *removals) decided(id key, claims []decide.Removal, final bool) {
 	}
 }
 
-// isSame is true if both claims look the same in a held set.
+// isSame reports whether both claims look equal in a held set.
 func isSame(c, d decide.Removal) bool {
 	return c.Cluster == d.Cluster && c.Reason == d.Reason && c.Message == d.Message && c.Owner == d.Owner
 }
@@ -186,7 +186,7 @@ func waiting(all map[string]*removal) int {
 	return n
 }
 
-// look judges the waiting removals if it is time, and lets the confirmed ones go.
+// look judges the waiting removals if it is time, and releases the confirmed ones.
 func (r *removals) look(c counts) verdicts {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -205,7 +205,7 @@ func (r *removals) look(c counts) verdicts {
 	return out
 }
 
-// move notes that the status of an owner has to say something else.
+// move records that the status of an owner must change.
 func (r *removals) move(o decide.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -219,8 +219,8 @@ func (r *removals) moves(o decide.Owner) {
 	r.moved[o] = true
 }
 
-// isTime is true if everything that was woken by the cause of the removals has been decided on, and no other removal
-// was asked for since.
+// isTime reports whether all objects queued by the cause of the removals have been decided, and no other removal has
+// arrived since.
 func (r *removals) isTime(now time.Time) bool {
 	last := r.parked
 	if last.Before(r.began) {
@@ -229,7 +229,7 @@ func (r *removals) isTime(now time.Time) bool {
 	if now.Sub(last) < r.Quiet && (r.waits == 0 || now.Sub(r.first) < longestQuiet) {
 		return false
 	}
-	woken := last.Add(r.Quiet / 2) // who was woken by the cause was so by then
+	woken := last.Add(r.Quiet / 2) // all objects of one cause were queued by then
 	if latest := now.Add(-r.Quiet / 2); latest.Before(woken) {
 		woken = latest
 	}
@@ -248,7 +248,7 @@ func (r *removals) each(f func(key, *removal)) {
 func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 	var asked []guard.Removal
 	placements, clusters := map[string]guard.Scope{}, map[string]guard.Scope{}
-	before := map[decide.Owner]bool{} // users were told that they are held
+	before := map[decide.Owner]bool{} // users have seen them as held
 	r.each(func(_ key, m *removal) {
 		if m.state != removalWaits {
 			return
@@ -291,7 +291,7 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 	})
 }
 
-// isHeld is true if removals of the owner are held, or were when another process led.
+// isHeld reports whether removals of the owner are held, or were held when another process led.
 func (r *removals) isHeld(c counts, o decide.Owner) bool {
 	if set := r.sets[o]; set != nil {
 		return !set.confirmed
@@ -299,8 +299,8 @@ func (r *removals) isHeld(c counts, o decide.Owner) bool {
 	return r.shown(c, o) != nil
 }
 
-// shown is what the status of an owner says, unless this process has ended that removal: then the status is about to be
-// written.
+// shown returns the held removal in the status of an owner; nil if this process has ended it, because the status is
+// about to change.
 func (r *removals) shown(c counts, o decide.Owner) *hubv1.RemovalHeld {
 	shown, _ := c.shown(o)
 	if shown != nil && shown.ID == r.ended[o].id {
@@ -327,7 +327,7 @@ func (r *removals) hold(c counts, m *removal, breaches []guard.Breach) {
 	}
 }
 
-// whyHeld is the reason of the condition, and what it begins with.
+// whyHeld returns the reason of the condition, and the first part of its message.
 func whyHeld(breaches []guard.Breach) (reason, message string) {
 	const named = 3
 	reason = hubv1.ReasonLastCopy
@@ -338,7 +338,7 @@ func whyHeld(breaches []guard.Breach) (reason, message string) {
 		}
 		parts = append(parts, b.String())
 	}
-	if len(parts) == 0 { // it was held before this process led
+	if len(parts) == 0 { // held before this process led
 		return hubv1.ReasonTooManyRemovals, ""
 	}
 	if len(parts) > named {
@@ -347,13 +347,13 @@ func whyHeld(breaches []guard.Breach) (reason, message string) {
 	return reason, strings.Join(parts, "; ")
 }
 
-// gathered is a held set as it is now.
+// gathered is the current content of a held set.
 type gathered struct {
 	objects  []key
 	removals []*removal
 	clusters map[string]bool
 	causes   map[string]string // messages by reason, the first by cluster
-	first    map[string]string // the clusters of the messages
+	first    map[string]string // the cluster of each message
 }
 
 func (g *gathered) add(id key, m *removal) {
@@ -371,8 +371,8 @@ func (g *gathered) sum() guard.Shown {
 	return guard.Shown{Copies: len(g.removals), Clusters: slices.Sorted(maps.Keys(g.clusters)), Causes: slices.Sorted(maps.Keys(g.causes))}
 }
 
-// confirm brings the held sets up to date, ends the empty ones and lets the confirmed ones go. A set may be held for
-// days, so that its removals are looked through only when something has changed.
+// confirm updates the held sets, ends the empty ones and releases the confirmed ones. A set may be held for days, so
+// its removals are examined only after a change.
 func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	for o, set := range r.sets {
 		if _, confirms := c.shown(o); !set.confirmed && set.ID != "" && confirms == set.ID {
@@ -425,8 +425,8 @@ func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	}
 }
 
-// refresh updates the shown state of a set, and returns true if its id changed. Small changes are not shown: that would
-// be a write for each.
+// refresh updates the shown state of a set, and returns true if its ID changed. It ignores small changes, because each
+// would cause a write.
 func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
 	is := g.sum()
 	shown := guard.Shown{Copies: int(s.Copies), Clusters: s.Clusters}
@@ -459,7 +459,7 @@ func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
 	return renewed
 }
 
-// counted is a number with its noun.
+// counted returns a count with its noun.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -467,7 +467,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// text is the message of the condition: the held removals and what to do.
+// text returns the message of the condition: the held removals and the next steps.
 func (s *heldSet) text(o decide.Owner) string {
 	text := fmt.Sprintf("%s on %s would be removed (%s), but stay and are still updated", counted(int(s.Copies), "copy", "copies"), counted(len(s.Clusters), "cluster", "clusters"), strings.Join(s.Causes, "; "))
 	if s.message != "" {
@@ -481,7 +481,7 @@ func (s *heldSet) text(o decide.Owner) string {
 		hubv1.ConfirmRemovalAnnotation + ": " + s.ID + ")")
 }
 
-// end forgets a set of which nothing is left.
+// end removes a set without removals.
 func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	delete(r.sets, o)
 	e := ending{id: set.ID, reason: hubv1.ReasonRemovalCancelled, message: "the copies are wanted again: cancelled removal " + set.ID}
@@ -497,8 +497,8 @@ func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	r.moves(o)
 }
 
-// status is what is to be said of an owner: what is held, and the condition. A nil condition means that the one that is
-// there stays, known that something can be said at all.
+// status returns the held removals of an owner, and the condition. A nil condition means no change. known is false
+// while this process does not know whether removals are held.
 func (r *removals) status(o decide.Owner) (held *hubv1.RemovalHeld, c *metav1.Condition, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,10 +20,10 @@ type Revisions interface {
 	Ensure(ctx context.Context, p decide.Payload) error
 }
 
-// rollouts are the rollouts of all objects, as far as objects of one placement wait for each other.
+// rollouts has the rollouts of all objects, because the objects of one placement wait for each other.
 type rollouts struct {
 	mu sync.Mutex
-	// version moves with each change.
+	// version changes with each change of a rollout.
 	version uint64
 	of      map[decide.Owner]*placementRollouts
 	owners  map[key]decide.Owner
@@ -32,8 +32,9 @@ type rollouts struct {
 // placementRollouts are the rollouts of the objects of one placement.
 type placementRollouts struct {
 	progress map[key]rollout.Progress
-	peers    *rollout.Peers // made from progress when a decision asks
-	// waiting are the objects that wait for others, moved is true if one of the others has changed since they were woken.
+	peers    *rollout.Peers // computed from progress on demand
+	// waiting are the objects that wait for others. moved is true if one of the others has changed since they were
+	// queued.
 	waiting map[key]bool
 	moved   bool
 }
@@ -60,9 +61,9 @@ func (r *rollouts) current() uint64 {
 	return r.version
 }
 
-// claim notes the progress of an object, and whether it waits for others. It returns false, and notes nothing, if the
-// object begins to move and the rollouts have changed since they were at the given version: another object may have
-// taken its place.
+// claim records the progress of an object, and whether it waits for others. If the object begins to move and the
+// rollouts have changed since the given version, claim returns false and records nothing: another object may have taken
+// its place.
 func (r *rollouts) claim(id key, owner decide.Owner, now *rollout.Progress, waits bool, version uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +117,7 @@ func (r *rollouts) set(id key, owner decide.Owner, now rollout.Progress) {
 	p.progress[id], p.peers, p.moved = now, nil, true
 }
 
-// drop forgets an object.
+// drop removes an object.
 func (r *rollouts) drop(id key) {
 	owner := r.owners[id]
 	delete(r.owners, id)
@@ -128,7 +129,7 @@ func (r *rollouts) drop(id key) {
 	}
 }
 
-// released returns the objects that waited while another object of their placement changed.
+// released returns the waiting objects if another object of their placement has changed.
 func (r *rollouts) released() (ids []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +142,7 @@ func (r *rollouts) released() (ids []key) {
 	return ids
 }
 
-// staging returns what the rollout of an object depends on, nil if revisions cannot be stored.
+// staging returns the inputs of an object's rollout, nil if revisions cannot be stored.
 func (s *Scheduler) staging() *decide.Staging {
 	if s.Revisions == nil {
 		return nil
@@ -149,7 +150,7 @@ func (s *Scheduler) staging() *decide.Staging {
 	return &decide.Staging{Key: s.Key, Denied: s.DeniedMetadataPrefixes, Peers: s.rollouts.peers}
 }
 
-// claimRollout notes the progress of an object. It returns false if another object was faster. The keeper wakes the
+// claimRollout records the progress of an object. It returns false if another object was faster. The keeper queues the
 // objects that wait for it.
 func (s *Scheduler) claimRollout(id key, p decide.Plan, version uint64) bool {
 	owner, waits := decide.Owner{}, false
@@ -187,7 +188,7 @@ func (s *Scheduler) learnRollouts(ctx context.Context) {
 	}
 }
 
-// stagedBy returns the objects with a rollout of the kinds that a policy speaks of.
+// stagedBy returns the objects with a rollout, of the kinds that a policy selects.
 func (s *Scheduler) stagedBy(p hubv1.OverridePolicyObject) []key {
 	s.rollouts.mu.Lock()
 	defer s.rollouts.mu.Unlock()
@@ -200,8 +201,8 @@ func (s *Scheduler) stagedBy(p hubv1.OverridePolicyObject) []key {
 	return out
 }
 
-// rowsOfRollout is what a rollout waits for: the rows without what does not matter to it. Nil if the object has no
-// rollout, or if its rollout waits for no row.
+// rowsOfRollout returns the row fields for which a rollout waits. It is nil if the object has no rollout, or if its
+// rollout waits for no row.
 func rowsOfRollout(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	rollout := b.BindingSpec().Rollout
 	if rollout == nil || rollout.Phase == hubv1.RolloutComplete || rollout.Phase == hubv1.RolloutRolledBack {

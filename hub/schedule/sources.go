@@ -29,8 +29,8 @@ type (
 	queue = workqueue.TypedRateLimitingInterface[key]
 )
 
-// sources give the controller its queue. Changes queue keys from then on: see BindingChanged and the functions after
-// it.
+// sources returns the function that starts the queue. From then on changes queue keys: see BindingChanged and the
+// functions after it.
 func (s *Scheduler) sources() []source.TypedSource[key] {
 	return []source.TypedSource[key]{source.TypedFunc[key](s.counting), source.TypedFunc[key](s.begin)}
 }
@@ -54,7 +54,7 @@ func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// moved leaves out the rows of a binding, unless one of them may end a withdrawal or an eviction.
+// moved reports whether a change concerns more than rows, or a row that may end a withdrawal or an eviction.
 func moved(c changes.Binding) bool {
 	return c.Parts&(changes.Spec|changes.Ending|changes.Finalizers) != 0 ||
 		!maps.Equal(withdrawnRows(c.Before), withdrawnRows(c.After)) || !maps.Equal(rowsOfEviction(c.Before), rowsOfEviction(c.After)) ||
@@ -62,7 +62,7 @@ func moved(c changes.Binding) bool {
 }
 
 // PlacementChanged is called for a placement whose spec or rollout annotations changed, or whose deletion began. It
-// wakes the objects of the kinds that the placement selects.
+// queues the objects of the kinds that the placement selects.
 func (s *Scheduler) PlacementChanged(_ context.Context, c changes.Placement) {
 	s.wants.refresh()
 	s.wakeBehind(func() (keys []key) {
@@ -75,8 +75,8 @@ func (s *Scheduler) PlacementChanged(_ context.Context, c changes.Placement) {
 	})
 }
 
-// OverridePolicyChanged is called for an override policy whose spec changed, or whose deletion began. It wakes the
-// objects of the kinds that the policy speaks of, if it excludes clusters, and those that have a rollout.
+// OverridePolicyChanged is called for an override policy whose spec changed, or whose deletion began. It queues the
+// objects of the selected kinds if the policy excludes clusters, and the objects with a rollout.
 func (s *Scheduler) OverridePolicyChanged(_ context.Context, c changes.OverridePolicy) {
 	s.wakeBehind(func() (keys []key) {
 		for _, p := range []hubv1.OverridePolicyObject{c.Before, c.After} {
@@ -89,13 +89,13 @@ func (s *Scheduler) OverridePolicyChanged(_ context.Context, c changes.OverrideP
 	})
 }
 
-// NamespaceChanged is called for a namespace whose labels changed. It wakes the objects of the namespace.
+// NamespaceChanged is called for a namespace whose labels changed. It queues the objects of the namespace.
 func (s *Scheduler) NamespaceChanged(_ context.Context, c changes.Namespace) {
 	s.wakeBehind(func() []key { return s.inNamespace(cmp.Or(c.After, c.Before).Name) })
 }
 
-// ClusterChanged is called for every change of a cluster. If its spec or labels changed, all objects with a binding
-// wake.
+// ClusterChanged is called for every change of a cluster. If its spec or labels changed, it queues all objects with a
+// binding.
 func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	if c.Parts&(changes.Added|changes.Deleted|changes.Spec|changes.Labels) != 0 {
 		s.wakeBehind(func() []key { return s.bound(ctx) })
@@ -104,7 +104,7 @@ func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	}
 }
 
-// wakeBehind queues objects that may be many, behind objects that changed themselves.
+// wakeBehind queues possibly many objects, behind objects that changed themselves.
 func (s *Scheduler) wakeBehind(keys func() []key) {
 	if _, q := s.leading(); q != nil {
 		s.addBehind(q, keys()...)
@@ -124,14 +124,13 @@ func (s *Scheduler) addBehind(q queue, keys ...key) {
 	addUncounted(q, keys...)
 }
 
-// addUncounted is addBehind for objects that wake because a cluster moved by itself: removals do not wait until these
-// have been decided on.
+// addUncounted does the same as addBehind, for objects that are queued by changed facts of a cluster. Removals do not
+// wait for the decisions on them.
 func addUncounted(q queue, keys ...key) {
 	q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, keys...)
 }
 
-// rowsOfEviction is what an eviction waits for: the rows without what does not matter to it. Nil if nothing is
-// Evicting.
+// rowsOfEviction returns the row fields for which an eviction waits; nil if no entry is Evicting.
 func rowsOfEviction(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	if !slices.ContainsFunc(b.BindingSpec().Clusters, func(e hubv1.BindingTarget) bool { return e.State == hubv1.TargetEvicting }) {
 		return nil
@@ -145,7 +144,7 @@ func rowsOfEviction(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	return rows
 }
 
-// withdrawnRows are the clusters whose withdrawal is confirmed, with the generation for which it is.
+// withdrawnRows returns the clusters with a confirmed withdrawal, each with its generation.
 func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 	rows := map[string]int64{}
 	status := b.BindingStatus()
@@ -157,7 +156,7 @@ func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 	return rows
 }
 
-// clusterMoved wakes the objects that a cluster concerns of which its status says something else.
+// clusterMoved queues the objects that the changed status of a cluster concerns.
 func (s *Scheduler) clusterMoved(ctx context.Context, before, after *hubv1.MemberCluster, q queue) {
 	if decide.IsAway(before) != decide.IsAway(after) || !equality.Semantic.DeepEqual(steady(before), steady(after)) {
 		addUncounted(q, s.bound(ctx)...)
@@ -166,8 +165,8 @@ func (s *Scheduler) clusterMoved(ctx context.Context, before, after *hubv1.Membe
 	s.factsMoved(ctx, decide.ClusterOf(before), decide.ClusterOf(after), q)
 }
 
-// factsMoved wakes the objects of kinds that a cluster serves otherwise than before, and those whose placements, or the
-// rules that exclude clusters for them, read what its nodes and version are, when that changes.
+// factsMoved queues the objects of kinds whose served versions on a cluster changed. If its nodes or version changed,
+// it also queues the objects whose placements or excluding rules read them.
 func (s *Scheduler) factsMoved(ctx context.Context, before, after placement.Cluster, q queue) {
 	if decide.SameCluster(before, after) {
 		return
@@ -207,7 +206,7 @@ func (s *Scheduler) factsMoved(ctx context.Context, before, after placement.Clus
 	}
 }
 
-// servedOtherwise are the kinds of which a cluster now says something else.
+// servedOtherwise returns the kinds whose served versions have changed.
 func servedOtherwise(before, after map[schema.GroupKind][]string) sets.Set[schema.GroupKind] {
 	moved := sets.New[schema.GroupKind]()
 	for gk, versions := range after {
@@ -223,12 +222,12 @@ func servedOtherwise(before, after map[schema.GroupKind][]string) sets.Set[schem
 	return moved
 }
 
-// placementKey is the reference without what changes.
+// placementKey returns the reference without its variable fields.
 func placementKey(ref *hubv1.PlacementReference) hubv1.PlacementReference {
 	return hubv1.PlacementReference{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// counting waits until all bindings are counted, which no decision precedes.
+// counting waits until all bindings are counted, before the first decision.
 func (s *Scheduler) counting(ctx context.Context, _ queue) error {
 	if !s.counts.await(ctx) {
 		return ctx.Err()
@@ -237,7 +236,7 @@ func (s *Scheduler) counting(ctx context.Context, _ queue) error {
 	return nil
 }
 
-// steady is what decisions see of a cluster and does not change by itself, as its nodes do.
+// steady returns a cluster for decisions, without the facts that change without a user, such as nodes.
 func steady(c *hubv1.MemberCluster) placement.Cluster {
 	seen := decide.ClusterOf(c)
 	seen.Revision, seen.Annotations, seen.Version, seen.Capacity, seen.Allocatable, seen.Nodes = "", nil, "", nil, nil, hubv1.NodeSummary{}
@@ -263,7 +262,7 @@ func (s *Scheduler) inNamespace(namespace string) []key {
 	return keys
 }
 
-// objects of a kind, in one namespace or, if that is empty, in all.
+// objects returns the objects of a kind in one namespace, or in all if it is empty.
 func (s *Scheduler) objects(gk schema.GroupKind, namespace string) []key {
 	all := s.Templates.List(gk)
 	if namespace == "" {
@@ -286,7 +285,7 @@ func (s *Scheduler) bound(ctx context.Context) []key {
 func (s *Scheduler) boundOf(ctx context.Context, which func(key) bool) []key {
 	bindings, err := scopes.Bindings(ctx, s.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {
-		// The cache answers from memory, after it has synced: it fails only when the process ends.
+		// The cache answers from memory after its sync: it fails only when the process ends.
 		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
 		return nil
 	}
@@ -299,7 +298,7 @@ func (s *Scheduler) boundOf(ctx context.Context, which func(key) bool) []key {
 	return keys
 }
 
-// begin keeps the queue for changes, which begin before this replica leads, and queues every object that there is.
+// begin stores the queue for changes, which may arrive before this replica leads, and queues every object.
 func (s *Scheduler) begin(ctx context.Context, q queue) error {
 	s.lead.mu.Lock()
 	s.lead.ctx, s.lead.queue = ctx, q
@@ -314,9 +313,8 @@ func (s *Scheduler) begin(ctx context.Context, q queue) error {
 	return nil
 }
 
-// replay queues objects of a first list: those that have no binding with those that change now, as they may have been
-// made a moment ago, and then the others behind all of them. No worker that waits gets one of the others before the
-// first.
+// replay queues objects of a first list. Objects without a binding go with current changes, because they may be new.
+// The others go behind them.
 func (s *Scheduler) replay(ctx context.Context, q queue, ids ...key) {
 	var bound []key
 	for _, id := range ids {
@@ -335,8 +333,8 @@ func (s *Scheduler) leading() (context.Context, queue) {
 	return s.lead.ctx, s.lead.queue
 }
 
-// wakeObject queues an object that changed. What the first list of its kind brings waits for WakeKind: a list of
-// thousands must not hold up the changes that follow it.
+// wakeObject queues an object that changed. Objects of the first list of a kind wait for WakeKind, because a list of
+// thousands must not delay later changes.
 func (s *Scheduler) wakeObject(id key) {
 	_, q := s.leading()
 	if q == nil {
@@ -353,8 +351,8 @@ func (s *Scheduler) wakeObjects(gk schema.GroupKind) {
 	}
 }
 
-// WakeKind queues the objects of a kind, and what has bindings of it: they have been read, or whether they can be has
-// changed, or the versions at which clusters may get them have.
+// WakeKind queues the objects of a kind, and the objects with bindings of it. It is called after they have been read,
+// and after a change of whether they can be read or of the versions for clusters.
 func (s *Scheduler) WakeKind(gk schema.GroupKind) {
 	ctx, q := s.leading()
 	if q == nil {

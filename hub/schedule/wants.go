@@ -23,7 +23,7 @@ import (
 
 const (
 	everyKind = "*"
-	// expandEvery is how often the kinds of a group are discovered anew, for selectors of kind "*".
+	// expandEvery is the interval of discovering the kinds of a group, for selectors of kind "*".
 	expandEvery = 30 * time.Second
 )
 
@@ -36,15 +36,15 @@ type wants struct {
 	discovered func(schema.GroupKind) // told of kinds that "*" newly stands for
 	onMore     func([]schema.GroupKind)
 	stale      chan struct{}
-	soon       *time.Timer // when to look at the groups that moved
+	soon       *time.Timer // when to check the groups with changed definitions
 
 	mu     sync.RWMutex
 	wanted sets.Set[schema.GroupKind] // nil until they are known
 	groups map[string]group
-	moved  sets.Set[string] // groups whose definitions came or changed
+	moved  sets.Set[string] // groups with new or changed definitions
 }
 
-// group is what "*" of a group means: its kinds when discovery last answered.
+// group has the kinds for "*" of a group, from the last discovery.
 type group struct {
 	kinds []schema.GroupKind
 	read  time.Time
@@ -97,11 +97,11 @@ func (w *wants) Start(ctx context.Context) error {
 func (w *wants) refresh() {
 	select {
 	case w.stale <- struct{}{}:
-	default: // it is asked for already
+	default: // a check is already requested
 	}
 }
 
-// defined notes that a group has another definition, named "<plural>.<group>".
+// defined records that a group has a changed definition, named "<plural>.<group>".
 func (w *wants) defined(o any) {
 	d, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -114,7 +114,7 @@ func (w *wants) defined(o any) {
 	w.soon.Reset(lookEvery)
 }
 
-// lookAgain makes the groups that moved be discovered anew, and the store look at their kinds.
+// lookAgain discovers the groups with changed definitions again, and lets the store retry their kinds.
 func (w *wants) lookAgain(ctx context.Context) {
 	w.mu.Lock()
 	moved := w.moved
@@ -136,14 +136,14 @@ func (w *wants) bindingChanged(c changes.Binding) {
 	w.refresh()
 }
 
-// current are the kinds that are wanted now.
+// current returns the wanted kinds.
 func (w *wants) current() sets.Set[schema.GroupKind] {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return w.wanted
 }
 
-// collect reads from the cache which kinds are wanted, and says so.
+// collect reads the wanted kinds from the cache, and passes them on.
 func (w *wants) collect(ctx context.Context) error {
 	placements, err := scopes.Placements(ctx, w.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -172,7 +172,7 @@ func (w *wants) collect(ctx context.Context) error {
 	return nil
 }
 
-// expand discovers the kinds of the groups that a placement selects as a whole, unless that was done just now.
+// expand discovers the kinds of the groups that a placement selects as a whole, unless that was done recently.
 func (w *wants) expand(ctx context.Context, p hubv1.PlacementObject) {
 	for _, sel := range p.PlacementSpec().ResourceSelectors {
 		w.mu.RLock()

@@ -9,7 +9,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Withdrawn notes that every cluster has confirmed the Absent entry of a binding, as hub/report tells before it would
+// Withdrawn records that every cluster has confirmed the Absent entry of a binding. hub/report calls it before it would
 // write the rows. It returns false if that was known.
 func (s *Scheduler) Withdrawn(b hubv1.BindingObject) (news bool) {
 	if !s.gone.copies.note(b) {
@@ -21,8 +21,8 @@ func (s *Scheduler) Withdrawn(b hubv1.BindingObject) (news bool) {
 	return true
 }
 
-// withdrawals are the bindings of which every cluster has confirmed the Absent entry. They may be lost at any time:
-// then members are asked again.
+// withdrawals are the bindings whose Absent entries every cluster has confirmed. They may be lost at any time: then
+// members are asked again.
 type withdrawals struct {
 	mu   sync.Mutex
 	done map[types.NamespacedName]withdrawal
@@ -33,7 +33,7 @@ type withdrawal struct {
 	generation int64
 }
 
-// note returns false if the binding was covered before.
+// note records a binding. It returns false if the binding was recorded before.
 func (w *withdrawals) note(b hubv1.BindingObject) (news bool) {
 	if w.cover(b) {
 		return false
@@ -47,8 +47,8 @@ func (w *withdrawals) note(b hubv1.BindingObject) (news bool) {
 	return true
 }
 
-// cover reports whether the confirmations belong to the spec of the binding or to the one just before. A deletion
-// counts as a change of the spec.
+// cover reports whether the confirmations belong to the spec of the binding or to the previous one. A deletion counts
+// as a change of the spec.
 func (w *withdrawals) cover(b hubv1.BindingObject) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package scopes lists kinds that exist twice, in namespaces and for the whole cluster, as one: the namespaced ones
-// first. It also reads the facts that decide on the objects of a namespace, and whether the hub runs workloads. Objects
-// that are read from a cache with client.UnsafeDisableDeepCopy are shared and must not be changed. Last reads the
-// object of any event of an informer.
+// Package scopes lists a namespaced kind and its cluster-scoped counterpart together, the namespaced objects first. It
+// also reads the facts that affect the objects of a namespace, and whether the hub runs workloads. Objects that are
+// read from a cache with client.UnsafeDisableDeepCopy are shared and must not be changed. Last returns the object of
+// any informer event.
 package scopes
 
 import (
@@ -30,7 +30,7 @@ func Bindings(ctx context.Context, r client.Reader, namespace string, options ..
 	return add(out, everywhere.Items, func(b *hubv1.ClusterResourceBinding) hubv1.BindingObject { return b }), nil
 }
 
-// Placements lists all.
+// Placements lists all placements.
 func Placements(ctx context.Context, r client.Reader, options ...client.ListOption) ([]hubv1.PlacementObject, error) {
 	var here hubv1.PlacementList
 	if err := r.List(ctx, &here, options...); err != nil {
@@ -59,7 +59,7 @@ func clusterPlacements(ctx context.Context, r client.Reader, out []hubv1.Placeme
 	return add(out, everywhere.Items, func(p *hubv1.ClusterPlacement) hubv1.PlacementObject { return p }), nil
 }
 
-// OverridePolicies lists all.
+// OverridePolicies lists all override policies.
 func OverridePolicies(ctx context.Context, r client.Reader, options ...client.ListOption) ([]hubv1.OverridePolicyObject, error) {
 	var here hubv1.OverridePolicyList
 	if err := r.List(ctx, &here, options...); err != nil {
@@ -94,7 +94,7 @@ func in(namespace string, options []client.ListOption) []client.ListOption {
 	return append(options[:len(options):len(options)], client.InNamespace(namespace))
 }
 
-// add adds the items of a list as what both kinds have in common.
+// add appends the items of a list, converted to the common interface of both kinds.
 func add[T, O any](out []O, items []T, as func(*T) O) []O {
 	for i := range items {
 		out = append(out, as(&items[i]))

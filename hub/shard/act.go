@@ -20,7 +20,7 @@ import (
 // ClusterChanged is called for a new or deleted MemberCluster.
 func (c *Coordinator) ClusterChanged(context.Context, changes.Cluster) { c.poke() }
 
-// watch fills the book.
+// watch fills the book from a watch of Leases.
 func (c *Coordinator) watch(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.watching, 0, informers.WithNamespace(c.opts.Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = leaseLabel }))
@@ -53,7 +53,7 @@ func (c *Coordinator) leaseGone(obj any) {
 	}
 }
 
-// decisions decides whenever something has changed, and when a Lease runs out.
+// decisions decides after each change, and when a Lease expires.
 func (c *Coordinator) decisions(ctx context.Context) {
 	for {
 		timer := time.NewTimer(c.look(ctx))
@@ -68,11 +68,11 @@ func (c *Coordinator) decisions(ctx context.Context) {
 	}
 }
 
-// look does the work that is due and returns when to look again.
+// look does the due work and returns the time until the next check.
 func (c *Coordinator) look(ctx context.Context) time.Duration {
 	t := c.current()
 	if t == nil {
-		return renewEvery // its beginning wakes
+		return renewEvery // the start of the term will wake it
 	}
 	if !t.valid() {
 		c.giveUp()
@@ -148,13 +148,13 @@ func (c *Coordinator) hold(t *term, member string) {
 	c.onChange(member)
 }
 
-// bury deletes the Lease of a replica that did not renew it, in the version that has run out.
+// bury deletes the expired Lease of a replica, at the version that has expired.
 func (c *Coordinator) bury(ctx context.Context, l *coordinationv1.Lease) {
 	c.write(ctx, l.Name, func(ctx context.Context, _ *coordinationv1.Lease) error { return c.remove(ctx, l) })
 }
 
-// write does one write of a Lease in a goroutine of its own, unless one is under way. What it is to change is the Lease
-// as it was decided on, nil if there was none.
+// write starts one write of a Lease in a goroutine, unless one is running. do gets the Lease of the decision, nil if
+// there was none.
 func (c *Coordinator) write(ctx context.Context, name string, do func(context.Context, *coordinationv1.Lease) error) {
 	if !c.writes.begin(name) {
 		return
@@ -178,8 +178,7 @@ func (c *Coordinator) write(ctx context.Context, name string, do func(context.Co
 	})
 }
 
-// fence writes the holder of a member, at the version that was decided on: of two replicas that write at once, one
-// fails.
+// fence writes the holder of a member, at the version of the decision: of two concurrent writers, one fails.
 func (c *Coordinator) fence(ctx context.Context, l *coordinationv1.Lease, member, holder string) error {
 	var err error
 	if l == nil {
@@ -195,7 +194,7 @@ func (c *Coordinator) fence(ctx context.Context, l *coordinationv1.Lease, member
 	return nil
 }
 
-// remove deletes a Lease in the version that was decided on.
+// remove deletes a Lease at the version of the decision.
 func (c *Coordinator) remove(ctx context.Context, l *coordinationv1.Lease) error {
 	if l == nil {
 		return nil

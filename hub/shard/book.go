@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// book is every Lease of this package as this replica last saw it, by its watch or in the answer to a write.
+// book has the last known state of every Lease of this package, from the watch or from the response to a write.
 type book struct {
 	now func() time.Time
 
@@ -18,11 +18,11 @@ type book struct {
 }
 
 type entry struct {
-	lease *coordinationv1.Lease // not to be changed
-	seen  time.Time             // when it was seen to change; clocks of replicas are not compared
+	lease *coordinationv1.Lease // must not be changed
+	seen  time.Time             // local time of its last change; clocks of replicas are not compared
 }
 
-// note takes up a Lease unless a newer one is known, and says whether it did.
+// note stores a Lease unless a newer one is known, and reports whether it did.
 func (b *book) note(l *coordinationv1.Lease) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,8 +51,8 @@ func (b *book) get(name string) *coordinationv1.Lease {
 	return b.leases[name].lease.DeepCopy()
 }
 
-// read returns the peers, those among them whose Lease has run out, the holders of the fences, and when the next Lease
-// runs out.
+// read returns the peers, the expired Leases among them, the holders of the fences, and the time until the next Lease
+// expires.
 func (b *book) read() (peers []peer, lapsed []*coordinationv1.Lease, fences map[string]string, next time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,23 +1,23 @@
-// Package shard shares the members among the replicas of the hub: it decides which replica works on which member, and
-// makes sure that never two do.
+// Package shard distributes the members among the replicas of the hub. It decides which replica works on which member,
+// and ensures that never two replicas work on one.
 //
-// Every replica shows that it lives by a Lease of its own, the peer Lease, which it renews every 5 s. Every member has
-// one more Lease, the fence, which names the replica that works on it and is written only when that changes.
-//   - A member belongs to the replica that rendezvous hashing names among the live ones. It moves only when that
-//     changes, and only after the replica that had it has hung up and let go of the fence, or has no peer Lease any
-//     more.
-//   - A peer Lease that has not been seen to change for 15 s is deleted by the replica that notices it, in the version
-//     that was seen: from then on its holder cannot renew it. Clocks of replicas are not compared.
-//   - A replica that could not renew in time gives up everything that it holds at that moment, by its own clock: see
-//     Hold. Then Run ends, and so must the process. One that was stopped and resumed has watches of the hub that are as
-//     old as when it was stopped, and nothing tells when they have caught up: what it writes then would be old. One
-//     that starts anew lists first.
-//   - A renewal that fails costs nothing while there is time for another.
-//   - Leases have clients of their own, and each write of a fence a goroutine: neither load nor a fence that cannot be
-//     written holds up a renewal. No lock is held over a request.
+// Every replica has a Lease, the peer Lease, which it renews every 5 s. Every member has a Lease, the fence, which
+// names the replica that works on it and is written only when that changes.
 //
-// Not decided here: what a replica does with a member that it holds (hub/membership connects, hub/dispatch writes,
-// hub/report tells), and who leads.
+//   - A member belongs to the replica that rendezvous hashing selects among the live ones. It moves only when that
+//     changes, and only after the previous replica has stopped its work and released the fence, or has no peer Lease
+//     any more.
+//   - If a replica sees no change of a peer Lease for 15 s, it deletes the Lease at that version. From then on the
+//     holder cannot renew it. Clocks of replicas are not compared.
+//   - A replica that could not renew in time, by its own clock, releases all its members at once: see Hold. Then Run
+//     ends, and so must the process. A process that was stopped and resumed has outdated watches of the hub, and cannot
+//     know when they are current: it would write outdated data. A new process lists first.
+//   - A failed renewal has no effect while there is time for another one.
+//   - Leases have separate clients, and each write of a fence a goroutine: neither load nor a failing write of a fence
+//     delays a renewal. No lock is held during a request.
+//
+// Other packages do the work on a member (hub/membership connects, hub/dispatch writes, hub/report reports), and decide
+// who leads.
 package shard
 
 import (
@@ -105,10 +105,11 @@ func New(o Options) (*Coordinator, error) {
 	}, nil
 }
 
-// OnChange sets the function to call when a member was taken or released. It must not wait. To be called before Run.
+// OnChange sets the function to call when a member was taken or released. It must not block. OnChange must be called
+// before Run.
 func (c *Coordinator) OnChange(f func(member string)) { c.onChange = f }
 
-// Hold returns this replica's hold on a member, nil if it has none.
+// Hold returns this replica's Hold of a member, nil if it has none.
 func (c *Coordinator) Hold(member string) *Hold {
 	c.mu.Lock()
 	h := c.held[member]
@@ -119,11 +120,11 @@ func (c *Coordinator) Hold(member string) *Hold {
 	return h
 }
 
-// Holds says whether this replica works on the member.
+// Holds reports whether this replica works on the member.
 func (c *Coordinator) Holds(member string) bool { return c.Hold(member) != nil }
 
-// Holder returns the annotations of the replica that works on the member, as far as this one has seen; nil if no
-// replica does.
+// Holder returns the annotations of the replica that works on the member, by the last known Leases; nil if there is
+// none.
 func (c *Coordinator) Holder(member string) map[string]string {
 	fence := c.book.get(fencePrefix + member)
 	if fence == nil {
@@ -136,13 +137,13 @@ func (c *Coordinator) Holder(member string) map[string]string {
 	return peer.Annotations
 }
 
-// Lapsed is true from when the replica could not renew its Lease in time.
+// Lapsed reports whether the replica could not renew its Lease in time.
 func (c *Coordinator) Lapsed() bool {
 	t := c.current()
 	return t != nil && !t.valid()
 }
 
-// IfHeld calls f while the member is held for sure, or not at all. f must not wait.
+// IfHeld calls f under the lock if this replica holds the member. f must not block.
 func (c *Coordinator) IfHeld(member string, f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,11 +158,12 @@ func (c *Coordinator) current() *term {
 	return c.term
 }
 
-// ErrLapsed is why Run ends before its context does: the replica's Lease has run out, or others have taken it for dead.
+// ErrLapsed is the reason why Run ends before its context does: the replica's Lease has expired, or other replicas have
+// deleted it.
 var ErrLapsed = errors.New("the Lease of this replica was not renewed in time: other replicas may work on its members, and its cache may be old, so it must restart")
 
-// Run takes part until ctx ends, or with ErrLapsed, and until work has returned, which gets a context of the same
-// length. Then everything is let go at once.
+// Run runs until ctx ends, or the Lease expires (ErrLapsed), and until work has returned. work gets a context that ends
+// at the same time. Then all members are released at once.
 func (c *Coordinator) Run(ctx context.Context, work func(context.Context) error) error {
 	own, stop := context.WithCancel(context.WithoutCancel(ctx)) // Leases are renewed until the work has ended
 	defer stop()
@@ -184,8 +186,8 @@ func (c *Coordinator) Run(ctx context.Context, work func(context.Context) error)
 	return errors.Join(lapsed, err, c.Leave(context.WithoutCancel(ctx)))
 }
 
-// Leave ends all holds at once and for good and deletes the peer Lease: with it all fences that name it are void. It is
-// for a process that ends without waiting for Run; to leave twice does no harm.
+// Leave ends all holds for ever and deletes the peer Lease, which makes its fences void. It is for a process that ends
+// without waiting for Run. A second call does no harm.
 func (c *Coordinator) Leave(ctx context.Context) error {
 	c.mu.Lock()
 	c.left = true
@@ -203,7 +205,7 @@ func (c *Coordinator) Leave(ctx context.Context) error {
 	return nil
 }
 
-// renewals makes the Lease and keeps it. It ends with ErrLapsed when that has run out.
+// renewals creates the Lease and renews it. It returns ErrLapsed when the Lease has expired.
 func (c *Coordinator) renewals(ctx context.Context) error {
 	for {
 		pause := renewEvery
@@ -240,7 +242,7 @@ func (c *Coordinator) leaving() bool {
 	return c.left
 }
 
-// begin makes the Lease. Others of the same seat are of processes that have ended.
+// begin creates the Lease. It deletes other Leases with the same identity, which belong to processes that have ended.
 func (c *Coordinator) begin(ctx context.Context) error {
 	if c.leaving() {
 		return errors.New("this replica is ending")
@@ -269,7 +271,7 @@ func (c *Coordinator) begin(ctx context.Context) error {
 	c.mu.Unlock()
 	c.opts.Logger.Info("Taking part", "lease", l.Name)
 	c.book.note(l)
-	c.poke() // also if the watch was faster
+	c.poke() // even if the watch was faster
 	return nil
 }
 
@@ -295,7 +297,7 @@ func (c *Coordinator) renew(ctx context.Context, t *term) error {
 	return nil
 }
 
-// giveUp ends the work on everything that is held.
+// giveUp stops the work on all held members.
 func (c *Coordinator) giveUp() {
 	c.mu.Lock()
 	members := make([]string, 0, len(c.held))
@@ -308,7 +310,7 @@ func (c *Coordinator) giveUp() {
 	}
 }
 
-// letGo ends the work on a member, if there is any.
+// letGo stops the work on a member, if there is any.
 func (c *Coordinator) letGo(member string) {
 	c.mu.Lock()
 	h := c.held[member]

@@ -13,32 +13,32 @@ import (
 // peer is one term of one replica, as its Lease shows it.
 type peer struct {
 	id   string
-	seat string // the replica's identity, by which members are shared out
-	live bool   // false once its Lease has run out; it is void when the Lease is gone
+	seat string // the replica's identity, by which members are distributed
+	live bool   // false once its Lease has expired; the peer is void when the Lease is deleted
 }
 
 // view is the input of one replica's decision.
 type view struct {
 	self    string // ID of its term
-	peers   []peer // every one that has a Lease, its own included
+	peers   []peer // all peers with a Lease, including its own
 	members []string
-	fences  map[string]string // holder by member; empty if it was let go
-	held    map[string]bool   // what this replica works on
+	fences  map[string]string // holder by member; empty if released
+	held    map[string]bool   // members that this replica works on
 }
 
-// step is one thing to do about a member.
+// step is one action on a member.
 type step int
 
 const (
-	// hold: the fence is ours, and so is the member.
+	// hold: this replica has the fence and the member.
 	hold step = iota
 	// take: write the fence.
 	take
-	// drop: another replica has the fence; end the work.
+	// drop: another replica has the fence; stop the work.
 	drop
-	// release: end the work, then let go of the fence.
+	// release: stop the work, then release the fence.
 	release
-	// forget: there is no such member any more; delete the fence.
+	// forget: the member no longer exists; delete the fence.
 	forget
 )
 
@@ -47,8 +47,8 @@ type action struct {
 	member string
 }
 
-// decide returns what to do, by member name. It is called again after every step and every change, so that a step that
-// failed is decided on anew.
+// decide returns the actions, sorted by member name. It is called again after every action and every change, so that a
+// failed action is decided again.
 func decide(v view) []action {
 	var out []action
 	seats, terms := liveSeats(v.peers)
@@ -73,7 +73,7 @@ func decide(v view) []action {
 	return out
 }
 
-// about returns the action for an existing member. owner is the term that it belongs to, empty if no replica is alive.
+// about returns the action for an existing member. owner is the term to which it belongs, empty if no replica is live.
 func about(v view, member, owner string) (s step, any bool) {
 	holder, fenced := v.fences[member]
 	ours := fenced && holder == v.self
@@ -88,14 +88,14 @@ func about(v view, member, owner string) (s step, any bool) {
 	return take, owner == v.self && void(holder, v.peers)
 }
 
-// void says that no replica works under a fence: it was released, or the Lease of its holder is gone. One that has
-// merely run out may be renewed in this moment; it is deleted first.
+// void reports whether no replica works under a fence: it was released, or the Lease of its holder is deleted. An
+// expired Lease might still be renewed, so it must be deleted first.
 func void(holder string, peers []peer) bool {
 	return holder == "" || !slices.ContainsFunc(peers, func(p peer) bool { return p.id == holder })
 }
 
-// liveSeats are the seats that members are shared among, and the term of each: the last by name, should a seat have
-// two.
+// liveSeats returns the seats among which members are distributed, and the term of each. If a seat has two terms, the
+// last by name counts.
 func liveSeats(peers []peer) (seats []string, terms map[string]string) {
 	terms = map[string]string{}
 	for _, p := range peers {
@@ -106,12 +106,12 @@ func liveSeats(peers []peer) (seats []string, terms map[string]string) {
 	return slices.Sorted(maps.Keys(terms)), terms
 }
 
-// Owner is the one of the replicas, by their identities, that a member belongs to; empty if there is none. It is that
-// with the highest hash of both, so that a replica that comes or goes moves only its own members.
+// Owner returns the replica to which a member belongs, by identity; empty if there are no replicas. It is the replica
+// with the highest hash of both names. So a replica that starts or ends moves only its own members.
 func Owner(member string, replicas []string) string {
 	peers := make([]sharder.PeerInfo, len(replicas))
 	for i, r := range replicas {
-		// The sharder's hash hardly tells names apart that differ at their end only, such as hub-0 and hub-1.
+		// The sharder's hash is too weak for names that differ only at their end, such as hub-0 and hub-1.
 		sum := sha256.Sum256([]byte(r))
 		peers[i] = sharder.PeerInfo{ID: hex.EncodeToString(sum[:]), Weight: 1}
 	}

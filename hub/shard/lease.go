@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// leaseLabel tells the Leases of this package from others, and the two kinds apart.
+	// leaseLabel marks the Leases of this package, and distinguishes the two kinds.
 	leaseLabel = hubv1.Prefix + "lease"
 	peerLease  = "replica"
 	fenceLease = "member"
-	// seatLabel of a peer Lease is the identity of the replica.
+	// seatLabel of a peer Lease has the identity of the replica.
 	seatLabel = hubv1.Prefix + "replica"
 
 	peerPrefix  = "hanse-replica-"
@@ -23,7 +23,7 @@ const (
 )
 
 const (
-	// leaseLasts is how long a peer Lease holds after its last renewal.
+	// leaseLasts is how long a peer Lease is valid after its last renewal.
 	leaseLasts = 15 * time.Second
 	renewEvery = leaseLasts / 3
 	// retryAfter is the pause after a write of a Lease that failed.

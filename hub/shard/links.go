@@ -6,28 +6,27 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Links are the links of the members that this replica works on.
+// Links are the links of the members in this replica's shard.
 type Links struct {
 	member.Links
 	coordinator *Coordinator
 }
 
-// Share limits links to the members that the replica of the Coordinator works on. A member that it lets go loses its
-// link first.
+// Share limits links to the members in the Coordinator's shard. Before a member is released, its link ends.
 func (c *Coordinator) Share(links member.Links) *Links {
 	return &Links{Links: links, coordinator: c}
 }
 
-// Holds says whether this replica works on the cluster.
+// Holds reports whether the cluster is in this replica's shard.
 func (l *Links) Holds(cluster string) bool { return l.coordinator.Holds(cluster) }
 
-// Ensure implements member.Links: a link is made only while the cluster is held, and removed before it is let go.
+// Ensure implements member.Links: a link exists only while the cluster is in the shard, and ends before its release.
 func (l *Links) Ensure(cluster string, kubeconfig []byte, expectedID string) {
 	l.coordinator.IfHeld(cluster, func() { l.Links.Ensure(cluster, kubeconfig, expectedID) })
 }
 
-// Confirmed says whether a cluster that this replica works on has been tried. Of the clusters of other replicas it
-// knows no more than their status.
+// Confirmed reports whether a cluster in this replica's shard has been probed. For clusters of other replicas only the
+// status is known.
 func (l *Links) Confirmed(cluster string) bool {
 	if !l.Holds(cluster) {
 		return true

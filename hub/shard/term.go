@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// term is the time from the first to the last renewal of one peer Lease. An expired term does not begin again: other
-// replicas may have taken its members, and the process ends.
+// term is the time from the first to the last renewal of one peer Lease. An expired term never restarts: other replicas
+// may have taken its members, and the process ends.
 type term struct {
 	id  string
-	now func() time.Time // has a monotonic clock, which goes on while the process is stopped
+	now func() time.Time // has a monotonic clock, which runs while the process is stopped
 
 	mu      sync.Mutex
 	renewed time.Time // when the last renewal was sent: no other replica can have seen it earlier
@@ -33,7 +33,7 @@ func (t *term) validLocked() bool {
 	return !t.over
 }
 
-// renew takes up a renewal that was sent at that time. It is false if the answer came too late.
+// renew records a renewal that was sent at that time. It returns false if the response came too late.
 func (t *term) renew(sent time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,8 +50,8 @@ func (t *term) end() {
 	t.over = true
 }
 
-// Hold is one replica's hold on one member, from when it took it until it lets go or its Lease runs out. It does not
-// come back: a member that is taken again is another hold.
+// Hold is one replica's right to work on one member, from taking it until its release or the expiry of the Lease. It is
+// never valid again: if the member is taken again, there is a new Hold.
 type Hold struct {
 	term *term
 
@@ -59,7 +59,7 @@ type Hold struct {
 	released bool
 }
 
-// Valid says whether the member may still be written.
+// Valid reports whether the replica may still write to the member.
 func (h *Hold) Valid() bool {
 	h.mu.Lock()
 	released := h.released

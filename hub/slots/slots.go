@@ -1,5 +1,5 @@
-// Package slots limits how many requests run at a time, and how many of them for one party: a user, a namespace or a
-// peer. So no party keeps the others waiting.
+// Package slots limits the number of concurrent requests, and the number for one party: a user, a namespace or a peer.
+// So no party blocks the others.
 //
 // The caller decides who the parties are, and how long it waits.
 package slots
@@ -14,29 +14,29 @@ type Slots struct {
 	all chan struct{}
 
 	mu     sync.Mutex
-	shares map[Party]*share // of parties that have a slot or wait for one
+	shares map[Party]*share // shares of parties that have a slot or wait for one
 }
 
 // Party shares slots with other parties.
 type Party struct {
 	Name string
-	// Most is the number of slots that the party may have at a time.
+	// Most is the maximum number of the party's slots.
 	Most int
 }
 
 type share struct {
 	slots chan struct{}
-	used  int // callers that have or await a slot
+	used  int // number of callers that have or await a slot
 }
 
-// New returns Slots for this number of requests at a time.
+// New returns Slots for this number of concurrent requests.
 func New(atOnce int) *Slots {
 	return &Slots{all: make(chan struct{}, atOnce), shares: map[Party]*share{}}
 }
 
-// Take waits for a slot, which counts for each of the parties, and returns a function that gives it back. ok is false
-// if ctx ended before. While a caller waits for the slot of one party, it holds the slots of the parties before it. So
-// name the user before the namespace, which other users share.
+// Take waits for a slot, which counts for each party, and returns a function that returns it. ok is false if ctx ended
+// first. While a caller waits for the slot of one party, it holds the slots of the parties before it. So name the user
+// before the namespace, which other users share.
 func (a *Slots) Take(ctx context.Context, parties ...Party) (giveBack func(), ok bool) {
 	var taken []func()
 	giveBack = func() {

@@ -39,7 +39,7 @@ func (s *Store) resource(ctx context.Context, gk schema.GroupKind) (schema.Group
 	return schema.GroupVersionResource{}, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: names}
 }
 
-// Kinds returns the kinds of a group that can be templates, as discovery has them now.
+// Kinds returns the kinds of a group that can be templates, from a new discovery.
 func (s *Store) Kinds(ctx context.Context, group string) ([]schema.GroupKind, error) {
 	if group == hubv1.GroupVersion.Group {
 		return nil, nil

@@ -20,22 +20,21 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// undecided means that the object is missing, and no read can tell that it was deleted. Asking again soon is no use.
+// undecided means that the object is missing, but no read can prove its deletion. A retry will not help soon.
 type undecided struct{ why string }
 
 // Error says why.
 func (u undecided) Error() string { return u.why }
 
-// Undecided is how callers tell this from a failed read, without knowing this package.
+// Undecided lets callers distinguish this error from a failed read, without importing this package.
 func (undecided) Undecided() bool { return true }
 
-// Live reads an object from the API server. Either the object is returned, which may have a deletionTimestamp, or gone
-// is true, or there is an error.
+// Live reads an object from the API server. It returns the object, which may have a deletionTimestamp, or gone, or an
+// error.
 //
-// That an object is gone, or was asked to go, counts only if it has nothing to do with its kind: the answer must come
-// from the kind's own storage, and the CustomResourceDefinition must exist, not be terminating and be no younger than
-// since, the time at which the object was known to exist. A definition that was deleted and made again has taken its
-// objects with it.
+// A deletion counts only if it is independent of the kind. The response must come from the kind's own storage. The
+// CustomResourceDefinition must exist, must not be terminating, and must not be younger than since, a time at which the
+// object existed. A definition that was deleted and created again has deleted its objects.
 func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
@@ -55,8 +54,8 @@ func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Ti
 	return s.read(ctx, resource, id, since)
 }
 
-// read is Live for an object whose resource is known. If the resource is outdated, it returns an error, because only
-// the storage of an existing kind gives an answer.
+// read reads an object whose resource is known, with Live's results. If the resource is outdated, it returns an error,
+// because only the storage of an existing kind gives a reliable answer.
 func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
 	obj, err = s.requests.Resource(resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	switch {
@@ -76,10 +75,10 @@ func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, 
 	return obj, false, nil
 }
 
-// placeHolds is how long it is relied on where a kind was found.
+// placeHolds is how long the resource of a kind is cached.
 const placeHolds = 10 * time.Second
 
-// places are the resources of kinds, so that the end of many objects does not cost discovery for each.
+// places caches the resources of kinds, so that the deletion of many objects does not need discovery for each.
 type places struct {
 	mu    sync.Mutex
 	found map[schema.GroupKind]place
@@ -106,13 +105,14 @@ func (p *places) put(gk schema.GroupKind, resource schema.GroupVersionResource) 
 	p.found[gk] = place{resource: resource, at: time.Now()}
 }
 
-// isGone tells an object that is missing from a kind that is missing: both are answered with 404.
+// isGone reports whether the object is missing, not its kind: the API server responds with 404 in both cases.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// stands returns an error unless the kind existed since then and goes on to exist. It is asked after the object was:
-// objects vanish with their definition only after that has its deletionTimestamp, which is never taken back.
+// stands returns an error unless the kind has existed since then and is not being deleted. The check comes after the
+// read of the object: objects disappear with their definition only after it has a deletionTimestamp, which is never
+// removed.
 func (s *Store) stands(ctx context.Context, r schema.GroupResource, since time.Time) error {
 	if builtIn(r.Group) {
 		return nil
@@ -133,9 +133,9 @@ func (s *Store) stands(ctx context.Context, r schema.GroupResource, since time.T
 	return nil
 }
 
-// builtIn says whether the API server itself serves the group. The list is that of the client library, not of the
-// server, so that a custom group never passes for a built-in one. Kinds of an aggregated API server are neither:
-// nothing says that they stand.
+// builtIn reports whether the API server itself serves the group. It uses the list of the client library, not of the
+// server, so that a custom group never counts as built-in. Kinds of an aggregated API server are neither built-in nor
+// custom: nothing proves that they exist.
 func builtIn(group string) bool {
 	switch group {
 	case "apiextensions.k8s.io", "apiregistration.k8s.io":
@@ -144,7 +144,7 @@ func builtIn(group string) bool {
 	return builtInKinds.IsGroupRegistered(group)
 }
 
-// builtInKinds is a scheme of our own, because other packages may add kinds to the one that client-go shares.
+// builtInKinds is a separate scheme, because other packages may add kinds to the one that client-go shares.
 var builtInKinds = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(scheme.AddToScheme(s))

@@ -9,7 +9,7 @@ var (
 	unpackedDesc = prometheus.NewDesc("hanse_templates_unpacked", "Hub objects that are unpacked in memory, because they were used recently.", nil, nil)
 )
 
-// collector reads the Store when metrics are asked for, so that nothing has to be kept in step.
+// collector reads the Store when metrics are requested, so that no counters must be updated.
 type collector struct{ *Store }
 
 // Describe implements prometheus.Collector.

@@ -8,20 +8,21 @@ import (
 )
 
 const (
-	// recentBytes bounds the objects of one generation, by their size as JSON; in memory they take some five times that.
+	// recentBytes limits the objects of one generation, by their size as JSON; in memory they take about five times
+	// that.
 	recentBytes = 2 << 20
-	// recentFor is how long an object without requests is kept at least; at most twice as long.
+	// recentFor is the minimum time for which an object without requests is kept; the maximum is twice that.
 	recentFor = 10 * time.Second
 )
 
-// recent keeps the objects that were unpacked last. One change wakes scheduling, each member's dispatch and the report
-// one after the other, and they share one object. An object without a request during a whole generation is dropped.
+// recent caches recently unpacked objects. One change runs scheduling, each member's dispatch and the report one after
+// the other, and they share one object. An object without a request during a whole generation is dropped.
 //
-// It is keyed by the record, which is never changed: another version of an object is another record.
+// The key is the record, which is never changed: another version of an object is another record.
 type recent struct {
 	mu         sync.Mutex
 	young, old map[*record]*unstructured.Unstructured
-	bytes      int // of the young
+	bytes      int // bytes of the young objects
 }
 
 // get unpacks the record unless it was unpacked recently.
@@ -47,7 +48,7 @@ func (c *recent) put(r *record, u *unstructured.Unstructured) {
 	c.add(r, u)
 }
 
-// add and next are called with the lock held.
+// The caller of add and next holds the lock.
 func (c *recent) add(r *record, u *unstructured.Unstructured) {
 	if c.bytes += r.jsonSize; c.bytes > recentBytes {
 		c.next()
@@ -68,7 +69,7 @@ func (c *recent) age() {
 	c.next()
 }
 
-// size is the number of objects.
+// size returns the number of objects.
 func (c *recent) size() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

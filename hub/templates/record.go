@@ -14,14 +14,14 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// record is a kept template: compressed JSON, and the values that are read most often. It is never changed.
+// record is a stored template: compressed JSON, and the values that are read most often. It is never changed.
 type record struct {
-	*metav1.ObjectMeta // nothing: of the metadata only the following can be asked
+	*metav1.ObjectMeta // always nil: of the metadata only the following values can be read
 	namespace, name    string
 	uid                types.UID
 	resourceVersion    string
 	labels             map[string]string
-	rest               uint64 // changes with every part but status and version
+	rest               uint64 // changes with every part except status and version
 
 	jsonSize   int
 	compressed []byte
@@ -47,14 +47,14 @@ func (r *record) GetResourceVersion() string { return r.resourceVersion }
 // GetLabels implements metav1.Object.
 func (r *record) GetLabels() map[string]string { return r.labels }
 
-// Both may be used by many goroutines at once. A window as large as most objects ever are keeps the compressor small.
+// Both are safe for concurrent use. The window fits most objects and keeps the compressor small.
 var (
 	compressor = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false)))
 	decompressor = must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true)))
 )
 
-// must is for options that are constants.
+// must is for options that are constants and therefore valid.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -62,7 +62,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// pack makes the record of an object.
+// pack returns the record of an object.
 func pack(u *unstructured.Unstructured) *record {
 	raw := canonical.Bytes(u.Object)
 	packed := compressor.EncodeAll(raw, make([]byte, 0, len(raw)))
@@ -102,15 +102,15 @@ func (r *record) unpack() *unstructured.Unstructured {
 	return u
 }
 
-// What a map takes, roughly: one entry with a string for key and an interface for value at the usual load; a map of up
-// to eight labels, and each label's two words.
+// Approximate memory of a map: one entry with a string key and an interface value at the usual load; a map of up to
+// eight labels, and each label's two words.
 const (
 	placeInKind = 64
 	placeLabels = 320
 	placeLabel  = 48
 )
 
-// held estimates the memory that the record takes, its place among the others of its kind included.
+// held estimates the memory of the record, including its entry in the map of its kind.
 func (r *record) held() int {
 	n := int(unsafe.Sizeof(*r)) + cap(r.compressed) + len(r.namespace) + len(r.name) + len(r.uid) + len(r.resourceVersion)
 	n += placeInKind + len(r.namespace) + len("/") + len(r.name)

@@ -1,14 +1,14 @@
-// Package templates keeps the hub's own objects of the kinds that are to be federated: the templates.
+// Package templates stores the hub's own objects of the federated kinds: the templates.
 //
-//   - A kind is watched while it is wanted, without a label selector, at the version that the hub prefers. When its
-//     definition gains a version that the hub prefers, the kind is read at that one.
-//   - The hub's discovery is asked at each start and repair: a REST mapper keeps what it once saw, and would look for
-//     ever for a version that the hub no longer serves.
-//   - Whether an object is gone is never read from memory: Live asks the API server, and answers only while the kind
-//     itself stands. A deleted kind takes its objects with it, which does not mean that a user deleted an object.
-//   - Objects are kept as compressed JSON, and unpacked for a while after a request.
+//   - A kind is watched while it is wanted, without a label selector, at the version that the hub prefers. If its
+//     definition gets a new preferred version, the kind is read at that version.
+//   - Each start and repair of a watch uses new discovery results. A REST mapper would cache a version that the hub no
+//     longer serves, and look for it for ever.
+//   - Memory never proves that an object was deleted: Live asks the API server, and gives an answer only while the kind
+//     itself exists. A deleted kind deletes its objects, which does not mean that a user deleted an object.
+//   - Objects are stored as compressed JSON, and unpacked for a while after a request.
 //
-// Not decided here: which objects are federated and where they go (hub/schedule).
+// hub/schedule decides which objects are federated and where they go.
 package templates
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// Store holds the templates. It works in every replica, leader or not.
+// Store has the templates. It works in every replica, leader or not.
 type Store struct {
 	definitions client.Reader
 	discovery   discovery.DiscoveryInterface
@@ -47,7 +47,7 @@ type Store struct {
 	onState  []func(schema.GroupKind)
 
 	mu     sync.Mutex
-	ctx    context.Context // of Start; nil before
+	ctx    context.Context // context of Start; nil before
 	wanted sets.Set[schema.GroupKind]
 }
 
@@ -56,13 +56,13 @@ var (
 	_ manager.LeaderElectionRunnable = &Store{}
 )
 
-// New returns a Store that wants no kind. apiReader reads CustomResourceDefinitions uncached. Of the resources in
+// New returns a Store without kinds. apiReader reads CustomResourceDefinitions uncached. For the resources in
 // namespaces, only objects in these namespaces are templates.
 func New(cfg *rest.Config, apiReader client.Reader, namespaces map[schema.GroupResource][]string) (*Store, error) {
 	short := rest.CopyConfig(cfg)
 	short.Timeout = answer.Timeout
 	long := rest.CopyConfig(cfg)
-	long.Timeout = 0 // a time-out would cut watches
+	long.Timeout = 0 // a timeout would end watches
 
 	d, err := discovery.NewDiscoveryClientForConfig(short)
 	if err != nil {
@@ -96,14 +96,15 @@ func New(cfg *rest.Config, apiReader client.Reader, namespaces map[schema.GroupR
 	return s, nil
 }
 
-// OnChange registers a function to call for every object that comes, changes in more than its status, or goes. To be
-// called before Start.
+// OnChange registers a function to call for every object that is added, deleted, or changed in more than its status. It
+// must be called before Start.
 func (s *Store) OnChange(f func(hubv1.ObjectIdentity)) { s.onChange = append(s.onChange, f) }
 
-// OnStatus registers a function to call for every object of which only the status changes. To be called before Start.
+// OnStatus registers a function to call for every object of which only the status changes. It must be called before
+// Start.
 func (s *Store) OnStatus(f func(hubv1.ObjectIdentity)) { s.onStatus = append(s.onStatus, f) }
 
-// OnState registers a function to call when the State of a kind changes. To be called before Start.
+// OnState registers a function to call when the State of a kind changes. It must be called before Start.
 func (s *Store) OnState(f func(schema.GroupKind)) { s.onState = append(s.onState, f) }
 
 // NeedLeaderElection is false: every replica renders from templates.
@@ -117,7 +118,7 @@ func (s *Store) Start(ctx context.Context) error {
 		s.watches.Start(ctx, unversioned(gk))
 	}
 	s.mu.Unlock()
-	if err := metrics.Registry.Register(collector{s}); err == nil { // a second Store in one process is one of a test, and not counted
+	if err := metrics.Registry.Register(collector{s}); err == nil { // only tests have a second Store in a process, which is not counted
 		defer metrics.Registry.Unregister(collector{s})
 	}
 	aging := time.NewTicker(recentFor)
@@ -161,9 +162,9 @@ func (s *Store) Want(kinds sets.Set[schema.GroupKind]) {
 	}
 }
 
-// Retry looks at the wanted kinds of these groups, whose definitions have changed. Kinds that were not served when last
-// tried are tried now. A kind that the hub prefers at another version is read at that one, and the functions of OnState
-// are told when it is.
+// Retry checks the wanted kinds of these groups, whose definitions have changed. It tries kinds again that were not
+// served. If the hub prefers another version of a kind, the kind is read at that version, and the functions of OnState
+// are called then.
 func (s *Store) Retry(ctx context.Context, groups sets.Set[string]) {
 	s.mu.Lock()
 	wanted := s.wanted
@@ -182,11 +183,11 @@ func (s *Store) Retry(ctx context.Context, groups sets.Set[string]) {
 		}
 	}
 	if unserved {
-		s.watches.Restart() // of all kinds, which go on where they were
+		s.watches.Restart() // of all kinds, which continue at their resourceVersion
 	}
 }
 
-// Get returns a template; it is shared and must not be changed. Absence means nothing: see Live.
+// Get returns a template; it is shared and must not be changed. A missing template does not prove a deletion: see Live.
 func (s *Store) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
 	r, ok := s.record(id)
 	if !ok {
@@ -205,8 +206,8 @@ func (s *Store) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 	return r, true
 }
 
-// Content is a number that changes with every part of a template but its status, in this process only. It is 0 if there
-// is no such template.
+// Content returns a number that changes with every part of a template except its status, within this process. It is 0
+// if there is no such template.
 func (s *Store) Content(id hubv1.ObjectIdentity) uint64 {
 	r, ok := s.record(id)
 	if !ok {
@@ -221,7 +222,7 @@ func (s *Store) record(id hubv1.ObjectIdentity) (*record, bool) {
 	return r, ok
 }
 
-// keep stores each object that is listed or watched. Handlers that are called next will request it.
+// keep stores each listed or watched object. The handlers that are called next will request it.
 func (s *Store) keep(u *unstructured.Unstructured) (metav1.Object, error) {
 	trim(u)
 	r := pack(u)
@@ -239,12 +240,12 @@ func (s *Store) List(gk schema.GroupKind) []hubv1.ObjectIdentity {
 	return ids
 }
 
-// State of a kind; false if it is not watched.
+// State returns the state of a kind; false if it is not watched.
 func (s *Store) State(gk schema.GroupKind) (kindwatch.State, bool) {
 	return s.watches.State(unversioned(gk))
 }
 
-// Watches reports whether the objects of a namespace are read. It is true while that is unknown.
+// Watches reports whether the objects of a namespace are read. It returns true while that is unknown.
 func (s *Store) Watches(gk schema.GroupKind, namespace string) bool {
 	return s.watches.Watches(unversioned(gk), namespace)
 }
@@ -259,7 +260,7 @@ func (s *Store) changed(gvk schema.GroupVersionKind, before, after metav1.Object
 	if is, ok := after.(*record); ok && was != nil && was.rest == is.rest {
 		told = s.onStatus
 		if was.resourceVersion == is.resourceVersion {
-			return // it was read at another version
+			return // the object is at another version
 		}
 	}
 	for _, f := range told {
@@ -271,7 +272,7 @@ func identity(gk schema.GroupKind, o metav1.Object) hubv1.ObjectIdentity {
 	return hubv1.ObjectIdentity{Group: gk.Group, Kind: gk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// unversioned is how a kind is known to kindwatch: the version may change under it.
+// unversioned returns the key of a kind for kindwatch, because the version of a kind may change.
 func unversioned(gk schema.GroupKind) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: gk.Group, Kind: gk.Kind}
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Ensure returns the built components of source, the components folder, compiling into cache what
-// is not there yet. It writes what it does to progress, and nothing if there is nothing to do.
+// Ensure returns the built components of source, the components folder, and compiles missing ones into cache. It writes
+// its progress to progress, and nothing if all are built.
 func Ensure(ctx context.Context, source, cache string, progress io.Writer) (Built, error) {
 	k, err := key(source)
 	if err != nil {
@@ -32,7 +32,7 @@ func Ensure(ctx context.Context, source, cache string, progress io.Writer) (Buil
 		return Built{}, err
 	}
 	defer unlock()
-	if complete(built) { // somebody else built it while we waited
+	if complete(built) { // another process built it during the wait
 		return built, nil
 	}
 	if err := assemble(ctx, source, cache, built, progress); err != nil {
@@ -41,7 +41,7 @@ func Ensure(ctx context.Context, source, cache string, progress io.Writer) (Buil
 	return built, nil
 }
 
-// complete is true once assemble has run to its end: bin is the last thing that appears.
+// complete reports whether assemble has finished: bin is created last.
 func complete(b Built) bool {
 	_, err := os.Stat(b.Bin())
 	return err == nil
@@ -107,7 +107,7 @@ type job struct {
 	progress    io.Writer
 }
 
-// module is the part that we read of what the go command says about a module.
+// module has the used fields of the go command's output about a module.
 type module struct{ Version, Dir string }
 
 func (j job) run(ctx context.Context, share string) error {
@@ -132,7 +132,7 @@ func (j job) run(ctx context.Context, share string) error {
 	return j.compile(ctx, m)
 }
 
-// compile builds under another name first, so that a binary that exists is whole.
+// compile builds under a temporary name first, so that an existing binary is always complete.
 func (j job) compile(ctx context.Context, m module) error {
 	linker := strings.Join(append([]string{"-s", "-w"}, j.stamp(m.Version)...), " ")
 	packages, err := j.goCommand(ctx, "list", "-deps", j.pkg).Output()
@@ -154,7 +154,7 @@ func (j job) compile(ctx context.Context, m module) error {
 	return os.Rename(partial, j.binary)
 }
 
-// stamp returns the linker flags that make the programs say the module's version.
+// stamp returns the linker flags that set the module's version in the programs.
 func (j job) stamp(version string) []string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	fill := strings.NewReplacer("{version}", version, "{release}", strings.TrimPrefix(version, "v"), "{major}", parts[0], "{minor}", parts[1])
@@ -165,7 +165,7 @@ func (j job) stamp(version string) []string {
 	return flags
 }
 
-// goCommand runs the go command in the component's module, whatever workspace or flags the caller's shell has.
+// goCommand runs the go command in the component's module, independent of the caller's workspace and flags.
 func (j job) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = j.dir
@@ -175,7 +175,7 @@ func (j job) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// copyShare keeps the module's manifests beside the binaries: nothing is fetched when a lab starts.
+// copyShare copies the module's manifests beside the binaries, so that the start of a lab downloads nothing.
 func (j job) copyShare(m module, share string) error {
 	for folder, glob := range j.share {
 		files, err := filepath.Glob(filepath.Join(m.Dir, glob))

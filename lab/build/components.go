@@ -1,8 +1,8 @@
-// Package build compiles the lab's components from their Go modules and keeps the result.
+// Package build compiles the lab's components from their Go modules and caches the result.
 //
-// What is built is decided by the go.mod files under components/ alone; the cache key is a hash
-// of those folders, so that a change of version or of a main package builds anew and nothing else
-// does. Each component is a module of its own: their requirements stay out of the lab and of Hanse.
+// Only the go.mod files below components/ determine the result. The cache key is a hash of those folders, so that a
+// change of a version or of a main package causes a new build. Each component is a separate module: their requirements
+// stay out of the lab and of Hanse.
 package build
 
 import (
@@ -14,10 +14,10 @@ import (
 	"path/filepath"
 )
 
-// component is one binary and what to take from its module beside it.
+// component is one binary and the files from its module.
 type component struct {
 	name     string            // the folder under components/, and the binary
-	module   string            // the module whose version counts
+	module   string            // the module with the version
 	pkg      string            // the main package
 	programs []string          // names under which the binary is called
 	stamps   map[string]string // string variables to set; {version}, {release}, {major} and {minor} are the module's
@@ -71,12 +71,12 @@ type Built struct{ dir string }
 // Bin is the folder with all programs; it serves envtest as KUBEBUILDER_ASSETS.
 func (b Built) Bin() string { return filepath.Join(b.dir, "bin") }
 
-// KwokStages are the Stage manifests that make nodes and pods ready at once.
+// KwokStages returns the Stage manifests that make nodes and pods ready at once.
 func (b Built) KwokStages() ([]string, error) {
 	return manifests(filepath.Join(b.dir, "share", kwokStages, "*", "*.yaml"))
 }
 
-// CRDs are the manifests of an operator's CRDs.
+// CRDs returns the manifests of an operator's CRDs.
 func (b Built) CRDs(operator string) ([]string, error) {
 	return manifests(filepath.Join(b.dir, "share", "crds", operator, "*.yaml"))
 }

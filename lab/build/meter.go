@@ -24,7 +24,7 @@ type meter struct {
 
 	mu       sync.Mutex
 	rest     []byte
-	lines    []string // the last ones
+	lines    []string // the last lines
 	compiled int
 }
 

@@ -1,7 +1,7 @@
-// Package control is how the lab's commands talk to the supervisor of a running lab.
+// Package control is the interface between the lab's commands and the supervisor of a running lab.
 //
-// It is HTTP over a unix socket in the lab's folder. The socket is opened by way of /proc/self/fd,
-// because the path of a folder may be longer than a socket address can be.
+// It uses HTTP over a unix socket in the lab's folder. The socket is opened through /proc/self/fd, because the path of
+// a folder may be longer than a socket address allows.
 package control
 
 import (
@@ -34,32 +34,32 @@ const (
 	DownPath   = "/down"
 )
 
-// Up asks for clusters; those that are there already are left alone.
+// Up requests clusters; existing ones are not changed.
 type Up struct {
 	Topology topology.Topology `json:"topology"`
 	Bin      string            `json:"bin"`
 	Stages   []string          `json:"stages"`
 }
 
-// Progress is one line of what an Up or a Down does; the last one may hold an error.
+// Progress is one line about an Up or a Down; the last one may contain an error.
 type Progress struct {
 	Line  string `json:"line,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// Remove asks that a cluster or an extra process goes, with all that it holds.
+// Remove requests the removal of a cluster or an extra process, with all its data.
 type Remove struct {
 	Name string `json:"name"`
 }
 
-// Signal asks for an action on a component of a cluster, or on an extra process.
+// Signal requests an action on a component of a cluster, or on an extra process.
 type Signal struct {
 	Name      string `json:"name"`
 	Component string `json:"component,omitempty"`
 	Action    Action `json:"action"`
 }
 
-// Action is what can be done to a process.
+// Action is an action on a process.
 type Action string
 
 // The actions.
@@ -76,7 +76,7 @@ type Fault struct {
 	Fault faultproxy.Fault `json:"fault"`
 }
 
-// Run asks for an extra process.
+// Run requests an extra process.
 type Run struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command"`
@@ -152,12 +152,12 @@ func Listen(dir string) (net.Listener, error) {
 	}
 	listener, err := net.Listen("unix", path)
 	if err == nil {
-		listener.(*net.UnixListener).SetUnlinkOnClose(false) // the path holds while the folder is open
+		listener.(*net.UnixListener).SetUnlinkOnClose(false) // the path is valid only while the folder is open
 	}
 	return listener, err
 }
 
-// socket names the control socket in few characters, which hold as long as the folder is open.
+// socket returns a short path of the control socket, which is valid while the folder is open.
 func socket(dir string) (folder *os.File, path string, err error) {
 	if folder, err = os.Open(dir); err != nil {
 		return nil, "", err
@@ -168,7 +168,7 @@ func socket(dir string) (folder *os.File, path string, err error) {
 // SocketName is the file name of the control socket.
 const SocketName = "control.sock"
 
-// Client talks to the supervisor of one lab.
+// Client sends requests to the supervisor of one lab.
 type Client struct {
 	dir  string
 	http http.Client
@@ -187,7 +187,7 @@ func NewClient(dir string) *Client {
 	return &Client{dir: dir, http: http.Client{Transport: &http.Transport{DialContext: dial}}}
 }
 
-// Status returns what runs.
+// Status returns the state of the lab.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	var status Status
 	res, err := c.post(ctx, StatusPath, struct{}{})
@@ -198,7 +198,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return status, json.NewDecoder(res.Body).Decode(&status)
 }
 
-// Do sends a request that is answered once it is done.
+// Do sends a request whose response comes when it is done.
 func (c *Client) Do(ctx context.Context, path string, request any) error {
 	res, err := c.post(ctx, path, request)
 	if err != nil {

@@ -49,8 +49,8 @@ func (l *listener) resetAll() {
 	}
 }
 
-// conn is a client's connection. During a blackhole nothing passes in either direction, and
-// nothing is lost either: as with dropped packets, TCP delivers once the network is back.
+// conn is a client's connection. During a blackhole no data passes in either direction, and none is lost: as with
+// dropped packets, TCP delivers the data when the network is back.
 type conn struct {
 	*net.TCPConn
 	listener *listener
@@ -76,7 +76,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.TCPConn.Write(p)
 }
 
-// Close ends the connection. Inside a blackhole the other side hears nothing of it until the fault is over.
+// Close ends the connection. Inside a blackhole the other side does not notice it until the fault is over.
 func (c *conn) Close() error {
 	c.cancel()
 	c.listener.mu.Lock()

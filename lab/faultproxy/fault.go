@@ -23,12 +23,12 @@ const (
 	HangList  Mode = "hang-list"
 )
 
-// Fault is what a proxy does wrong, until it is set to another.
+// Fault is the misbehaviour of a proxy, until another one is set.
 type Fault struct {
 	Mode Mode `json:"mode"`
-	// Wait is the time that each request is held (delay), or the time between resets of all connections (reset).
+	// Wait is the delay of each request (delay), or the time between resets of all connections (reset).
 	Wait time.Duration `json:"wait,omitempty"`
-	// Requests resets all connections at every so many requests (reset).
+	// Requests is the number of requests between resets of all connections (reset).
 	Requests int `json:"requests,omitempty"`
 	// Percent is the random share of requests that is dropped or answered by Code (drop, status).
 	Percent int `json:"percent,omitempty"`
@@ -40,7 +40,7 @@ type Fault struct {
 	Resource string `json:"resource,omitempty"`
 }
 
-// Options are what the command line gives as flags.
+// Options are the flags of the command line.
 type Options struct {
 	Percent    int
 	RetryAfter time.Duration
@@ -123,7 +123,7 @@ func share(percent int) error {
 	return nil
 }
 
-// String is the fault as it is typed.
+// String returns the fault as the words of the command line.
 func (f Fault) String() string {
 	words := []string{string(f.Mode)}
 	switch f.Mode {

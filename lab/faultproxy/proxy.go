@@ -1,12 +1,11 @@
-// Package faultproxy stands between a client and an API server and misbehaves on demand.
+// Package faultproxy is a proxy between a client and an API server that misbehaves on demand.
 //
-// It verifies clients as the API server does and tells it who they are: a bearer token passes
-// through, and a client certificate that verifies is passed on as X-Remote-User and
-// X-Remote-Group over a connection with the front-proxy certificate. So the same RBAC and the
-// same audit log apply, and a client needs no relaxed verification to use it.
+// It verifies clients as the API server does and passes on their identity. A bearer token is passed through. A verified
+// client certificate is passed on as X-Remote-User and X-Remote-Group over a connection with the front-proxy
+// certificate. So the same RBAC and the same audit log apply, and a client needs no relaxed verification.
 //
-// If the API server is down, the client's connection is reset: that is what it would see without
-// a proxy, and an error answered by a proxy would be taken for the server's word.
+// If the API server is down, the client's connection is reset, as without a proxy. An error response of the proxy would
+// look like the server's.
 package faultproxy
 
 import (
@@ -27,13 +26,13 @@ import (
 	"time"
 )
 
-// Config is what a proxy needs to know.
+// Config has the settings of a proxy.
 type Config struct {
 	Address    string // host:port to listen on
 	Upstream   string // the API server, https://host:port
 	CA         *x509.CertPool
 	Server     tls.Certificate // shown to clients
-	FrontProxy tls.Certificate // shown to the API server when we vouch for a client
+	FrontProxy tls.Certificate // shown to the API server if the proxy asserts the identity
 	Log        io.Writer
 }
 
@@ -41,7 +40,7 @@ type Config struct {
 type Proxy struct {
 	listener *listener
 	server   *http.Server
-	forward  map[bool]*httputil.ReverseProxy // by whether we vouch for the client
+	forward  map[bool]*httputil.ReverseProxy // by whether the proxy asserts the identity
 	active   atomic.Pointer[active]
 }
 
@@ -72,7 +71,7 @@ func Start(cfg Config) (*Proxy, error) {
 		false: newForward(upstream, &tls.Config{RootCAs: cfg.CA}, logger),
 		true:  newForward(upstream, &tls.Config{RootCAs: cfg.CA, Certificates: []tls.Certificate{cfg.FrontProxy}}, logger),
 	}
-	p.server = &http.Server{ // no time-outs: a client must be able to hang in a fault for ever
+	p.server = &http.Server{ // no timeouts: a client must be able to hang in a fault for ever
 		Handler:  p,
 		ErrorLog: logger,
 		TLSConfig: &tls.Config{
@@ -96,7 +95,7 @@ func newForward(upstream *url.URL, config *tls.Config, logger *log.Logger) *http
 		ErrorLog:      logger,
 		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, upstream) },
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, _ error) {
-			if r.Context().Err() == nil { // not just this client giving up one request of many
+			if r.Context().Err() == nil { // the error is not that of a client that cancels one request
 				r.Context().Value(connKey{}).(*conn).reset()
 			}
 			panic(http.ErrAbortHandler)
@@ -104,7 +103,7 @@ func newForward(upstream *url.URL, config *tls.Config, logger *log.Logger) *http
 	}
 }
 
-// rewrite addresses the API server and replaces what a client says about its identity by what it proved.
+// rewrite sets the address of the API server, and replaces the identity headers of a client by the verified identity.
 func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
 	r.SetURL(upstream)
 	for header := range r.Out.Header {
@@ -118,7 +117,7 @@ func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
 	}
 }
 
-// proven is the client's verified certificate, or nil.
+// proven returns the client's verified certificate, or nil.
 func proven(r *http.Request) *x509.Certificate {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return nil
@@ -126,7 +125,7 @@ func proven(r *http.Request) *x509.Certificate {
 	return r.TLS.VerifiedChains[0][0]
 }
 
-// ServeHTTP lets a request through, or not, as the present fault says.
+// ServeHTTP passes a request on, or not, by the present fault.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req, fault := classify(r), p.active.Load()
 	switch {
@@ -152,7 +151,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const forever = 365 * 24 * time.Hour
 
-// wait returns after d, or earlier if the client goes away or the fault is over.
+// wait returns after d, or earlier if the client closes the connection or the fault is over.
 func wait(ctx context.Context, over <-chan struct{}, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -163,7 +162,7 @@ func wait(ctx context.Context, over <-chan struct{}, d time.Duration) {
 	}
 }
 
-// answer is what an API server in trouble sends.
+// answer sends the response of an overloaded API server.
 func answer(w http.ResponseWriter, f Fault) {
 	reasons := map[int]string{429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
 	w.Header().Set("Content-Type", "application/json")
@@ -174,7 +173,7 @@ func answer(w http.ResponseWriter, f Fault) {
 	}
 	w.WriteHeader(f.Code)
 	_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"fault injected by the lab",%s"reason":%q,"code":%d}`,
-		details, reasons[f.Code], f.Code) // the client may be gone, which is its business
+		details, reasons[f.Code], f.Code) // the client may be gone, which is not an error
 }
 
 // Set replaces the present fault. Requests that it holds go on, except those that were dropped.
@@ -203,11 +202,11 @@ func (p *Proxy) resetEvery(fault *active) {
 	}
 }
 
-// Fault is the present fault.
+// Fault returns the present fault.
 func (p *Proxy) Fault() Fault { return p.active.Load().Fault }
 
-// awaitEnd returns at once unless the present fault is of that mode; then it waits until it is over.
-// An error means that ctx ended first.
+// awaitEnd returns at once unless the present fault has that mode; then it waits for its end. An error means that ctx
+// ended first.
 func (p *Proxy) awaitEnd(ctx context.Context, mode Mode) error {
 	for {
 		fault := p.active.Load()

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// request is what a fault needs to know of an API request.
+// request has the facts about an API request that a fault needs.
 type request struct {
 	resource, group string
 	list            bool
 	watch           bool
-	initialEvents   bool // a watch that begins with what a list would answer
+	initialEvents   bool // a watch that begins with the objects of a list
 }
 
 // classify reads the verb and the resource from an API path; other paths have neither.
@@ -39,8 +39,8 @@ func classify(r *http.Request) request {
 
 func truth(value string) bool { return value == "true" || value == "1" }
 
-// hangs says that a list of this resource is never answered. A watch that begins with
-// the initial events is how clients list today.
+// hangs reports whether a list of this resource hangs. A watch with initial events counts as a list, because clients
+// use it for listing today.
 func (f Fault) hangs(r request) bool {
 	if f.Mode != HangList || !(r.list || r.initialEvents) {
 		return false

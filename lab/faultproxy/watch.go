@@ -11,14 +11,14 @@ import (
 // initialEventsEnd is in the bookmark that ends the initial events of a watch, whatever its encoding.
 var initialEventsEnd = []byte("k8s.io/initial-events-end")
 
-// watchWriter passes a watch on event by event and holds the events while watches hang. What is
-// held arrives late but is not lost, as with a network that recovers.
+// watchWriter passes a watch on event by event and holds the events while watches hang. Held events arrive late but are
+// not lost, as with a network that recovers.
 type watchWriter struct {
 	http.ResponseWriter
 	ctx   context.Context
 	proxy *Proxy
 
-	listing bool // the initial events, which hang-watch lets pass, are not over
+	listing bool // the initial events, which hang-watch passes on, are not over
 	binary  bool // events have a length before them; otherwise each is a line
 	rest    []byte
 }
@@ -45,7 +45,7 @@ func (w *watchWriter) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		if !w.listing && w.proxy.Fault().Mode == HangWatch {
-			w.flush() // what came before in the same write is not held
+			w.flush() // earlier data of the same write is not held
 			if err := w.proxy.awaitEnd(w.ctx, HangWatch); err != nil {
 				return 0, err
 			}
@@ -60,7 +60,7 @@ func (w *watchWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// cut takes the first event off the data, if all of it is there.
+// cut splits the first event from the data, if it is complete.
 func (w *watchWriter) cut(data []byte) (event, rest []byte, whole bool) {
 	end := bytes.IndexByte(data, '\n') + 1
 	if w.binary {

@@ -1,7 +1,7 @@
-// Package kube is the little of a Kubernetes client that the lab needs.
+// Package kube is a minimal Kubernetes client for the lab.
 //
-// The standard library does: a full client would weigh more than the lab itself and would have to
-// follow the version of Kubernetes that the lab builds.
+// It uses the standard library. A full client would be larger than the lab itself and would have to match the lab's
+// version of Kubernetes.
 package kube
 
 import (
@@ -21,13 +21,13 @@ import (
 
 const requestTimeout = 10 * time.Second
 
-// Client talks to one server that wants client certificates.
+// Client sends requests to one server that requires client certificates.
 type Client struct {
 	server string
 	http   *http.Client
 }
 
-// New returns a client for the server, which ca has certified.
+// New returns a client for a server with a certificate from ca.
 func New(server string, ca *pki.CA, cert pki.Cert) (*Client, error) {
 	pair, err := cert.TLS()
 	if err != nil {
@@ -42,7 +42,7 @@ func New(server string, ca *pki.CA, cert pki.Cert) (*Client, error) {
 
 var errNotFound = errors.New("not found")
 
-// do sends in, unless it is nil, and reads the answer into out, unless that is nil.
+// do sends in, unless it is nil, and decodes the response into out, unless that is nil.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
@@ -76,19 +76,19 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	return json.Unmarshal(answer, out)
 }
 
-// Ready returns nil once the API server says that it is.
+// Ready returns nil if the API server reports that it is ready.
 func (c *Client) Ready(ctx context.Context) error {
 	return c.do(ctx, http.MethodGet, "/readyz", nil, nil)
 }
 
-// Healthy returns nil once an etcd says that it is.
+// Healthy returns nil if an etcd reports that it is healthy.
 func (c *Client) Healthy(ctx context.Context) error {
 	return c.do(ctx, http.MethodGet, "/health", nil, nil)
 }
 
 type object = map[string]any
 
-// CreateNode creates a node, ready or left to kwok. An existing one is left alone.
+// CreateNode creates a node, ready or left to kwok. It does not change an existing one.
 func (c *Client) CreateNode(ctx context.Context, node topology.Node, ready bool) error {
 	capacity := object{"cpu": "32", "memory": "256Gi", "pods": "110"}
 	status := object{"capacity": capacity, "allocatable": capacity}
@@ -107,7 +107,7 @@ func (c *Client) CreateNode(ctx context.Context, node topology.Node, ready bool)
 	return c.do(ctx, http.MethodPost, "/api/v1/nodes", body, nil)
 }
 
-// WorkloadsReady returns nil once pods can run: all nodes are ready and the default ServiceAccount is there.
+// WorkloadsReady returns nil if pods can run: all nodes are ready and the default ServiceAccount exists.
 func (c *Client) WorkloadsReady(ctx context.Context, nodes int) error {
 	var list struct {
 		Items []struct {

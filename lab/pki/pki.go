@@ -1,7 +1,7 @@
-// Package pki makes the certificates, keys and kubeconfigs of one lab cluster.
+// Package pki creates the certificates, keys and kubeconfigs of one lab cluster.
 //
-// Everything is written once and read again afterwards, so that a cluster that is stopped and
-// started keeps its identity. Keys are ECDSA P-256: fast to make, and accepted everywhere.
+// All files are written once and then read, so that a cluster that is stopped and started keeps its identity. Keys are
+// ECDSA P-256: fast to create, and accepted everywhere.
 package pki
 
 import (
@@ -39,7 +39,7 @@ type Cert struct {
 	CertFile, KeyFile string
 }
 
-// Authority returns the CA called name in dir, made if it is not there.
+// Authority returns the CA with this name in dir, and creates a missing one.
 func Authority(dir, name string) (*CA, error) {
 	files := pair(dir, name)
 	if !exists(files.KeyFile) {
@@ -62,7 +62,7 @@ func Authority(dir, name string) (*CA, error) {
 	return ca, nil
 }
 
-// Pool holds this authority alone.
+// Pool returns a pool with only this CA.
 func (ca *CA) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.cert)
@@ -80,7 +80,7 @@ func (ca *CA) Server(name string, names ...string) (Cert, error) {
 	})
 }
 
-// Client returns a certificate that says user and groups to a Kubernetes API server.
+// Client returns a certificate with a user and groups for a Kubernetes API server.
 func (ca *CA) Client(file, user string, groups ...string) (Cert, error) {
 	return ca.issue(file, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
@@ -105,7 +105,7 @@ func (c Cert) TLS() (tls.Certificate, error) {
 	return tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
 }
 
-// SigningKey returns the file of a private key, made if it is not there, that signs ServiceAccount tokens.
+// SigningKey returns the file of a private key that signs ServiceAccount tokens, and creates a missing one.
 func SigningKey(dir, name string) (string, error) {
 	file := filepath.Join(dir, name+".key")
 	if exists(file) {
@@ -118,8 +118,8 @@ func SigningKey(dir, name string) (string, error) {
 	return file, writeKey(file, key)
 }
 
-// write signs template with parent, or with its own key if there is no parent. The key is
-// written last: its presence means that the pair is whole.
+// write signs template with parent, or with its own key if there is no parent. The key is written last: its presence
+// means that the pair is complete.
 func write(files Cert, template, parent *x509.Certificate, signer crypto.Signer) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

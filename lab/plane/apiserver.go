@@ -9,8 +9,7 @@ import (
 
 const frontProxyUser = "front-proxy-client"
 
-// auditPolicy records what Hanse does with the ServiceAccounts of its namespace, and nothing else:
-// a test compares it with what RBAC grants.
+// auditPolicy records only the requests of Hanse's ServiceAccounts: a test compares them with the rights from RBAC.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -27,7 +26,7 @@ func writeAuditPolicy(file string) error {
 	return nil
 }
 
-// APIServerSpec is the command of the API server, which keeps its objects in store under its own prefix.
+// APIServerSpec returns the command of the API server, which keeps its objects in store under its own prefix.
 func (c *Cluster) APIServerSpec(store *Store, controllers bool) process.Spec {
 	args := []string{
 		"--etcd-servers=" + store.ClientURL,
@@ -60,19 +59,19 @@ func (c *Cluster) APIServerSpec(store *Store, controllers bool) process.Spec {
 		"--audit-policy-file=" + c.path("audit-policy.yaml"),
 		"--audit-log-path=" + c.AuditLog(),
 		"--audit-log-format=json",
-		"--audit-log-mode=blocking", // an answered request is in the log
+		"--audit-log-mode=blocking", // when a response is sent, its request is in the log
 		"--audit-log-maxsize=0",     // one file, never rotated
 
-		// The check lists all that is in etcd every five minutes. Many servers on few cores would each begin it at about the
-		// same time after their start, and whoever measures would take it for something that happened then.
+		// The check lists all data in etcd every five minutes. Many servers on few cores would run it at about the same
+		// time after their start, and distort measurements.
 		"--feature-gates=DetectCacheInconsistency=false",
 	}
 	if !controllers {
-		// Nobody would ever take the taint off again that it puts on new nodes.
+		// No controller would remove the taint that this plugin puts on new nodes.
 		args = append(args, "--disable-admission-plugins=TaintNodesByCondition")
 	}
 	return c.spec(APIServer, args...)
 }
 
-// EtcdPrefix is where the cluster's objects are in its etcd.
+// EtcdPrefix returns the prefix of the cluster's objects in its etcd.
 func (c *Cluster) EtcdPrefix() string { return "/" + c.Name }

@@ -6,8 +6,8 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// ControllerSpecs are the commands that make workloads run: kube-controller-manager,
-// kube-scheduler, and kwok in the place of kubelets. stages are kwok's Stage manifests.
+// ControllerSpecs returns the commands that make workloads run: kube-controller-manager, kube-scheduler, and kwok
+// instead of kubelets. stages are kwok's Stage manifests.
 func (c *Cluster) ControllerSpecs(stages []string) ([]process.Spec, error) {
 	config, err := c.kwokConfig(stages)
 	if err != nil {
@@ -19,8 +19,8 @@ func (c *Cluster) ControllerSpecs(stages []string) ([]process.Spec, error) {
 			"--secure-port=0",
 			"--service-account-private-key-file=" + c.ServiceAccountKey,
 			"--root-ca-file=" + c.CA.File,
-			// A node that is judged dead because the machine was busy marks its pods as not ready, and no kubelet is there
-			// to take that back.
+			// A busy machine could make a node look dead. Its pods would become not ready, and no kubelet would correct
+			// that.
 			"--node-monitor-grace-period=24h", "--node-startup-grace-period=24h",
 		},
 		Scheduler: {"--leader-elect=false", "--secure-port=0"},
@@ -39,7 +39,7 @@ func (c *Cluster) ControllerSpecs(stages []string) ([]process.Spec, error) {
 	return specs, nil
 }
 
-// OperatorSpec is the command of prometheus-operator. It takes no kubeconfig, but client certificates.
+// OperatorSpec returns the command of prometheus-operator. It accepts no kubeconfig, but client certificates.
 func (c *Cluster) OperatorSpec(ports Ports) (process.Spec, error) {
 	_, cert, err := c.identity(PrometheusOperator)
 	if err != nil {

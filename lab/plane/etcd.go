@@ -9,7 +9,7 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// StorePurpose begins the purpose of an etcd's ports; no cluster has such a name.
+// StorePurpose is the prefix of the purpose of an etcd's ports; no cluster has such a name.
 const StorePurpose = "etcd "
 
 // Store is one etcd and its identity.
@@ -23,7 +23,7 @@ type Store struct {
 	peerURL string
 }
 
-// PrepareStore makes the folder and the certificates of an etcd, or finds them.
+// PrepareStore returns the folder and the certificates of an etcd, and creates missing ones.
 func PrepareStore(dir, bin, name string, ports Ports) (*Store, error) {
 	s := &Store{Name: name, Dir: filepath.Join(dir, name), Bin: bin}
 	for purpose, url := range map[string]*string{"client": &s.ClientURL, "peer": &s.peerURL, "metrics": &s.MetricsURL} {
@@ -50,8 +50,8 @@ func PrepareStore(dir, bin, name string, ports Ports) (*Store, error) {
 	return s, os.MkdirAll(filepath.Join(s.Dir, "data"), 0o700)
 }
 
-// Spec is the command of the etcd. It does not sync to disk: its data outlives a killed process,
-// which is all that a lab asks of it.
+// Spec returns the command of the etcd. It does not sync to disk: its data survives a killed process, which is enough
+// for a lab.
 func (s *Store) Spec() process.Spec {
 	args := []string{
 		"--name=" + s.Name,

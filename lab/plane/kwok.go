@@ -19,7 +19,7 @@ const podReady = "pod-ready.yaml"
 //go:embed pod-image-missing.yaml
 var podImageMissing []byte
 
-// kwokConfig joins the Stages into the one file that kwok reads, with one for pods whose image is missing.
+// kwokConfig joins the Stages into the one file that kwok reads, and adds a Stage for pods with the broken image.
 func (c *Cluster) kwokConfig(stages []string) (string, error) {
 	parts := [][]byte{podImageMissing}
 	for _, file := range stages {
@@ -38,7 +38,7 @@ func (c *Cluster) kwokConfig(stages []string) (string, error) {
 	return config, os.WriteFile(config, bytes.Join(parts, []byte("\n---\n")), 0o600)
 }
 
-// sparing returns a Stage that leaves pods with this image alone.
+// sparing returns a Stage that excludes pods with this image.
 func sparing(stage []byte, image string) ([]byte, error) {
 	var s map[string]any
 	if err := yaml.Unmarshal(stage, &s); err != nil {

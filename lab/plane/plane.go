@@ -21,7 +21,7 @@ const (
 	PrometheusOperator = "prometheus-operator"
 )
 
-// Ports gives the port of a purpose: the same one every time it is asked.
+// Ports returns the port for a purpose: always the same one.
 type Ports func(purpose string) (int, error)
 
 // Cluster is the folder and the identity of one cluster.
@@ -37,7 +37,7 @@ type Cluster struct {
 	apiPort int
 }
 
-// Prepare makes the folder and the certificates of a cluster, or finds them.
+// Prepare returns the folder and the certificates of a cluster, and creates missing ones.
 func Prepare(dir, bin, name string, ports Ports) (*Cluster, error) {
 	c := &Cluster{Name: name, Dir: filepath.Join(dir, name), Bin: bin}
 	proxyPort, err := ports(name + "/proxy")
@@ -84,16 +84,16 @@ func (c *Cluster) certify() (err error) {
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }
 
-// Kubeconfig is the administrator's, straight to the API server.
+// Kubeconfig returns the administrator's kubeconfig for the API server.
 func (c *Cluster) Kubeconfig() string { return c.path("kubeconfig") }
 
-// ProxyKubeconfig is the administrator's, through the fault proxy.
+// ProxyKubeconfig returns the administrator's kubeconfig for the fault proxy.
 func (c *Cluster) ProxyKubeconfig() string { return c.path("proxy.kubeconfig") }
 
-// AuditLog is where the API server writes what Hanse does.
+// AuditLog returns the file of the API server's audit log.
 func (c *Cluster) AuditLog() string { return c.path("audit.log") }
 
-// Log is the log of a component.
+// Log returns the log file of a component.
 func (c *Cluster) Log(component string) string { return c.path(component + ".log") }
 
 func (c *Cluster) spec(program string, args ...string) process.Spec {
@@ -106,8 +106,8 @@ func (c *Cluster) spec(program string, args ...string) process.Spec {
 	}
 }
 
-// identity writes a kubeconfig for a component that has a client certificate of its own. The lab
-// gives its own components every right: what they may do is not what it tests.
+// identity writes a kubeconfig with a client certificate for a component. The lab grants its own components all rights,
+// because it does not test them.
 func (c *Cluster) identity(component string) (kubeconfig string, cert pki.Cert, err error) {
 	cert, err = c.CA.Client(component, "system:"+component, "system:masters")
 	if err != nil {

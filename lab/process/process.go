@@ -1,8 +1,8 @@
 // Package process runs child processes that cannot outlive this one.
 //
-// The kernel kills every child when the thread that started it ends (PR_SET_PDEATHSIG), so even
-// SIGKILL leaves nothing behind. That thread must not end before the process does: a Starter owns
-// one and starts everything from it. Grandchildren are beyond it; the components have none.
+// The kernel kills every child when the thread that started it ends (PR_SET_PDEATHSIG), so that even SIGKILL leaves no
+// process behind. That thread must not end before the process does: a Starter owns one and starts all children from it.
+// Grandchildren are not covered; the components have none.
 package process
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Spec says what to run.
+// Spec describes a process.
 type Spec struct {
 	Name string   // for messages
 	Path string   // the program
@@ -24,11 +24,11 @@ type Spec struct {
 	Dir  string   // working directory
 	Log  string   // stdout and stderr are appended to this file
 
-	// Restart says that a process that ends on its own is started again, as a kubelet would.
+	// Restart is true if a process that ends on its own is started again, as by a kubelet.
 	Restart bool
 }
 
-// Command is the program and its arguments.
+// Command returns the program and its arguments.
 func (s Spec) Command() []string { return append([]string{s.Path}, s.Args...) }
 
 // Starter starts processes from one thread.
@@ -55,14 +55,14 @@ func (s *Starter) start(cmd *exec.Cmd) error {
 	return <-result
 }
 
-// State is what a process is doing, or why it does nothing.
+// State is the state of a process.
 type State string
 
 // The states of a process.
 const (
 	Running State = "running"
 	Paused  State = "paused"
-	Killed  State = "killed" // somebody asked for it
+	Killed  State = "killed" // on request
 	Exited  State = "exited" // on its own
 )
 
@@ -83,13 +83,13 @@ const (
 	killAfter    = 3 * time.Second
 )
 
-// Start starts a process; an error means that it never ran.
+// Start starts a process; an error means that it did not start.
 func (s *Starter) Start(spec Spec) (*Process, error) {
 	p := &Process{Spec: spec, starter: s}
 	return p, p.Start()
 }
 
-// Start starts a process that has ended. A running one is left alone.
+// Start starts an ended process again. It does nothing for a running one.
 func (p *Process) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,7 @@ func (p *Process) wait(cmd *exec.Cmd, ended chan struct{}) {
 	}
 }
 
-// restart starts a process that ended on its own, unless somebody killed it meanwhile.
+// restart starts a process that ended on its own, unless it was killed on request.
 func (p *Process) restart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +161,7 @@ func (p *Process) Kill(signal syscall.Signal) {
 		return
 	}
 	_ = syscall.Kill(-pid, signal)
-	_ = syscall.Kill(-pid, syscall.SIGCONT) // a stopped process takes no signal but SIGKILL
+	_ = syscall.Kill(-pid, syscall.SIGCONT) // a stopped process handles only SIGKILL
 	select {
 	case <-ended:
 	case <-time.After(killAfter):
@@ -192,14 +192,14 @@ func (p *Process) flip(from, to State, signal syscall.Signal) error {
 	return nil
 }
 
-// State returns what the process does, and how it ended if it did.
+// State returns the state, and how the process ended.
 func (p *Process) State() (State, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state, p.reason
 }
 
-// PID is the process id, or 0 if the process has ended.
+// PID returns the process ID, or 0 if the process has ended.
 func (p *Process) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	startTimeout = 3 * time.Minute // a machine that also compiles is slow
+	startTimeout = 3 * time.Minute // long enough for a machine that also compiles
 	pollEvery    = 100 * time.Millisecond
 	logLines     = 20
 )
@@ -45,7 +45,7 @@ func startStore(ctx context.Context, starter *process.Starter, s *plane.Store) (
 	return out, nil
 }
 
-// stop lets the etcd close its files: what is in it may be wanted again.
+// stop lets the etcd close its files, because its data may be used again.
 func (s *store) stop() { s.process.Kill(syscall.SIGTERM) }
 
 // cluster is a running control plane.
@@ -63,7 +63,7 @@ type cluster struct {
 	proxyLog  *os.File
 }
 
-// starting is what a cluster needs while it starts.
+// starting has the inputs for the start of a cluster.
 type starting struct {
 	starter *process.Starter
 	stages  []string
@@ -71,7 +71,7 @@ type starting struct {
 	say     func(format string, args ...any)
 }
 
-// startCluster returns a cluster that is ready. After an error nothing of it runs.
+// startCluster returns a ready cluster. After an error none of its processes runs.
 func startCluster(ctx context.Context, s starting, c *plane.Cluster, t topology.Cluster, etcd *store) (_ *cluster, err error) {
 	out := &cluster{Cluster: c, topology: t, store: etcd}
 	defer func() {
@@ -172,7 +172,7 @@ func await(ctx context.Context, p *process.Process, check func(context.Context) 
 	}
 }
 
-// stop ends every process of the cluster. None of them has anything to save.
+// stop ends every process of the cluster. None of them has data to save.
 func (c *cluster) stop() {
 	for _, o := range c.operators {
 		o.stop()
@@ -191,7 +191,7 @@ func (c *cluster) stop() {
 	}
 }
 
-// processes are all processes of the cluster that have been started.
+// processes returns all started processes of the cluster.
 func (c *cluster) processes() []*process.Process {
 	all := append([]*process.Process{c.apiServer}, c.workloads...)
 	for _, o := range c.operators {

@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// termination is how an extra process is asked to end.
+// termination is the signal that asks an extra process to end.
 const termination = syscall.SIGTERM
 
 func (s *Supervisor) handler() http.Handler {
@@ -33,7 +33,7 @@ func (s *Supervisor) handler() http.Handler {
 	return mux
 }
 
-// serve reads the request and answers with the text of the error, if there is one.
+// serve decodes the request and responds with the text of the error, if there is one.
 func serve[T any](do func(context.Context, T) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var request T
@@ -47,8 +47,7 @@ func serve[T any](do func(context.Context, T) error) http.HandlerFunc {
 	}
 }
 
-// serveUp reports progress line by line. A supervisor that has nothing to supervise after a
-// failure ends.
+// serveUp reports progress line by line. After a failure, a supervisor without processes ends.
 func (s *Supervisor) serveUp(w http.ResponseWriter, r *http.Request) {
 	var request control.Up
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
@@ -75,8 +74,8 @@ func (s *Supervisor) serveUp(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveDown stops everything before it answers, and lets the supervisor end when the whole answer is on its way: the
-// end closes the connection.
+// serveDown stops all processes before it responds. The supervisor ends only after the whole response is sent, because
+// its end closes the connection.
 func (s *Supervisor) serveDown(w http.ResponseWriter, r *http.Request) {
 	serve(func(_ context.Context, request control.Down) error {
 		s.down(request)
@@ -147,7 +146,7 @@ func (s *Supervisor) fault(_ context.Context, request control.Fault) error {
 	return nil
 }
 
-// run starts an extra process. The name of one that has ended may be used again.
+// run starts an extra process. It may reuse the name of an ended one.
 func (s *Supervisor) run(_ context.Context, request control.Run) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()

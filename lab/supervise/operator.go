@@ -13,9 +13,9 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// prometheus-operator looks once, when it starts, which of its kinds are served, and runs a
-// controller for each. Its controller of Prometheus waits for ever for the caches of the kinds
-// below, served or not; so it is started once they are, and again when a further kind appears.
+// prometheus-operator checks only at its start which of its kinds are served, and runs a controller for each. Its
+// controller of Prometheus waits for ever for the caches of the kinds below, served or not. So it is started when they
+// are served, and restarted when a further kind appears.
 var operatorKinds = []string{"prometheuses", "servicemonitors", "podmonitors", "probes", "prometheusrules"}
 
 const (
@@ -23,7 +23,7 @@ const (
 	operatorPollEvery = time.Second
 )
 
-// operator starts prometheus-operator when the CRDs that somebody brings are there.
+// operator starts prometheus-operator when its CRDs are installed.
 type operator struct {
 	spec    process.Spec
 	starter *process.Starter
@@ -33,7 +33,7 @@ type operator struct {
 
 	mu      sync.Mutex
 	process *process.Process
-	waits   string // for what, while there is no process
+	waits   string // the missing kinds, while there is no process
 }
 
 func superviseOperator(starter *process.Starter, spec process.Spec, client *kube.Client) *operator {
@@ -48,7 +48,7 @@ func (o *operator) run(ctx context.Context) {
 	defer close(o.done)
 	tick := time.NewTicker(operatorPollEvery)
 	defer tick.Stop()
-	var last, known []string // as of the last look, and when the operator was started
+	var last, known []string // kinds at the last check, and at the start of the operator
 	for {
 		select {
 		case <-ctx.Done():
@@ -57,7 +57,7 @@ func (o *operator) run(ctx context.Context) {
 		}
 		now, err := o.served(ctx)
 		if err != nil {
-			continue // the API server is away; the operator keeps what it knows
+			continue // the API server is unreachable; the operator continues
 		}
 		settled := slices.Equal(now, last)
 		last = now
@@ -81,7 +81,7 @@ func (o *operator) served(ctx context.Context) ([]string, error) {
 	return kinds, nil
 }
 
-// begin starts the operator, or starts it again, and says whether it runs.
+// begin starts or restarts the operator, and reports whether it runs.
 func (o *operator) begin(kinds []string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -116,7 +116,7 @@ func (o *operator) stop() {
 	}
 }
 
-// running is the operator's process, or nil if it has never been started.
+// running returns the operator's process, or nil if it was never started.
 func (o *operator) running() *process.Process {
 	o.mu.Lock()
 	defer o.mu.Unlock()

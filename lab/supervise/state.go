@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/lab/topology"
 )
 
-// State is what outlives the supervisor: a lab that comes back has the same clusters at the same addresses.
+// State is the data that outlives the supervisor: a restarted lab has the same clusters at the same addresses.
 type State struct {
 	PID      int               `json:"pid"` // the supervisor's, while it runs
 	Topology topology.Topology `json:"topology"`
@@ -60,7 +60,7 @@ func openLedger(dir string) (*ledger, error) {
 	return l, l.change(func(s *State) { s.PID = os.Getpid() })
 }
 
-// change changes the state and writes it whole or not at all.
+// change changes the state and writes the file atomically.
 func (l *ledger) change(f func(*State)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,8 +109,8 @@ func (l *ledger) forget(prefix string) error {
 	})
 }
 
-// freePort looks below the range from which the kernel takes ports for outgoing connections: a
-// killed component must find its port free when it is started again.
+// freePort returns a port below the kernel's range for outgoing connections, so that a killed component finds its port
+// free when it is started again.
 func freePort(taken map[int]bool) (int, error) {
 	low, high := 20000, 30000
 	if first := firstEphemeral(); first > 12000 && first < high {
@@ -129,7 +129,7 @@ func freePort(taken map[int]bool) (int, error) {
 	return 0, fmt.Errorf("no free port between %d and %d", low, high)
 }
 
-// firstEphemeral is the first port of the kernel's range, or 0 if it cannot be told.
+// firstEphemeral returns the first port of the kernel's range, or 0 if it is not known.
 func firstEphemeral() int {
 	data, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	fields := strings.Fields(string(data))

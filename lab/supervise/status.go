@@ -17,7 +17,7 @@ import (
 
 const readyTimeout = 2 * time.Second
 
-// Status says what runs. It asks every API server whether it is ready.
+// Status returns the state of the lab. It checks whether every API server is ready.
 func (s *Supervisor) Status(ctx context.Context) control.Status {
 	busy := !s.turn.TryLock()
 	if !busy {

@@ -1,8 +1,8 @@
 // Package supervise is the parent of every process of a lab.
 //
-// A supervisor holds a lock in the lab's folder for as long as it lives, so there is one at a time.
-// Its children die with it, however it dies; its state file lets the next one bring the same
-// clusters back at the same addresses with the same data. It runs the fault proxies itself.
+// A supervisor holds a lock in the lab's folder while it lives, so that there is only one. Its children die with it,
+// however it dies. Its state file lets the next one start the same clusters at the same addresses with the same data.
+// It runs the fault proxies itself.
 package supervise
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// Folders and files of a lab beside those of the clusters, whose names cannot start so.
+// Folders and files of a lab, except those of the clusters, whose names cannot start like these.
 const (
 	etcdFolder  = "_etcd"
 	extraFolder = "_run"
@@ -41,20 +41,20 @@ type Supervisor struct {
 	starter *process.Starter
 	quit    context.CancelFunc
 
-	// turn lets one change of the set of processes happen at a time. It may take minutes.
+	// turn serialises changes of the set of processes. A change may take minutes.
 	turn sync.Mutex
 
-	// mu guards what follows, for moments only.
+	// mu guards the following fields, for short times only.
 	mu       sync.Mutex
 	bin      string
 	stages   []string
 	stores   map[string]*store
 	clusters map[string]*cluster
 	extra    map[string]*process.Process
-	clean    bool // remove everything at the end
+	clean    bool // remove all files at the end
 }
 
-// Run supervises the lab in dir until ctx ends or a client asks for the end. Then nothing runs any more.
+// Run supervises the lab in dir until ctx ends or a client requests the end. Then no process runs any more.
 func Run(ctx context.Context, dir string) error {
 	lock, err := acquire(dir)
 	if err != nil {
@@ -75,22 +75,22 @@ func Run(ctx context.Context, dir string) error {
 		dir: dir, ledger: book, starter: process.NewStarter(), quit: quit,
 		stores: map[string]*store{}, clusters: map[string]*cluster{}, extra: map[string]*process.Process{},
 	}
-	server := &http.Server{Handler: s.handler()} // no time-outs: its clients are our own, on a socket that is ours
+	server := &http.Server{Handler: s.handler()} // no timeouts: only our own clients use this private socket
 	go func() { _ = server.Serve(listener) }()   // returns when the server is closed
 	time.AfterFunc(idleTimeout, s.quitIfIdle)
 	<-ctx.Done()
-	_ = server.Close() // ends an up that is under way, which rolls itself back
+	_ = server.Close() // ends a running up, which then rolls back
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.stopAll()
 	if s.clean {
 		return Clean(dir)
 	}
-	_ = os.Remove(filepath.Join(dir, control.SocketName)) // one that stays is replaced
+	_ = os.Remove(filepath.Join(dir, control.SocketName)) // a remaining socket is replaced at the next start
 	return book.change(func(s *State) { s.PID = 0 })
 }
 
-// quitIfIdle ends a supervisor that nobody has asked for anything, because `lab up` died at once.
+// quitIfIdle ends a supervisor without requests, because `lab up` died at once.
 func (s *Supervisor) quitIfIdle() {
 	if !s.turn.TryLock() {
 		return
@@ -107,8 +107,8 @@ func (s *Supervisor) idle() bool {
 	return len(s.clusters)+len(s.extra) == 0
 }
 
-// acquire takes the lock that says that a supervisor lives. The kernel releases it whatever happens.
-// It tries for a while, because Alive holds the lock for a moment.
+// acquire takes the lock of a running supervisor. The kernel always releases it. acquire tries for a while, because
+// Alive holds the lock for a moment.
 func acquire(dir string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -124,7 +124,7 @@ func acquire(dir string) (*os.File, error) {
 	return nil, fmt.Errorf("another supervisor has the lab in %s: %w", dir, err)
 }
 
-// Alive says whether a supervisor holds the lab in dir.
+// Alive reports whether a supervisor holds the lab in dir.
 func Alive(dir string) bool {
 	lock, err := os.Open(filepath.Join(dir, lockFile))
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Supervisor) stopAll() {
 	stopping.Wait()
 }
 
-// Clean removes what a lab that has ended wrote, and its folder if nothing else is in it.
+// Clean removes the files of an ended lab, and its folder if it is then empty.
 func Clean(dir string) error {
 	state, err := ReadState(dir)
 	if err != nil {
@@ -171,6 +171,6 @@ func Clean(dir string) error {
 			return fmt.Errorf("emptying the lab's folder: %w", err)
 		}
 	}
-	_ = os.Remove(dir) // fails if somebody else keeps something there, and shall
+	_ = os.Remove(dir) // fails if the folder has other files, which is intended
 	return nil
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/hanse-dev/hanse/lab/topology"
 )
 
-// The two etcds. The hub has its own, so that its writes can be counted.
+// The two etcds. The hub has a separate one, so that its writes can be counted.
 const (
 	hubStore    = "hub"
 	memberStore = "members"
 )
 
-// Up starts the clusters that are not there. After an error, or when ctx ends, nothing that it
-// started runs any more, and the clusters from before are as they were.
+// Up starts the missing clusters. After an error, or when ctx ends, all processes that it started are stopped, and
+// earlier clusters are unchanged.
 func (s *Supervisor) Up(ctx context.Context, request control.Up, say func(format string, args ...any)) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -62,7 +62,7 @@ func (s *Supervisor) Up(ctx context.Context, request control.Up, say func(format
 	return s.recordTopology()
 }
 
-// missing returns the clusters of t that do not run. A running one must be as t wants it.
+// missing returns the clusters of t that do not run. A running one must equal its description in t.
 func (s *Supervisor) missing(t topology.Topology, say func(string, ...any)) ([]topology.Cluster, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -142,8 +142,8 @@ func (s *Supervisor) stopUnusedStores() {
 	}
 }
 
-// startClusters starts clusters side by side and returns those that became ready. The first
-// error ends the others' start too.
+// startClusters starts clusters concurrently and returns those that became ready. The first error also cancels the
+// start of the others.
 func (s *Supervisor) startClusters(ctx context.Context, wanted []topology.Cluster, say func(string, ...any)) ([]*cluster, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -187,7 +187,7 @@ func (s *Supervisor) recordTopology() error {
 		t.Clusters = append(t.Clusters, s.clusters[name].topology)
 	}
 	s.mu.Unlock()
-	slices.SortStableFunc(t.Clusters, func(a, b topology.Cluster) int { // the hub first, as one reads it
+	slices.SortStableFunc(t.Clusters, func(a, b topology.Cluster) int { // the hub first, for readers
 		if a.Hub != b.Hub {
 			return map[bool]int{true: -1, false: 1}[a.Hub]
 		}
@@ -196,7 +196,7 @@ func (s *Supervisor) recordTopology() error {
 	return s.ledger.change(func(st *State) { st.Topology = t })
 }
 
-// Remove ends a cluster, or an extra process, and deletes all that it kept.
+// Remove ends a cluster, or an extra process, and deletes all its data.
 func (s *Supervisor) Remove(ctx context.Context, name string) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()

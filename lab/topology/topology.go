@@ -1,7 +1,6 @@
-// Package topology reads the file that says which clusters a lab has.
+// Package topology reads the file with the clusters of a lab.
 //
-// It decides whether a topology makes sense and nothing else: equal input gives an equal
-// answer, and no file, process or network is touched except by Load.
+// It only decides whether a topology is valid. Equal input gives equal results, and only Load uses a file.
 package topology
 
 import (
@@ -32,11 +31,11 @@ type Topology struct {
 type Cluster struct {
 	// Name is a DNS label of at most 30 characters; it names the folder, the etcd prefix and the nodes.
 	Name string `json:"name"`
-	// Hub marks the cluster that gets an etcd of its own.
+	// Hub marks the cluster that gets a separate etcd.
 	Hub bool `json:"hub,omitempty"`
 	// Region is the nodes' label topology.kubernetes.io/region. If it is not set, the nodes have no such label.
 	Region string `json:"region,omitempty"`
-	// Zones are dealt to the nodes in turn as their label topology.kubernetes.io/zone.
+	// Zones are assigned to the nodes in turn as their label topology.kubernetes.io/zone.
 	Zones []string `json:"zones,omitempty"`
 	// Nodes is the number of Node objects. Default 0.
 	Nodes int `json:"nodes,omitempty"`
@@ -156,7 +155,7 @@ type Node struct {
 	Labels map[string]string
 }
 
-// NodeObjects returns the nodes of a cluster, dealt to its zones in turn.
+// NodeObjects returns the nodes of a cluster, with its zones assigned in turn.
 func (c Cluster) NodeObjects() []Node {
 	nodes := make([]Node, c.Nodes)
 	for i := range nodes {

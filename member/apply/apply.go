@@ -27,7 +27,7 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// Resolve finds the resource of a kind on the member and says whether it is namespaced.
+// Resolve finds the resource of a kind on the member, and whether it is namespaced.
 type Resolve func(schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced bool, err error)
 
 // Applier implements Apply and Withdraw of a member.Cluster. It keeps no state.
@@ -43,7 +43,7 @@ type Applier struct {
 }
 
 // New returns the Applier of one cluster. isHub is true for the hub's own cluster, to which nothing is written. hubUID
-// is the value of the hub's label. key signs the content hashes of Secrets. wrote gets each object as it is after a
+// is the value of the hub's label. key is for the content hashes of Secrets. wrote is called with each object after a
 // write, and must not change it.
 func New(name string, isHub bool, requests rest.Interface, resolve Resolve, hubUID types.UID, key canonical.Key,
 	wrote func(schema.GroupVersionKind, *unstructured.Unstructured)) *Applier {
@@ -120,8 +120,8 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	if in.Mode == hubv1.ApplyReportOnly {
 		return a.report(ctx, t, in, manifest)
 	}
-	// A copy is read first if some of its fields are left to the member, if it must not be created again (a write at a
-	// version creates a deleted object), or if it was adopted (a new copy must not get that mark).
+	// A copy is read first in three cases: some of its fields are left to the member; it must not be created again (a
+	// write at a version creates a deleted object); or it was adopted (a new copy must not be marked as adopted).
 	if in.Observed != "" && len(in.MemberOwned) == 0 && !in.KeepAway && !in.Adopted {
 		if out, settled := a.applyUnread(ctx, t, in, manifest); settled {
 			return out
@@ -149,8 +149,8 @@ func isSystem(gvk schema.GroupVersionKind, key types.NamespacedName) bool {
 	return hubv1.IsSystemNamespace(key.Namespace)
 }
 
-// applyUnread writes at the version that was last observed, without a read. settled is false if the object has changed
-// since, or if another manager, such as an autoscaler, owns a field with another value.
+// applyUnread writes at the last observed version, without a read. settled is false if the object has changed since, or
+// if another manager, such as an autoscaler, owns a field with another value.
 func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
 	after, err := a.write(ctx, t, onVersion(manifest, in.Observed), metav1.ApplyOptions{})
 	switch {
@@ -168,8 +168,8 @@ func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyInte
 // creates a missing object, and is refused as a conflict if the object exists.
 const noVersion = "1"
 
-// createUnread creates an object without a read. settled is false if the object exists, or if the server takes the
-// version for that of a deleted object.
+// createUnread creates an object without a read. settled is false if the object exists, or if the server reports a
+// conflict with a deleted object.
 func (a *Applier) createUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
 	out, again := a.create(ctx, t, in, onVersion(manifest, noVersion))
 	return out, !again
@@ -221,8 +221,8 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 	return out, false
 }
 
-// write sends the manifest by server-side apply. It does not ask the member to validate fields: Fit finds unknown
-// fields before, and server-side apply refuses them anyway. Validation would make the server parse the manifest twice.
+// write sends the manifest by server-side apply, without field validation on the member. Fit finds unknown fields
+// before, and server-side apply refuses them anyway; validation would make the server parse the manifest twice.
 func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Unstructured, options metav1.ApplyOptions) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
@@ -238,8 +238,8 @@ func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Un
 	return after, err
 }
 
-// create is the first apply of a missing object. It does not force: an object that another client creates in the same
-// moment shows as a conflict.
+// create makes the first apply of a missing object. It does not force, so that a concurrent creation by another client
+// causes a conflict.
 func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, again bool) {
 	after, err := a.write(ctx, t, manifest, metav1.ApplyOptions{})
 	if isNamespaceMissing(err) {
@@ -259,7 +259,7 @@ func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, m
 	return out, false
 }
 
-// done is the outcome of an object that equals the manifest.
+// done returns the outcome for an object that equals the manifest.
 func (a *Applier) done(in member.ApplyIntent, live *unstructured.Unstructured) member.Outcome {
 	out := seen(applied(hubv1.ReasonApplied, ""), live)
 	out.Hash, _ = content.Hash(a.key, live)

@@ -26,8 +26,8 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// isGone means that the server serves the kind and has no such object. For a kind that is not served, the answer is no
-// Status, and client-go makes a 404 with the requested name of it.
+// isGone means that the server serves the kind and has no such object. For a kind that is not served, the response is
+// no Status, and client-go turns it into a 404 with the requested name.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -46,7 +46,7 @@ func isFieldConflict(err error) bool {
 	return apierrors.IsConflict(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
 
-// isChanged means that the object is no longer the one that was read.
+// isChanged means that the object has changed since the read.
 func isChanged(err error) bool {
 	return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && !isFieldConflict(err)
 }
@@ -65,8 +65,8 @@ const duplicateEntries = "duplicate entries for key"
 
 var (
 	rbacDenied = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
-	// conflictManager reads the message of a conflict's cause: conflict with "manager" using apps/v1.
-	// duplicated reads: .spec.containers[name="web"].env: duplicate entries for key [name="A"].
+	// conflictManager matches the message of a conflict's cause: conflict with "manager" using apps/v1. duplicated
+	// matches: .spec.containers[name="web"].env: duplicate entries for key [name="A"].
 	duplicated      = regexp.MustCompile(`(\.\S+): ` + duplicateEntries + ` \[((?:[^"\]]|"(?:[^"\\]|\\.)*")*)\]`)
 	conflictManager = regexp.MustCompile(`^conflict with "((?:[^"\\]|\\.)*)"`)
 )
@@ -109,7 +109,7 @@ func classify(err error, t target) member.Outcome {
 	return byCode(err, status, t)
 }
 
-// tooLarge names the bound, without the words that clients add.
+// tooLarge returns an error with the limit, without the words that clients add.
 func tooLarge(err error) error {
 	var large *answer.TooLargeError
 	if errors.As(err, &large) {
@@ -118,7 +118,8 @@ func tooLarge(err error) error {
 	return err
 }
 
-// cause says why there was no answer. Ports and times are left out, because they would change the row at each try.
+// cause returns why there was no response. It leaves out ports and times, because they would change the row at each
+// try.
 func cause(err error) string {
 	var timeout interface{ Timeout() bool }
 	var op *net.OpError
@@ -155,7 +156,7 @@ func byCode(err error, status metav1.Status, t target) member.Outcome {
 	return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.invalid(status))
 }
 
-// later waits for as long as the server asked.
+// later sets the delay that the server asked for.
 func later(out member.Outcome, err error) member.Outcome {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	out.Retry, out.After = member.RetryAfter, min(time.Duration(max(seconds, 1))*time.Second, answer.LongestPause)
@@ -170,7 +171,7 @@ func forbidden(status metav1.Status, t target) member.Outcome {
 		if m[4] != "" {
 			where, what = "in namespace "+m[4]+" of this cluster", "the kind, or this namespace of it,"
 		}
-		kind := schema.GroupResource{Group: m[3], Resource: m[2]} // as hansectl join --grant takes it
+		kind := schema.GroupResource{Group: m[3], Resource: m[2]} // in the syntax of hansectl join --grant
 		return refused(hubv1.ReasonForbidden, member.RetrySlowly,
 			"the hub may not %s %s %s: run hansectl join with --grant %s, or add %s to grantedKinds of its chart hanse-member", m[1], kind, where, kind, what)
 	}
@@ -180,7 +181,7 @@ func forbidden(status metav1.Status, t target) member.Outcome {
 	return refused(hubv1.ReasonAdmissionDenied, member.RetrySlowly, "%s", t.published(after(status.Message, "is forbidden: ")))
 }
 
-// fieldConflict names the fields and managers of the server's answer.
+// fieldConflict returns the outcome with the fields and managers from the server's response.
 func fieldConflict(err error, t target, live *unstructured.Unstructured) member.Outcome {
 	var drift []member.FieldDrift
 	for _, c := range statusOf(err).Details.Causes {
@@ -209,7 +210,7 @@ func undeclared(text string) string {
 	return text
 }
 
-// duplicates names the lists that have an entry twice, and its key.
+// duplicates returns the lists with duplicate entries, and their keys.
 func (t target) duplicates(text string) string {
 	var twice []string
 	for _, m := range duplicated.FindAllStringSubmatch(text, -1) {
@@ -226,7 +227,7 @@ func (t target) duplicates(text string) string {
 	return said + ": server-side apply takes one: leave out the others on the hub"
 }
 
-// withKey names the key of an entry. An entry of a set is its own key: a value, which is not shown.
+// withKey returns the key of an entry. An entry of a set is its own key: its value is not shown.
 func withKey(key string) string {
 	if strings.HasPrefix(key, "=") {
 		return " that are equal"
@@ -254,11 +255,11 @@ func (t target) invalid(status metav1.Status) string {
 		}
 		parts = append(parts, text)
 	}
-	slices.Sort(parts) // servers list them in any order
+	slices.Sort(parts) // servers list them in varying order
 	return "the cluster refuses " + strings.Join(parts, "; ")
 }
 
-// withoutValue takes the value out of: Invalid value: "x": must be y.
+// withoutValue removes the value from a message such as: Invalid value: "x": must be y.
 func withoutValue(message string) string {
 	kind, rest, ok := strings.Cut(message, " value: ")
 	if !ok {

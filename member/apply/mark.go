@@ -11,9 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// mark returns the manifest to send: with the marks of the hub, and of the metadata only names, labels and annotations.
-// Finalizers and owners of the hub object mean nothing on the member. The result shares all but the metadata with the
-// manifest, and this package does not change the shared part.
+// mark returns the manifest to send: with the hub's labels and annotations, and of the metadata only names, labels and
+// annotations. Finalizers and owners of the hub object have no meaning on the member. The result shares everything
+// except the metadata with the manifest, and this package does not change the shared part.
 func (a *Applier) mark(in member.ApplyIntent) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: maps.Clone(in.Manifest.Object)}
 	delete(out.Object, "status")
@@ -35,8 +35,8 @@ func (a *Applier) mark(in member.ApplyIntent) *unstructured.Unstructured {
 	return out
 }
 
-// markAdopted adds the mark of an adopted copy, and its UID: an apply with a UID does not create a missing object. The
-// metadata must not be shared with another manifest.
+// markAdopted adds the annotation of an adopted copy, and its UID: an apply with a UID does not create a missing
+// object. The metadata must not be shared with another manifest.
 func markAdopted(manifest *unstructured.Unstructured, uid types.UID) {
 	manifest.SetUID(uid)
 	annotations := manifest.GetAnnotations()
@@ -44,14 +44,16 @@ func markAdopted(manifest *unstructured.Unstructured, uid types.UID) {
 	manifest.SetAnnotations(annotations)
 }
 
-// isAdopted reads that mark. A forged mark only makes the hub orphan an object that it would delete.
+// isAdopted reports whether the object has that annotation. A forged one only makes the hub orphan an object instead of
+// deleting it.
 func isAdopted(live *unstructured.Unstructured) bool {
 	return live.GetAnnotations()[hubv1.AdoptedAnnotation] == adoptedValue
 }
 
 const adoptedValue = "true"
 
-// withoutMarks returns the manifest without the hub's marks. It shares everything else with the one that is given.
+// withoutMarks returns the manifest without the hub's labels and annotations. It shares everything else with the given
+// manifest.
 func withoutMarks(manifest *unstructured.Unstructured) *unstructured.Unstructured {
 	out := onVersion(manifest, "")
 	out.SetLabels(foreign(manifest.GetLabels()))
@@ -59,8 +61,8 @@ func withoutMarks(manifest *unstructured.Unstructured) *unstructured.Unstructure
 	return out
 }
 
-// onVersion returns the manifest for a write on this version only. It shares all but the metadata with the one that is
-// given.
+// onVersion returns the manifest for a write at this version only. It shares everything except the metadata with the
+// given manifest.
 func onVersion(manifest *unstructured.Unstructured, version string) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: maps.Clone(manifest.Object)}
 	metadata, _ := manifest.Object["metadata"].(map[string]any)
@@ -69,7 +71,7 @@ func onVersion(manifest *unstructured.Unstructured, version string) *unstructure
 	return out
 }
 
-// foreign is a copy without the keys of Hanse.
+// foreign returns a copy of the map without Hanse's keys.
 func foreign(in map[string]string) map[string]string {
 	out := make(map[string]string, len(in)+3)
 	for k, v := range in {

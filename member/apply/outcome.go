@@ -9,7 +9,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// longestMessage is the size of a row's message in characters.
+// longestMessage limits a row's message, in characters.
 const longestMessage = 256
 
 func applied(reason, format string, args ...any) member.Outcome {
@@ -22,11 +22,11 @@ func refused(reason string, retry member.Retry, format string, args ...any) memb
 	}
 }
 
-// seen adds what is known of the live object.
+// seen adds the facts of the live object to the outcome.
 func seen(out member.Outcome, live *unstructured.Unstructured) member.Outcome {
 	out.UID, out.ResourceVersion, out.Generation = live.GetUID(), live.GetResourceVersion(), live.GetGeneration()
 	return out
 }
 
-// line makes one line of valid text, of at most longestMessage characters, of a text of another server.
+// line converts a text of another server to one valid line of at most longestMessage characters.
 func line(s string) string { return member.Line(s, longestMessage) }

@@ -15,21 +15,21 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// standing says to whom a member object belongs.
+// standing is the owner of a member object.
 type standing int
 
 const (
-	nobodys      standing = iota // not of any hub
-	ours                         // the copy of the hub object in question
-	otherHubs                    // of another hub
+	nobodys      standing = iota // not managed by any hub
+	ours                         // the copy of the given hub object
+	otherHubs                    // managed by another hub
 	otherCopy                    // the copy of another object of this hub
 	oursOutdated                 // the copy of an earlier hub object of the same name
 )
 
-// standing compares the marks of a live object with a hub object. Label and annotation alone prove nothing, because
-// operators copy them to the children of an object: the hub must have applied the object, too. If our annotation or our
-// apply entry is missing, the UID of the last confirmed copy takes its place, as long as the label or the entry is
-// left.
+// standing compares the hub's label and annotation of a live object with a hub object. They alone prove nothing,
+// because operators copy them to the children of an object: the hub must have applied the object, too. If our
+// annotation or our apply entry is missing, the UID of the last confirmed copy counts instead, provided that the label
+// or the entry exists.
 func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectIdentity, ownerUID, confirmed types.UID) standing {
 	label := live.GetLabels()[hubv1.HubLabel]
 	id, uid, err := hubv1.ParseOwner(live.GetAnnotations()[hubv1.OwnerAnnotation])
@@ -49,13 +49,13 @@ func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectId
 		return nobodys
 	case uid == ownerUID:
 		return ours
-	case label == "" && !known: // the object of this name on which hub?
+	case label == "" && !known: // the label is missing: the hub of the object is not known
 		return nobodys
 	}
 	return oursOutdated
 }
 
-// plan is what to do about an object that exists.
+// plan is the action for an existing object.
 type plan struct {
 	stop  *member.Outcome // write nothing
 	force bool
@@ -90,7 +90,7 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 		out := a.done(in, live)
 		return plan{stop: &out}
 	}
-	if live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest { // else nothing of it is lost
+	if live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest { // otherwise no field of it is lost
 		if out := hubIsOlder(in.Source, live, whose); out != nil {
 			return stop(*out, live)
 		}
@@ -101,17 +101,17 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	p := plan{force: in.FieldConflict != hubv1.FieldConflictReport, drift: a.drift(t, in, manifest, live)}
 	p.adopted = isAdopted(live) || back && in.Orphaned.Adopted || in.Adopted && live.GetUID() == in.ConfirmedUID
 	if !p.force && len(p.drift) > 0 {
-		// A value that another manager changed back stays owned by it: no event tells of that.
+		// A value that another manager changed back stays owned by it, and no event reports that.
 		out := refused(hubv1.ReasonFieldConflict, member.RetrySlowly, "%s", t.conflictText(p.drift))
 		out.Drifted = p.drift
 		return stop(out, live)
 	}
-	p.force = p.force || back // its fields are nobody's, which to a server is somebody
+	p.force = p.force || back // fields without an owner count as owned by another manager
 	return p
 }
 
-// notAdopted is the outcome for an object of no hub that is not adopted now; nil if it is. back is true for a copy that
-// the hub orphaned here.
+// notAdopted returns the outcome for an unmanaged object that is not adopted now; nil if it is adopted. back is true
+// for a copy that the hub orphaned here.
 func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured, back bool) *member.Outcome {
 	var out member.Outcome
 	switch {
@@ -133,8 +133,8 @@ func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured
 	return &out
 }
 
-// notToAdopt is the outcome for an object other than the one to adopt; nil if it is that object, or if none is to be
-// adopted.
+// notToAdopt returns the outcome for an object other than the one to adopt; nil if it is that object, or if there is
+// none to adopt.
 func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured.Unstructured) *member.Outcome {
 	if in.Adopting == "" {
 		return nil
@@ -142,7 +142,7 @@ func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured
 	var out member.Outcome
 	switch whose := a.standing(live, in.Owner, in.OwnerUID, in.ConfirmedUID); {
 	case whose == ours || whose == oursOutdated:
-		out = a.done(in, live) // it was taken over meanwhile
+		out = a.done(in, live) // it was adopted in the meantime
 	case whose == nobodys && live.GetUID() != in.Adopting:
 		out = seen(refused(hubv1.ReasonAlreadyExists, member.RetryNever,
 			"%s was created anew on the cluster since it was shown: show it again", t), live)
@@ -157,7 +157,7 @@ func takesBack(in member.ApplyIntent, live *unstructured.Unstructured) bool {
 	return in.Orphaned != nil && live.GetUID() == in.Orphaned.UID
 }
 
-// deleteIt is the hint to delete an object. It is empty for a kind whose deletion deletes other objects, too.
+// deleteIt returns the hint to delete an object. It is empty for a kind whose deletion deletes other objects, too.
 func deleteIt(t target) string {
 	if t.gvk.GroupKind() == (schema.GroupKind{Group: definitions.Group, Kind: "CustomResourceDefinition"}) || t.gvk.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		return ""
@@ -165,8 +165,8 @@ func deleteIt(t target) string {
 	return "delete it there, "
 }
 
-// othersOrDeleting is the outcome for an object of another hub, for the copy of another object, and for a copy that is
-// being deleted.
+// othersOrDeleting returns the outcome for an object of another hub, for the copy of another object, and for a copy
+// that is being deleted.
 func (a *Applier) othersOrDeleting(t target, live *unstructured.Unstructured, whose standing) *member.Outcome {
 	var out member.Outcome
 	switch {
@@ -184,13 +184,13 @@ func (a *Applier) othersOrDeleting(t target, live *unstructured.Unstructured, wh
 	return &out
 }
 
-// madeOnDemand is true for a namespace that a hub made for an object. It may always be adopted.
+// madeOnDemand reports whether a hub created the namespace for an object. Such a namespace may always be adopted.
 func madeOnDemand(live *unstructured.Unstructured) bool {
 	return live.GroupVersionKind() == schema.GroupVersionKind{Version: "v1", Kind: "Namespace"} &&
 		live.GetLabels()[hubv1.OnDemandLabel] != ""
 }
 
-// synced is true if the object has the digest and the last confirmed content.
+// synced reports whether the object has the digest and the last confirmed content.
 func (a *Applier) synced(in member.ApplyIntent, live *unstructured.Unstructured) bool {
 	if in.Confirmed == "" || live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest {
 		return false
@@ -199,15 +199,15 @@ func (a *Applier) synced(in member.ApplyIntent, live *unstructured.Unstructured)
 	return hash == in.Confirmed
 }
 
-// drift names the fields that others changed since the last apply. While the copy has an older digest, a field that no
-// manager owns is taken for a new field, not for a removed one. The values of a Secret are not compared with the hub's,
-// so that a user who may write one side cannot guess the other. They count as changed if the copy differs from the last
-// confirmed one.
+// drift returns the fields that other managers changed since the last apply. If the copy has an older digest, a field
+// without a manager counts as new, not as removed. The values of a Secret are not compared with the hub's, so that a
+// user who may write one side cannot guess the other. They count as changed if the copy differs from the last confirmed
+// one.
 func (a *Applier) drift(t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
 	if t.secret() {
 		found := drift(in, withoutValues(manifest), withoutValues(live))
 		hash, _ := content.Hash(a.key, live)
-		unkeyed, _ := content.Hash(nil, live) // rows of a hub without a key hold these
+		unkeyed, _ := content.Hash(nil, live) // rows from a hub without a key
 		if len(found) == 0 && in.Confirmed != "" && hash != in.Confirmed && unkeyed != in.Confirmed {
 			found = append(found, member.FieldDrift{Path: ".data", Manager: content.UnknownManager})
 		}
@@ -218,11 +218,11 @@ func (a *Applier) drift(t target, in member.ApplyIntent, manifest, live *unstruc
 
 func drift(in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
 	digest := live.GetAnnotations()[hubv1.DigestAnnotation]
-	if digest == "" && takesBack(in, live) { // the hub took its marks off
+	if digest == "" && takesBack(in, live) { // the hub removed its labels and annotations
 		digest, manifest = in.Orphaned.Digest, withoutMarks(manifest)
 	}
 	found := slices.DeleteFunc(content.Drift(live, manifest), func(d member.FieldDrift) bool {
-		return strings.HasSuffix(d.Path, "."+hubv1.SourceAnnotation) // missing on copies of hubs that left no mark
+		return strings.HasSuffix(d.Path, "."+hubv1.SourceAnnotation) // missing on copies of older hubs
 	})
 	if digest == in.Digest {
 		return found
@@ -249,7 +249,7 @@ func (t target) conflictText(drift []member.FieldDrift) string {
 	return strings.Join(parts, "; ") + ": change it back, take the field out of the template, or set spec.apply.fieldConflict to Take"
 }
 
-// pausedFor is how long the object's pause still lasts; zero or less if it is not paused.
+// pausedFor returns the remaining time of the object's pause; zero or less if it is not paused.
 func pausedFor(live *unstructured.Unstructured) time.Duration {
 	until, err := time.Parse(time.RFC3339, live.GetAnnotations()[hubv1.PauseAnnotation])
 	if err != nil {
@@ -258,7 +258,7 @@ func pausedFor(live *unstructured.Unstructured) time.Duration {
 	return time.Until(until)
 }
 
-// paused is the outcome of a paused object, also if there is nothing to write, so that users see the pause.
+// paused returns the outcome for a paused object, even without a pending write, so that users see the pause.
 func (a *Applier) paused(in member.ApplyIntent, live *unstructured.Unstructured, inSync bool, left time.Duration) member.Outcome {
 	out := refused(hubv1.ReasonPaused, member.RetryAfter, "left alone until %s, as the annotation %s on the member object says",
 		live.GetAnnotations()[hubv1.PauseAnnotation], hubv1.PauseAnnotation)

@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// report says what Apply would do, and writes nothing. It asks for another look after a while, because no event tells
-// of objects that are not the hub's.
+// report returns what Apply would do, without a write. It asks for a retry after a while, because there are no events
+// about objects that the hub does not manage.
 func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) member.Outcome {
 	if t.secret() {
 		return a.reportSecret(ctx, t, in)
@@ -61,8 +61,8 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is compared", t)
 }
 
-// reportSecret compares no values: the answer would tell whether the hub's values equal the cluster's. It reports
-// whether the copy is as last confirmed, and whether the hub would write the same again.
+// reportSecret compares no values, because the result would reveal whether the hub's values equal the cluster's. It
+// reports whether the copy equals the last confirmed one, and whether the hub would write the same manifest again.
 func (a *Applier) reportSecret(ctx context.Context, t target, in member.ApplyIntent) member.Outcome {
 	live, err := t.read(ctx)
 	switch {
@@ -93,7 +93,7 @@ func missing(t target) member.Outcome {
 	return refused(hubv1.ReasonMissing, member.RetrySlowly, "%s is not on the cluster, and apply.mode ReportOnly makes none", t)
 }
 
-// reported is the outcome of a comparison. covers is false if the object belongs to no hub and has fields that the
+// reported returns the outcome of a comparison. covers is false if the object is unmanaged and has fields that the
 // rendered object lacks. back is true for a copy that the hub orphaned here.
 func reported(changes []string, covers, back bool, whose standing, in member.ApplyIntent, scaled []string) member.Outcome {
 	also := ""
@@ -116,7 +116,8 @@ func reported(changes []string, covers, back bool, whose standing, in member.App
 }
 
 // replaces reports, by a dry run, whether the manifest could replace the object without a change. Only the member's
-// server knows its default values. Labels and annotations of others stay, and so do fields that are left to the member.
+// server knows its defaults. Labels and annotations of other managers stay, and so do fields that are left to the
+// member.
 func (a *Applier) replaces(ctx context.Context, t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured, scaled []string,
 ) (out member.Outcome, again, same bool) {
 	patch, err := replacement(manifest, live, slices.Concat(scaled, in.MemberOwned))
@@ -146,8 +147,8 @@ func (a *Applier) replaces(ctx context.Context, t target, in member.ApplyIntent,
 		"%s exists on the cluster, is not Hanse's, and differs from the rendered object in %s: %s", t, first(changes), remedy), live), false, false
 }
 
-// replacement is the JSON patch that replaces the content of the live object by the manifest, at the version that was
-// read. A patch needs the same right as an apply.
+// replacement returns the JSON patch that replaces the content of the live object with the manifest, at the version
+// that was read. A patch needs the same right as an apply.
 func replacement(manifest, live *unstructured.Unstructured, left []string) ([]byte, error) {
 	wanted := manifest.DeepCopy()
 	for _, pointer := range left {
@@ -206,7 +207,7 @@ func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (se
 	}
 	left := slices.Concat(scaled, in.MemberOwned)
 	if len(left) > 0 {
-		manifest = manifest.DeepCopy() // fields are taken out of it
+		manifest = manifest.DeepCopy() // because fields are removed from it
 	}
 	sent = onVersion(manifest, live.GetResourceVersion())
 	content.LeaveToMember(sent, live, left)
@@ -214,7 +215,7 @@ func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (se
 	return sent, scaled
 }
 
-// noted says in a successful outcome which fields are left to an autoscaler.
+// noted adds to a successful outcome the fields that are left to an autoscaler.
 func noted(out member.Outcome, scaled []string) member.Outcome {
 	if len(scaled) > 0 && out.Reason == hubv1.ReasonApplied {
 		out.Reason, out.Message = hubv1.ReasonAutoscaled, line(scaledText(scaled))

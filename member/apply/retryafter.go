@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// KeepRetryAfter wraps the transport of an Applier's client. client-go repeats a request that was answered with a
-// Retry-After header up to ten times: a throttling member would block the worker until the deadline and then seem
-// unreachable. So the delay is moved into the body, for the caller to read.
+// KeepRetryAfter wraps the transport of an Applier's client. client-go retries a request up to ten times if the
+// response has a Retry-After header. A throttling member would then block the worker until the deadline and look
+// unreachable. So the wrapper moves the delay into the body, for the caller to read.
 func KeepRetryAfter(next http.RoundTripper) http.RoundTripper { return keepRetryAfter{next} }
 
 type keepRetryAfter struct{ next http.RoundTripper }
@@ -51,7 +51,7 @@ func (k keepRetryAfter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// delay reads a number of seconds, as client-go does; not a date.
+// delay parses a number of seconds, as client-go does; not a date.
 func delay(h http.Header) (seconds int, ok bool) {
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
 	return seconds, err == nil

@@ -8,7 +8,7 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// sourceOf is the mark that says which state of the hub wrote the copy.
+// sourceOf returns the mark of the hub's state that wrote the copy.
 func sourceOf(live *unstructured.Unstructured) source.Mark {
 	return source.ParseMark(live.GetAnnotations()[hubv1.SourceAnnotation])
 }
@@ -26,7 +26,7 @@ func hubIsOlder(hub source.State, live *unstructured.Unstructured, whose standin
 	return &out
 }
 
-// keepSource keeps the mark of a copy if the content does not change: no write is made for the mark alone.
+// keepSource keeps the mark of a copy if the content does not change, because the mark alone causes no write.
 func keepSource(in member.ApplyIntent, sent, live *unstructured.Unstructured) {
 	mark := sourceOf(live)
 	if mark == (source.Mark{}) || live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest || in.Source.Newer(mark, true) {

@@ -103,8 +103,8 @@ func (a *Applier) previewOnce(ctx context.Context, t target, in member.ApplyInte
 	return p, false
 }
 
-// previewNew is the dry run for a missing object. If the namespace is missing, too, no dry run is possible, and the
-// object is shown as the hub would send it.
+// previewNew makes the dry run for a missing object. If the namespace is missing, too, no dry run is possible, and the
+// result is the object that the hub would send.
 func (a *Applier) previewNew(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (p member.Preview, again bool) {
 	after, err := a.write(ctx, t, manifest, dryRun)
 	switch {

@@ -47,20 +47,19 @@ func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is withdrawn", t)
 }
 
-// known reports whether the watch has shown all that a read would show. An adopted copy is always read, and so is a
-// namespace, which may have been made on demand.
+// known reports whether the watch has shown all facts that a read would show. An adopted copy is always read, and so is
+// a namespace, which may have been made on demand.
 func known(in member.WithdrawIntent) bool {
 	seen := in.Seen
 	return seen != nil && seen.UID != "" && seen.ResourceVersion != "" && !seen.Deleting &&
 		in.Policy == hubv1.RemovalDelete && !in.Adopted && !seen.Adopted &&
 		in.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) &&
-		seen.Owner == in.Owner && seen.OwnerUID == in.OwnerUID && // the label is the one that the watch selects by
+		seen.Owner == in.Owner && seen.OwnerUID == in.OwnerUID && // the watch selects by the label
 		seen.Hash != "" && // the hub has applied it
 		!in.Source.Newer(seen.Source, true)
 }
 
-// withdrawUnread deletes the copy at the version that the watch has shown. settled is false if the copy has changed
-// since.
+// withdrawUnread deletes the copy at the version from the watch. settled is false if the copy has changed since.
 func (a *Applier) withdrawUnread(
 	ctx context.Context, t target, in member.WithdrawIntent,
 ) (out member.Outcome, settled bool) {
@@ -92,7 +91,7 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 	policy, why := policyFor(in, live)
 	if whose != ours && !(whose == oursOutdated && asConfirmed(in, live)) {
 		if whose == nobodys && policy == hubv1.RemovalOrphan && confirmedCopy(in, live) && live.GetLabels()[hubv1.HubLabel] == "" {
-			return orphanedCopy(t, in, live, why), false // by this withdrawal, whose end was not recorded
+			return orphanedCopy(t, in, live, why), false // an earlier, unrecorded run of this withdrawal did it
 		}
 		return leftAlone(t, live, whose), false
 	}
@@ -126,15 +125,15 @@ func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawInte
 		out := orphanedCopy(t, in, live, why)
 		out.Wrote = true
 		if policy != hubv1.RemovalOrphan {
-			out.Orphaned = nil // a namespace that was made on demand can be adopted anyway
+			out.Orphaned = nil // it can be adopted anyway
 		}
 		return out, false
 	}
 	return removed(ctx, t, live.GetUID(), left), false
 }
 
-// leftAlone is the outcome for an object that is not the copy. It has the UID of the object, because a watch may show
-// the object with our marks.
+// leftAlone returns the outcome for an object that is not the copy. The outcome has the object's UID, because a watch
+// may show the object with our label.
 func leftAlone(t target, live *unstructured.Unstructured, whose standing) member.Outcome {
 	why := ""
 	if whose == nobodys && live.GetLabels()[hubv1.HubLabel] != "" {
@@ -143,8 +142,8 @@ func leftAlone(t target, live *unstructured.Unstructured, whose standing) member
 	return seen(applied(hubv1.ReasonWithdrawn, "%s on the cluster is not the copy of this hub object and was left alone%s", t, why), live)
 }
 
-// policyFor says whether the object that was read is deleted or orphaned. It counts as adopted if the row or its mark
-// says so.
+// policyFor returns whether the object that was read is deleted or orphaned. It counts as adopted by its row or its
+// annotation.
 func policyFor(in member.WithdrawIntent, live *unstructured.Unstructured) (policy hubv1.RemovalPolicy, why string) {
 	if in.Policy == hubv1.RemovalDelete && in.PolicyIfAdopted == hubv1.RemovalOrphan && wasAdopted(in, live) {
 		return hubv1.RemovalOrphan, ": it was adopted, and deletion.adopted is Orphan"
@@ -170,15 +169,16 @@ func orphanedCopy(t target, in member.WithdrawIntent, live *unstructured.Unstruc
 	return out
 }
 
-// asConfirmed is true for the last confirmed copy with an unchanged digest. Its hub object may have been deleted and
-// created again while the cluster was away. A write for any object since then would have changed the digest.
+// asConfirmed reports whether the copy is the last confirmed one with an unchanged digest. Its hub object may have been
+// deleted and created again while the cluster was unreachable. A write for any object since then would have changed the
+// digest.
 func asConfirmed(in member.WithdrawIntent, live *unstructured.Unstructured) bool {
 	return confirmedCopy(in, live) && in.ConfirmedDigest != "" &&
 		live.GetAnnotations()[hubv1.DigestAnnotation] == in.ConfirmedDigest
 }
 
-// remove deletes the object with this UID at this version. left is the object as the server answers with it while
-// finalizers hold it, and nil if the object is gone.
+// remove deletes the object with this UID at this version. left is the object from the response if finalizers hold it,
+// and nil if the object is deleted.
 func (a *Applier) remove(
 	ctx context.Context, t target, uid types.UID, version string, propagation metav1.DeletionPropagation,
 ) (left *unstructured.Unstructured, err error) {
@@ -187,7 +187,7 @@ func (a *Applier) remove(
 	}
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
-	// A dynamic client drops the answer.
+	// A dynamic client drops the response.
 	result := a.deletes.Delete().AbsPath(pathOf(t.resource.GroupVersion())).
 		NamespaceIfScoped(t.key.Namespace, t.key.Namespace != "").Resource(t.resource.Resource).Name(t.key.Name).
 		Body(&metav1.DeleteOptions{
@@ -218,7 +218,7 @@ func pathOf(gv schema.GroupVersion) string {
 	return "/apis/" + gv.Group + "/" + gv.Version
 }
 
-// removed says whether the deleted object is gone, or waits for finalizers. For some kinds the server answers with the
+// removed returns whether the deleted object is gone, or waits for finalizers. For some kinds the response has the
 // object even if it is gone: then it has no deletionTimestamp, and a read decides.
 func removed(ctx context.Context, t target, uid types.UID, left *unstructured.Unstructured) member.Outcome {
 	if left != nil && left.GetDeletionTimestamp() == nil {
@@ -237,8 +237,8 @@ func removed(ctx context.Context, t target, uid types.UID, left *unstructured.Un
 	return out
 }
 
-// orphan removes the hub's marks and its field ownership from the object that was read. The fields stay without an
-// owner. A namespace that was made on demand keeps that mark unless the policy is Orphan.
+// orphan removes the hub's labels, annotations and field ownership from the object that was read. The fields stay
+// without an owner. A namespace made on demand keeps its annotation unless the policy is Orphan.
 func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstructured, all bool) error {
 	labels := map[string]any{hubv1.HubLabel: nil}
 	if all {
@@ -246,7 +246,7 @@ func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstr
 	}
 	left := content.WithoutOurs(live.GetManagedFields())
 	if len(left) == 0 {
-		left = []metav1.ManagedFieldsEntry{{}} // an empty list would mean: keep what there is
+		left = []metav1.ManagedFieldsEntry{{}} // an empty list would mean no change
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":             live.GetUID(),
@@ -284,7 +284,7 @@ func isBuiltIn(group string) bool {
 	return scheme.Scheme.IsGroupRegistered(group) || group == definitions.Group || group == "apiregistration.k8s.io"
 }
 
-// defined reads the definition by its name. If the plural is unknown, it searches all definitions.
+// defined reads the definition by its name. If the plural is not known, it searches all definitions.
 func (a *Applier) defined(ctx context.Context, t target) (bool, error) {
 	crds := a.client.Resource(definitions)
 	if t.resource.Resource != "" {

@@ -1,14 +1,15 @@
-// Package children finds what was made for an object on one member: the objects with an ownerReference to it, and those
-// with one to them, down to pods.
+// Package children finds the children of an object on one member: the objects with an ownerReference to it, and in turn
+// their children, down to pods.
 //
-//   - Only workloads are looked for, see below: by listing, since no server finds children by their owner.
-//   - Only kinds are listed that the member grants the hub; it is asked first, so that nothing is refused. Those that
-//     it does not grant are named.
-//   - Lists have an end. One that was cut is named, too. They are read page by page, and of a page only names, states
-//     and UIDs are kept.
+//   - It finds only workloads, see below, and finds them by listing, because servers cannot find children by their
+//     owner.
+//   - It lists only kinds that the member grants to the hub. It first asks for the rights, so that no request is
+//     refused. Notes name the other kinds.
+//   - Lists are limited; notes name a list that was cut. They are read page by page, and only names, states and UIDs
+//     are kept.
 //
-// Nothing of a child is returned but its name and how it does. Children in other namespaces are not looked for: those
-// of a cluster-scoped object are none of what a hub object's readers may see.
+// It returns only the name and the state of a child. It does not find children in other namespaces. For a
+// cluster-scoped object they are not visible to readers of the hub object.
 package children
 
 import (
@@ -33,7 +34,7 @@ var (
 	jobs         = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	cronJobs     = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
 
-	// below says which kinds the controllers of Kubernetes make for one; any of these may be made for another kind.
+	// below has the kinds that Kubernetes' controllers create for a kind; custom controllers may create any of them.
 	below = map[schema.GroupKind][]schema.GroupVersionResource{
 		{Kind: "Pod"}:                        nil,
 		{Group: "apps", Kind: "Deployment"}:  {replicaSets},
@@ -51,7 +52,7 @@ func apps(resource string) schema.GroupVersionResource {
 }
 
 const (
-	// mostChildren is how many are returned for all owners together.
+	// mostChildren is the maximum number of children for all owners together.
 	mostChildren = 1000
 	deepest      = 5
 )
@@ -59,7 +60,7 @@ const (
 // Finder finds children on one member. It keeps no state.
 type Finder struct{ client dynamic.Interface }
 
-// New returns a Finder. Every request of the client has a time-out.
+// New returns a Finder. Every request of the client has a timeout.
 func New(client dynamic.Interface) *Finder { return &Finder{client: client} }
 
 // Children implements part of member.Viewer.
@@ -82,7 +83,7 @@ func (f *Finder) Children(ctx context.Context, owners []member.Owner) member.Chi
 	return out
 }
 
-// search is one call: every list is asked for once.
+// search is the state of one call. It requests every list once.
 type search struct {
 	ctx     context.Context
 	client  dynamic.Interface

@@ -16,20 +16,19 @@ import (
 
 const (
 	pageSize = 100
-	// mostPages of one kind and namespace are read.
+	// mostPages is the maximum number of pages of one kind and namespace.
 	mostPages = 20
-	// mostListed objects of them are kept, whatever the server takes for a page.
+	// mostListed is the maximum number of kept objects, whatever page size the server uses.
 	mostListed = pageSize * mostPages
 )
 
-// place is what one list is of.
+// place is the kind and namespace of one list.
 type place struct {
 	schema.GroupVersionResource
 	namespace string
 }
 
-// listed is what is kept of an object: its page, with all that nobody asked for, is dropped before the next one is
-// read.
+// listed is the kept part of an object. The page with the rest is dropped before the next one is read.
 type listed struct {
 	child member.Child // without children
 	uid   types.UID
@@ -67,7 +66,7 @@ func (s *search) list(p place) map[types.UID][]listed {
 		})
 		switch {
 		case apierrors.IsNotFound(err):
-			return found // the cluster has no such kind
+			return found // the cluster does not serve the kind
 		case apierrors.IsForbidden(err):
 			s.note("%s: not granted to the hub on this cluster", p.GroupResource())
 			return found
@@ -83,7 +82,7 @@ func (s *search) list(p place) map[types.UID][]listed {
 	return found
 }
 
-// page tells of the objects of a page by the UIDs of their owners, and returns where the list continues.
+// page passes the objects of a page to tell by the UIDs of their owners, and returns where the list continues.
 func (s *search) page(p place, options metav1.ListOptions, tell func(owner types.UID, child listed)) (next string, err error) {
 	ctx, done := answer.Keep(s.ctx)
 	defer done()
@@ -105,7 +104,7 @@ func (s *search) page(p place, options metav1.ListOptions, tell func(owner types
 	return page.GetContinue(), nil
 }
 
-// reason is why a request failed, without the address of the server.
+// reason returns why a request failed, without the address of the server.
 func reason(err error) string {
 	if answer.IsTooLarge(err) {
 		return err.Error()
@@ -116,11 +115,11 @@ func reason(err error) string {
 	return "the cluster did not answer"
 }
 
-// may says whether a list is worth asking for. Where the answer is not known to be whole, it is.
+// may reports whether the member may allow the list. If its answer is incomplete, it returns true.
 func (s *search) may(p place) bool {
 	rules, asked := s.granted[p.namespace]
 	if !asked {
-		rules, _ = granted.In(s.ctx, s.client, p.namespace) // a member that does not say is asked for the few lists
+		rules, _ = granted.In(s.ctx, s.client, p.namespace) // if the member does not answer, the few lists are requested anyway
 		s.granted[p.namespace] = rules
 	}
 	return rules.Allow(p.GroupResource(), "list")

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// podState is such as "Running 2/2" or "Pending 0/1 ImagePullBackOff": phase, ready containers, and what one of them
-// waits for.
+// podState returns a text such as "Running 2/2" or "Pending 0/1 ImagePullBackOff": phase, ready containers, and why one
+// of them waits.
 func podState(pod *unstructured.Unstructured) string {
 	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
 	if phase == "" {

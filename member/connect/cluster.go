@@ -9,12 +9,12 @@ import (
 
 const userAgent = "hanse-hub"
 
-// Cluster is one connected member, for clients that write to it and watch it. It outlives a change of credentials. A
-// change of the address makes a new Cluster.
+// Cluster is one connected member, for clients that write to it and watch it. It stays valid when credentials change.
+// If the address changes, there is a new Cluster.
 type Cluster struct {
-	// Requests is for gets and writes: every request ends within 10 seconds and its answer is bounded.
+	// Requests is for gets and writes: every request ends within 10 seconds, and its response is limited.
 	Requests *rest.Config
-	// Watches is for watches and paged lists: it has no time-out, so the caller sets a deadline on each list and an idle
+	// Watches is for watches and paged lists: it has no timeout, so the caller sets a deadline on each list and an idle
 	// deadline on each watch.
 	Watches *rest.Config
 	// ID is the UID of the cluster's kube-system namespace.
@@ -25,7 +25,7 @@ func newCluster(l *line, server, id string) *Cluster {
 	return &Cluster{Requests: requestConfig(l, server), Watches: watchConfig(l, server), ID: id}
 }
 
-// The configs carry the line as their transport and no credentials, so that none can be read from them.
+// The configs have the line as their transport and contain no credentials.
 func requestConfig(l *line, server string) *rest.Config {
 	config := watchConfig(l, server)
 	config.Transport = l.requestTransport()
@@ -48,7 +48,7 @@ func probeClient(l *line) *http.Client {
 	return &http.Client{Transport: l.probeTransport()}
 }
 
-// engagement is a Cluster that was handed to the hub. cancel ends its use.
+// engagement is a Cluster that the hub uses. cancel ends its use.
 type engagement struct {
 	cluster *Cluster
 	line    *line

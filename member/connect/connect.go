@@ -1,16 +1,16 @@
-// Package connect keeps the links to the member clusters: it implements member.Links for the hub's controllers, and
-// hands out a client configuration for each connected cluster. It reaches a cluster by a member.Connection alone, which
+// Package connect keeps the links to the member clusters. It implements member.Links for the hub's controllers, and
+// provides a client configuration for each connected cluster. It reaches a cluster only by a member.Connection, which
 // it reads from the kubeconfig.
 //
-// Every link is a state machine in a goroutine of its own, on a context that lives as long as the provider and not as
-// long as the call that made it. Links share no lock over I/O, no queue and no connection, so that a cluster that hangs
-// does not delay others.
+// Every link is a state machine in a separate goroutine. Its context lives as long as the provider, not only as long as
+// the call that created the link. Links share no lock over I/O, no queue and no connection, so that a cluster that
+// hangs does not delay others.
 //
 //   - A link is ready if a watch on it delivers. A request that is answered is not enough.
 //   - One failed probe may be chance, two in a row are not. A refused connection, refused credentials, an unknown
 //     certificate and another cluster count at once.
-//   - A changed kubeconfig is tried beside the link in use, which goes on until the new one delivers. Then existing
-//     clients use the new credentials; a new address makes a new Cluster.
+//   - A changed kubeconfig is tried beside the current link, which stays in use until the new one delivers events. Then
+//     existing clients use the new credentials; a new address makes a new Cluster.
 //   - Another cluster behind the address ends the link at once: existing clients fail from then on.
 //
 // Callers decide the status of MemberClusters, whether a cluster may be joined twice, and which kinds are watched.
@@ -37,16 +37,16 @@ const probeInterval = 10 * time.Second
 type Options struct {
 	// ProbeInterval is the time between two probes of a link that is ready. Default 10 s.
 	ProbeInterval time.Duration
-	// ProbeTimeout is how long a probe waits for the watch to deliver. Default 5 s.
+	// ProbeTimeout is how long a probe waits for an event from the watch. Default 5 s.
 	ProbeTimeout time.Duration
 	// FactsInterval is the time between two reads of version and nodes. Default 60 s.
 	FactsInterval time.Duration
 	// HubID is the ID of the hub's own cluster. A cluster with that ID is refused unless the ID is expected. Default none.
 	HubID string
-	// Proxy of connections to members. Default none: a proxy sees the names of members, and an environment may name one
-	// for other purposes.
+	// Proxy of connections to members. Default none: a proxy sees the names of members, and the environment may name
+	// one for other purposes.
 	Proxy func(*http.Request) (*url.URL, error)
-	// Logger gets one line per change of a link. Default none.
+	// Logger gets one line for each change of a link. Default none.
 	Logger logr.Logger
 
 	kinds func() []schema.GroupKind // see Provider.LookFor
@@ -69,7 +69,7 @@ type Provider struct {
 
 var _ member.Links = &Provider{}
 
-// Engage gets a connected cluster, to use until ctx ends. It must not wait for the network, because the link's
+// Engage receives a connected cluster, to use until ctx ends. It must not wait for the network, because the link's
 // goroutine calls it.
 type Engage func(ctx context.Context, name string, c *Cluster) error
 
@@ -87,16 +87,16 @@ func defaultTo(d *time.Duration, value time.Duration) {
 	}
 }
 
-// LookFor sets the kinds that discovery looks for on each cluster. kinds returns nil while they are unknown; call Look
-// once they are known. To be called before Ensure.
+// LookFor sets the kinds for discovery on each cluster. kinds returns nil while they are not known; call Look once they
+// are. LookFor must be called before Ensure.
 func (p *Provider) LookFor(kinds func() []schema.GroupKind) { p.options.kinds = kinds }
 
 // OnChange registers a function to call when the State of a cluster has changed in more than LastHeard, and when its
-// link is removed. The link's goroutine or Remove calls it without locks; it must not wait. To be called before Start.
+// link is removed. It is called without locks and must not block. OnChange must be called before Start.
 func (p *Provider) OnChange(f func(cluster string)) { p.listeners = append(p.listeners, f) }
 
-// Start dials all links, also those that are ensured later, and hands the clusters to engage. It returns when ctx has
-// ended and no goroutine is left.
+// Start connects all links, including later ones, and passes the clusters to engage. It returns after ctx has ended and
+// all goroutines have finished.
 func (p *Provider) Start(ctx context.Context, engage Engage) error {
 	p.mu.Lock()
 	if p.root != nil {
@@ -179,7 +179,7 @@ func (p *Provider) drop(cluster string) bool {
 		return false
 	}
 	delete(p.links, cluster)
-	if l.cancel != nil { // it runs
+	if l.cancel != nil { // its goroutine runs
 		l.cancel()
 		p.ending[cluster] = l
 	}

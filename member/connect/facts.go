@@ -26,7 +26,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// A cluster may answer anything. The facts that are kept fit a MemberCluster's status.
+// Limits, because a cluster may send any answer. The kept facts fit into a MemberCluster's status.
 const (
 	factsTimeout = 30 * time.Second
 	nodesPerPage = 500
@@ -37,10 +37,10 @@ const (
 	maxVersion   = 64
 	maxZones     = 64
 	maxResources = 64
-	maxNames     = 4096 // of resources, of which the first are kept
+	maxNames     = 4096 // of resources; the first are kept
 )
 
-// readFacts returns the earlier facts, updated by those that could be read, and an error for the others.
+// readFacts returns the earlier facts with updates, and an error for the facts that could not be read.
 func readFacts(ctx context.Context, l *line, server string, known member.Facts) (member.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
@@ -71,7 +71,7 @@ func readVersion(ctx context.Context, l *line, server string) (string, error) {
 
 func readNodes(ctx context.Context, l *line, server string) (member.Facts, error) {
 	sum := newNodeSum()
-	query := url.Values{"limit": {strconv.Itoa(nodesPerPage)}, "resourceVersion": {"0"}} // from the API server's memory
+	query := url.Values{"limit": {strconv.Itoa(nodesPerPage)}, "resourceVersion": {"0"}} // served from the API server's memory
 	for range maxPages {
 		next, err := readNodePage(ctx, l, server+"/api/v1/nodes?"+query.Encode(), sum)
 		if err != nil {
@@ -87,7 +87,7 @@ func readNodes(ctx context.Context, l *line, server string) (member.Facts, error
 	return member.Facts{}, fmt.Errorf("reading the nodes: %w", err)
 }
 
-// readNodePage adds the nodes of a page to sum, one by one. A server may answer with more than a page.
+// readNodePage adds the nodes of a page to sum, one by one. A server may send more than a page.
 func readNodePage(ctx context.Context, l *line, url string, sum *nodeSum) (next string, err error) {
 	body, err := ask(answer.Streamed(ctx, maxNodeBytes), requestClient(l), url)
 	if err != nil {
@@ -129,7 +129,7 @@ type node struct {
 	} `json:"status"`
 }
 
-// quantity is zero for a text that no node writes. Parsing "1e2147483647" would write out each digit.
+// quantity is zero for a text that no real node has. Parsing "1e2147483647" would create that many digits.
 type quantity struct{ resource.Quantity }
 
 var sensibleQuantity = regexp.MustCompile(`^[0-9]{1,20}(\.[0-9]{1,20})?([numkMGTPE]|[KMGTPE]i|[eE]\+?[0-9]{1,2})?$`)
@@ -147,11 +147,11 @@ func (q *quantity) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// nodeSum folds nodes, one by one, into facts.
+// nodeSum sums nodes, one by one, into facts.
 type nodeSum struct {
 	nodes                 hubv1.NodeSummary
 	region                string
-	regions               bool     // nodes have more than one
+	regions               bool     // whether nodes have different regions
 	zones                 []string // sorted, the first maxZones
 	capacity, allocatable corev1.ResourceList
 }
@@ -193,7 +193,7 @@ func (s *nodeSum) add(n *node) {
 	}
 }
 
-// facts has a region only if every node says the same one. Its capacity is not nil, even without nodes.
+// facts has a region only if all nodes have the same one. Its capacity is not nil, even without nodes.
 func (s *nodeSum) facts() member.Facts {
 	f := member.Facts{Nodes: s.nodes, Zones: s.zones, Capacity: fitting(s.capacity), Allocatable: fitting(s.allocatable)}
 	if !s.regions {
@@ -232,7 +232,7 @@ func addResources(sum corev1.ResourceList, more map[string]quantity) {
 	}
 }
 
-// fitting keeps the first resources by name, cpu and memory before all others.
+// fitting keeps the first resources by name, after cpu and memory.
 func fitting(list corev1.ResourceList) corev1.ResourceList {
 	names := slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int {
 		return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b))

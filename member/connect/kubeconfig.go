@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// fault says why a kubeconfig is not used. It never holds a token, a key or a piece of an unreadable file.
+// fault is the reason why a kubeconfig is not used. It never contains a token, a key or a part of an unreadable file.
 type fault struct{ reason, message string }
 
 func refused(format string, args ...any) *fault {
@@ -25,12 +25,12 @@ func invalid(format string, args ...any) *fault {
 	return &fault{reason: hubv1.ReasonKubeconfigInvalid, message: fmt.Sprintf(format, args...)}
 }
 
-// parseKubeconfig returns the connection that the current context of a kubeconfig names. A member's admin writes the
-// file, so it must not make the hub run a program, read a file, take another identity or trust an unknown server. The
-// entries that the current context does not name are ignored.
+// parseKubeconfig returns the connection of a kubeconfig's current context. A member's admin writes the file, so it is
+// not trusted. It must not make the hub run a program, read a file, use another identity or trust an unknown server.
+// Entries of other contexts are ignored.
 func parseKubeconfig(data []byte) (member.Connection, *fault) {
 	config, err := clientcmd.Load(data)
-	if err != nil { // its text may quote the file
+	if err != nil { // the error text may quote the file
 		return member.Connection{}, invalid("the content is not a kubeconfig: put the YAML of one with apiVersion v1 and kind Config into the Secret")
 	}
 	if config.CurrentContext == "" {

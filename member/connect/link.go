@@ -117,8 +117,8 @@ func (r *runner) wait(ctx context.Context, due <-chan time.Time) bool {
 	}
 }
 
-// pauseAfter is how long to wait after so many failures in a row: 0.2 s doubling to 8 s, so that a cluster that is back
-// is found at once, and 30 s for one that has been away for some minutes.
+// pauseAfter returns the pause after a number of consecutive failures: 0.2 s doubling to 8 s, so that a returning
+// cluster is found soon. It is 30 s for a cluster that has been unreachable for some minutes.
 func pauseAfter(failures int) time.Duration {
 	pause := min(200*time.Millisecond<<min(failures-1, 10), 8*time.Second)
 	if failures > 30 {

@@ -19,20 +19,20 @@ const (
 	asJSON          = "application/json"
 	maxID           = 64
 	maxEvent        = 1 << 20  // bytes of the answer in which the event of kube-system must be
-	muchWithout     = 64 << 10 // bytes without an event that are no stream held back on the way: buffers there are smaller
+	muchWithout     = 64 << 10 // bytes without an event; a stream held back by a proxy has fewer, because buffers there are smaller
 )
 
-// errStalled means that the cluster answers requests but its watches deliver nothing.
+// errStalled means that the cluster answers requests but its watches deliver no events.
 var errStalled = errors.New("the watch delivered nothing")
 
 // errStrange means that the server is no Kubernetes API server.
 var errStrange = errors.New("the answer is not that of a Kubernetes API server")
 
-// statusError is an answer other than 200.
+// statusError is a response with a status other than 200.
 type statusError struct {
 	code       int
-	message    string        // of the server's Status, empty if it sent none
-	retryAfter time.Duration // zero if the server asked for none
+	message    string        // from the server's Status, empty if it sent none
+	retryAfter time.Duration // zero if the server did not ask for a delay
 }
 
 func (e *statusError) Error() string {
@@ -42,8 +42,8 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%d %s: %s", e.code, http.StatusText(e.code), e.message)
 }
 
-// probe checks that watches deliver: a watch from any resource version begins with existing objects, so that the event
-// of kube-system must come at once. It returns that namespace's UID.
+// probe checks that watches deliver. A watch without a resourceVersion begins with existing objects, so that the event
+// of kube-system must arrive at once. It returns that namespace's UID.
 func probe(ctx context.Context, l *line, server string, timeout time.Duration) (string, error) {
 	id, err := firstEvent(ctx, l, server, timeout)
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
@@ -96,7 +96,7 @@ func firstEvent(ctx context.Context, l *line, server string, timeout time.Durati
 	}
 }
 
-// ask returns the body of an answer with status 200, or an error with the other answer.
+// ask returns the body of a response with status 200, or an error for another status.
 func ask(ctx context.Context, client *http.Client, url string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -49,8 +49,8 @@ func (r *runner) readiness() judgement {
 	return judgement{metav1.ConditionUnknown, hubv1.ReasonConnecting, underWay}
 }
 
-// away says when a cluster that does not answer was last heard. While it answers, the time would change with every
-// probe.
+// away adds the last time at which an unreachable cluster answered. While a cluster answers, the time would change with
+// every probe.
 func (r *runner) away(v verdict) judgement {
 	message := v.message
 	if !v.answered && !r.lastHeard.IsZero() {

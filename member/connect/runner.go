@@ -13,13 +13,13 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// judgement is one condition.
+// judgement is the value of one condition.
 type judgement struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-// attempts counts failed tries.
+// attempts counts failed attempts.
 type attempts struct {
 	failures int
 	last     verdict // of the last failure
@@ -32,7 +32,7 @@ func (a *attempts) failed(v verdict) {
 	a.due = time.Now().Add(max(pauseAfter(a.failures), v.retryAfter))
 }
 
-// succeeded plans the next try after the interval.
+// succeeded schedules the next attempt after the interval.
 func (a *attempts) succeeded(interval time.Duration) {
 	*a = attempts{due: time.Now().Add(jittered(interval))}
 }
@@ -79,7 +79,7 @@ func (r *runner) end() {
 	r.readers.Wait()
 }
 
-// step does the work that is due and returns the time until the next work.
+// step does the due work and returns the time until the next work.
 func (r *runner) step(ctx context.Context) time.Duration {
 	attempt, cancel, newest := r.link.begin(ctx)
 	defer cancel()
@@ -132,7 +132,7 @@ func (r *runner) untilDue() time.Duration {
 	return time.Until(next)
 }
 
-// tryCandidate opens a connection by the newest kubeconfig, beside the one in use.
+// tryCandidate opens a connection with the newest kubeconfig, beside the current one.
 func (r *runner) tryCandidate(ctx, attempt context.Context) {
 	s, err := openSession(r.wanted.to, r.inUse, r.link.options.Proxy)
 	if err != nil {
@@ -157,15 +157,15 @@ func (r *runner) tryCandidate(ctx, attempt context.Context) {
 	}
 }
 
-// discard closes the connections that the session does not share with the one in use.
+// discard closes the connections of the session that the current one does not share.
 func (r *runner) discard(s *session) {
 	if r.inUse == nil || r.inUse.pool != s.pool {
 		s.pool.close()
 	}
 }
 
-// verdictOn judges a probe. Events of other watches since the last probe count as heard, unless another cluster may
-// have sent them.
+// verdictOn judges a probe. Events of other watches since the last probe count as a delivery, unless another cluster
+// may have sent them.
 func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdict, bad bool) {
 	expected := cmp.Or(r.wanted.expectedID, r.facts.latest.ClusterID)
 	switch {
@@ -175,7 +175,7 @@ func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdic
 		v, bad = notTheHub(to, id), true
 	case expected != "" && id != expected:
 		v, bad = anotherCluster(to, id, expected), true
-	case expected == "" && id == r.link.options.HubID: // IDs are no secret: each copy names that of the hub
+	case expected == "" && id == r.link.options.HubID: // IDs are not secret: each copy contains the hub's
 		v, bad = claimsToBeTheHub(to), true
 	}
 	switch {
@@ -198,8 +198,8 @@ func (r *runner) candidateFailed(v verdict) {
 	}
 }
 
-// use makes the session the one in use. If the address is the same, existing clients use it. Else there is a new
-// Cluster, and requests on the old one have the time-out of a request to end.
+// use makes the session the current one. If the address is the same, existing clients use it. Otherwise there is a new
+// Cluster, and requests on the old one may run until the timeout of a request.
 func (r *runner) use(ctx context.Context, s *session, l *line, id string) error {
 	if r.engaged != nil && r.inUse.to.Server == s.to.Server {
 		r.engaged.line.session.Store(s)
@@ -264,7 +264,7 @@ func (r *runner) probeInUse(attempt context.Context) {
 	r.probes.failed(v)
 	if v.atOnce || r.probes.failures >= 2 {
 		r.ready = false
-	} else { // the second opinion is not asked for in the same breath
+	} else { // the second probe is not sent at once
 		r.probes.due = time.Now().Add(max(v.retryAfter, min(time.Second, r.link.options.ProbeInterval)))
 	}
 	if !r.pending() {

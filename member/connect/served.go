@@ -20,7 +20,7 @@ import (
 
 const (
 	versionsPerGroup = 16
-	maxVersions      = 1000      // of a group, of which the first are kept
+	maxVersions      = 1000      // of a group; the first are kept
 	maxGroup         = 256 << 10 // bytes
 	maxResourcesOf   = 10_000    // of a group and version
 	maxResource      = 64 << 10  // bytes
@@ -94,8 +94,8 @@ func readGroup(ctx context.Context, l *line, server, group string, wanted []sche
 	return out, nil
 }
 
-// readVersionOf adds a version to the requested kinds that it has. It adds none if the version is gone since the group
-// was read.
+// readVersionOf adds a version to the requested kinds that it contains. It adds none if the version has disappeared
+// since the group was read.
 func readVersionOf(ctx context.Context, l *line, at, version string, wanted []schema.GroupKind, out map[string][]string) error {
 	body, err := ask(answer.Streamed(ctx, maxVersionBytes), requestClient(l), at)
 	if isNotFound(err) {

@@ -32,13 +32,13 @@ var (
 	errRedirect   = errors.New("the server answered with a redirect, which is not followed")
 )
 
-// proxyFunc is the proxy of a request; nil if there is none.
+// proxyFunc returns the proxy of a request; nil if there is none.
 type proxyFunc func(*http.Request) (*url.URL, error)
 
 // pool holds the network connections of one member.Connection. client-go's cache of transports is not used, because it
 // is global: a pool ends, with all its connections, when its link or its credentials end.
 type pool struct {
-	// Watches have connections of their own, so that a list that is read slowly does not hold up writes.
+	// Watches have separate connections, so that a slowly read list does not delay writes.
 	requests, watches *http.Transport
 	dialer            member.Dialer
 
@@ -65,7 +65,7 @@ func newPool(to member.Connection, proxy proxyFunc) (*pool, error) {
 			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: probeInterval, Interval: peerTimeout, Count: 3},
 		}
 	} else {
-		proxy = nil // the dialer knows the way
+		proxy = nil // the Dialer makes the connections
 	}
 	p.requests, p.watches = p.transport(config.Clone(), proxy), p.transport(config.Clone(), proxy)
 	return p, nil
@@ -84,7 +84,7 @@ func (p *pool) transport(config *tls.Config, proxy proxyFunc) *http.Transport {
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    8,
 		MaxResponseHeaderBytes: 256 << 10,
-		DisableCompression:     true, // package answer unpacks, and counts before and after
+		DisableCompression:     true, // package answer unpacks, and limits the size before and after
 	}
 }
 
@@ -104,7 +104,7 @@ func (p *pool) dial(ctx context.Context, network, address string) (net.Conn, err
 	return counted, nil
 }
 
-// close ends every connection with what runs on it.
+// close ends every connection with its requests.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
@@ -118,7 +118,7 @@ func (p *pool) close() {
 	p.watches.CloseIdleConnections()
 }
 
-// drain waits for running requests, and then closes the pool. Its watches open again on another pool.
+// drain waits for running requests, and then closes the pool. Its watches restart on another pool.
 func (p *pool) drain() {
 	p.requests.CloseIdleConnections()
 	p.watches.CloseIdleConnections()
@@ -146,7 +146,7 @@ type session struct {
 	pool       *pool
 }
 
-// openSession takes over the connections of before if only the token differs. It dials nothing yet.
+// openSession takes over the connections of the previous session if only the token differs. It does not connect yet.
 func openSession(to member.Connection, before *session, proxy proxyFunc) (*session, error) {
 	known := credential.Of(to.Credentials.Token, to.Credentials.Certificate)
 	if before != nil {
@@ -163,16 +163,16 @@ func openSession(to member.Connection, before *session, proxy proxyFunc) (*sessi
 	return &session{to: to, credential: known, pool: p}, nil
 }
 
-// line is the transport that clients of a cluster hold. Clients stay the same while its session is exchanged.
+// line is the transport that clients of a cluster use. Clients stay valid when its session changes.
 type line struct {
 	session atomic.Pointer[session]
-	share   *answer.Budget // what the answers of the cluster may take in memory
-	// delivered is when a watch last brought an event, in nanoseconds since 1970; zero if none has.
+	share   *answer.Budget // memory limit for the answers of the cluster
+	// delivered is the time of the last watch event, in nanoseconds since 1970; zero if there was none.
 	delivered atomic.Int64
 
 	mu       sync.Mutex
-	large    string    // the answer that exceeded a bound; empty if none did
-	largeAt  time.Time // when an answer last did
+	large    string    // the answer that exceeded a limit; empty if none did
+	largeAt  time.Time // when an answer last exceeded a limit
 	onLarger func()    // is called for the first such answer; may be nil
 }
 
@@ -182,8 +182,8 @@ func newLine(s *session) *line {
 	return l
 }
 
-// tooLarge notes an answer that exceeded a bound. The first such answer is kept until none came for a while, so that
-// the message stays the same.
+// tooLarge records an answer that exceeded a limit. The first one is kept until there was none for a while, so that the
+// message does not change.
 func (l *line) tooLarge(what string, err error) {
 	l.mu.Lock()
 	first := l.large == ""
@@ -198,7 +198,7 @@ func (l *line) tooLarge(what string, err error) {
 	}
 }
 
-// lastTooLarge names the answer of the last minutes that exceeded a bound; empty if none did.
+// lastTooLarge returns the recent answer that exceeded a limit; empty if there was none.
 func (l *line) lastTooLarge() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,7 +214,7 @@ func (l *line) tellOfLarge(tell func()) {
 	l.onLarger = tell
 }
 
-// lastDelivered is when a watch last brought an event; zero if none has.
+// lastDelivered returns the time of the last watch event; zero if there was none.
 func (l *line) lastDelivered() time.Time {
 	if at := l.delivered.Load(); at != 0 {
 		return time.Unix(0, at)
@@ -234,11 +234,11 @@ func (l *line) probeTransport() http.RoundTripper { return &lineTransport{line: 
 type lineTransport struct {
 	line    *line
 	watches bool
-	// counts reports whether the events of a watch count as delivered. Those of a probe are judged first.
+	// counts is true if the events of a watch count as a delivery. Events of a probe are judged first.
 	counts bool
 }
 
-// RoundTrip adds the current token, follows no redirect, and bounds the answer.
+// RoundTrip adds the current token, follows no redirect, and limits the response.
 func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	s := t.line.session.Load()
 	if s == nil {
@@ -274,7 +274,7 @@ func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// heardBody notes on the line an answer that is too large, and the events of a watch.
+// heardBody records on the line the events of a watch, and a response that is too large.
 type heardBody struct {
 	io.ReadCloser
 	line     *line

@@ -21,19 +21,19 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-const maxQuoted = 200 // bytes of what a server said that go into a message
+const maxQuoted = 200 // maximum bytes of a server's text in a message
 
-// verdict is what one failed probe says of a link. The same fault gives the same text, without ports and times, so that
-// it is written once.
+// verdict is the result of one failed probe. The same fault gives the same text, without ports and times, so that it is
+// written once.
 type verdict struct {
 	reason, message string
-	atOnce          bool                   // one such probe is enough
-	answered        bool                   // the cluster said something
-	credentials     metav1.ConditionStatus // True or False if the cluster judged them, else empty
+	atOnce          bool                   // a single such probe is enough
+	answered        bool                   // the cluster sent a response
+	credentials     metav1.ConditionStatus // True or False if the cluster checked them, else empty
 	retryAfter      time.Duration
 }
 
-// judge turns the error of a probe into what a user can act on.
+// judge converts the error of a probe to a verdict with advice for the user.
 func judge(err error, to member.Connection, timeout time.Duration) verdict {
 	var status *statusError
 	switch {
@@ -87,13 +87,13 @@ func anotherCluster(to member.Connection, found, expected string) verdict {
 			to.Server, printable(found), printable(expected))}
 }
 
-// claimsToBeTheHub is the verdict on the hub's own ID where it is not expected.
+// claimsToBeTheHub is the verdict on a cluster with the hub's ID that is not expected to be the hub.
 func claimsToBeTheHub(to member.Connection) verdict {
 	return verdict{reason: hubv1.ReasonClusterIDClaimed, atOnce: true, answered: true, credentials: metav1.ConditionTrue,
 		message: fmt.Sprintf("%s answers with the identity of the hub (the UID of its kube-system): nothing is read from it or written to it. If it is the hub itself, set spec.hub: true; else look for a hostile server, or for a copy of the hub's etcd", to.Server)}
 }
 
-// notTheHub is the verdict on another ID than the hub's where the hub is expected.
+// notTheHub is the verdict on a cluster without the hub's ID that is expected to be the hub.
 func notTheHub(to member.Connection, found string) verdict {
 	return verdict{reason: hubv1.ReasonIdentityChanged, atOnce: true, answered: true, credentials: metav1.ConditionTrue,
 		message: fmt.Sprintf("%s is not the hub, as spec.hub says (UID of kube-system %s): nothing is read from it or written to it. Set spec.hub: false, or make the Secret point to the hub",
@@ -108,7 +108,7 @@ func isCertificateError(err error) bool {
 	return errors.As(err, &verification) || errors.As(err, &unknown) || errors.As(err, &hostname) || errors.As(err, &bad)
 }
 
-// certificateError says what is wrong with a certificate; "current time" and the like would differ each time.
+// certificateError describes the error of a certificate, without parts such as "current time", which differ each time.
 func certificateError(err error) string {
 	var bad x509.CertificateInvalidError
 	var hostname x509.HostnameError
@@ -123,7 +123,7 @@ func certificateError(err error) string {
 	return "it is signed by an unknown authority"
 }
 
-// isCertificateRefused is true if the server ended the handshake because of our certificate.
+// isCertificateRefused reports whether the server ended the handshake because of our certificate.
 func isCertificateRefused(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate")
@@ -134,7 +134,7 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &timeout) && timeout.Timeout())
 }
 
-// rootCause leaves out the URL, which is named already, and the local port, which differs each time.
+// rootCause removes the URL, which is named elsewhere, and the local port, which differs each time.
 func rootCause(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) {

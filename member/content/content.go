@@ -15,13 +15,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// entry is one of the managedFields, as far as it is needed.
+// entry contains the required parts of a managedFields entry.
 type entry struct {
 	manager, operation, subresource string
 	fields                          map[string]any // the paths; nil if they cannot be read
 }
 
-// entries reads the managedFields where they are. The accessor of the object converts every one of them by reflection.
+// entries reads the managedFields in place, because the object's accessor converts every entry by reflection.
 func entries(obj *unstructured.Unstructured) iter.Seq[entry] {
 	metadata, _ := obj.Object["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
@@ -48,13 +48,13 @@ func readEntry(item any) (e entry, ok bool) {
 	return e, ok
 }
 
-// isOurs is true for the entry that the hub's own applies keep.
+// isOurs reports whether the entry belongs to the hub's own applies.
 func (e entry) isOurs() bool {
 	return e.manager == hubv1.FieldManager && e.operation == string(metav1.ManagedFieldsOperationApply) && e.subresource == ""
 }
 
 // WithoutOurs returns the entries of other managers. It removes all entries of the hub's manager, of any operation and
-// subresource: a namespace that was made on demand has one of an update.
+// subresource: a namespace created on demand has an Update entry.
 func WithoutOurs(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == hubv1.FieldManager })
 }
@@ -84,7 +84,7 @@ func pathsOf(fields map[string]any) *fieldpath.Set {
 		return nil
 	}
 	set := &fieldpath.Set{}
-	for _, e := range elements { // in the order of the set, which makes room for any other
+	for _, e := range elements { // in order, so that each insertion appends
 		pe, err := fieldpath.DeserializePathElement(e.raw)
 		if err != nil {
 			return nil

@@ -16,11 +16,11 @@ const UnknownManager = "unknown"
 
 const mostDrifts = 3
 
-// Drift returns up to three fields of the manifest that have another value in the live object and no longer belong to
-// the hub: another manager took them, or they were removed ("unknown"). A field that is still the hub's differs only
-// because the manifest changed since, or because the server writes the value in another way.
+// Drift returns up to three fields of the manifest that differ in the live object and no longer belong to the hub.
+// Either another manager took them, or they were removed ("unknown"). A field that still belongs to the hub differs
+// only because the manifest has changed since, or because the server stores the value in another form.
 //
-// If the manifest is newer than the live object, the fields it adds are reported as "unknown", too.
+// If the manifest is newer than the live object, the fields that it adds are reported as "unknown", too.
 func Drift(live, manifest *unstructured.Unstructured) []member.FieldDrift {
 	d := drifts{}
 	var at []owner
@@ -46,14 +46,14 @@ func Drift(live, manifest *unstructured.Unstructured) []member.FieldDrift {
 	return d.found
 }
 
-// owner is one manager with what it has below the place that is looked at.
+// owner is one manager and the fields that it owns below the current path.
 type owner struct {
 	name string
 	ours bool
-	set  *fieldpath.Set // nil: nothing
+	set  *fieldpath.Set // nil: none
 }
 
-// below goes one step down.
+// below returns the owners one step below.
 func below(at []owner, pe fieldpath.PathElement) []owner {
 	out := make([]owner, 0, len(at))
 	for _, o := range at {
@@ -66,7 +66,7 @@ func below(at []owner, pe fieldpath.PathElement) []owner {
 
 func field(name string) fieldpath.PathElement { return fieldpath.PathElement{FieldName: &name} }
 
-// drifts collects what differs.
+// drifts collects the differences.
 type drifts struct{ found []member.FieldDrift }
 
 func (d *drifts) full() bool { return len(d.found) >= mostDrifts }
@@ -79,7 +79,7 @@ func (d *drifts) fields(path fieldpath.Path, want, have map[string]any, at []own
 	}
 }
 
-// element compares what one path element names.
+// element compares the values of one path element.
 func (d *drifts) element(path fieldpath.Path, pe fieldpath.PathElement, want, have any, there bool, at []owner) {
 	if d.full() {
 		return
@@ -102,7 +102,7 @@ func (d *drifts) element(path fieldpath.Path, pe fieldpath.PathElement, want, ha
 	}
 }
 
-// items compares two lists: by key or by value if some manager has items by key or value there, else as one value.
+// items compares two lists: by key or value if some manager owns items by key or value, otherwise as one value.
 func (d *drifts) items(path fieldpath.Path, pe fieldpath.PathElement, want, have []any, at []owner) {
 	inside := below(at, pe)
 	keys, byValue := shape(inside)
@@ -126,7 +126,7 @@ func (d *drifts) items(path fieldpath.Path, pe fieldpath.PathElement, want, have
 	}
 }
 
-// shape says how managers address the items of a list: by these key fields, by value, or not at all.
+// shape returns how managers address the items of a list: by these key fields, by value, or not at all.
 func shape(at []owner) (keys []string, byValue bool) {
 	for _, o := range at {
 		for pe := range o.set.Members.All() {
@@ -135,7 +135,7 @@ func shape(at []owner) (keys []string, byValue bool) {
 			}
 			byValue = byValue || pe.Value != nil
 		}
-		o.set.Children.Iterate(func(pe fieldpath.PathElement) { // its All cannot be left before the end
+		o.set.Children.Iterate(func(pe fieldpath.PathElement) { // its All does not support an early exit
 			if keys == nil && pe.Key != nil {
 				keys = fieldsOf(pe)
 			}
@@ -147,7 +147,7 @@ func shape(at []owner) (keys []string, byValue bool) {
 	return nil, byValue
 }
 
-// fieldsOf are the names of the fields of a key.
+// fieldsOf returns the field names of a key.
 func fieldsOf(pe fieldpath.PathElement) []string {
 	names := make([]string, len(*pe.Key))
 	for i, f := range *pe.Key {
@@ -156,8 +156,8 @@ func fieldsOf(pe fieldpath.PathElement) []string {
 	return names
 }
 
-// keyElement is the path element of an item of the manifest. Key fields that the manifest leaves to their defaults,
-// such as the protocol of a port, are taken from the live item that has the others.
+// keyElement returns the path element of an item of the manifest. Key fields that the manifest leaves to defaults, such
+// as the protocol of a port, come from the live item with the same other keys.
 func keyElement(keys []string, item any, live []any) fieldpath.PathElement {
 	given := map[string]any{}
 	m, _ := item.(map[string]any)
@@ -178,7 +178,8 @@ func keyElement(keys []string, item any, live []any) fieldpath.PathElement {
 	return fieldpath.PathElement{Key: &key}
 }
 
-// covers is true if have holds all of want: defaults that a server adds inside of an atomic list are no difference.
+// covers reports whether have contains all of want. Defaults that a server adds inside an atomic list are no
+// difference.
 func covers(have, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:
@@ -207,7 +208,7 @@ func covers(have, want any) bool {
 	return sameJSON(have, want)
 }
 
-// report notes a difference unless the field is ours.
+// report records a difference unless the hub owns the field.
 func (d *drifts) report(path fieldpath.Path, pe fieldpath.PathElement, at []owner) {
 	manager := UnknownManager
 	for _, o := range at {

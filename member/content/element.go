@@ -11,16 +11,16 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// element is a path element of managedFields, with what is below it.
+// element is a path element of managedFields with the elements below it.
 type element struct {
-	raw    string         // as it is written there
+	raw    string         // its text in managedFields
 	text   string         // as canonical writes it: f:spec, k:{"name":"main"}, v:"one" or i:0
-	member bool           // the place itself is the manager's
-	below  map[string]any // nil if there is nothing
+	member bool           // a manager owns the place itself
+	below  map[string]any // nil if there are none
 }
 
-// readElement reads one entry of the maps that fieldsV1 is made of. known is false for what is no path element, or one
-// of a kind that is not known and means nothing to us; ok is false if it cannot be read.
+// readElement reads one entry of the maps in fieldsV1. known is false for an entry of an unknown kind, or one that is
+// not a path element. ok is false if the entry cannot be read.
 func readElement(raw string, value any) (e element, known, ok bool) {
 	if raw == "." {
 		return element{}, false, true
@@ -32,7 +32,7 @@ func readElement(raw string, value any) (e element, known, ok bool) {
 		return element{}, false, true
 	}
 	e = element{raw: raw}
-	if value != nil { // null says as much as an empty map
+	if value != nil { // null means the same as an empty map
 		if e.below, ok = value.(map[string]any); !ok {
 			return element{}, false, false
 		}
@@ -45,7 +45,7 @@ func readElement(raw string, value any) (e element, known, ok bool) {
 	return e, ok, ok
 }
 
-// appendElements adds what the maps of fieldsV1 name at one place, in the order of fieldpath. ok is false if some of it
+// appendElements adds the path elements of fieldsV1 at one place, in the order of fieldpath. ok is false if one of them
 // cannot be read.
 func appendElements(to []element, fields map[string]any) (all []element, ok bool) {
 	from := len(to)
@@ -62,12 +62,12 @@ func appendElements(to []element, fields map[string]any) (all []element, ok bool
 	return to, true
 }
 
-// kinds are the beginnings of path elements, in the order of fieldpath: fields, keys, values and indices.
+// kinds are the prefixes of path elements, in the order of fieldpath: fields, keys, values and indices.
 const kinds = "fkvi"
 
 func isKnown(raw string) bool { return strings.IndexByte(kinds, raw[0]) >= 0 }
 
-// hasElements is true if a map names anything that is known, or that cannot be read.
+// hasElements reports whether a map contains a known path element, or one that cannot be read.
 func hasElements(fields map[string]any) bool {
 	for raw := range fields {
 		if raw != "." && (len(raw) < 2 || raw[1] != ':' || isKnown(raw)) {
@@ -77,7 +77,7 @@ func hasElements(fields map[string]any) bool {
 	return false
 }
 
-// elementText is a path element in the writing of canonical. Servers write nearly all of them so.
+// elementText returns a path element in the canonical form. Servers already write nearly all of them in this form.
 func elementText(raw string) (text string, ok bool) {
 	switch content := raw[2:]; raw[0] {
 	case 'f':
@@ -97,7 +97,7 @@ func elementText(raw string) (text string, ok bool) {
 	return textOf(pe), true
 }
 
-// textOf is the text of a path element.
+// textOf returns the text of a path element.
 func textOf(pe fieldpath.PathElement) string {
 	switch {
 	case pe.FieldName != nil:
@@ -116,7 +116,7 @@ func textOf(pe fieldpath.PathElement) string {
 	return ""
 }
 
-// compareElements is the order of fieldpath: kind by kind, and numbers by their size.
+// compareElements compares in the order of fieldpath: by kind, and numbers by size.
 func compareElements(a, b element) int {
 	if c := cmp.Compare(strings.IndexByte(kinds, a.raw[0]), strings.IndexByte(kinds, b.raw[0])); c != 0 {
 		return c
@@ -160,5 +160,5 @@ func compareScalars(a, b string) int {
 }
 
 func scalarRank(text string) int {
-	return strings.IndexByte(`"ft[{n`, text[0]) + 1 // 0: a number
+	return strings.IndexByte(`"ft[{n`, text[0]) + 1 // 0 stands for a number
 }

@@ -13,17 +13,18 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// Hash covers the live values at the paths that the hub applied, and these paths, so that it changes with an edit of
-// our fields and not with fields of other managers. It is the same for the answer to an apply and for what a watch
-// brings. ours is false if the object has no readable entry of the hub in its managedFields.
+// Hash covers the paths that the hub applied and the live values there. So it changes with an edit of our fields and
+// not with fields of other managers. It is the same for the response to an apply and for a watch event. isOurs is false
+// if the managedFields have no readable entry of the hub.
 //
 // For the last field of a path, the whole value below it is hashed. Without the schema, the hash cannot distinguish an
 // atomic value from a map or list that we applied empty and that others add to. In the second case the hash changes
 // with their additions, which costs one apply that changes nothing.
 //
-// The hash of a Secret is keyed: whoever reads rows could guess its values otherwise.
+// The hash of a Secret is keyed. Otherwise a reader of rows could guess its values.
 //
-// Rows keep hashes: another way to compute them costs an apply of every copy. It is called for each event of a member.
+// Rows store hashes, so another algorithm would cause an apply of every copy. The function runs for each event of a
+// member.
 func Hash(key canonical.Key, obj *unstructured.Unstructured) (text string, isOurs bool) {
 	fields := oursRaw(obj)
 	if fields == nil {
@@ -41,8 +42,7 @@ func Hash(key canonical.Key, obj *unstructured.Unstructured) (text string, isOur
 	return hex.EncodeToString(sum[:sha256.Size/2]), true
 }
 
-// Applied is true if the object has a readable entry of the hub in its managedFields, for one that Hash finds to be
-// ours.
+// Applied reports whether Hash finds the object to be ours: its managedFields have a readable entry of the hub.
 func Applied(obj *unstructured.Unstructured) bool {
 	fields := oursRaw(obj)
 	return fields != nil && readable(fields)
@@ -58,17 +58,17 @@ func readable(fields map[string]any) bool {
 	return true
 }
 
-// digest collects the hashed parts, so that the hash is called for many parts at once.
+// digest collects the hashed parts, so that it calls the hash function once for many parts.
 type digest struct {
 	sum      hash.Hash
 	pending  []byte
-	elements []element // of the places that are being written
+	elements []element // elements of the places being written
 }
 
-// digests are used again: a hub hashes thousands of small objects a second.
+// digests are reused, because a hub hashes thousands of small objects a second.
 var digests = sync.Pool{New: func() any { return &digest{sum: sha256.New()} }}
 
-// largestKept bounds the memory that stays with a digest after a large object.
+// largestKept limits the memory that a digest keeps after a large object.
 const largestKept = 64 << 10
 
 func (d *digest) free() {
@@ -81,8 +81,8 @@ func (d *digest) free() {
 	digests.Put(d)
 }
 
-// write adds every place that is a manager's and then what is below, both in the order of fieldpath. It is false if
-// something cannot be read.
+// write adds every place that a manager owns, and then the places below, both in the order of fieldpath. It returns
+// false if one of them cannot be read.
 func (d *digest) write(fields map[string]any, live any) bool {
 	from, ok := len(d.elements), false
 	if d.elements, ok = appendElements(d.elements, fields); !ok {
@@ -95,7 +95,7 @@ func (d *digest) write(fields map[string]any, live any) bool {
 			continue
 		}
 		if e.below != nil {
-			d.put("member", e.text) // such as a list item: its fields follow below
+			d.put("member", e.text) // such as a list item: its fields come below
 			continue
 		}
 		value, ok := child(live, l, e.text)
@@ -122,7 +122,7 @@ func (d *digest) write(fields map[string]any, live any) bool {
 	return true
 }
 
-// child returns what the text of a path element names below a value.
+// child returns the value below v that the text of a path element names.
 func child(v any, l *list, text string) (any, bool) {
 	if text[0] != 'f' {
 		return l.find(text)
@@ -148,7 +148,7 @@ func put[T string | []byte](d *digest, part T) {
 	}
 }
 
-// end returns the hash, which is d's.
+// end returns the hash. It stays valid until the digest's next use.
 func (d *digest) end() []byte {
 	d.sum.Write(d.pending)
 	d.pending = d.sum.Sum(d.pending[:0])

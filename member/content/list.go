@@ -7,12 +7,13 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// list finds the items of one list by the path elements of managedFields. A list has one set of key fields, so the
-// first that is asked for is indexed and any other finds nothing: no input makes a search take more than one pass.
+// list finds the items of one list by the path elements of managedFields. A list has one set of key fields. So the
+// fields of the first request are indexed, and other fields find nothing. No input makes a search take more than one
+// pass.
 type list struct {
 	items  []any
 	byKey  map[string]any // by the text of their keys
-	values map[string]any // by their own text
+	values map[string]any // by their text
 }
 
 func listOf(v any) *list {
@@ -20,7 +21,7 @@ func listOf(v any) *list {
 	return &list{items: items}
 }
 
-// find returns the item that the text of a key, a value or an index names.
+// find returns the item for the text of a key, a value or an index.
 func (l *list) find(text string) (item any, ok bool) {
 	if len(l.items) == 0 {
 		return nil, false
@@ -62,7 +63,7 @@ func (l *list) index(names []string) {
 	}
 }
 
-// namesOf are the fields of the text of a key.
+// namesOf returns the field names in the text of a key.
 func namesOf(key string) []string {
 	var names []string
 	for rest := key[1 : len(key)-1]; rest != ""; {
@@ -70,7 +71,7 @@ func namesOf(key string) []string {
 		token, _, rest = cutField(rest)
 		name := token[1 : len(token)-1]
 		if !isPlainString(token) {
-			_ = json.Unmarshal([]byte(token), &name) // canonical wrote it
+			_ = json.Unmarshal([]byte(token), &name) // cannot fail: canonical wrote it
 		}
 		names = append(names, name)
 	}

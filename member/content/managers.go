@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// Managers returns who has the field of a live object that a JSON pointer names in the manifest: the names of the field
-// managers, sorted. Items of lists are found by what identifies them, since they may be in another place in the live
-// object. Of what the manifest does not have, the places are those of the live object.
+// Managers returns the sorted names of the field managers that own a field of a live object. A JSON pointer into the
+// manifest names the field. Items of lists are found by their keys, because their position may differ in the live
+// object. If the manifest lacks the field, the position in the live object counts.
 func Managers(live, manifest *unstructured.Unstructured, pointer string) []string {
 	var at []owner
 	for e := range entries(live) {
@@ -46,7 +46,7 @@ func Managers(live, manifest *unstructured.Unstructured, pointer string) []strin
 	return around
 }
 
-// holders are the names of managers that own a place as a whole, and of managers that own a part of it.
+// holders returns the managers that own a place as a whole, and the managers that own a part of it.
 func holders(at []owner, pe fieldpath.PathElement) (whole, parts []string) {
 	for _, o := range at {
 		if _, inside := o.set.Children.Get(pe); inside {
@@ -63,8 +63,8 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// elementAt is how managers address what a step of a pointer names. ok is false if they do not: the list is one value
-// to them, or has no such item.
+// elementAt returns how managers address the step of a pointer. ok is false if they do not: the list is one value for
+// them, or has no such item.
 func elementAt(step string, want, have any, at []owner) (pe fieldpath.PathElement, ok bool) {
 	wanted, isList := want.([]any)
 	items, alsoList := have.([]any)
@@ -89,7 +89,7 @@ func elementAt(step string, want, have any, at []owner) (pe fieldpath.PathElemen
 	return pe, false
 }
 
-// stepInto is what a step of a pointer leads to, nil if that is nothing.
+// stepInto returns the value at a step of a pointer; nil if there is none.
 func stepInto(from any, step string) any {
 	switch from := from.(type) {
 	case map[string]any:
@@ -102,7 +102,7 @@ func stepInto(from any, step string) any {
 	return nil
 }
 
-// find is what a path element leads to, nil if that is nothing.
+// find returns the value at a path element; nil if there is none.
 func find(from any, pe fieldpath.PathElement) any {
 	if pe.FieldName != nil {
 		m, _ := from.(map[string]any)

@@ -13,10 +13,10 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// LeaveToMember changes a manifest so that applying it leaves the fields that the JSON pointers name as they are in the
-// live object: what the hub alone owns there is sent with its live value, because the server removes what its only
-// owner stops sending; everything else is left out, and with it the hub's claim. The manifest must not share data with
-// others.
+// LeaveToMember changes a manifest so that applying it does not change the fields at the JSON pointers in the live
+// object. For fields that only the hub owns it sends the live value, because the server removes a field that its only
+// owner stops sending. It leaves out all others, which also ends the hub's ownership. The manifest must not share data
+// with others.
 func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string) {
 	if len(pointers) == 0 {
 		return
@@ -25,7 +25,7 @@ func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string)
 	for _, p := range pointers {
 		steps := Steps(p)
 		if last := steps[len(steps)-1]; strings.HasPrefix(last, hubv1.Prefix) {
-			continue // the hub's marks are its own
+			continue // members cannot own the hub's labels and annotations
 		}
 		value, put := lookup(live.Object, steps)
 		if below, whole := descend(alone, steps); put && !whole && !atomicAbove(live, steps) {
@@ -38,7 +38,7 @@ func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string)
 	}
 }
 
-// prune removes a field, and the maps around it that have nothing else: an empty one would be a claim of its own.
+// prune removes a field, and the maps around it that become empty. An empty map would still claim ownership.
 func prune(from map[string]any, steps []string) {
 	if _, there := lookup(from, steps); !there {
 		return
@@ -52,7 +52,7 @@ func prune(from map[string]any, steps []string) {
 	}
 }
 
-// Steps splits a JSON pointer into the keys that it names.
+// Steps splits a JSON pointer into keys.
 func Steps(pointer string) []string {
 	steps := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	for i, s := range steps {
@@ -65,7 +65,7 @@ func copied(value any) any {
 	return (&unstructured.Unstructured{Object: map[string]any{"value": value}}).DeepCopy().Object["value"]
 }
 
-// ownedAlone are the paths that the hub applied and no other manager owns.
+// ownedAlone returns the paths that the hub applied and no other manager owns.
 func ownedAlone(live *unstructured.Unstructured) *fieldpath.Set {
 	alone := ours(live)
 	if alone == nil {
@@ -87,7 +87,7 @@ func lookup(from map[string]any, steps []string) (any, bool) {
 	return value, there && err == nil
 }
 
-// descend returns what of a set is below some keys, nil if that is nothing; whole is true if the set has the place
+// descend returns the part of a set below some keys; nil if there is none. whole is true if the set contains the place
 // itself and nothing below it.
 func descend(set *fieldpath.Set, steps []string) (below *fieldpath.Set, whole bool) {
 	for i, s := range steps {
@@ -100,7 +100,8 @@ func descend(set *fieldpath.Set, steps []string) (below *fieldpath.Set, whole bo
 	return set, false
 }
 
-// atomicAbove is true if a place is inside of a value that is owned as one: left out there, it would be removed.
+// atomicAbove reports whether a place is inside a value that is owned as a whole. The server would remove such a place
+// if it were left out.
 func atomicAbove(live *unstructured.Unstructured, steps []string) bool {
 	for n := 1; n < len(steps); n++ {
 		asOne, inParts := false, false
@@ -117,7 +118,7 @@ func atomicAbove(live *unstructured.Unstructured, steps []string) bool {
 	return false
 }
 
-// kept is the part of a live value that a set names.
+// kept returns the part of a live value that is in a set.
 func kept(value any, set *fieldpath.Set) (any, bool) {
 	if set == nil || set.Empty() {
 		return nil, false
@@ -145,8 +146,8 @@ func keptBelow(value any, set *fieldpath.Set, pe fieldpath.PathElement) (any, bo
 	return value, set.Members.Has(pe)
 }
 
-// keptItems keeps the items that a set names, in the order of the live list, and of each its key fields and what is
-// named below.
+// keptItems returns the items that are in a set, in the order of the live list. Each keeps its key fields and the
+// fields in the set.
 func keptItems(items []any, set *fieldpath.Set) []any {
 	keys, byValue := shape([]owner{{set: set}})
 	byKey := map[string]*fieldpath.Set{}
@@ -188,14 +189,14 @@ func keptItems(items []any, set *fieldpath.Set) []any {
 	return out
 }
 
-// autoscaler is the field manager of the HorizontalPodAutoscaler controller. It is the only one in
-// kube-controller-manager that writes by the scale subresource.
+// autoscaler is the field manager of the HorizontalPodAutoscaler controller. No other controller in
+// kube-controller-manager writes through the scale subresource.
 const (
 	autoscaler       = "kube-controller-manager"
 	scaleSubresource = "scale"
 )
 
-// Autoscaled returns, as JSON pointers, the fields that a HorizontalPodAutoscaler was the last to set.
+// Autoscaled returns, as JSON pointers, the fields that a HorizontalPodAutoscaler has set last.
 func Autoscaled(live *unstructured.Unstructured) []string {
 	var out []string
 	for e := range entries(live) {
@@ -213,7 +214,7 @@ func Autoscaled(live *unstructured.Unstructured) []string {
 	return out
 }
 
-// pointerOf is the JSON pointer of a path of keys below the spec.
+// pointerOf returns the JSON pointer of a path of keys below the spec.
 func pointerOf(p fieldpath.Path) (string, bool) {
 	var b strings.Builder
 	for i, pe := range p {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// cut takes the first value off a JSON text, up to the comma, colon or bracket that ends it.
+// cut splits the first value from a JSON text, up to the comma, colon or bracket that ends it.
 func cut(text string) (value, rest string) {
 	depth, inString := 0, false
 	for i := 0; i < len(text); i++ {
@@ -26,14 +26,14 @@ func cut(text string) (value, rest string) {
 	return text, ""
 }
 
-// cutField takes the first field off what is between the braces of a JSON object.
+// cutField splits the first field from the text between the braces of a JSON object.
 func cutField(text string) (name, value, rest string) {
 	name, rest = cut(text)
 	value, rest = cut(strings.TrimPrefix(rest, ":"))
 	return name, value, strings.TrimPrefix(rest, ",")
 }
 
-// isPlainKey is true for a JSON object of plain names and scalars, sorted by name, without anything between them.
+// isPlainKey reports whether the text is a JSON object of plain names and scalars, sorted by name, without whitespace.
 func isPlainKey(text string) bool {
 	text, opened := strings.CutPrefix(text, "{")
 	text, closed := strings.CutSuffix(text, "}")
@@ -59,8 +59,8 @@ func isPlainKey(text string) bool {
 	}
 }
 
-// isPlainScalar is true for the JSON of a value that has one writing only: a string of plain characters, a boolean, or
-// an integer that a float64 holds.
+// isPlainScalar reports whether a JSON scalar has only one valid form: a string of plain characters, a boolean, or an
+// integer that a float64 holds exactly.
 func isPlainScalar(text string) bool {
 	if text == "true" || text == "false" || text == "0" {
 		return true
@@ -92,7 +92,7 @@ func isPlainString(text string) bool {
 	return true
 }
 
-// isPlain is true for ASCII characters that stand for themselves.
+// isPlain reports whether an ASCII character needs no escape.
 func isPlain(c byte) bool {
 	return c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
 }

@@ -1,11 +1,11 @@
-// Package copies lists what the hub wrote on one member, whether or not the hub still knows of it.
+// Package copies lists the hub's copies on one member, whether or not the hub still has a binding for them.
 //
-//   - Every kind is listed that the member lets the hub list and write in all namespaces. The member is asked for these
-//     rights first, so that nothing is refused.
-//   - Lists are read page by page, of the metadata alone and of objects with the hub's label alone. Only copies that
-//     the caller wants are kept. How many kinds, pages and copies are read is bounded; what was left out is named.
-//   - An object with the marks of a copy is one only if the hub applied it for the hub object of the same kind and
-//     name: operators and backup tools pass marks on.
+//   - It lists every kind that the member lets the hub list and write in all namespaces. It first asks the member for
+//     these rights, so that no request is refused.
+//   - It lists only the metadata of objects with the hub's label, page by page. It keeps only copies that the caller
+//     wants. The numbers of kinds, pages and copies are limited; notes name the omitted ones.
+//   - An object with the hub's labels and annotations is a copy only if the hub applied it for the hub object of the
+//     same kind and name, because operators and backup tools copy labels and annotations.
 package copies
 
 import (
@@ -29,7 +29,7 @@ import (
 
 const (
 	pageSize = 250
-	// mostPages of one kind, and mostKinds, are read.
+	// mostPages limits the pages of one kind, mostKinds the number of kinds.
 	mostPages = 200
 	mostKinds = 500
 	mostNotes = 20
@@ -41,11 +41,11 @@ type Kind struct {
 	Resource string
 }
 
-// Options say how a member is asked. All are required.
+// Options are the clients for a member. All are required.
 type Options struct {
-	// Client lists the metadata of objects alone. Every request of it has a time-out.
+	// Client lists only the metadata of objects. Every request has a timeout.
 	Client dynamic.Interface
-	// Groups and Kinds ask the member which groups it serves, and which kinds of a group can be listed.
+	// Groups returns the groups that the member serves, Kinds the kinds of a group that can be listed.
 	Groups func(context.Context) ([]string, error)
 	Kinds  func(ctx context.Context, group string) ([]Kind, error)
 	// HubUID is the value of the hub's label.
@@ -58,7 +58,7 @@ type Lister struct{ options Options }
 // New returns a Lister.
 func New(o Options) *Lister { return &Lister{o} }
 
-// listing is one call.
+// listing is the state of one call.
 type listing struct {
 	ctx  context.Context
 	most int
@@ -101,9 +101,9 @@ func (c *Lister) Copies(ctx context.Context, most int, keep func(member.Copy) (b
 	return l.out, nil
 }
 
-// kinds are those that the member lets the hub list and write.
+// kinds returns the kinds that the member lets the hub list and write.
 func (c *Lister) kinds(l *listing) ([]Kind, error) {
-	// Hanse writes nothing in this namespace, so that rules of it alone do not count.
+	// Hanse writes nothing in this namespace, so that rules for only this namespace do not matter.
 	rules, err := granted.In(l.ctx, c.options.Client, hubv1.SystemNamespace)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (c *Lister) kinds(l *listing) ([]Kind, error) {
 	return out, nil
 }
 
-// list adds the copies of a kind. A kind that cannot be listed costs itself alone.
+// list adds the copies of a kind. If a kind cannot be listed, the others still are.
 func (c *Lister) list(l *listing, kind Kind) {
 	options := metav1.ListOptions{Limit: pageSize, LabelSelector: hubv1.HubLabel + "=" + string(c.options.HubUID)}
 	resource := kind.GroupVersion().WithResource(kind.Resource)
@@ -142,7 +142,7 @@ func (c *Lister) list(l *listing, kind Kind) {
 		next, err := c.page(l, kind, options)
 		switch {
 		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
-			return // the hub cannot have written any
+			return // there cannot be any copies
 		case l.late():
 			return
 		case err != nil:
@@ -184,7 +184,7 @@ func (c *Lister) page(l *listing, kind Kind, options metav1.ListOptions) (next s
 	return page.GetContinue(), nil
 }
 
-// copyOf reads an object; false if it is not the copy of a hub object, or is being deleted.
+// copyOf converts an object; it returns false for an object that is not a copy, or is being deleted.
 func (c *Lister) copyOf(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (member.Copy, bool) {
 	id := hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	owner, _, err := hubv1.ParseOwner(o.GetAnnotations()[hubv1.OwnerAnnotation])
@@ -204,7 +204,7 @@ func (c *Lister) copyOf(gvk schema.GroupVersionKind, o *unstructured.Unstructure
 	}, true
 }
 
-// reason is why a request failed, without the address of the server.
+// reason returns why a request failed, without the address of the server.
 func reason(err error) string {
 	if answer.IsTooLarge(err) {
 		return err.Error()

@@ -1,4 +1,4 @@
-// Package granted asks a member what it lets the hub do, so that the hub asks for nothing that is refused.
+// Package granted asks a member for the hub's rights there, so that the hub sends no request that would be refused.
 package granted
 
 import (
@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Rules are what the hub may do in one namespace of a member, those for the whole cluster included. The zero value
-// stands for an answer that is not complete: then everything may be allowed.
+// Rules are the hub's rights in one namespace of a member, including the cluster-wide ones. The zero value is an
+// incomplete answer: then any request may be allowed.
 type Rules struct{ rules []any }
 
 var selfReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectrulesreviews"}
@@ -43,7 +43,7 @@ func (r Rules) Allow(resource schema.GroupResource, verbs ...string) bool {
 	})
 }
 
-// Groups returns the groups of which a resource allows the verb. all is true if that may be any group.
+// Groups returns the API groups for which the rules allow the verb. all is true if that may be any group.
 func (r Rules) Groups(verb string) (groups []string, all bool) {
 	for _, rule := range r.rules {
 		if !forAll(rule, verb) {
@@ -58,7 +58,7 @@ func (r Rules) Groups(verb string) (groups []string, all bool) {
 	return slices.Compact(groups), all || r.rules == nil
 }
 
-// forAll is true if the rule allows the verb and names no objects.
+// forAll reports whether the rule allows the verb for all objects.
 func forAll(rule any, verb string) bool {
 	fields, _ := rule.(map[string]any)
 	_, named := fields["resourceNames"]

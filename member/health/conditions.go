@@ -15,18 +15,18 @@ import (
 // condition is one entry of status.conditions.
 type condition struct {
 	kind, status, reason, message string
-	severity                      string // Error, Warning or Info, of the operators that know it
+	severity                      string // Error, Warning or Info, of operators that set it
 	observed                      int64  // observedGeneration; -1 if there is none
 }
 
-// Types of conditions of which the one is the other's opposite. Strimzi's objects have the one or the other.
+// Types of conditions that are opposites. Strimzi's objects have one or the other.
 const (
 	ConditionReady    = "Ready"
 	ConditionNotReady = "NotReady"
 )
 
-// perReader are lists of a status with one entry for each reader of the object, each with conditions of its own: the
-// gateways of a route, the targets of a policy.
+// perReader are lists in a status with one entry for each controller that uses the object, each with its own
+// conditions: the gateways of a route, the targets of a policy.
 var perReader = []string{"parents", "ancestors"}
 
 // conditionsOf reads the well-formed entries of status.conditions, and of the conditions of each reader.
@@ -64,7 +64,7 @@ func readConditions(status map[string]any) []condition {
 		c.reason, _ = m["reason"].(string)
 		c.message, _ = m["message"].(string)
 		c.severity, _ = m["severity"].(string)
-		// Zero is what a controller that does not track generations serialises.
+		// Controllers that do not track generations serialise zero.
 		if g, ok := integer(m["observedGeneration"]); ok && g > 0 {
 			c.observed = g
 		}
@@ -77,7 +77,8 @@ func holds(conditions []condition, kind string) bool {
 	return slices.ContainsFunc(conditions, func(c condition) bool { return c.kind == kind && c.status == "True" })
 }
 
-// byStatedErrors judges conditions without a status, which hold while they are there: those of Argo CD's Applications.
+// byStatedErrors judges conditions without a status, which are true while they exist, such as those of Argo CD's
+// Applications.
 func byStatedErrors(status map[string]any) (v Verdict, judged bool) {
 	list, _ := status["conditions"].([]any)
 	for _, entry := range list {
@@ -92,8 +93,8 @@ func byStatedErrors(status map[string]any) (v Verdict, judged bool) {
 	return Verdict{}, false
 }
 
-// role of a type of condition for objects of this kind. If a column shows the condition as the object's status, the
-// condition counts for the whole object.
+// role returns the role of a condition type for objects of this kind. If a printer column shows the condition as the
+// object's status, the condition counts for the whole object.
 func (r reader) role(kind string) role {
 	says := words.condition(r.kind, kind).says
 	shown := slices.ContainsFunc(r.Columns, func(column Column) bool { return column.Condition == kind })
@@ -109,17 +110,17 @@ type reader struct {
 	Conventions
 }
 
-// conditionsSay is the joint verdict of conditions.
+// conditionsSay is the combined verdict of the conditions.
 type conditionsSay struct {
 	verdict Verdict
-	// judged is false if there is no condition that the vocabulary has; whole is true if one that speaks for the whole
-	// object is True, and sound if such a one or a part is.
+	// judged is false if the vocabulary has none of the conditions. whole is true if a condition for the whole object
+	// is True. sound is true if such a condition, or one for a part, is True.
 	judged, whole, sound bool
-	// unread names the conditions that no word is known of and that are not True.
+	// unread names the conditions that are not in the vocabulary and are not True.
 	unread []string
 }
 
-// byConditions gives the verdict of the worst condition.
+// byConditions returns the verdict of the worst condition.
 func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) conditionsSay {
 	conditions := conditionsOf(obj)
 	slices.SortStableFunc(conditions, func(a, b condition) int { return cmp.Compare(r.rank(a.kind), r.rank(b.kind)) })
@@ -128,7 +129,7 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 		return conditionsSay{verdict: v, judged: true}
 	}
 	say := conditionsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
-	failed, ended := false, false // by their own words
+	failed, ended := false, false // conditions that report a failure or an end
 	for _, c := range conditions {
 		is := r.role(c.kind)
 		if is == roleUnread && c.status != "True" {
@@ -151,7 +152,7 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 	if ended {
 		say.end()
 	}
-	// While it is reconciling, False means "not yet"; only a failure that is stated as such counts.
+	// While the object reconciles, False means "not yet". Only an explicit failure counts.
 	i := slices.IndexFunc(conditions, func(c condition) bool { return c.kind == "Reconciling" && c.status == "True" })
 	if i >= 0 && !failed {
 		say.verdict, say.judged = explain(hubv1.HealthProgressing, conditions[i]), true
@@ -159,13 +160,13 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 	return say
 }
 
-// hear notes a condition that is True.
+// hear records the role of a condition that is True.
 func (s *conditionsSay) hear(is role) {
 	s.whole = s.whole || is == roleWhole
 	s.sound = s.sound || is == roleWhole || is == rolePart
 }
 
-// end is for an object that ran to its end: it waits for nothing any more.
+// end is for an object that has run to completion, so that no condition is pending.
 func (s *conditionsSay) end() {
 	s.whole, s.sound = true, true
 	if s.verdict.Health == hubv1.HealthProgressing {
@@ -173,7 +174,8 @@ func (s *conditionsSay) end() {
 	}
 }
 
-// counting tells which conditions say how the object fares: parts only if none of all speaks for the whole.
+// counting returns which conditions determine the health. Conditions for a part count only if no condition is for the
+// whole object.
 func (r reader) counting(conditions []condition) func(condition) bool {
 	whole := slices.ContainsFunc(conditions, func(c condition) bool { return r.role(c.kind) == roleWhole })
 	return func(c condition) bool {
@@ -187,8 +189,8 @@ func (r reader) counting(conditions []condition) func(condition) bool {
 	}
 }
 
-// outdated is true if a condition is of an older generation: then the others may be of the old spec, too. Where neither
-// the status nor the conditions that count say of which generation they are, those that do not count speak for them.
+// outdated reports whether a condition has an older generation. Then the others may belong to the old spec, too. If
+// neither the status nor the counting conditions have a generation, the other conditions are used.
 func outdated(obj *unstructured.Unstructured, conditions []condition, generation int64, counts func(condition) bool) (v Verdict, old bool) {
 	dated := ownObservedGeneration(obj) >= 0 || slices.ContainsFunc(conditions, func(c condition) bool { return c.observed >= 0 && counts(c) })
 	for _, c := range conditions {
@@ -218,7 +220,7 @@ func (r reader) judge(c condition, is role) hubv1.Health {
 	case c.status == "True":
 		return hubv1.HealthHealthy
 	case is == rolePart && c.severity == "Info":
-		return hubv1.HealthHealthy // by its own words no part of what makes the object ready
+		return hubv1.HealthHealthy // the condition itself says that it does not affect readiness
 	case c.status == "Unknown":
 		return hubv1.HealthProgressing
 	case slices.Contains(words.Reasons.PodsNotReady.Words, c.reason):
@@ -256,13 +258,13 @@ func saysFailure(reason string) bool {
 	return strings.HasPrefix(reason, "Err") || contains(words.Reasons.Failing.Words, reason) && !contains(words.Reasons.Harmless.Words, reason)
 }
 
-// contains is true if the reason has one of the parts in it.
+// contains reports whether the reason contains one of the parts.
 func contains(parts []string, reason string) bool {
 	reason = strings.ToLower(reason)
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(reason, part) })
 }
 
-// rank sorts failures first, then the types in the order of the vocabulary.
+// rank sorts failures first, then the types by their order in the vocabulary.
 func (r reader) rank(kind string) int {
 	m := words.condition(r.kind, kind)
 	if m.says == roleFailure {

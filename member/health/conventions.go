@@ -8,36 +8,36 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Conventions are derived from the definition of a kind, and say how to read its status. The zero value is for an
-// unknown kind, or one without a status.
+// Conventions are derived from the definition of a kind and tell how to read its status. The zero value is for an
+// unknown kind, or for a kind without a status.
 type Conventions struct {
-	// HasStatus says that it is a custom resource that has a status: a subresource, or a field of that name in its schema.
+	// HasStatus is true for a custom resource with a status: as a subresource, or as a field of its schema.
 	HasStatus bool
-	// Scale are the paths of the scale subresource; the zero value means that it has none.
+	// Scale has the paths of the scale subresource; zero if there is none.
 	Scale Scale
-	// Columns are the printer columns that tell how an object fares.
+	// Columns are the printer columns that show an object's state.
 	Columns []Column
 }
 
-// Scale says where an object has its replicas, as the names of nested fields.
+// Scale has the fields with the replicas of an object, as the names of nested fields.
 type Scale struct {
 	Spec, Status []string
-	// Selector is empty if the definition names none.
+	// Selector is empty if the definition has none.
 	Selector []string
 }
 
-// Column is a printer column over a field of the status, or over the status of a condition.
+// Column is a printer column for a field of the status, or for the status of a condition.
 type Column struct {
 	Name string
-	// Path are the names of nested fields; Condition is the type of a condition instead.
+	// Path has the names of nested fields. If Condition is set, the column shows the condition of that type instead.
 	Path      []string
 	Condition string
 }
 
-// maxColumns is how many columns of one definition are kept.
+// maxColumns is the maximum number of columns kept for a definition.
 const maxColumns = 8
 
-// ReadConventions reads the conventions of one version of a custom resource.
+// ReadConventions derives the conventions of one version of a custom resource from its definition.
 func ReadConventions(crd *apiextensionsv1.CustomResourceDefinition, version string) Conventions {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 	if i < 0 {
@@ -80,7 +80,7 @@ var (
 	conditionPath = regexp.MustCompile(`^\.status\.conditions\[\?\(\s*@\.type\s*==\s*["']([A-Za-z0-9./_-]+)["']\s*\)\]\.status$`)
 )
 
-// fieldsOf returns the names in a path such as .status.replicas below the given field, or nil if it is none.
+// fieldsOf returns the names in a path such as .status.replicas below the given field, or nil for another path.
 func fieldsOf(path, below string) []string {
 	if !plainPath.MatchString(path) {
 		return nil
@@ -92,7 +92,7 @@ func fieldsOf(path, below string) []string {
 	return names
 }
 
-// telling are names of columns, in lower case, whose value says how an object fares.
+// telling are names of columns, in lower case, whose value shows an object's state.
 var telling = []string{
 	"status", "state", "phase", "ready", "health", "healthy", "available", "synced", "reconciled", "accepted", "programmed", "installed",
 	"succeeded", "valid", "robustness",

@@ -10,23 +10,22 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// Reasons of verdicts of an Expression.
+// Reasons of the verdicts of an Expression.
 const (
 	ReasonByExpression     = "HealthExpression"
 	ReasonExpressionFailed = "HealthExpressionFailed"
 )
 
-// Settings of an object's placement for reading its health and status. They are shared and never changed; nil means
-// that there are none.
+// Settings of an object's placement for its health and status. They are shared and never changed; nil means none.
 type Settings struct {
-	// Expression judges the object in place of the conventions, unless it is nil.
+	// Expression judges the object instead of the conventions; nil means none.
 	Expression *Expression
-	// Paths are JSON pointers to the status fields that its reducers merge.
+	// Paths are JSON pointers to the status fields that the placement's reducers merge.
 	Paths []string
 }
 
-// Assess judges an object by the expression, or else by the conventions of its kind. No expression judges a Secret: the
-// verdict would tell of its values.
+// Assess judges an object by the expression, or without one by the conventions of its kind. An expression never judges
+// a Secret, because the verdict could reveal its values.
 func (s *Settings) Assess(obj *unstructured.Unstructured, c Conventions) Verdict {
 	if s == nil || obj == nil || hubv1.IsSecret(obj.GroupVersionKind().GroupKind()) {
 		return assess(obj, c, nil)
@@ -34,7 +33,7 @@ func (s *Settings) Assess(obj *unstructured.Unstructured, c Conventions) Verdict
 	return assess(obj, c, s.Expression)
 }
 
-// Project projects a status, with the fields of Paths.
+// Project projects a status, including the fields in Paths.
 func (s *Settings) Project(status map[string]any) []byte {
 	if s == nil {
 		return Project(status)
@@ -42,7 +41,7 @@ func (s *Settings) Project(status map[string]any) []byte {
 	return Project(status, s.Paths...)
 }
 
-// costLimit bounds one evaluation to some milliseconds: it may go through the objects of a status.
+// costLimit limits one evaluation to some milliseconds, because it may iterate over the objects of a status.
 const costLimit = 100_000
 
 var environment = expression.NewEnvironment(costLimit, map[string]*cel.Type{"object": cel.DynType})
@@ -53,14 +52,14 @@ type Expression struct {
 	err      error
 }
 
-// Compile reads an expression. With an error there is an Expression as well: objects that it should judge are Unknown.
+// Compile compiles an expression. With an error it also returns an Expression, for which all objects are Unknown.
 func Compile(text string) (*Expression, error) {
 	compiled, err := environment.CompileValue(text, cel.BoolType, cel.StringType, cel.MapType(cel.StringType, cel.DynType))
 	return &Expression{compiled: compiled, err: err}, err
 }
 
-// judge evaluates the expression, unless conditions of the object are of an older generation: then its inputs may
-// belong to another spec.
+// judge evaluates the expression. If conditions of the object have an older generation, it does not, because they may
+// belong to an older spec.
 func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c Conventions) Verdict {
 	r := reader{kind: obj.GroupVersionKind().GroupKind(), Conventions: c}
 	if say := r.byConditions(obj, generation); say.verdict.Reason == ReasonGenerationNotObserved {
@@ -93,7 +92,7 @@ func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c C
 
 const notAVerdict = "the result is neither a bool, nor one of Healthy, Progressing, Degraded and Unknown, nor a map with such a health and a message"
 
-// fromWord is the verdict that an expression gave in a word.
+// fromWord returns the verdict for the result of an expression.
 func fromWord(word, message string) Verdict {
 	h := hubv1.Health(word)
 	switch h {

@@ -9,9 +9,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Extend adds entries of kinds to the vocabulary. They come before the entries that the program was built with. The
-// text is YAML or JSON: a field kinds with entries as in vocabulary.yaml. It is called before anything is judged, since
-// nothing guards the vocabulary.
+// Extend adds entries of kinds to the vocabulary, before the built-in ones. The text is YAML or JSON: a field kinds
+// with entries as in vocabulary.yaml. It must be called before the first verdict, because the vocabulary has no lock.
 func Extend(text []byte) error {
 	var more struct {
 		Kinds []kindWords `json:"kinds"`
@@ -28,7 +27,7 @@ func Extend(text []byte) error {
 	return nil
 }
 
-// check names the first field that cannot be followed.
+// check returns an error about the first invalid field.
 func (k kindWords) check() error {
 	switch {
 	case k.Group == "":

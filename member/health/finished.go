@@ -8,9 +8,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Finished says of a projection made by Project whether an object that runs to completion has done so, and how it
-// ended: Healthy or Degraded. It is false for every kind that goes on for ever, and for those that nothing is known of:
-// batch Jobs, Tekton's runs and Argo's Workflows are known.
+// Finished reports whether an object has run to completion, and whether it ended Healthy or Degraded. The input is a
+// projection from Project. Known kinds are batch Jobs, Tekton's runs and Argo's Workflows. For every other kind it
+// returns false.
 func Finished(gk schema.GroupKind, projection []byte) (ended hubv1.Health, ok bool) {
 	var status map[string]any
 	if len(projection) == 0 || json.Unmarshal(projection, &status) != nil {

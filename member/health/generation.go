@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ObservedGeneration is status.observedGeneration, a number or its text; without it the lowest one in the
-// conditions; -1 if the object has none.
+// ObservedGeneration returns status.observedGeneration, a number or its text. Without it, it returns the lowest one in
+// the conditions; -1 if there is none.
 func ObservedGeneration(obj *unstructured.Unstructured) int64 {
 	if obj == nil {
 		return -1
@@ -32,8 +32,8 @@ func ownObservedGeneration(obj *unstructured.Unstructured) int64 {
 	return -1
 }
 
-// neverObserved is true for a default of a definition that means that no controller has looked at the object yet:
-// Flux's is -1.
+// neverObserved reports whether the observed generation is a default that means that no controller has seen the object.
+// Flux's default is -1.
 func neverObserved(obj *unstructured.Unstructured) bool {
 	switch g := statusOf(obj)["observedGeneration"].(type) {
 	case int64:
@@ -44,7 +44,7 @@ func neverObserved(obj *unstructured.Unstructured) bool {
 	return false
 }
 
-// integer reads a whole number that is not negative, or its text.
+// integer returns a non-negative whole number, also from its text.
 func integer(value any) (int64, bool) {
 	switch v := value.(type) {
 	case int64:

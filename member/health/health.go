@@ -1,25 +1,24 @@
-// Package health judges one member object and projects its status, from the object and what its definition says: no
-// client, no clock, no memory.
+// Package health judges one member object and projects its status. It uses only the object and its kind's definition:
+// no client, no clock, no state.
 //
-// Assess judges built-in kinds by kstatus, and custom resources by its generic rules and what they leave open. The
+// Assess judges built-in kinds by kstatus. It judges custom resources by kstatus' generic rules and by conventions. The
 // worst of these counts:
-//   - Conditions, by the conventions of the ecosystem. One that lags behind metadata.generation speaks of an older
+//
+//   - Conditions, by the conventions of the ecosystem. A condition older than metadata.generation belongs to an older
 //     spec.
-//   - Words: phases, states and healths, and the printer columns of the kind that tell how an object fares.
-//   - Replicas: those that the status counts against those that the spec asks for, where the scale subresource has
-//     them.
+//   - Words: phases, states and healths, and the printer columns that show an object's state.
+//   - Replicas: the count in the status compared with the spec, at the paths of the scale subresource.
 //
-// A resource whose kind has a status and that carries none is Progressing: its operator has not seen it yet. A status
-// that says nothing which is known is Unknown, never Healthy. The words that are known are in vocabulary.yaml, for
-// package rollup as well. Kinds whose status nobody writes are known by name. An object that is paused by its own spec
-// is judged by the status that it has, of whatever generation.
+// An object without a status is Progressing if its kind has one: its operator has not seen it yet. A status without any
+// known statement is Unknown, never Healthy. vocabulary.yaml has the known words, for package rollup too. Kinds whose
+// status no controller writes are listed by name. An object that its own spec pauses is judged by its current status,
+// of any generation.
 //
-// Degraded is kept for objects that say that they cannot get there. Pods that are not ready say no such thing: an
-// operator reports the same while a set starts, while it rolls and after pods were lost, and telling these apart needs
-// a clock.
+// Degraded means that an object reports a failure. Pods that are not ready are no failure: operators report the same
+// while a set starts, while it rolls out and after it lost pods. Only a clock could distinguish these cases.
 //
-// Pods are not judged: kstatus reads the clock for them. A kind without status is Healthy when it exists. What the
-// conventions cannot tell, an Expression of the placement does.
+// Pods are not judged, because kstatus needs the clock for them. An object of a kind without a status is Healthy when
+// it exists. An Expression of the placement can judge other cases.
 package health
 
 import (
@@ -35,7 +34,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Reasons that are this package's own; all others are taken from the object.
+// Reasons of this package; other reasons come from the object.
 const (
 	ReasonTerminating           = "Terminating"
 	ReasonStatusMissing         = "StatusMissing"
@@ -48,12 +47,12 @@ const (
 )
 
 const (
-	maxMessage = 256 // characters, as the row's
+	maxMessage = 256 // in characters, equal to the limit of a row's message
 	maxReason  = 64
 )
 
-// Verdict on one object. Reason and Message are empty if it is Healthy, unless it is paused by its spec and its status
-// speaks of an older generation.
+// Verdict is the health of one object. Reason and Message are empty if it is Healthy, except for an object whose spec
+// pauses it and whose status has an older generation.
 type Verdict struct {
 	Health  hubv1.Health
 	Reason  string
@@ -68,7 +67,7 @@ var (
 // Assess judges an object by the conventions of its kind.
 func Assess(obj *unstructured.Unstructured, c Conventions) Verdict { return assess(obj, c, nil) }
 
-// assess judges by an expression unless that is nil.
+// assess judges by the expression, or by the conventions if it is nil.
 func assess(obj *unstructured.Unstructured, c Conventions, e *Expression) Verdict {
 	switch {
 	case obj == nil || obj.Object == nil:
@@ -102,8 +101,8 @@ func assess(obj *unstructured.Unstructured, c Conventions, e *Expression) Verdic
 	if v.Reason != ReasonGenerationNotObserved || isBuiltIn || !paused(obj) {
 		return v
 	}
-	// No controller will observe the newest generation: the status is judged as it is. The reason stays, for those who ask
-	// which one was observed.
+	// No controller will observe the newest generation, so the current status is judged. The reason stays, as a hint
+	// about the observed generation.
 	last := byKind(0)
 	return verdict(last.Health, ReasonGenerationNotObserved, strings.TrimSuffix("it is paused; "+v.Message+"; "+last.Message, "; "))
 }
@@ -120,7 +119,7 @@ func builtIn(obj *unstructured.Unstructured) Verdict {
 	}
 	switch result.Status {
 	case status.CurrentStatus:
-		// kstatus calls a job Current once it has started.
+		// kstatus returns Current for a job that has started.
 		if obj.GroupVersionKind().GroupKind() == job && !holds(conditionsOf(obj), "Complete") {
 			return verdict(hubv1.HealthProgressing, ReasonJobRunning, result.Message)
 		}
@@ -133,7 +132,7 @@ func builtIn(obj *unstructured.Unstructured) Verdict {
 	return verdict(hubv1.HealthUnknown, reason, result.Message)
 }
 
-// compute calls kstatus, which asserts types of content that no schema has checked.
+// compute calls kstatus, which panics on content of unexpected types, because no schema has checked it.
 func compute(obj *unstructured.Unstructured) (result *status.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -147,11 +146,10 @@ func compute(obj *unstructured.Unstructured) (result *status.Result, err error) 
 	return result, nil
 }
 
-// customResource judges a kind that only its conventions are known of. The generic rules of kstatus are among them,
-// read here from whatever part of the content is well-formed: kstatus gives up on an object as soon as one condition is
-// not.
+// customResource judges a kind by its conventions. They include the generic rules of kstatus, applied to all
+// well-formed parts of the status; kstatus itself returns an error if one condition is malformed.
 //
-// Healthy needs a statement that it is so. A status in which none is found is Unknown, with what was seen.
+// The verdict Healthy needs an explicit statement. A status without one is Unknown, with the fields that were found.
 func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generation int64, c Conventions) Verdict {
 	r := reader{kind: gk, Conventions: c}
 	status := statusOf(obj)
@@ -195,8 +193,9 @@ func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generat
 	return worst
 }
 
-// notUnderstood says what was seen of a status that no convention reads: a word that the vocabulary does not have, else
-// conditions and fields. Values are those that a projection keeps: the message shall not change with each heartbeat.
+// notUnderstood describes a status that no convention can read: by a word that the vocabulary lacks, or else by its
+// conditions and fields. It uses only values that a projection keeps, so that the message does not change with each
+// heartbeat.
 func notUnderstood(obj *unstructured.Unstructured, unread string) Verdict {
 	seen := []string{unread}
 	if unread == "" {
@@ -215,7 +214,7 @@ func notUnderstood(obj *unstructured.Unstructured, unread string) Verdict {
 	return verdict(hubv1.HealthUnknown, ReasonStatusNotUnderstood, "no convention says how the object fares: "+strings.Join(seen, ", "))
 }
 
-// isEmpty is true for a status that no controller has filled in: without fields, or with empty lists and objects alone.
+// isEmpty reports whether no controller has filled in the status: it has no fields, or only empty lists and objects.
 func isEmpty(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -233,7 +232,7 @@ func isEmpty(value any) bool {
 	return false
 }
 
-// pauses are fields of a spec whose true asks the operator to leave the object as it is.
+// pauses are fields of a spec that, if true, ask the operator to ignore the object.
 var pauses = []string{"paused", "pause", "suspend", "suspended"}
 
 func paused(obj *unstructured.Unstructured) bool {
@@ -247,7 +246,7 @@ func notObserved(observed, generation int64) Verdict {
 }
 
 func terminating(obj *unstructured.Unstructured) bool {
-	// Not obj.GetDeletionTimestamp: an unreadable time counts, too.
+	// Do not use obj.GetDeletionTimestamp, because an unreadable time counts, too.
 	meta, _ := obj.Object["metadata"].(map[string]any)
 	return meta["deletionTimestamp"] != nil && meta["deletionTimestamp"] != ""
 }
@@ -261,7 +260,7 @@ func verdict(h hubv1.Health, reason, message string) Verdict {
 	return Verdict{Health: h, Reason: camel(reason), Message: line(message, maxMessage)}
 }
 
-// camel makes a word of the object fit for a row's reason.
+// camel converts a word of the object to a valid reason of a row.
 func camel(reason string) string {
 	word := strings.Map(func(r rune) rune {
 		if r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {

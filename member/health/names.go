@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// perCluster are names of status fields, in lower case, whose value belongs to one cluster or is a command to it.
+// perCluster are names of status fields, in lower case, whose value has a meaning in one cluster only or is a command
+// to it.
 var perCluster = []string{
-	"selector", "labelselector", // of the scale subresource
+	"selector", "labelselector", // fields of the scale subresource
 	"binding", "uid", "resourceversion",
 	"ip", "ips", "clusterips", "address", "addresses", "endpoint", "endpoints", "url", "urls", "listeners", "loadbalancer", "ingress",
 	"pod", "podname", "podnames", "node", "nodename", "nodenames", "instancename", "instancenames", "currentprimary", "targetprimary",
@@ -15,7 +16,7 @@ var perCluster = []string{
 	"shardid", "shardstatuses", "pauseconditions", "abort", "promotefull", "uuid",
 }
 
-// perClusterEndings are endings of such names: a word of camelCase each, so that "recip" is no IP.
+// perClusterEndings are endings of such names. An ending is a whole word in camelCase, so that "recip" is not an IP.
 var perClusterEndings = []string{
 	"Ref", "Refs", "Reference", "References", "SecretName", "SecretNames", "Selector", "Binding", "UID", "Uid", "ResourceVersion",
 	"IP", "IPs", "Ip", "Address", "Addresses", "Endpoint", "Endpoints", "URL", "URLs", "Url", "Urls", "URI", "Uri", "Listeners", "LoadBalancer", "Ingress",
@@ -23,11 +24,11 @@ var perClusterEndings = []string{
 	"Id", "ID", "UUID", "Hash", "Hashes", "Revision", "Revisions", "RevisionName", "RS", "ProviderID", "Shards", "Port", "Ports", "Weight", "Weights", "History",
 }
 
-// PerCluster says whether a status field of this name belongs to one cluster alone: it is never shown for another one,
-// even if all clusters have the same value.
+// PerCluster reports whether a status field of this name has a meaning in one cluster only. Such a field is never
+// merged, even if all clusters have the same value.
 func PerCluster(name string) bool {
 	if IsCount(name) {
-		return false // numServeEndpoints
+		return false // such as numServeEndpoints
 	}
 	if slices.Contains(perCluster, strings.ToLower(name)) {
 		return true
@@ -42,14 +43,13 @@ var counts = []string{
 	"numberReady", "numberAvailable", "numberUnavailable", "numberMisscheduled",
 }
 
-// countEndings are endings of names of counts, countBeginning is a beginning before a capital letter:
+// countEndings are endings of names of counts. countBeginning is a prefix of such names before a capital letter:
 // numServeEndpoints.
 var countEndings = []string{"Replicas", "Instances", "Workloads"}
 
 const countBeginning = "num"
 
-// IsCount is true for names of numbers whose sum over clusters means what they mean: replicas, readyInstances,
-// pendingWorkloads.
+// IsCount reports whether numbers of this name may be summed over clusters: replicas, readyInstances, pendingWorkloads.
 func IsCount(name string) bool {
 	if rest, ok := strings.CutPrefix(name, countBeginning); ok && rest != "" && rest[0] >= 'A' && rest[0] <= 'Z' {
 		return true
@@ -57,10 +57,10 @@ func IsCount(name string) bool {
 	return slices.Contains(counts, name) || slices.ContainsFunc(countEndings, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// amounts are beginnings of names of quantities whose sum over clusters means what they mean: desiredCPU, totalMemory.
+// amounts are prefixes of names of quantities that may be summed over clusters: desiredCPU, totalMemory.
 var amounts = []string{"desired", "total", "used", "requested", "reserved", "allocated", "allocatable", "available", "capacity"}
 
-// IsAmount is true for names of quantities whose sum over clusters means what they mean.
+// IsAmount reports whether quantities of this name may be summed over clusters.
 func IsAmount(name string) bool {
 	return slices.ContainsFunc(amounts, func(begin string) bool {
 		rest, ok := strings.CutPrefix(name, begin)
@@ -68,22 +68,22 @@ func IsAmount(name string) bool {
 	})
 }
 
-// IsPhase is true for names of words that say how far an object has come.
+// IsPhase reports whether a field of this name has the phase or state of an object.
 func IsPhase(name string) bool { return name == "phase" || name == "state" || name == "health" }
 
-// IsExpiry is true for names of times at which something ends: notAfter, expirationTimestamp.
+// IsExpiry reports whether a field of this name is the time of an expiry: notAfter, expirationTimestamp.
 func IsExpiry(name string) bool {
 	name = strings.ToLower(name)
 	return name == "notafter" || strings.Contains(name, "expir")
 }
 
-// IsFailureTime is true for names of times at which something failed: lastFailureTime.
+// IsFailureTime reports whether a field of this name is the time of a failure: lastFailureTime.
 func IsFailureTime(name string) bool {
 	return strings.Contains(strings.ToLower(name), "fail")
 }
 
-// keyNames are names of fields by which the entries of a list are told apart, in lower case.
+// keyNames are names of fields that may identify the entries of a list, in lower case.
 var keyNames = []string{"name", "type", "id", "key", "kind", "group", "version", "namespace", "zone", "region", "pool", "role", "component"}
 
-// IsKey is true for names of fields that may tell the entries of a list apart.
+// IsKey reports whether a field of this name may identify the entries of a list.
 func IsKey(name string) bool { return slices.Contains(keyNames, strings.ToLower(name)) }

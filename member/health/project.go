@@ -11,25 +11,23 @@ import (
 
 const (
 	maxProjection = 512 // bytes of JSON
-	maxString     = 64  // longer strings are prose
+	maxString     = 64  // in bytes; longer strings are prose
 	maxDepth      = 4   // of nested maps and lists
 	maxEntries    = 16  // of a list
-	maxNamed      = 256 // bytes of JSON of one value that was named
+	maxNamed      = 256 // bytes of JSON of one value in Named
 )
 
-// Project keeps what rows and the hub object's status need of a status, as canonical JSON of at most 512 bytes:
-// conditions without their messages, whole numbers, booleans, short strings, and the same of nested maps. Of lists it
-// keeps those of named entries with something in them that can be merged, and of their entries only that; null stands
-// for such a list that cannot be kept. Names that PerCluster says have no meaning on another cluster are dropped.
-// Points in time are dropped as well unless they say when something expires or failed: heartbeats would change the row
-// for ever.
+// Project keeps the parts of a status that rows and the hub object's status need, as canonical JSON of at most 512
+// bytes. It keeps conditions without messages, whole numbers, booleans, short strings, and the same in nested maps. Of
+// a list of named entries it keeps the names and the values that can be merged. null stands for such a list that cannot
+// be kept. It drops names with a meaning in one cluster only (PerCluster). It also drops times, except times of an
+// expiry or a failure: heartbeats would change the row again and again.
 //
-// paths are JSON pointers, such as /status/storage/used, to values that are kept as they are, whatever they are: see
-// Projection.Named.
+// paths are JSON pointers, such as /status/storage/used, to values that are kept unchanged: see Projection.Named.
 //
-// What is too large loses, in this order, strings (the longest first), nested maps and lists, the reasons of
-// conditions, booleans, numbers, conditions and named values, and says up to which of these it did. nil means that
-// nothing is left.
+// A projection that is too large loses values in this order: strings (the longest first), nested maps and lists, the
+// reasons of conditions, booleans, numbers, conditions and named values. It records the last of these steps. nil means
+// that nothing is left.
 func Project(status map[string]any, paths ...string) []byte {
 	kept := scalars(status, 0)
 	addNamed(kept, status, paths)
@@ -39,7 +37,7 @@ func Project(status map[string]any, paths ...string) []byte {
 	return shrink(kept)
 }
 
-// conditionsIn returns the well-formed conditions of a map without messages and times, sorted by type.
+// conditionsIn returns the well-formed conditions of a map, without messages and times, sorted by type.
 func conditionsIn(m map[string]any) []any {
 	var out []any
 	for _, c := range readConditions(m) {
@@ -61,7 +59,7 @@ func conditionType(c any) string {
 	return kind
 }
 
-// scalars keeps of a map what is said of statuses and of the maps in them.
+// scalars returns the values of a map that a projection keeps, also from nested maps.
 func scalars(m map[string]any, depth int) map[string]any {
 	out := map[string]any{}
 	for name, value := range m {
@@ -101,7 +99,7 @@ func scalars(m map[string]any, depth int) map[string]any {
 	return out
 }
 
-// whole reads a whole number that JSON can tell from its neighbours.
+// whole returns a whole number that JSON represents exactly.
 func whole(value any) (int64, bool) {
 	switch v := value.(type) {
 	case int64:
@@ -114,8 +112,8 @@ func whole(value any) (int64, bool) {
 	return 0, false
 }
 
-// listed keeps a list of a few named entries. A list in which something can be merged, but that cannot be kept whole,
-// is nil: what others report of it is not all there is. reported is false if nothing in it can be merged.
+// listed returns a list with a few named entries. If a list has values to merge but cannot be kept completely, kept is
+// nil, because the values of other clusters are then incomplete. reported is false if the list has no values to merge.
 func listed(list []any, depth int) (kept any, reported bool) {
 	if depth > maxDepth {
 		return nil, false
@@ -136,7 +134,7 @@ func listed(list []any, depth int) (kept any, reported bool) {
 	return out, reported
 }
 
-// entryOf keeps of an entry its names and what can be merged.
+// entryOf returns the names and the mergeable values of an entry.
 func entryOf(m map[string]any, depth int) (entry map[string]any, named, mergeable bool) {
 	entry = map[string]any{}
 	for name, value := range m {
@@ -164,7 +162,7 @@ func entryOf(m map[string]any, depth int) (entry map[string]any, named, mergeabl
 	return entry, named, mergeable
 }
 
-// keyOf is a name or number by which an entry is told from others; nil if it is none.
+// keyOf returns a name or number that identifies an entry; nil if the field does not.
 func keyOf(name string, value any) any {
 	if !IsKey(name) {
 		return nil
@@ -178,7 +176,7 @@ func keyOf(name string, value any) any {
 	return nil
 }
 
-// summary is a value that can be merged although it is not at the top of the status; nil if it is none.
+// summary returns a value below the top level of a status if it can be merged; nil otherwise.
 func summary(name string, value any) any {
 	counts := IsCount(name) || name == "observedGeneration"
 	if n, ok := whole(value); ok && counts {
@@ -192,7 +190,7 @@ func summary(name string, value any) any {
 	return nil
 }
 
-// ticks is true for points in time that nothing can be said of across clusters.
+// ticks reports whether the value is a time that cannot be merged over clusters.
 func ticks(name, value string) bool {
 	if _, err := time.Parse(time.RFC3339, value); err != nil {
 		return false
@@ -200,8 +198,8 @@ func ticks(name, value string) bool {
 	return !IsExpiry(name) && !IsFailureTime(name)
 }
 
-// addNamed adds the values at paths, each under its pointer below the status, and null where there is none. One that is
-// too large is missing, which is news of that value alone: it is no loss of the projection.
+// addNamed adds the values at paths, each under its pointer below the status, or null if there is none. A value that is
+// too large is left out. This does not count as a loss of the projection.
 func addNamed(kept, status map[string]any, paths []string) {
 	for _, path := range paths {
 		pointer, ok := strings.CutPrefix(path, "/status/")
@@ -218,8 +216,8 @@ func addNamed(kept, status map[string]any, paths []string) {
 	}
 }
 
-// valueAt finds a value by its pointer without the leading slash. A value that belongs to one cluster is not there,
-// unless it is a number.
+// valueAt finds a value by its pointer without the leading slash. A value with a meaning in one cluster only is not
+// found, unless it is a number.
 func valueAt(m map[string]any, pointer string) (value any, found bool) {
 	value = m
 	perCluster := false

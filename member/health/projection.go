@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Loss says which values a projection may have lost to its size limit: this constant's and those of the constants
-// before it.
+// Loss is the last group of values that a projection lost to its size limit. Groups with smaller constants are lost,
+// too.
 type Loss int
 
-// What a projection loses, the first one first.
+// The groups of values in the order in which a projection loses them.
 const (
 	LostNothing Loss = iota
 	LostStrings
-	LostNested // whole maps and lists
+	LostNested // complete maps and lists
 	LostReasons
 	LostBooleans
 	LostNumbers
@@ -22,24 +22,24 @@ const (
 	LostNamed
 )
 
-// lossField holds the Loss of a projection. No field of a status has this name.
+// lossField is the field for the Loss of a projection. No status has a field of this name.
 const lossField = "~"
 
-// reserved is true for names under which a projection keeps something else.
+// reserved reports whether a projection uses the name for its own fields.
 func reserved(name string) bool { return name == lossField || strings.HasPrefix(name, "/") }
 
 // Projection is the result of Project.
 type Projection struct {
 	// Fields of the status.
 	Fields map[string]any
-	// Named are the values at the paths that Project was given, by their pointers below the status: "/storage/used". nil
-	// says that the status has none; a pointer that is missing was too large, lost, or not asked for.
+	// Named are the values at the paths given to Project, by their pointers below the status: "/storage/used". nil
+	// means that the status has no value there. A missing pointer was too large, lost, or not requested.
 	Named map[string]any
-	// Lost says which values may be missing because they did not fit.
+	// Lost tells which values may be missing because of the size limit.
 	Lost Loss
 }
 
-// ReadProjection reads what Project returned.
+// ReadProjection parses the result of Project.
 func ReadProjection(data []byte) (Projection, error) {
 	var p Projection
 	if len(data) == 0 {

@@ -8,9 +8,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// byReplicas compares the replicas that the status counts with those that the spec asks for; judged is false if there
-// is nothing to compare. What a status does not count is not missing: many operators leave out a number of which they
-// do not know.
+// byReplicas compares the replicas in the status with those in the spec. judged is false if there is nothing to
+// compare. A missing count is not a missing replica, because many operators omit a number that they do not know.
 func byReplicas(object map[string]any, scale Scale) (v Verdict, judged bool) {
 	v = Verdict{Health: hubv1.HealthHealthy}
 	wanted, ok := integer(at(object, specReplicas))
@@ -23,7 +22,7 @@ func byReplicas(object map[string]any, scale Scale) (v Verdict, judged bool) {
 			return fewer(has, wanted, "there"), true
 		}
 		judged = counted && has == wanted
-		// Elsewhere than in spec.replicas these may be shards or partitions, of which each has replicas of its own.
+		// A field other than spec.replicas may count shards or partitions, each with its own replicas.
 		ok = len(scale.Spec) == 2 && scale.Spec[1] == specReplicas[1]
 	}
 	if !ok {
@@ -39,8 +38,8 @@ func byReplicas(object map[string]any, scale Scale) (v Verdict, judged bool) {
 	return v, judged
 }
 
-// byNestedReplicas compares the replicas that are ready with those that are there, in the objects and lists of a
-// status: those of the instance sets of a database.
+// byNestedReplicas compares ready replicas with existing replicas in nested objects and lists of a status, such as the
+// instance sets of a database.
 func byNestedReplicas(status map[string]any) (v Verdict, judged bool) {
 	for _, name := range slices.Sorted(maps.Keys(status)) {
 		nested, _ := status[name].([]any)
@@ -73,8 +72,8 @@ var (
 	}
 )
 
-// inForce is false for an object that is not scaled in the mode that it is in: it counts no replicas, and selects no
-// pods.
+// inForce reports whether the object uses its scale subresource in its current mode. Otherwise it has no count of
+// replicas and no selector.
 func inForce(object map[string]any, scale Scale) bool {
 	if scale.Selector == nil {
 		return true

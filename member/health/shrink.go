@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// A loss removes one thing from a projection and says how many bytes of JSON that saves.
+// A loss removes one value from a projection and returns the saved bytes of JSON.
 type loss func() (saved int)
 
-// losses are in the order of Loss, from LostStrings on.
+// losses has a function for each Loss, in order, starting with LostStrings.
 var losses = []func(map[string]any) []loss{ofStrings, ofNested, ofReasons, ofBooleans, ofNumbers, ofConditions, ofNamed}
 
-// shrink returns the projection as JSON of at most maxProjection bytes, with the most that it may have lost; nil if
-// nothing is left.
+// shrink returns the projection as JSON of at most maxProjection bytes, with its Loss; nil if nothing is left.
 func shrink(kept map[string]any) []byte {
 	data := encode(kept)
 	size := len(data)
@@ -30,7 +29,7 @@ func shrink(kept map[string]any) []byte {
 			if size -= lose(); size > maxProjection {
 				continue
 			}
-			// A comma or two may have been counted that was not there.
+			// The estimate may have counted a comma or two too many.
 			if data = encode(kept); len(data) <= maxProjection {
 				break
 			}
@@ -49,7 +48,7 @@ func shrink(kept map[string]any) []byte {
 func encode(value any) []byte {
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // a projection is made of maps, lists, strings, numbers and booleans
+		panic(err) // a projection contains only maps, lists, strings, numbers and booleans
 	}
 	return data
 }
@@ -66,12 +65,12 @@ func (f field) lose() int {
 	return f.size
 }
 
-// ofStrings loses the longest string first, wherever it is, but none of conditions.
+// ofStrings removes the longest string first, but no string in conditions.
 func ofStrings(kept map[string]any) []loss {
 	return inOrder(fields(kept, "", nil, func(v any) bool { _, ok := v.(string); return ok }))
 }
 
-// ofNested loses the largest nested map or list first, a list that is null already at last.
+// ofNested removes the largest nested map or list first, and lists that are null last.
 func ofNested(kept map[string]any) []loss {
 	return inOrder(slices.DeleteFunc(topLevel(kept, func(v any) bool {
 		switch v.(type) {
@@ -90,7 +89,7 @@ func ofNumbers(kept map[string]any) []loss {
 	return inOrder(topLevel(kept, func(v any) bool { _, ok := v.(int64); return ok }))
 }
 
-// ofReasons loses the longest reason of a condition first.
+// ofReasons removes the longest reason of a condition first.
 func ofReasons(kept map[string]any) []loss {
 	var out []field
 	list, _ := kept["conditions"].([]any)
@@ -103,7 +102,7 @@ func ofReasons(kept map[string]any) []loss {
 	return inOrder(out)
 }
 
-// ofConditions loses the last one first.
+// ofConditions removes the last condition first.
 func ofConditions(kept map[string]any) []loss {
 	list, _ := kept["conditions"].([]any)
 	var out []loss
@@ -118,7 +117,7 @@ func ofConditions(kept map[string]any) []loss {
 	return out
 }
 
-// ofNamed loses the largest named value first.
+// ofNamed removes the largest named value first.
 func ofNamed(kept map[string]any) []loss {
 	var out []field
 	for name, value := range kept {
@@ -139,7 +138,7 @@ func topLevel(kept map[string]any, of func(any) bool) []field {
 	return out
 }
 
-// fields finds what is of one sort in the map and in its maps.
+// fields finds the values of one sort in the map and its nested maps.
 func fields(m map[string]any, path string, out []field, of func(any) bool) []field {
 	for name, value := range m {
 		if reserved(name) {
@@ -155,7 +154,7 @@ func fields(m map[string]any, path string, out []field, of func(any) bool) []fie
 	return out
 }
 
-// inOrder loses what is largest first; of two that are equally large, the one whose path sorts last.
+// inOrder removes the largest value first, and of equal ones the one whose path sorts last.
 func inOrder(found []field) []loss {
 	slices.SortFunc(found, func(a, b field) int { return cmp.Or(cmp.Compare(b.size, a.size), strings.Compare(b.path, a.path)) })
 	out := make([]loss, 0, len(found))
@@ -165,7 +164,7 @@ func inOrder(found []field) []loss {
 	return out
 }
 
-// dropEmpty removes maps and lists that lost everything.
+// dropEmpty removes maps and lists that have become empty.
 func dropEmpty(m map[string]any) {
 	for name, value := range m {
 		if reserved(name) {

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// silent are kinds that have a status subresource although no controller writes a status by default: they hold
-// configuration, which is read without a confirmation. An object of such a kind is Healthy when it exists.
+// silent are kinds with a status subresource for which no controller writes a status by default. They hold
+// configuration. Their objects are Healthy when they exist.
 var silent = map[string][]string{ // by group; no kinds means all of them
 	"networking.istio.io":   nil,
 	"security.istio.io":     nil,
@@ -26,8 +26,8 @@ func isSilent(gk schema.GroupKind) bool {
 	return ok && (kinds == nil || slices.Contains(kinds, gk.Kind))
 }
 
-// builtInGroups are the groups of Kubernetes itself. Objects of their kinds for which kstatus has no rule, such as an
-// Ingress or a ResourceQuota, are Healthy when they exist, unless their status says otherwise.
+// builtInGroups are the API groups of Kubernetes itself. For some of their kinds, such as Ingress and ResourceQuota,
+// kstatus has no rule. Objects of these kinds are Healthy when they exist, unless their status reports a problem.
 var builtInGroups = []string{
 	"", "apps", "autoscaling", "batch", "extensions", "policy",
 	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io",

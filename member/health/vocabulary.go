@@ -1,7 +1,7 @@
 package health
 
 import (
-	_ "embed" // of the vocabulary
+	_ "embed" // for the vocabulary
 	"fmt"
 	"math"
 	"slices"
@@ -16,7 +16,7 @@ import (
 //go:embed vocabulary.yaml
 var vocabularyText []byte
 
-// vocabulary has the meanings of the words of statuses. It is data: see vocabulary.yaml.
+// vocabulary has the meanings of words in a status. The data is in vocabulary.yaml.
 type vocabulary struct {
 	Conditions []conditionTypes `json:"conditions"`
 	Kinds      []kindWords      `json:"kinds"`
@@ -29,8 +29,8 @@ type vocabulary struct {
 	} `json:"reasons"`
 	Words []rankedWords `json:"words"`
 
-	exact map[string]typeMeaning // of types without a *
-	ranks map[string]int         // of words, by their index in Words
+	exact map[string]typeMeaning // by condition types without a *
+	ranks map[string]int         // by word: its index in Words
 }
 
 type conditionTypes struct {
@@ -46,15 +46,15 @@ type kindWords struct {
 	Kind       string                `json:"kind,omitempty"`
 	Conditions []conditionTypes      `json:"conditions,omitempty"`
 	Words      map[string][][]string `json:"words,omitempty"`
-	// Means has, for a field of the status, the words of each health. Both judging and merging read it.
+	// Means has, for a field of the status, the words of each health. Both judging and merging use it.
 	Means  map[string]map[hubv1.Health][]string `json:"means,omitempty"`
 	Source string                               `json:"source,omitempty"`
 }
 
-// healths are the keys that Means may have, the best first.
+// healths are the valid keys of Means, the best first.
 var healths = []hubv1.Health{hubv1.HealthHealthy, hubv1.HealthProgressing, hubv1.HealthDegraded}
 
-// ranked are the words of a field, the best first; nil if the kind has none of its own.
+// ranked returns the words of a field, the best first; nil if the kind does not define any.
 func (k kindWords) ranked(field string) [][]string {
 	if k.Words[field] != nil {
 		return k.Words[field]
@@ -83,7 +83,7 @@ type rankedWords struct {
 type role string
 
 const (
-	roleUnread   role = "" // the vocabulary does not have it
+	roleUnread   role = "" // the type is not in the vocabulary
 	roleFailure  role = "Failure"
 	roleWhole    role = "Whole"
 	rolePart     role = "Part"
@@ -94,16 +94,16 @@ const (
 	roleNothing  role = "Nothing"
 )
 
-// roles are the values that the field says of an entry may have.
+// roles are the valid values of the field `says` of an entry.
 var roles = []role{roleFailure, roleWhole, rolePart, roleUnderway, roleAttempt, roleEnded, roleNotice, roleNothing}
 
-// stopped is what a word says of an object that stands still: whether it should, its spec tells.
+// stopped is the meaning of words for a stopped object. The spec decides whether it should be stopped.
 const stopped hubv1.Health = "Stopped"
 
-// Polarity says which value of a condition is good.
+// Polarity is the good value of a condition.
 type Polarity string
 
-// Polarities. A condition of neither has no worst value.
+// Polarities of conditions. A condition without a polarity has no worst value.
 const (
 	Neither       Polarity = "Neither"
 	GoodWhenTrue  Polarity = "GoodWhenTrue"
@@ -112,8 +112,7 @@ const (
 
 var polarities = []Polarity{Neither, GoodWhenTrue, GoodWhenFalse}
 
-// typeMeaning is what the vocabulary says of one type of condition, and where in it: types that come first are shown
-// first.
+// typeMeaning is the meaning of a condition type and its position in the vocabulary. The first types are shown first.
 type typeMeaning struct {
 	says    role
 	refuses bool
@@ -121,10 +120,10 @@ type typeMeaning struct {
 	order   int
 }
 
-// words is the vocabulary that the program was built with.
+// words is the built-in vocabulary.
 var words = mustRead(vocabularyText)
 
-// mustRead panics on a text that no test can have passed.
+// mustRead parses the built-in text. It panics on an error, which any test would reveal.
 func mustRead(text []byte) *vocabulary {
 	v, err := readVocabulary(text)
 	if err != nil {
@@ -190,7 +189,7 @@ func (c conditionTypes) has(kind string) bool {
 	})
 }
 
-// condition is the meaning of a type of condition of a kind.
+// condition returns the meaning of a condition type for a kind.
 func (v *vocabulary) condition(gk schema.GroupKind, kind string) typeMeaning {
 	for _, k := range v.Kinds {
 		if k.Group != gk.Group || k.Kind != "" && k.Kind != gk.Kind {
@@ -213,19 +212,19 @@ func (v *vocabulary) condition(gk schema.GroupKind, kind string) typeMeaning {
 	return typeMeaning{says: roleUnread, folds: Neither, order: math.MaxInt}
 }
 
-// PolarityOf says which value of a condition of a kind is good.
+// PolarityOf returns the good value of a condition of a kind.
 func PolarityOf(gk schema.GroupKind, condition string) Polarity {
 	return words.condition(gk, condition).folds
 }
 
-// WordRank orders words of phases, states and healths, whatever their case: the best is 0. ok is false for a word that
-// is not known.
+// WordRank returns the position of a word among phases, states and healths; the best is 0. It ignores case. ok is false
+// for an unknown word.
 func WordRank(word string) (rank int, ok bool) {
 	rank, ok = words.ranks[letters(word)]
 	return rank, ok
 }
 
-// WordsOf are the words of a field of a kind's status, the best first, where the kind has its own; nil if it has none.
+// WordsOf returns the words that a kind defines for a field of its status, the best first; nil if it defines none.
 func WordsOf(gk schema.GroupKind, field string) [][]string {
 	for _, k := range words.Kinds {
 		if k.Group != gk.Group || k.Kind != gk.Kind {
@@ -238,10 +237,10 @@ func WordsOf(gk schema.GroupKind, field string) [][]string {
 	return nil
 }
 
-// meanings are the fields of a kind's status whose words have a health of their own, with the health of each word.
+// meanings returns the health of each word, for the status fields for which the kind defines words.
 func (v *vocabulary) meanings(gk schema.GroupKind) map[string]map[string]hubv1.Health {
 	var out map[string]map[string]hubv1.Health
-	for _, k := range slices.Backward(v.Kinds) { // the first one counts
+	for _, k := range slices.Backward(v.Kinds) { // backward, so that the first entry wins
 		if k.Group != gk.Group || k.Kind != gk.Kind {
 			continue
 		}
@@ -260,7 +259,7 @@ func (v *vocabulary) meanings(gk schema.GroupKind) map[string]map[string]hubv1.H
 	return out
 }
 
-// wordSays is the health of a word; empty if it is not known.
+// wordSays returns the health of a word; empty if the word is not known.
 func wordSays(word string) hubv1.Health {
 	if i, ok := words.ranks[word]; ok {
 		return words.Words[i].Says

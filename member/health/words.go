@@ -15,8 +15,8 @@ import (
 // longestPhase is the longest text that counts as a phase; longer texts are prose.
 const longestPhase = 128
 
-// judgeWord says what a phase means; empty if nothing. It may be a short sentence: then its first word counts if it
-// says that something is on its way, and words of failure wherever they are.
+// judgeWord returns the health of a phase; empty if it is not known. In a short sentence, the first word counts if it
+// means progress, and words of failure count anywhere.
 func judgeWord(text string, paused bool) hubv1.Health {
 	word := letters(text)
 	says := wordSays(word)
@@ -48,7 +48,7 @@ func letters(text string) string {
 	}, text)
 }
 
-// tellsFailure is true for words such as UpdateFailed and PartiallyFailed, and for sentences that tell of a failure.
+// tellsFailure reports whether a word or sentence describes a failure, such as UpdateFailed and PartiallyFailed.
 func tellsFailure(word string) bool {
 	for _, harmless := range words.Reasons.Harmless.Words {
 		if strings.Contains(word, harmless) {
@@ -58,27 +58,27 @@ func tellsFailure(word string) bool {
 	return strings.Contains(word, "failed") || strings.Contains(word, "failure") || strings.Contains(word, "error") || strings.Contains(word, "unrecoverable")
 }
 
-// said is the value of a field or a column of the status.
+// said is the value of a status field or a printer column.
 type said struct {
-	name  string // of the field or the column
+	name  string // name of the field or the column
 	value any
-	// guessed says that the field only has a name like those of phases. A word of it that is not known says nothing.
+	// guessed is true if only the field's name resembles a phase. Then an unknown word is ignored.
 	guessed bool
-	// means are the words of the field that the kind has of its own.
+	// means are the words that the kind defines for the field.
 	means map[string]hubv1.Health
 }
 
-// wordsSay is the joint verdict of the words of a status.
+// wordsSay is the combined verdict of the words in a status.
 type wordsSay struct {
 	verdict Verdict
 	judged  bool
-	// well is true if a word says so, and unread is one that is not known; empty if there is none.
+	// well is true if a word means health. unread is an unknown word; empty if there is none.
 	well   bool
 	unread string
 }
 
-// byWords judges phases, states, healths, the columns of the kind, and fields with names like these. While conditions
-// speak for the whole, a phase that is on its way says nothing new; one of failure does, and so does a health.
+// byWords judges phases, states, healths, the kind's columns, and fields with similar names. While conditions judge the
+// whole object, a phase of progress is ignored. A phase of failure and a health still count.
 func (r reader) byWords(obj *unstructured.Unstructured, conditionsSpeak bool) wordsSay {
 	out := wordsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
 	for _, s := range r.said(obj) {
@@ -99,7 +99,7 @@ func (r reader) byWords(obj *unstructured.Unstructured, conditionsSpeak bool) wo
 	return out
 }
 
-// said lists what may tell in words how the object fares.
+// said returns the fields and columns whose words may show the object's health.
 func (r reader) said(obj *unstructured.Unstructured) []said {
 	status := statusOf(obj)
 	if text, ok := obj.Object["status"].(string); ok {
@@ -132,8 +132,8 @@ func (r reader) said(obj *unstructured.Unstructured) []said {
 	return all
 }
 
-// namedLikePhase is true for updateStatus and readyToUse, and false for the states of what is over, such as
-// lastBackupStatus.
+// namedLikePhase reports whether a name resembles a phase: true for updateStatus and readyToUse, false for states of
+// past events, such as lastBackupStatus.
 func namedLikePhase(name string) bool {
 	for _, over := range []string{"last", "previous", "desired", "target"} {
 		if strings.HasPrefix(name, over) {
@@ -152,10 +152,10 @@ func namedLikePhase(name string) bool {
 	return false
 }
 
-// errorFields are fields of a status that are empty while all is well.
+// errorFields are fields of a status that are empty while the object has no error.
 var errorFields = []string{"error", "errors", "errorMessage", "errorReason", "failureMessage", "failureReason"}
 
-// byErrorTexts judges texts of errors that stand in fields of their own.
+// byErrorTexts judges error texts in separate fields.
 func byErrorTexts(status map[string]any) (v Verdict, judged bool) {
 	for _, name := range errorFields {
 		if isEmpty(status[name]) || status[name] == "" || status[name] == false {
@@ -171,7 +171,7 @@ func (s said) isHealth() bool {
 	return strings.Contains(name, "health") || strings.Contains(name, "sync")
 }
 
-// judge returns the meaning of the value, and a word for the reason.
+// judge returns the health of the value, and a reason.
 func (s said) judge(paused bool) (h hubv1.Health, reason string) {
 	switch value := s.value.(type) {
 	case bool:
@@ -204,7 +204,7 @@ func (s said) judge(paused bool) (h hubv1.Health, reason string) {
 	return "", ""
 }
 
-// titled makes one word of a sentence: "Setting up primary" is SettingUpPrimary.
+// titled joins the words of a sentence: "Setting up primary" becomes SettingUpPrimary.
 func titled(text string) string {
 	fields := strings.Fields(text)
 	for i, word := range fields {
@@ -213,7 +213,7 @@ func titled(text string) string {
 	return strings.Join(fields, "")
 }
 
-// ratio reads a text such as 1/3.
+// ratio parses a text such as 1/3.
 func ratio(text string) (has, of int, ok bool) {
 	before, after, ok := strings.Cut(text, "/")
 	if !ok {

@@ -14,7 +14,8 @@ var memberWatches = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() { metrics.Registry.MustRegister(memberWatches) }
 
-// watches counts them. While a link takes the place of another, both count; a cluster without any has no series.
+// watches counts the watched kinds. When a new link replaces another one, both count; a cluster without watches has no
+// series.
 var watches = struct {
 	mu       sync.Mutex
 	clusters map[string]int

@@ -1,8 +1,8 @@
-// Package observe watches in one member cluster what the hub sent there, and keeps one small Observation per object.
+// Package observe watches the hub's copies in one member cluster, and keeps one small Observation for each.
 //
 // A kind is watched while a holder, a binding, needs it, and only objects with the hub's label. Each object is judged
-// and hashed as a whole when it arrives, then dropped: the observation does not grow with the spec. A member's users
-// write these objects: they are bounded, and invalid content causes no failure.
+// and hashed as a whole when it arrives, then dropped: the size of the observation does not grow with the spec. A
+// member's users write these objects. So their size is limited, and invalid content causes no failure.
 //
 // The label only selects. Packages content and apply decide whether an object belongs to this hub.
 package observe
@@ -32,30 +32,30 @@ import (
 // again.
 const linger = 30 * time.Second
 
-// Options of an Observer. All are required but OnState, OnUse, Conventions, Settings and Clock.
+// Options of an Observer. All except OnState, OnUse, Conventions, Settings and Clock are required.
 type Options struct {
 	// Cluster is the name of the MemberCluster.
 	Cluster string
-	// Client has no time-out of its own.
+	// Client has no timeout.
 	Client dynamic.Interface
 	// Resolve finds the resource of a kind; see kindwatch.Options.
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
-	// Conventions are those of a kind; unset means none. It must answer from memory.
+	// Conventions returns the conventions of a kind; if nil, there are none. It must answer from memory.
 	Conventions func(schema.GroupVersionKind) health.Conventions
-	// Settings returns the status settings of an object's placement, as the same pointer until they change. Unset means
-	// that there are none. It must answer from memory, because it is called at every event.
+	// Settings returns the status settings of an object's placement, as the same pointer until they change; if nil,
+	// there are none. It must answer from memory, because it is called at every event.
 	Settings func(hubv1.ObjectIdentity) *health.Settings
 	// HubUID is the value of the hub's label.
 	HubUID types.UID
-	// Key is that of the content hashes of Secrets.
+	// Key for the content hashes of Secrets.
 	Key canonical.Key
-	// Handler is called for changed observations, also for those of the first list. It must not block.
+	// Handler is called for changed observations, including those of the first list. It must not block.
 	Handler member.ObservationHandler
 	// OnState is called when a kind becomes synced, when its watch fails, and when it works again. It must not block.
 	OnState func(cluster string, gvk schema.GroupVersionKind, s kindwatch.State)
 	// OnUse is called when the watch of a kind begins and when it ends. It must not block.
 	OnUse func(gvk schema.GroupVersionKind, used bool)
-	// Clock paces how objects are read once more. Unset means the real one.
+	// Clock delays repeated reads of objects; if nil, the real clock is used.
 	Clock clock.WithDelayedExecution
 }
 
@@ -72,7 +72,7 @@ type Observer struct {
 	linger  time.Duration
 	gather  time.Duration
 	used    int  // kinds in use, as counted in the metric
-	ended   bool // ctx is: nothing is in use any more
+	ended   bool // ctx has ended: no kind is in use
 }
 
 // New returns an Observer that watches nothing yet. Its watches end with ctx.
@@ -161,7 +161,7 @@ func (ob *Observer) end(gvk schema.GroupVersionKind) {
 	}
 }
 
-// use notes, with the lock held, that a kind begins to be watched or no longer is.
+// use records that the watch of a kind starts or ends. The caller holds the lock.
 func (ob *Observer) use(gvk schema.GroupVersionKind, used bool) {
 	more := 1
 	if !used {
@@ -176,14 +176,14 @@ func (ob *Observer) use(gvk schema.GroupVersionKind, used bool) {
 	}
 }
 
-// Await gives the object of a write's answer, so that its event need not be read.
+// Await passes the object from the response to a write, so that its watch event need not be decoded.
 func (ob *Observer) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	ob.watches.Await(gvk, u)
 }
 
-// Observation returns what was last seen of an object; see member.Cluster.
+// Observation returns the last observed state of an object; see member.Cluster.
 func (ob *Observer) Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o member.Observation, found, synced bool) {
-	// Synced is read first: an object of the first list that arrives between the two calls must not seem missing.
+	// Read Synced first: an object of the first list that arrives between the two calls must not seem missing.
 	state, _ := ob.watches.State(gvk)
 	object, found := ob.watches.Get(gvk, kindwatch.Key(key.Namespace, key.Name))
 	if r, ok := object.(*record); ok {
@@ -209,15 +209,15 @@ func (ob *Observer) Each(visit func(member.Observation)) {
 	}
 }
 
-// State returns what is known of the watch of a kind; false if it is not watched.
+// State returns the state of the watch of a kind; false if it is not watched.
 func (ob *Observer) State(gvk schema.GroupVersionKind) (kindwatch.State, bool) {
 	return ob.watches.State(gvk)
 }
 
-// Restart opens every watch again at once, as after the link came back.
+// Restart restarts every watch at once, as after a new link.
 func (ob *Observer) Restart() { ob.watches.Restart() }
 
-// Retry makes the watches of a kind that cannot be followed try again now.
+// Retry makes the failing watches of a kind try again now.
 func (ob *Observer) Retry(gk schema.GroupKind) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
@@ -233,7 +233,7 @@ func (ob *Observer) changed(_ schema.GroupVersionKind, old, latest metav1.Object
 	before, _ := old.(*record)
 	after, _ := latest.(*record)
 	if after != nil && after.common.Value().settings != ob.options.Settings(after.identity()) {
-		ob.reread(after.common.Value().gvk, keyOf(after)) // they changed since the object was looked at
+		ob.reread(after.common.Value().gvk, keyOf(after)) // they changed since the object was read
 	}
 	switch {
 	case after == nil && before == nil:

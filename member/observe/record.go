@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// The longest texts that are kept, because a member may write any text. A longer annotation of ours is ignored; a
-// longer reason or message of a health is cut.
+// The maximum lengths of kept texts, because a member may write any text. A longer annotation of ours is ignored; a
+// longer reason or message is cut.
 const (
 	longestOwner   = 1024
 	longestDigest  = 128
@@ -28,9 +28,9 @@ const (
 	longestMessage = 256
 )
 
-// record is an observation as kindwatch keeps it, in little space: a hub keeps one for each copy on each member.
+// record is an observation in a compact form for kindwatch: a hub keeps one for each copy on each member.
 type record struct {
-	*metav1.ObjectMeta // nothing: only namespace, name, uid and resourceVersion can be asked
+	*metav1.ObjectMeta // always nil: only namespace, name, UID and resourceVersion can be read
 	common             unique.Handle[common]
 	name               string
 	uid                types.UID
@@ -50,7 +50,7 @@ type marks struct {
 	digest           string
 }
 
-// common has the values that many objects of a member share. It is held once for all of them.
+// common has the values that are equal for many objects of a member. They share one instance.
 type common struct {
 	gvk       schema.GroupVersionKind
 	namespace string
@@ -62,7 +62,7 @@ type common struct {
 	epoch  source.Epoch
 	health hubv1.Health
 	reason string
-	// settings by which health and status were read.
+	// settings with which health and status were read.
 	settings *health.Settings
 }
 
@@ -91,8 +91,8 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 	r.hash, _ = content.Hash(key, u)
 	v := settings.Assess(u, conventions)
 	c.health, c.reason, r.message = v.Health, member.Line(v.Reason, longestReason), member.Line(v.Message, longestMessage)
-	if status, ok := u.Object["status"].(map[string]any); ok || settings != nil { // who asks for a value is told that there is none
-		r.observed = bytes.Clone(settings.Project(status)) // no longer than needed
+	if status, ok := u.Object["status"].(map[string]any); ok || settings != nil { // Project then records that the requested values are missing
+		r.observed = bytes.Clone(settings.Project(status)) // without spare capacity
 	}
 	r.common = unique.Make(c)
 	return r
@@ -134,7 +134,7 @@ func annotations(u *unstructured.Unstructured) (annotation func(name string) str
 	}
 }
 
-// observation is the record as the hub's controllers know it.
+// observation converts the record for the hub's controllers.
 func (r *record) observation() member.Observation {
 	c := r.common.Value()
 	o := member.Observation{
@@ -153,14 +153,14 @@ func (r *record) observation() member.Observation {
 	return o
 }
 
-// sameContent is true if only health and status moved.
+// sameContent reports whether at most health and status have changed.
 func (r *record) sameContent(other *record) bool {
 	a, b := r.common.Value(), other.common.Value()
 	return r.uid == other.uid && a.deleting == b.deleting && a.owner == b.owner && r.ownerUID == other.ownerUID &&
 		r.digest == other.digest && r.hash == other.hash && a.paused.Equal(b.paused)
 }
 
-// equal is true if the handler need not be called. A new resourceVersion alone is no change.
+// equal reports whether the handler need not be called. A new resourceVersion alone is no change.
 func (r *record) equal(other *record) bool {
 	a, b := r.common.Value(), other.common.Value()
 	return r.sameContent(other) && r.generation == other.generation && r.observedGeneration == other.observedGeneration &&

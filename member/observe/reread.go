@@ -14,23 +14,24 @@ import (
 )
 
 const (
-	// gather is how long changed settings wait for others of the same kind, because a changed placement changes the
-	// settings of each of its objects.
+	// gather is how long changed settings are collected for a kind, because a changed placement changes the settings of
+	// each of its objects.
 	gather = time.Second
-	// mostReread is how many objects of a kind are read one by one within gather.
+	// mostReread is the maximum number of objects of a kind that are read individually within gather.
 	mostReread = 50
-	// relistEvery is the least time between two lists of a kind because of changed settings. A list loads the member for
-	// all users of the kind.
+	// relistEvery is the minimum time between two lists of a kind because of changed settings. A list loads the member
+	// for all users of the kind.
 	relistEvery = time.Minute
 )
 
-// rereads are the objects of a kind to read again by changed settings. They must be read from the member, because only
-// observations are kept. A few are read one by one, first those of namespaces with the fewest, so that a tenant with
-// many does not delay the others. For the rest, the kind is listed: the first time at once, then once in relistEvery.
+// rereads are the objects of a kind to read again after a change of settings. They must be read from the member,
+// because only observations are kept. A few are read individually, first those of namespaces with the fewest, so that a
+// tenant with many does not delay the others. For the rest, the kind is listed: the first time at once, then once in
+// relistEvery.
 type rereads struct {
 	objects map[types.NamespacedName]struct{}
-	running bool // a round comes, or goes on
-	listing bool // a list comes
+	running bool // a round is scheduled or running
+	listing bool // a list is scheduled
 	listed  time.Time
 }
 
@@ -51,7 +52,7 @@ func (ob *Observer) ReadAnew(kind schema.GroupKind) {
 	}
 }
 
-// watched are the versions of a kind that have a holder.
+// watched returns the versions of a kind that have a holder.
 func (ob *Observer) watched(gk schema.GroupKind) (versions []schema.GroupVersionKind) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 
 // Fault is a value that violates the schema.
 type Fault struct {
-	// Path is the JSON pointer of the value, or of the field that is missing.
+	// Path is the JSON pointer of the value, or of the missing field.
 	Path string
 	// Declared is the path with "*" for each step that the schema does not name: an index, or a key of a map.
 	Declared string
-	// Message is the demand of the schema, such as "must be an integer".
+	// Message is the requirement of the schema, such as "must be an integer".
 	Message string
 	// Value is the value as JSON, cut short; empty if it is a map or a list, or if there is none.
 	Value string
@@ -23,7 +23,7 @@ type Fault struct {
 // Undeclared is the message about a field that the schema lacks.
 const Undeclared = "is not a field of the schema"
 
-// String is such as `/spec/replicas must be an integer, not "three"`.
+// String returns a text such as `/spec/replicas must be an integer, not "three"`.
 func (f Fault) String() string {
 	if f.Value == "" {
 		return f.Path + " " + f.Message
@@ -31,9 +31,8 @@ func (f Fault) String() string {
 	return f.Path + " " + f.Message + ", not " + f.Value
 }
 
-// Redacted is the fault for users who may not read the object. literals, by Literals, are the texts that they know. A
-// value, or a step of the path, that is neither a literal nor named by the schema may come from the object: it is left
-// out.
+// Redacted returns the fault for users who may not read the object. literals, from Literals, are the texts that they
+// know. A value or a path step that is neither a literal nor in the schema may come from the object and is left out.
 func (f Fault) Redacted(literals sets.Set[string]) Fault {
 	if !literals.Has(f.Value) {
 		f.Value = ""
@@ -48,7 +47,7 @@ func (f Fault) Redacted(literals sets.Set[string]) Fault {
 	return f
 }
 
-// Shown is a scalar as JSON, at most about 64 bytes of it; empty for anything else.
+// Shown returns a scalar as JSON, at most about 64 bytes of it; empty for other values.
 func Shown(value any) string {
 	const limit = 64
 	switch value.(type) {
@@ -65,8 +64,8 @@ func Shown(value any) string {
 	return string(raw)
 }
 
-// Literals are all scalars in some JSON, as Shown writes them, and, with a slash before each, all keys and all steps of
-// JSON pointers.
+// Literals returns all scalars in some JSON, as Shown writes them. It also returns all keys and all steps of JSON
+// pointers, each after a slash.
 func Literals(raw []byte) sets.Set[string] {
 	out := sets.New[string]()
 	var collect func(any)
@@ -98,5 +97,5 @@ func Literals(raw []byte) sets.Set[string] {
 	return out
 }
 
-// escaped is a step of a JSON pointer, with the slash before it.
+// escaped returns a step of a JSON pointer, with the slash before it.
 func escaped(key string) string { return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }

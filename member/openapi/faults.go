@@ -22,7 +22,7 @@ const (
 	isBoolean
 )
 
-// The limits of one check: a member writes its schemas as it likes.
+// The limits of one check, because a member may publish any schema.
 const (
 	mostFaults = 64
 	mostSteps  = 1 << 20
@@ -68,8 +68,8 @@ func (s *Schema) FaultsAt(pointer string, value any, partial bool) []Fault {
 	return c.found()
 }
 
-// at is the schema one step below; false if there is no such field. A list is not told from a map by a step that is a
-// number.
+// at returns the schema one step below; false if there is no such field. For a numeric step, a list and a map are not
+// distinguished.
 func (s *Schema) at(step string) (*Schema, bool) {
 	if s.types == isArray || s.items != nil {
 		return s.items, true
@@ -77,20 +77,20 @@ func (s *Schema) at(step string) (*Schema, bool) {
 	return s.field(step)
 }
 
-// everywhere are the fields of a whole object that are not looked into.
+// everywhere are the fields of a whole object that are not checked.
 var everywhere = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}
 
-// checker walks an object along a schema.
+// checker checks an object against a schema.
 type checker struct {
 	path    []place
 	faults  []Fault
 	steps   int
 	partial bool
-	// quiet is above 0 while an alternative is tried. Then faults are counted and not kept.
+	// quiet is above 0 while an alternative is tried. Then faults are counted but not recorded.
 	quiet, failed int
 }
 
-// place is a step of a path, which the schema names or not.
+// place is a step of a path. The schema may name it or not.
 type place struct {
 	key      string
 	declared bool
@@ -121,13 +121,13 @@ func (c *checker) fault(message string, value any) {
 	c.faults = append(c.faults, Fault{Path: path.String(), Declared: declared.String(), Message: message, Value: Shown(value)})
 }
 
-// done reports whether the check has found or cost enough. An alternative that was not tried to its end fits.
+// done reports whether the check has reached a limit. An unfinished alternative counts as matching.
 func (c *checker) done() bool {
 	c.steps++
 	return c.steps > mostSteps || len(c.path) > mostLevels || len(c.faults) >= mostFaults || c.quiet > 0 && c.failed > 0
 }
 
-// whole checks an object but for the fields that every object has.
+// whole checks an object except the fields that every object has.
 func (c *checker) whole(s *Schema, object map[string]any) {
 	c.object(s, object, true)
 	if s.rules != nil {
@@ -200,7 +200,7 @@ func (c *checker) bounds(b *bounds, value any) {
 	}
 }
 
-// object checks the fields of a map. Of a whole object the fields that every object has are left out.
+// object checks the fields of a map. For a whole object it skips the fields that every object has.
 func (c *checker) object(s *Schema, object map[string]any, whole bool) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if whole && everywhere[name] {
@@ -283,8 +283,8 @@ func (c *checker) count(least, most *int64, n int, what string) {
 	}
 }
 
-// others compares a value with further schemas. A partial value is not compared with alternatives, because most of them
-// say which fields go together.
+// others checks a value against further schemas. A partial value is not checked against alternatives, because most of
+// them define which fields belong together.
 func (c *checker) others(o *others, value any) {
 	for _, part := range o.all {
 		c.value(part, value)
@@ -311,7 +311,7 @@ func (c *checker) others(o *others, value any) {
 	}
 }
 
-// fits reports whether the value has no fault by an alternative.
+// fits reports whether the value has no fault against an alternative.
 func (c *checker) fits(s *Schema, value any) bool {
 	trial := &checker{quiet: 1, steps: c.steps, path: slices.Clone(c.path)}
 	trial.value(s, value)
@@ -319,7 +319,7 @@ func (c *checker) fits(s *Schema, value any) bool {
 	return trial.failed == 0
 }
 
-// String is such as "an integer or a string".
+// String returns a text such as "an integer or a string".
 func (t types) String() string {
 	var out []string
 	for i, name := range []string{"an object", "a list", "a string", "an integer", "a number", "a boolean"} {
@@ -331,7 +331,7 @@ func (t types) String() string {
 	return strings.Join(out, " or ")
 }
 
-// typeOf a value; an integer is a number, too.
+// typeOf returns the types of a value; an integer is also a number.
 func typeOf(value any) types {
 	switch v := value.(type) {
 	case map[string]any:
@@ -353,7 +353,7 @@ func typeOf(value any) types {
 	return 0
 }
 
-// oneOf lists values, the first of them if they are many.
+// oneOf returns a text with the values, or with the first of many.
 func oneOf(values []string) string {
 	const most = 8
 	if len(values) <= most {

@@ -7,15 +7,15 @@ import (
 	"unique"
 )
 
-// identity says what tells the entries of a list apart: the values of keys, or, without keys, the whole entry. The
-// x-kubernetes-list-type of such a list is map or set. Server-side apply refuses an entry that is there twice; create
-// takes it in a built-in kind.
+// identity tells how the entries of a list are identified: by the values of keys, or, without keys, by the whole entry.
+// The x-kubernetes-list-type of such a list is map or set. Server-side apply refuses duplicate entries; create accepts
+// them in a built-in kind.
 type identity struct{ keys []key }
 
 // key is a field of an entry. fallback is its default as JSON; it is empty if there is none.
 type key struct{ name, fallback string }
 
-// identityOf returns what tells the entries of a list apart; nil if nothing does.
+// identityOf returns the identity of a list's entries; nil if there is none.
 func (p *parser) identityOf(e *element, depth int) *identity {
 	switch {
 	case e.ListType == "set":
@@ -31,7 +31,7 @@ func (p *parser) identityOf(e *element, depth int) *identity {
 	return id
 }
 
-// defaults are those of the fields of an element, as JSON.
+// defaults returns the defaults of an element's fields, as JSON.
 func (p *parser) defaults(e *element, depth int) map[string]string {
 	switch {
 	case e == nil || depth > mostDepth:
@@ -53,7 +53,7 @@ func (p *parser) defaults(e *element, depth int) map[string]string {
 	return found
 }
 
-// namedDefaults are the defaults of a named schema, which is decoded once.
+// namedDefaults returns the defaults of a named schema, which is decoded once.
 func (p *parser) namedDefaults(name string, depth int) map[string]string {
 	if found, ok := p.fallbacks[name]; ok {
 		return found
@@ -66,7 +66,7 @@ func (p *parser) namedDefaults(name string, depth int) map[string]string {
 	return p.fallbacks[name]
 }
 
-// fault is what is said of an entry that is there before.
+// fault returns the message about a duplicate entry.
 func (i *identity) fault() string {
 	if len(i.keys) == 0 {
 		return "must differ from the entries before it"
@@ -78,7 +78,7 @@ func (i *identity) fault() string {
 	return "must have another " + strings.Join(names, " or ") + " than the entries before it"
 }
 
-// of returns what tells an entry apart, and its value if that is one scalar. It returns false if the entry lacks a key.
+// of returns the identity of an entry, and its value if that is one scalar. It returns false if the entry lacks a key.
 func (i *identity) of(entry any) (id string, value any, ok bool) {
 	if len(i.keys) == 0 {
 		raw, err := json.Marshal(entry)
@@ -106,7 +106,7 @@ func (i *identity) of(entry any) (id string, value any, ok bool) {
 	return strings.Join(values, " "), value, true
 }
 
-// apart checks that no entry of a list is there twice.
+// apart checks that a list has no duplicate entries.
 func (c *checker) apart(i *identity, list []any) {
 	seen := make(map[string]bool, len(list))
 	for n, entry := range list {

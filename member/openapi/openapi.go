@@ -1,14 +1,15 @@
-// Package openapi keeps the schema of one kind and compares objects with it: which of their fields the schema lacks,
+// Package openapi stores the schema of one kind and compares objects with it: which of their fields the schema lacks,
 // and which of their values violate it.
 //
-// The schema is the one that an API server publishes in the OpenAPI v3 document of the kind's group and version, for
-// built-in kinds and for custom ones alike. So one check serves the hub's objects and their copies on members.
-//   - Parts of a schema that are equal are kept once, and descriptions are not kept.
-//   - A place that the schema leaves open has no faults: it is better to let the server refuse an object than to refuse
-//     a valid one. A null is accepted everywhere. Only the server checks formats of strings and rules in CEL.
-//   - The checks do not look into apiVersion, kind and metadata, which are the same for every kind.
+// The schema comes from the OpenAPI v3 document that an API server publishes for the group and version, for built-in
+// and custom kinds alike. So one check serves the hub's objects and their copies on members.
 //
-// It talks to no server; member/served keeps the schemas.
+//   - Equal parts of a schema are stored once, and descriptions are dropped.
+//   - A place that the schema leaves open has no faults: it is better that the server refuses an object than that this
+//     check refuses a valid one. A null is always accepted. Only the server checks formats of strings and rules in CEL.
+//   - The checks skip apiVersion, kind and metadata, which are the same for every kind.
+//
+// It sends no requests; member/served caches the schemas.
 package openapi
 
 import (
@@ -20,17 +21,17 @@ import (
 // Schema describes the value at one place. Nil accepts every value. Equal parts are shared, and a schema may contain
 // itself. A parsed Schema does not change.
 type Schema struct {
-	types types // any of them; 0 is every type
-	// open is true if unnamed fields are accepted, too. They are compared with values if values is set.
+	types types // allowed types; 0 means every type
+	// open is true if undeclared fields are accepted, too. They are checked against values if values is set.
 	open   bool
-	names  []string  // of the fields, sorted
-	parts  []*Schema // of the fields, in the order of names
+	names  []string  // names of the fields, sorted
+	parts  []*Schema // schemas of the fields, in the order of names
 	values *Schema
 	items  *Schema
 	rules  *rules // nil: none
 }
 
-// rules are the demands on a value beyond its type and fields.
+// rules are the requirements on a value beyond its type and fields.
 type rules struct {
 	required []string
 	enum     []string // as JSON
@@ -40,13 +41,13 @@ type rules struct {
 	identity *identity // of the entries of a list
 }
 
-// others are schemas of which the value has to fit all, any, exactly one, or not that one.
+// others are schemas of which the value must match all, any, exactly one, or not that one.
 type others struct {
 	all, any, one []*Schema
 	not           *Schema
 }
 
-// bounds of a number, a text, a list and a map, as OpenAPI writes them.
+// bounds of a number, a text, a list and a map, in the notation of OpenAPI.
 type bounds struct {
 	Minimum          *float64 `json:"minimum,omitempty"`
 	Maximum          *float64 `json:"maximum,omitempty"`
@@ -66,7 +67,7 @@ type bounds struct {
 type pattern struct {
 	text string
 	once sync.Once
-	re   *regexp.Regexp // nil if it cannot be read
+	re   *regexp.Regexp // nil if it is invalid
 }
 
 func (p *pattern) matches(s string) bool {
@@ -87,5 +88,5 @@ func (s *Schema) declares(name string) bool {
 	return ok
 }
 
-// takes reports whether values of this type may be taken.
+// takes reports whether values of this type are accepted.
 func (s *Schema) takes(t types) bool { return s.types == 0 || s.types&t != 0 }

@@ -16,7 +16,7 @@ import (
 // ErrNoSchema means that the document has no schema of the kind.
 var ErrNoSchema = errors.New("the document has no schema of the kind")
 
-// The limits of one kind's schema: a member writes its schemas as it likes.
+// The limits of one kind's schema, because a member may publish any schema.
 const (
 	mostDepth   = 200
 	mostFields  = 50_000
@@ -62,7 +62,7 @@ type extensions struct {
 
 // additional is a value of additionalProperties: a schema, or true or false.
 type additional struct {
-	allowed bool // false for false alone
+	allowed bool // false only for the value false
 	element *element
 }
 
@@ -91,7 +91,7 @@ func Parse(raw []byte, gvk schema.GroupVersionKind) (*Schema, error) {
 		return nil, fmt.Errorf("reading the schema of %s: %w", gvk, p.err)
 	}
 	if root == nil {
-		root = &Schema{open: true} // it refers to nothing
+		root = &Schema{open: true} // it is an empty reference
 	}
 	return root, nil
 }
@@ -117,7 +117,7 @@ func find(raw []byte, gvk schema.GroupVersionKind) (all map[string]json.RawMessa
 	return nil, "", fmt.Errorf("%w %s", ErrNoSchema, gvk)
 }
 
-// parser reads the components that one kind needs, each once.
+// parser parses the components that one kind needs, each once.
 type parser struct {
 	components map[string]json.RawMessage
 	named      map[string]*component
@@ -135,7 +135,7 @@ type component struct {
 	done    bool
 }
 
-// component reads a named schema. A native type without fields, such as RawExtension, may hold anything.
+// component parses a named schema. A native type without fields, such as RawExtension, accepts any value.
 func (p *parser) component(name string, depth int) *Schema {
 	if c := p.named[name]; c != nil {
 		c.pointed = c.pointed || !c.done
@@ -158,7 +158,7 @@ func (p *parser) component(name string, depth int) *Schema {
 	case !c.pointed:
 		c.schema = read
 	case read != nil:
-		*c.schema = *read // else it stays open: it says nothing but that it contains itself
+		*c.schema = *read // otherwise it only refers to itself and stays open
 	}
 	c.done = true
 	return c.schema
@@ -170,7 +170,7 @@ func (p *parser) fail(err error) {
 	}
 }
 
-// read reduces an element; nil takes every value. An alternative speaks of values whose fields others declare.
+// read converts an element; nil accepts every value. An alternative is about values whose fields others declare.
 func (p *parser) read(e *element, depth int, alternative bool) *Schema {
 	switch {
 	case e == nil || p.err != nil || depth > mostDepth:
@@ -185,12 +185,12 @@ func (p *parser) read(e *element, depth int, alternative bool) *Schema {
 	return p.share(s)
 }
 
-// componentName is that of a reference.
+// componentName returns the name in a reference.
 func componentName(reference string) string {
 	return strings.TrimPrefix(reference, "#/components/schemas/")
 }
 
-// refers is true for a reference with a default or a description.
+// refers reports whether the element is a reference with a default or a description.
 func (e *element) refers() bool {
 	return len(e.AllOf) == 1 && len(e.AnyOf)+len(e.OneOf) == 0 && e.Type == nil && e.Properties == nil && e.Additional == nil &&
 		e.Items == nil && !e.Either
@@ -214,7 +214,7 @@ func (p *parser) object(s *Schema, e *element, depth int, alternative bool) {
 			}
 		}
 	}
-	if e.Embedded { // a whole object has the fields of every object
+	if e.Embedded { // an embedded object has the fields of every object
 		for _, name := range []string{"apiVersion", "kind", "metadata"} {
 			parts[name] = nil
 		}
@@ -229,7 +229,7 @@ func (p *parser) object(s *Schema, e *element, depth int, alternative bool) {
 	}
 }
 
-// rulesOf returns the rules of an element; nil if it has none. Rules that are equal are kept once.
+// rulesOf returns the rules of an element; nil if it has none. Equal rules are stored once.
 func (p *parser) rulesOf(e *element, depth int) *rules {
 	var r rules
 	for _, name := range e.Required {
@@ -243,7 +243,7 @@ func (p *parser) rulesOf(e *element, depth int) *rules {
 		r.pattern = &pattern{text: e.Pattern}
 	}
 	if b := e.bounds; b != (bounds{}) {
-		r.bounds = &b // not a part of e, which would stay in memory
+		r.bounds = &b // copied, so that e does not stay in memory
 	}
 	if len(e.branches()) > 0 || e.Not != nil {
 		r.others = &others{all: p.list(e.AllOf, depth), any: p.list(e.AnyOf, depth), one: p.list(e.OneOf, depth)}
@@ -321,7 +321,7 @@ func typesOf(e *element) types {
 	return 0
 }
 
-// enumOf are the values as Shown writes JSON.
+// enumOf returns the values in the form of Shown.
 func enumOf(values []json.RawMessage) []string {
 	var out []string
 	for _, raw := range values {

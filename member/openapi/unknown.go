@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Step is one step from a value to a part of it: into the field Name, or, if that is empty, to the item Index of a
-// list. A field that has no name cannot be declared, but may be sent: it has Field set.
+// Step is one step from a value to a part of it: into the field Name, or, if Name is empty, to the item Index of a
+// list. A field with an empty name, which may be sent although it cannot be declared, has Field set.
 type Step struct {
 	Name  string
 	Index int
@@ -20,7 +20,7 @@ type Step struct {
 // Path leads from an object to a field.
 type Path []Step
 
-// String is such as .spec.containers[0].image.
+// String returns a text such as .spec.containers[0].image.
 func (p Path) String() string {
 	var out strings.Builder
 	for _, s := range p {
@@ -75,7 +75,7 @@ func (f *finder) field(s *Schema, name string, value any) {
 	f.at = f.at[:len(f.at)-1]
 }
 
-// value looks into a value as far as it has the shape that the schema says.
+// value examines a value as far as it has the shape of the schema.
 func (f *finder) value(s *Schema, value any) {
 	if s == nil {
 		return

@@ -27,7 +27,7 @@ func MetadataOnly(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return transport(func(r *http.Request) (*http.Response, error) {
-			if r.Method != http.MethodGet { // a review of rights has no metadata alone
+			if r.Method != http.MethodGet { // a review of rights is no metadata
 				return next.RoundTrip(r)
 			}
 			as := "PartialObjectMetadataList"
@@ -64,9 +64,9 @@ func newDefinitions(client dynamic.Interface, changed func(name string, known, g
 	})
 }
 
-// mark is the part of a definition that is kept.
+// mark is the kept part of a definition.
 type mark struct {
-	*metav1.ObjectMeta // nil: nothing else is asked for
+	*metav1.ObjectMeta // always nil: no other field is read
 	name, version      string
 	uid                types.UID
 }
@@ -80,20 +80,20 @@ func (m *mark) GetUID() types.UID { return m.uid }
 // GetResourceVersion implements metav1.Object.
 func (m *mark) GetResourceVersion() string { return m.version }
 
-// Watched is true while a watch would show a new definition of this group.
+// Watched reports whether a watch would show a new definition of this group.
 func (k *Kinds) Watched(group string) bool {
 	state, ok := k.definitions.State(definition)
 	return ok && state.Synced && state.Reason == "" && !isBuiltIn(group)
 }
 
-// unwatchable is true if the member does not let the hub watch definitions.
+// unwatchable reports whether the member forbids the hub to watch definitions.
 func (k *Kinds) unwatchable() bool {
 	state, _ := k.definitions.State(definition)
 	return state.Reason == hubv1.ReasonForbidden
 }
 
 // A definition is served shortly after its event, and its schema is published a little later. So objects of kinds that
-// still lack one of both are woken again.
+// still lack either are queued again.
 var again = []time.Duration{time.Second, 2 * time.Second, 7 * time.Second}
 
 // definitionChanged is called when a definition was found, changed or deleted.
@@ -111,8 +111,8 @@ func (k *Kinds) definitionChanged(name string, known, gone bool) {
 	}
 }
 
-// invalidate drops the answers about a kind and wakes its objects. It does not wake them if the definition is of the
-// first list and no object waits for it.
+// invalidate drops the answers about a kind and queues its objects. It does not queue them if the definition is from
+// the first list and no object waits for it.
 func (k *Kinds) invalidate(gvk schema.GroupVersionKind, kind *kind, known, gone bool) {
 	kind.invalidate()
 	if !known && !kind.troubled {
@@ -129,17 +129,17 @@ func (k *Kinds) invalidate(gvk schema.GroupVersionKind, kind *kind, known, gone 
 	case !kind.used:
 	case kind.nudge == nil:
 		kind.nudge = make(chan struct{}, 1)
-		go k.wake(gvk, kind, kind.nudge) // the watch must not wait for whoever is told
+		go k.wake(gvk, kind, kind.nudge) // the watch must not wait for the called function
 	default:
 		select {
 		case kind.nudge <- struct{}{}:
-		default: // it is about to look
+		default: // a wake is already scheduled
 		}
 	}
 }
 
-// wake wakes a kind, and again after each pause while it lacks its resource or a field. An event starts the pauses
-// anew, but there is at most one wake a second.
+// wake queues a kind's objects, and again after each pause while the kind lacks its resource or a field. An event
+// restarts the pauses, but there is at most one wake a second.
 func (k *Kinds) wake(gvk schema.GroupVersionKind, kind *kind, nudge <-chan struct{}) {
 	pauses, changes := again, -1
 	for {
@@ -173,8 +173,8 @@ func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
 	return true
 }
 
-// due says whether a kind is to be woken now, and invalidates its answers. changes is the number of events at its last
-// wake. Waking ends after the last pause, or at once if the definition was deleted, unless an event came.
+// due reports whether to wake a kind now, and invalidates its answers. changes is the number of events at its last
+// wake. Waking ends after the last pause, or at once if the definition was deleted, unless an event has arrived.
 func (k *Kinds) due(gvk schema.GroupVersionKind, kind *kind, changes int, last bool) (now int, tell, ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

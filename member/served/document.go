@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// After this time, a schema is fetched again without a sign of a change.
+	// After this time, a schema is fetched again even without a sign of a change.
 	schemaFor = 10 * time.Minute
 	// For this time, a schema is trusted before an unknown field makes the hub fetch it again.
 	trustedFor = 10 * time.Second
@@ -29,22 +29,22 @@ const (
 	unreadableFor = time.Minute
 )
 
-// largestDocument is that of a group and version: the core group's has less than 2 MiB.
+// largestDocument limits the document of a group and version: the core group's has less than 2 MiB.
 var largestDocument = answer.Bounds{Bytes: 8 << 20, Values: 1 << 18}
 
-// document is the last answer about the schema of one kind. Its fields are guarded by Kinds.mu, which no request holds.
+// document is the last answer about the schema of one kind. Kinds.mu guards its fields; no request holds it.
 type document struct {
-	turn chan struct{} // held by whoever asks the member
+	turn chan struct{} // held by the caller that fetches it
 
-	schema *openapi.Schema // nil if none is known
+	schema *openapi.Schema // nil if it is not known
 	etag   string
 	asked  time.Time     // zero before the first answer
-	holds  time.Duration // how long the answer holds
-	// invalidations counts the reasons to ask again; settled is the count at the last request.
+	holds  time.Duration // how long the answer is valid
+	// invalidations counts the reasons to fetch again; settled is the count at the last request.
 	invalidations, settled int
 }
 
-// current reports whether the answer still holds.
+// current reports whether the answer is still valid.
 func (d *document) current() bool {
 	return !d.asked.IsZero() && d.invalidations == d.settled && time.Since(d.asked) < d.holds
 }
@@ -68,7 +68,7 @@ func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *open
 	k.mu.Lock()
 	asked := *d
 	k.mu.Unlock()
-	if asked.current() { // somebody else has asked meanwhile
+	if asked.current() { // another caller has fetched it
 		return asked.schema
 	}
 	var now *openapi.Schema
@@ -86,7 +86,7 @@ func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *open
 	case errors.Is(err, errUnpublished), errors.Is(err, openapi.ErrNoSchema):
 		d.schema, d.etag, d.holds = nil, "", publishLag
 	case err != nil:
-		d.holds = unreadableFor // with the schema that is known, if there is one
+		d.holds = unreadableFor // with the known schema, if there is one
 	default:
 		d.schema, d.etag, d.holds = now, etag, schemaFor
 	}
@@ -134,14 +134,14 @@ func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known stri
 	switch {
 	case err != nil:
 		return nil, "", fmt.Errorf("reading the schemas of %s: %w", gv, err)
-	case len(raw) == 0: // so answers a server that has just learned of the group
+	case len(raw) == 0: // a server that has just learned of the group responds like this
 		return nil, "", errUnpublished
 	}
 	return raw, response.Header.Get("ETag"), nil
 }
 
-// schemas holds the schemas of all members, so that a document that many of them publish is parsed and kept once. A
-// schema is found by the bytes of its document, never by a name or etag: no member can pass its schema on to another.
+// schemas has the schemas of all members, so that a document published by many members is parsed and stored once. The
+// key is the content of the document, never a name or etag: no member can pass its schema on to another.
 var schemas sharedSchemas
 
 type sharedSchemas struct {

@@ -79,7 +79,7 @@ func misfits(faults []openapi.Fault) []member.Misfit {
 	return out
 }
 
-// sentOf returns the part of the manifest that is written: all but the status.
+// sentOf returns the part of the manifest that is written: everything except the status.
 func sentOf(manifest *unstructured.Unstructured) map[string]any {
 	sent := make(map[string]any, len(manifest.Object))
 	for name, value := range manifest.Object {
@@ -90,7 +90,7 @@ func sentOf(manifest *unstructured.Unstructured) map[string]any {
 	return sent
 }
 
-// published returns the schema of a kind. It waits a moment if the definition has just come.
+// published returns the schema of a kind. It waits a moment if the definition is new.
 func (k *Kinds) published(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema {
 	s := k.Schema(ctx, gvk)
 	if s != nil || !k.fresh(gvk) || k.isMissing(gvk) {
@@ -121,7 +121,7 @@ func (k *Kinds) fresh(gvk schema.GroupVersionKind) bool {
 // invalidates the answer.
 func (k *Kinds) mayHaveCome(gvk schema.GroupVersionKind) bool {
 	if k.Watched(gvk.Group) {
-		return false // that would have been seen
+		return false // a watch would have shown it
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -133,7 +133,7 @@ func (k *Kinds) mayHaveCome(gvk schema.GroupVersionKind) bool {
 	return true
 }
 
-// askedAnew asks the member unless another caller has just asked.
+// askedAnew fetches the schema unless another caller has just fetched it.
 func (k *Kinds) askedAnew(ctx context.Context, gvk schema.GroupVersionKind, within time.Duration) *openapi.Schema {
 	k.mu.Lock()
 	if d := &k.known(gvk).document; time.Since(d.asked) >= within {

@@ -1,14 +1,14 @@
 // Package served knows the kinds of one member: which resource serves a kind, with which fields, and when that changes.
 //
-//   - Which resource serves a kind is asked of the member's discovery, and kept.
-//   - The schema of a kind in use is read from the member's OpenAPI v3 document of its group and version, and kept as
-//     member/openapi reduces it. Members that publish the same document share it.
-//   - While some custom kind is in use or expected, the member's CustomResourceDefinitions are watched, metadata only.
-//     A definition that comes, changes or goes invalidates the answers about its kinds and wakes the objects that wait
-//     for it. Nothing is polled.
+//   - The resource of a kind comes from the member's discovery, and is cached.
+//   - The schema of a kind in use comes from the member's OpenAPI v3 document of its group and version. member/openapi
+//     converts it. Members that publish equal documents share it.
+//   - While a custom kind is in use or expected, the metadata of the member's CustomResourceDefinitions is watched. A
+//     definition that is added, changed or deleted invalidates the answers about its kinds and queues the objects that
+//     wait for it. There is no polling.
 //
-// A missing or unreadable schema is no failure: then no field and no value is checked. The caller decides what an
-// unknown field or a wrong value means.
+// A missing or unreadable schema is no failure: then no field and no value is checked. The caller decides how to treat
+// an unknown field or a wrong value.
 package served
 
 import (
@@ -34,18 +34,18 @@ import (
 // Options of a Kinds. All are required.
 type Options struct {
 	Discovery discovery.DiscoveryInterface
-	// HTTP has the member's credentials and bounds the size of answers.
+	// HTTP has the member's credentials and limits the size of responses.
 	HTTP *http.Client
-	// Definitions reads CustomResourceDefinitions, see MetadataOnly. It has no time-out of its own.
+	// Definitions reads CustomResourceDefinitions, see MetadataOnly. It has no timeout.
 	Definitions dynamic.Interface
-	// OnChange is called for a kind in use when the member may have begun or ceased to serve it, or serves it differently.
-	// It must not block.
+	// OnChange is called for a kind in use when the member may have started or stopped serving it, or serves it
+	// differently. It must not block.
 	OnChange func(schema.GroupKind)
-	// OnDefinition is called when a definition of an expected group came, changed or went. It must not block.
+	// OnDefinition is called when a definition of an expected group was added, changed or deleted. It must not block.
 	OnDefinition func()
 }
 
-// Kinds has the answers of one member.
+// Kinds caches the answers of one member.
 type Kinds struct {
 	ctx         context.Context
 	options     Options
@@ -60,9 +60,9 @@ type Kinds struct {
 type kind struct {
 	used bool // objects of it are watched
 
-	resource  *Resource // nil until it was found
+	resource  *Resource // nil until found
 	hasStatus bool      // when it was last found
-	missing   time.Time // when the member said that it does not serve the kind
+	missing   time.Time // when the member answered that it does not serve the kind
 	// changes counts the events that invalidated the answers. An answer that was requested before the last event is not
 	// kept.
 	changes int
@@ -70,19 +70,19 @@ type kind struct {
 	troubled bool
 	// nudge ends the pause of the goroutine that wakes the kind; nil if there is none.
 	nudge chan struct{}
-	// went is when the definition was deleted; zero if another event came since. While the resource is unknown, the
+	// went is when the definition was deleted; zero if there was another event since. While the resource is not known, the
 	// deletion of any definition of the group counts.
 	went time.Time
-	// changed is when the definition last came or changed; zero if no event showed that.
+	// changed is when the definition was last added or changed; zero if no event showed that.
 	changed time.Time
 
 	document document
 }
 
-// invalidate makes the next call of schemaOf ask the member.
+// invalidate makes the next call of schemaOf fetch the schema.
 func (k *kind) invalidate() { k.document.invalidations++ }
 
-// Resource is how a kind is served.
+// Resource describes how a kind is served.
 type Resource struct {
 	schema.GroupVersionResource
 	Namespaced bool
@@ -95,13 +95,13 @@ const (
 	// write is tried again as seldom. A kind of an aggregated API server has no definition.
 	missingFor        = 2 * time.Second
 	missingForWatched = 5 * time.Minute
-	// stillDiscovered is how long discovery may still list a kind after its definition was deleted. No event ends that
-	// time, so such an answer is not kept.
+	// stillDiscovered is how long discovery may list a kind after the deletion of its definition. No event ends that
+	// time, so such an answer is not cached.
 	stillDiscovered = 10 * time.Second
 )
 
-// NewForConfig returns a Kinds that uses the config requests to ask and the config watches, which has no time-out, to
-// watch definitions. See Options for changed and defined.
+// NewForConfig returns a Kinds that uses the config requests for requests, and the config watches, which has no
+// timeout, to watch definitions. See Options for changed and defined.
 func NewForConfig(ctx context.Context, requests, watches *rest.Config, changed func(schema.GroupKind), defined func()) (*Kinds, error) {
 	http, err := rest.HTTPClientFor(requests)
 	if err != nil {
@@ -118,7 +118,7 @@ func NewForConfig(ctx context.Context, requests, watches *rest.Config, changed f
 	return New(ctx, Options{Discovery: disco, HTTP: http, Definitions: definitions, OnChange: changed, OnDefinition: defined}), nil
 }
 
-// New returns a Kinds that knows nothing yet. Its watch ends with ctx.
+// New returns a Kinds without answers. Its watch ends with ctx.
 func New(ctx context.Context, o Options) *Kinds {
 	k := &Kinds{ctx: ctx, options: o, kinds: map[schema.GroupVersionKind]*kind{}}
 	k.definitions = newDefinitions(o.Definitions, k.definitionChanged)
@@ -162,7 +162,7 @@ func (k *Kinds) Find(gvk schema.GroupVersionKind) (Resource, error) {
 		known.resource, known.missing = found, time.Time{}
 	}
 	if found != nil {
-		known.hasStatus = found.HasStatus // what was asked during a change is better than nothing
+		known.hasStatus = found.HasStatus // an answer from before a change is better than none
 	}
 	if found == nil {
 		known.troubled = true
@@ -171,7 +171,7 @@ func (k *Kinds) Find(gvk schema.GroupVersionKind) (Resource, error) {
 	return *found, nil
 }
 
-// isMissing is true while the member's answer holds that it does not serve the kind.
+// isMissing reports whether the answer that the member does not serve the kind is still valid.
 func (k *Kinds) isMissing(gvk schema.GroupVersionKind) bool {
 	holds := missingFor
 	if k.Watched(gvk.Group) {
@@ -183,17 +183,17 @@ func (k *Kinds) isMissing(gvk schema.GroupVersionKind) bool {
 	return known != nil && !known.missing.IsZero() && time.Since(known.missing) < holds
 }
 
-// The bounds of what a group and version serves. It is read resource by resource.
+// The limits of a group and version. It is read resource by resource.
 const (
 	longestDiscovery = 16 << 20
 	mostResources    = 10_000
 	longestResource  = 64 << 10
 )
 
-// discover asks the member. Nil means that it does not serve the kind.
+// discover reads the resource of a kind from the member; nil if the member does not serve it.
 func (k *Kinds) discover(gvk schema.GroupVersionKind) (*Resource, error) {
 	var found *Resource
-	withStatus := map[string]bool{} // the names of resources that have one
+	withStatus := map[string]bool{} // names of resources with a status subresource
 	err := k.eachResource(k.ctx, gvk.GroupVersion(), func(r listedResource) {
 		switch resource, sub, isSub := strings.Cut(r.Name, "/"); {
 		case isSub && sub == "status":
@@ -205,12 +205,12 @@ func (k *Kinds) discover(gvk schema.GroupVersionKind) (*Resource, error) {
 	if found == nil || err != nil {
 		return nil, err
 	}
-	// Built-in kinds have health rules of their own: an empty status does not count for them.
+	// Built-in kinds have their own health rules: an empty status does not count for them.
 	found.HasStatus = withStatus[found.Resource] && !isBuiltIn(gvk.Group)
 	return found, nil
 }
 
-// Forget makes the next Find ask the member again, unless the member has just answered that it has no such kind.
+// Forget makes the next Find ask the member again, unless the member has just answered that it does not serve the kind.
 func (k *Kinds) Forget(gvk schema.GroupVersionKind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -238,7 +238,7 @@ func (k *Kinds) Use(gvk schema.GroupVersionKind, used bool) {
 	k.watchDefinitions()
 }
 
-// Expect names kinds that may be used. OnDefinition is called for all definitions of their groups.
+// Expect sets the kinds that may be used. OnDefinition is called for all definitions of their groups.
 func (k *Kinds) Expect(kinds []schema.GroupKind) {
 	groups := sets.New[string]()
 	for _, gk := range kinds {
@@ -267,8 +267,8 @@ func (k *Kinds) watchDefinitions() {
 	k.definitions.Stop(definition)
 }
 
-// Restart opens the watch again at once, as after the link came back, and invalidates every schema: the member may have
-// been upgraded.
+// Restart restarts the watch at once, as after a new link, and invalidates every schema: the member may have been
+// upgraded.
 func (k *Kinds) Restart() {
 	k.definitions.Restart()
 	k.mu.Lock()
@@ -279,7 +279,7 @@ func (k *Kinds) Restart() {
 	}
 }
 
-// isBuiltIn is true for the groups of Kubernetes itself, whose kinds have no CustomResourceDefinition.
+// isBuiltIn reports whether the group belongs to Kubernetes itself, so that its kinds have no CustomResourceDefinition.
 func isBuiltIn(group string) bool {
 	return clientgoscheme.Scheme.IsGroupRegistered(group) || group == definition.Group || group == "apiregistration.k8s.io"
 }

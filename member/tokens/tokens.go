@@ -1,8 +1,8 @@
-// Package tokens makes and revokes the hub's own tokens on one member.
+// Package tokens issues and revokes the hub's own tokens on one member.
 //
-// Every token is bound to a Secret in hanse-system of the member and ends with it. The Secret is empty: the member's
-// API server looks only whether it is there. Needed are the rights to make Secrets there, to delete those of package
-// credential by name, and to request tokens of the hub's account. Nothing is read.
+// Every token is bound to a Secret in the member's namespace hanse-system and becomes invalid with it. The Secret is
+// empty: the member's API server only checks that it exists. The hub needs the rights to create Secrets there, to
+// delete those of package credential by name, and to request tokens of its ServiceAccount. It reads nothing.
 package tokens
 
 import (
@@ -28,14 +28,13 @@ var (
 	accounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 )
 
-// Issuer makes and revokes tokens on one member.
+// Issuer issues and revokes tokens on one member.
 type Issuer struct {
 	client dynamic.Interface
 	hubUID types.UID
 }
 
-// New returns an Issuer that acts through the client of a member. hubUID tells an admin of the member which hub a
-// Secret is of.
+// New returns an Issuer with the client of a member. hubUID shows an admin of the member to which hub a Secret belongs.
 func New(client dynamic.Interface, hubUID types.UID) *Issuer { return &Issuer{client, hubUID} }
 
 // Issue returns a token that is bound to a new Secret. The member may grant another lifetime. Existing Secrets are
@@ -46,7 +45,7 @@ func (i *Issuer) Issue(ctx context.Context, life time.Duration) (string, error) 
 		return "", err
 	}
 	token, err := i.request(ctx, secret, life)
-	if err != nil { // the room is needed for the next try
+	if err != nil { // free the Secret's name for the next try
 		return "", errors.Join(err, i.Revoke(context.WithoutCancel(ctx), secret.GetName(), string(secret.GetUID())))
 	}
 	return token, nil
@@ -89,8 +88,8 @@ func (i *Issuer) request(ctx context.Context, bound *unstructured.Unstructured, 
 	return token, nil
 }
 
-// Revoke deletes a Secret, and with it every token that is bound to it. With a uid another Secret of that name is left
-// alone.
+// Revoke deletes a Secret, and with it every token that is bound to it. With a uid it does not delete another Secret of
+// that name.
 func (i *Issuer) Revoke(ctx context.Context, secret, uid string) error {
 	options := metav1.DeleteOptions{}
 	if uid != "" {

@@ -1,5 +1,5 @@
-// Package apiserver gives tests a real kube-apiserver with an etcd of its own. `make test-envtest` says where the
-// programs are, by the environment variable KUBEBUILDER_ASSETS; without it the tests that need them skip themselves.
+// Package apiserver gives tests a real kube-apiserver with its own etcd. `make test-envtest` sets the folder of the
+// programs in the environment variable KUBEBUILDER_ASSETS. Without it, tests that need the programs are skipped.
 package apiserver
 
 import (
@@ -16,8 +16,8 @@ import (
 
 const assets = "KUBEBUILDER_ASSETS"
 
-// Needed skips a test if there are no programs. It is to be called in the test: what TestMain reads from the
-// environment does not count for cached results.
+// Needed skips a test if there are no programs. It must be called in the test, because reads of the environment in
+// TestMain do not count for cached results.
 func Needed(t *testing.T) {
 	t.Helper()
 	if os.Getenv(assets) == "" {
@@ -25,8 +25,8 @@ func Needed(t *testing.T) {
 	}
 }
 
-// Run runs the tests of a package beside an API server, whose administrator is in config meanwhile, without a limit on
-// requests. It returns what the process is to exit with.
+// Run runs the tests of a package with an API server. config is set to its administrator's config, without a limit on
+// requests. Run returns the exit code of the process.
 func Run(m *testing.M, environment *envtest.Environment, config **rest.Config) int {
 	if os.Getenv(assets) == "" {
 		return m.Run()
@@ -43,14 +43,14 @@ func Run(m *testing.M, environment *envtest.Environment, config **rest.Config) i
 	return m.Run()
 }
 
-// Hub is an environment that serves the kinds of Hanse, and those of the folders.
+// Hub returns an environment that serves the kinds of Hanse and those of the folders.
 func Hub(folders ...string) *envtest.Environment {
 	return &envtest.Environment{
 		CRDDirectoryPaths: append(folders, filepath.Join(Root(), "charts", "hanse-hub", "files", "crds")), ErrorIfCRDPathMissing: true,
 	}
 }
 
-// Root is the folder of the repository, from the folder of the test's package.
+// Root returns the folder of the repository, from the folder of the test's package.
 func Root() string {
 	root := "."
 	for {

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// AwaitRights returns once the API server grants a user what these rules say, in a namespace if it is not empty: the
-// authorizer follows roles and bindings by watches, so it may refuse what the answer to their creation promised. Of
-// each list in a rule the first entry is asked about.
+// AwaitRights waits until the API server grants a user these rules, in a namespace if it is not empty. The authorizer
+// watches roles and bindings, so it may refuse a request shortly after their creation. Only the first entry of each
+// list in a rule is checked.
 func AwaitRights(t *testing.T, admin *rest.Config, user, namespace string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	reviews := kubernetes.NewForConfigOrDie(admin).AuthorizationV1().SubjectAccessReviews()

@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// imagePolicy says of all widgets what the user's objects say.
+// imagePolicy returns a policy that sets for all widgets the values that the user's objects already have.
 func imagePolicy() *hubv1.OverridePolicy {
 	return &hubv1.OverridePolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "bench", Name: "image"},
@@ -26,7 +26,7 @@ func imagePolicy() *hubv1.OverridePolicy {
 	}
 }
 
-// override changes every copy by one edit of an OverridePolicy, which is there before.
+// override changes every copy by one edit of an existing OverridePolicy.
 func (s *setting) override(ctx context.Context, w *watcher) (Phase, error) {
 	policy := imagePolicy()
 	if err := s.Hub.Create(ctx, policy); err != nil {
@@ -63,8 +63,8 @@ func replaceImage(s shape) hubv1.PatchOperation {
 	return hubv1.PatchOperation{Op: hubv1.PatchReplace, Path: "/spec/image", Value: &apiextensionsv1.JSON{Raw: fmt.Appendf(nil, "%q", s.image)}}
 }
 
-// status changes the status of every copy as fast as the members take it, and waits until each hub object's status has
-// them all. The latency of an object is from the last of its members' writes.
+// status changes the status of every copy as fast as the members accept it, and waits until each hub object's status
+// has all changes. The latency of an object starts at the last of its members' writes.
 func (s *setting) status(ctx context.Context, _ *watcher) (Phase, error) {
 	onHub, stop, err := s.watchHub(ctx)
 	if err != nil {
@@ -97,7 +97,8 @@ func (s *setting) watchHub(ctx context.Context) (w *watcher, stop func(), err er
 	return w, stop, err
 }
 
-// report writes the status of every object on all members, and returns when the last write of each object was sent.
+// report writes the status of every object on all members. It returns the time at which the last write of each object
+// was sent.
 func (s *setting) report(ctx context.Context, namespace string, objects int, do operation) ([]time.Time, error) {
 	var mu sync.Mutex
 	sent := make([]time.Time, objects)

@@ -15,11 +15,10 @@ import (
 	"text/tabwriter"
 )
 
-// recorded is the folder of runs that are kept.
+// recorded is the folder of recorded runs.
 var recorded = filepath.Join("test", "bench", "recorded")
 
-// compare prints runs beside each other: the files that are named, or the last recorded run of the same size and the
-// last run.
+// compare prints runs side by side: the named files, or the last recorded run of the same size and the last run.
 func compare(_ context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench "+compareCommand, flag.ContinueOnError)
 	last := flags.String("out", filepath.Join(".cache", "bench.json"), "File with the results of the last run.")
@@ -50,7 +49,7 @@ func compare(_ context.Context, args []string, out io.Writer) error {
 	return beside(out, runs)
 }
 
-// label names a run in the table.
+// label returns the name of a run in the table.
 func label(i int) string { return fmt.Sprintf("run %d", i+1) }
 
 func load(path string) (*Result, error) {
@@ -69,7 +68,7 @@ func (r *Result) sameSize(other *Result) bool {
 	return r.Profile == other.Profile && r.Objects == other.Objects && r.Members == other.Members
 }
 
-// lastRecorded finds the latest run in a folder that is of the same size as the run in a file.
+// lastRecorded finds the latest run in a folder with the same size as the run in a file.
 func lastRecorded(path, folder string) (string, error) {
 	now, err := load(path)
 	if err != nil {
@@ -95,7 +94,7 @@ func lastRecorded(path, folder string) (string, error) {
 	return found, nil
 }
 
-// figure is one number of a run that is worth comparing.
+// figure is one comparable number of a run.
 type figure struct {
 	name  string
 	value float64
@@ -134,7 +133,7 @@ func beside(out io.Writer, runs []*Result) error {
 	return table.Flush()
 }
 
-// line is the row of one figure. What a run does not have is "-".
+// line returns the row of one figure. A missing value is "-".
 func line(name string, values []map[string]float64) []string {
 	cells := []string{name}
 	least, most := math.Inf(1), 0.0
@@ -163,7 +162,7 @@ func ratio(over, under float64, known bool) string {
 	return fmt.Sprintf("%.2f", over/under)
 }
 
-// figures are the numbers of a run in the order of its tables.
+// figures returns the numbers of a run in the order of its tables.
 func (r *Result) figures() []figure {
 	var out []figure
 	add := func(name string, value float64) { out = append(out, figure{name, value}) }
@@ -191,7 +190,7 @@ func (r *Result) figures() []figure {
 		add(name+": all CPU ms per copy", hanse.CPU.PerCopyMillis)
 		add(name+": RSS peak MiB", c.PeakRSSMiB)
 		add(name+": RSS settled MiB", c.SettledRSSMiB)
-		writes, reads := writesAndReads(c.MemberRequests) // runs of before have no sums
+		writes, reads := writesAndReads(c.MemberRequests) // older runs have no sums
 		add(name+": member writes", writes)
 		add(name+": member reads", reads)
 	}

@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// ticks is USER_HZ, in which Linux gives CPU time to user space.
+// ticks is USER_HZ, the unit in which Linux reports CPU time to user space.
 const ticks = 100
 
-// Who uses the machine's CPU during a run.
+// The users of the machine's CPU during a run.
 const (
 	whoHanse  = "hanse-hub"
-	whoBench  = "bench" // with its watches of all members
+	whoBench  = "bench" // including its watches of all members
 	whoOthers = "others"
 )
 
-// cpuByRole is the CPU time in seconds that each part of the run has used since it started, and the rest of the machine
-// since it booted. A process is part of the run if it is this one or its command line names the run's folder.
+// cpuByRole returns the CPU time in seconds of each part of the run since its start, and of the rest of the machine
+// since its boot. This process belongs to the run, and so does each process whose command line names the run's folder.
 func cpuByRole(dir string) (map[string]float64, error) {
 	busy, err := machineBusy()
 	if err != nil {
@@ -62,8 +62,8 @@ func cpuByRole(dir string) (map[string]float64, error) {
 	return out, nil
 }
 
-// roleOf says what a process with this command line (its arguments end with NUL) is to the run in dir; "" if it is none
-// of its own.
+// roleOf returns the role in the run in dir of a process with this command line (its arguments end with NUL); "" if it
+// does not belong to the run.
 func roleOf(cmdline, dir string) string {
 	if !strings.Contains(cmdline, dir) {
 		return ""
@@ -81,18 +81,18 @@ func roleOf(cmdline, dir string) string {
 	return name
 }
 
-// processCPU is the user and system time in seconds that a process has used.
+// processCPU returns the user and system time of a process in seconds.
 func processCPU(pid int) (float64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, fmt.Errorf("reading the CPU time of process %d: %w", pid, err)
 	}
-	// The second field, the name, may hold anything; it ends with the last parenthesis. utime and stime are fields 14
-	// and 15.
+	// The second field, the name, may contain any characters; it ends with the last parenthesis. utime and stime are
+	// fields 14 and 15.
 	return sumFields(string(raw[bytes.LastIndexByte(raw, ')')+1:]), 11, 12)
 }
 
-// machineBusy is the CPU time in seconds that was not idle, on all cores; what the host took for others counts as well.
+// machineBusy returns the non-idle CPU time of all cores in seconds, including the time that the host took for others.
 func machineBusy() (float64, error) {
 	raw, err := os.ReadFile("/proc/stat")
 	if err != nil {

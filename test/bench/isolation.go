@@ -15,17 +15,17 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// bad is how many members misbehave: the last ones by name, one in each of these ways.
+// bad is the number of misbehaving members: the last ones by name, one in each of these ways.
 const bad = 3
 
 var faults = [bad][]string{{"blackhole"}, {"hang-list"}, {"status", "429", "--retry-after", "1s"}}
 
-// interval is the time between two writes of the user. It is so long that the machine is not busy: what is measured is
-// waiting, not work.
+// interval is the time between two writes of the user. It is so long that the machine is not busy, because the
+// benchmark measures waiting, not work.
 const interval = 200 * time.Millisecond
 
-// inPlace is how many times the objects of a scenario are in place all the while: what is lost with a cluster is more
-// than what is written then.
+// inPlace is the ratio of existing objects to the objects of a scenario: the loss of a cluster affects more objects
+// than are written at the time.
 const inPlace = 3
 
 const (
@@ -33,8 +33,8 @@ const (
 	besideNamespace  = "beside"
 )
 
-// Scenarios. Each is compared with the same without faults, and with the one where objects go to the good members
-// alone: without the bad ones' share of the work the good ones may be faster than in calm.
+// Scenarios. Each is compared with the one without faults, and with the one in which only good members get objects.
+// Without the bad members' share of the work the good members may be faster than in calm.
 const (
 	calm      = "calm"
 	alone     = "alone"
@@ -43,10 +43,10 @@ const (
 	started   = "started"
 )
 
-// scenarios are in the order in which they are gone through.
+// scenarios in the order of their runs.
 var scenarios = []string{calm, alone, restarted, struck, started}
 
-// withoutFaults is the scenario that a scenario is compared with.
+// withoutFaults returns the scenario with which a scenario is compared.
 func withoutFaults(scenario string) string {
 	if scenario == started {
 		return restarted
@@ -54,25 +54,25 @@ func withoutFaults(scenario string) string {
 	return calm
 }
 
-// Isolation is what the good members saw while the others were good or bad.
+// Isolation is the result for the good members in one scenario.
 type Isolation struct {
 	Scenario string `json:"scenario"`
 	Step     string `json:"step"`
 	// Latency is from the user's write to the copy on one good member, over all objects and good members.
 	Latency Latency `json:"latency"`
-	// Raw is that of one write straight to one good member for each of the user's: what the machine itself did to
-	// latencies meanwhile.
+	// Raw is the latency of one direct write to a good member for each of the user's writes. It shows the machine's own
+	// effect on latencies.
 	Raw Latency `json:"raw"`
-	// P99Ratio is the 99th percentile over that of the same without faults, P99OverAlone over that of the good members
-	// alone.
+	// P99Ratio is the 99th percentile divided by that without faults. P99OverAlone is it divided by that of the good
+	// members alone.
 	P99Ratio     float64 `json:"p99Ratio"`
 	P99OverAlone float64 `json:"p99OverAlone"`
-	// RecoveredSeconds is from the end of the faults until every member had every object.
+	// RecoveredSeconds is the time from the end of the faults until every member had every object.
 	RecoveredSeconds float64 `json:"recoveredSeconds,omitempty"`
 }
 
-// isolation measures the good members without faults, alone, with a hub process that has just started, with faults that
-// begin just before the load, and with a hub process that started among them.
+// isolation measures the good members in five scenarios. They are: without faults, alone, with a new hub process, with
+// faults that begin just before the load, and with a hub process that starts during the faults.
 func (r *run) isolation(ctx context.Context) error {
 	return r.onLab(ctx, r.members, append([]string{warmNamespace, inPlaceNamespace, besideNamespace}, scenarios...), func(ctx context.Context, s *setting) error {
 		w, err := watch(ctx, s.clients, s.cancel)
@@ -103,7 +103,7 @@ func (r *run) isolation(ctx context.Context) error {
 	})
 }
 
-// putInPlace makes the objects that are there in every scenario.
+// putInPlace creates the objects that exist in every scenario.
 func (s *setting) putInPlace(ctx context.Context, w *watcher) error {
 	objects := inPlace * s.objects
 	s.say("putting %d objects in place", objects)
@@ -140,7 +140,7 @@ func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
 		if err := s.startHub(ctx); err != nil {
 			return err
 		}
-		// An object of its own for each scenario: one that is there already would never arrive.
+		// Each scenario needs a new object: an existing one would never arrive.
 		if _, err := s.createOne(ctx, w, s.good(), warm+slices.Index(scenarios, name)); err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
 		last.RecoveredSeconds = round(time.Since(begin).Seconds())
 		s.say("%s: all members have everything %.1f s after the end of the faults", name, last.RecoveredSeconds)
 	}
-	// The next scenario is to find what this one found.
+	// Restore the state for the next scenario.
 	if err := each(ctx, s.objects, perMember, func(ctx context.Context, i int) error { return remove(ctx, s.beside(i), besideNamespace, i) }); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
 
 func (s *setting) good() int { return len(s.names) - bad }
 
-// beside is the member that is written straight to when the user writes object i: the good ones take turns.
+// beside returns the member for the direct write during the user's write of object i: the good members take turns.
 func (s *setting) beside(i int) dynamic.Interface { return s.clients[i%s.good()] }
 
 func (s *setting) misbehave(ctx context.Context) error {
@@ -202,9 +202,9 @@ func (s *setting) behave(ctx context.Context) error {
 	return nil
 }
 
-// pace writes the objects of a namespace one after the other at a fixed pace, whether the ones before have arrived or
-// not, and returns how long each took to each good member. Between two of them one is written straight to a good
-// member, and raw is how long that took.
+// pace writes the objects of a namespace one after the other at a fixed pace, without waiting for earlier ones. all has
+// the time of each to each good member. Between two of them it writes one directly to a good member, and raw has the
+// times of these writes.
 func (s *setting) pace(ctx context.Context, w *watcher, namespace string, p step) (all, raw []time.Duration, err error) {
 	x := w.expect(namespace, 0, s.objects, s.good(), p.after.arrived)
 	var mu sync.Mutex
@@ -245,7 +245,7 @@ func (s *setting) pace(ctx context.Context, w *watcher, namespace string, p step
 	return all, raw, nil
 }
 
-// converge waits until the first so many members have every object of a namespace, as it was changed.
+// converge waits until the first members members have every changed object of a namespace.
 func (s *setting) converge(ctx context.Context, namespace string, members int) error {
 	deadline := time.Now().Add(phaseAtMost)
 	for {
@@ -259,7 +259,7 @@ func (s *setting) converge(ctx context.Context, namespace string, members int) e
 	}
 }
 
-// worst is the highest ratio of all scenarios with faults.
+// worst returns the highest ratio of all scenarios with faults.
 func worst(all []Isolation) float64 {
 	most := 0.0
 	for _, i := range all {

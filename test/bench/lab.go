@@ -22,20 +22,20 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// setting is a hub and members that run on the lab, with the kind and the charts installed and no hub process yet.
+// setting is a hub and members on the lab, with the kind and the charts installed and no hub process yet.
 type setting struct {
 	*run
 	*fleet.Fleet
 	names   []string            // of the members
 	clients []dynamic.Interface // of the members, in the order of names
 	hub     dynamic.Interface
-	cancel  context.CancelCauseFunc // ends what is measured, with the reason
+	cancel  context.CancelCauseFunc // aborts the measurement, with the reason
 	process *fleet.HubProcess       // the hub process that was started last
 	meter   *meter
 }
 
-// onLab brings up a lab with so many members and the namespaces on all clusters, does something there, and takes it
-// down again, whatever happened.
+// onLab starts a lab with this number of members and the namespaces on all clusters, calls do, and always stops the
+// lab.
 func (r *run) onLab(ctx context.Context, members int, namespaces []string, do func(context.Context, *setting) error) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -48,7 +48,7 @@ func (r *run) onLab(ctx context.Context, members int, namespaces []string, do fu
 	f, err := fleet.Up(ctx, config)
 	defer func() {
 		r.say("taking the lab down")
-		cancel(nil) // watches, before what they watch
+		cancel(nil) // end the watches before the clusters
 		down := &fleet.Fleet{Config: config}
 		err = errors.Join(err, down.Down(context.WithoutCancel(ctx)))
 	}()
@@ -73,12 +73,12 @@ func (r *run) onLab(ctx context.Context, members int, namespaces []string, do fu
 	}()
 	err = do(ctx, s)
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w: %w", cause, err) // what was under way says only that it was ended
+		return fmt.Errorf("%w: %w", cause, err) // the other error only reports the cancellation
 	}
 	return err
 }
 
-// install makes clients, kind, charts and namespaces.
+// install creates clients, kind, charts and namespaces.
 func (s *setting) install(ctx context.Context, namespaces []string) error {
 	s.names = slices.Sorted(maps.Keys(s.Fleet.Members))
 	kinds := []fleet.Kind{{APIGroups: []string{widgets.Group}, Resources: []string{widgets.Resource}, Status: true}}
@@ -104,7 +104,7 @@ func (s *setting) install(ctx context.Context, namespaces []string) error {
 	return nil
 }
 
-// prepare makes widgets served and the namespaces on a cluster, and returns a client without a rate limit.
+// prepare installs the widget kind and the namespaces on a cluster, and returns a client without a rate limit.
 func prepare(ctx context.Context, c *fleet.Cluster, namespaces []string) (dynamic.Interface, error) {
 	if err := c.ApplyCRD(ctx, widgetCRD, fieldManager); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func prepare(ctx context.Context, c *fleet.Cluster, namespaces []string) (dynami
 	return client, nil
 }
 
-// join makes all members known to the hub, straight or by way of the lab's fault proxies.
+// join joins all members to the hub, directly or through the lab's fault proxies.
 func (s *setting) join(ctx context.Context, proxied bool) error {
 	for _, name := range s.names {
 		m := *s.Fleet.Members[name]
@@ -135,7 +135,7 @@ func (s *setting) join(ctx context.Context, proxied bool) error {
 	return nil
 }
 
-// startHub runs a hub process, of which the meter tells from now on.
+// startHub runs a hub process, which the meter then measures.
 func (s *setting) startHub(ctx context.Context) error {
 	process, err := s.StartHub(ctx, "hub")
 	if process != nil {
@@ -144,14 +144,14 @@ func (s *setting) startHub(ctx context.Context) error {
 	return err
 }
 
-// stopHub ends the hub process, of which the meter tells nothing any more.
+// stopHub ends the hub process. The meter no longer measures it.
 func (s *setting) stopHub() error {
 	err := s.process.Stop()
 	s.process, s.meter.pid, s.meter.page = nil, 0, ""
 	return err
 }
 
-// awaitReady waits until the hub says of these members that they are ready.
+// awaitReady waits until the hub reports these members as ready.
 func (s *setting) awaitReady(ctx context.Context, members []string) error {
 	for _, name := range members {
 		mcl := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -188,8 +188,8 @@ func (s *setting) poll(ctx context.Context, obj client.Object, ok func() bool) e
 	})
 }
 
-// warmUp sends a few objects to every member. They open the hub's connections and start the members' informers, which a
-// hub in use has, and stay.
+// warmUp sends a few objects to every member, which stay. They open the hub's connections and start the members'
+// informers, as in a hub in use.
 func (s *setting) warmUp(ctx context.Context, w *watcher) error {
 	if err := s.place(ctx, warmNamespace); err != nil {
 		return err
@@ -200,9 +200,9 @@ func (s *setting) warmUp(ctx context.Context, w *watcher) error {
 	return nil
 }
 
-// collectGarbage makes every API server collect its garbage. One that holds a hundred megabytes marks them for a tenth
-// of a second of CPU, at a moment of its own; on ten members that do the same things it is the same moment, and as much
-// as a third of a phase.
+// collectGarbage makes every API server collect its garbage. A server with a hundred megabytes needs a tenth of a
+// second of CPU for it, at an arbitrary time. Ten members with equal work do it at the same time, which may take a
+// third of a phase.
 func (s *setting) collectGarbage(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, c := range append(slices.Collect(maps.Values(s.Fleet.Members)), s.Hub) {
@@ -221,11 +221,11 @@ func (s *setting) collectGarbage(ctx context.Context) error {
 	return group.Wait()
 }
 
-// userWorkers is how many writes the user has in flight to the hub: as many as the raw loop has to all members
+// userWorkers returns the number of the user's concurrent writes to the hub: as many as the raw loop has to all members
 // together.
 func (s *setting) userWorkers() int { return perMember * len(s.names) }
 
-// followed does an operation to all objects of a namespace that something is expected of, and waits for that.
+// followed does an operation on all expected objects of a namespace, and waits for the expectation.
 func (s *setting) followed(ctx context.Context, x *expectation, w *watcher, do operation) error {
 	if _, err := s.write(ctx, x.namespace, len(x.seen), do); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (s *setting) followed(ctx context.Context, x *expectation, w *watcher, do o
 	return w.await(ctx, x, s.say)
 }
 
-// write does an operation to all objects of a namespace on the hub, and returns when each was sent.
+// write does an operation on all objects of a namespace on the hub, and returns the time at which each was sent.
 func (s *setting) write(ctx context.Context, namespace string, objects int, do operation) ([]time.Time, error) {
 	sent := make([]time.Time, objects)
 	return sent, each(ctx, objects, s.userWorkers(), func(ctx context.Context, i int) error {

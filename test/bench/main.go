@@ -18,12 +18,12 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// profile is a kind of run that has a name.
+// profile is a named kind of run.
 type profile struct {
 	about            string
 	objects, members int
 	leastMembers     int
-	rounds           int // of the profiles of throughput: more where a phase takes seconds, and its rate is that of the moment
+	rounds           int // for throughput profiles: more where a phase takes only seconds, because its rate varies
 	measure          func(*run, context.Context) error
 }
 
@@ -40,7 +40,7 @@ func profiles() map[string]profile {
 	}
 }
 
-// compareCommand is the first argument that asks for a comparison of recorded runs instead of a run.
+// compareCommand is the first argument for comparing recorded runs instead of running.
 const compareCommand = "compare"
 
 type options struct {
@@ -110,7 +110,7 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// lock keeps a second benchmark from starting on the machine until unlock is called: both would measure each other. It
+// lock prevents a second benchmark on the machine until unlock is called, because both would measure each other. It
 // ends with the process.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)

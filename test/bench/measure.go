@@ -13,8 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// counters is what every part had counted at one moment. Reading takes a while and makes work of its own, so the CPU's
-// use is read first and last.
+// counters are all counts at one time. Reading them takes time and causes work, so the CPU time is read first and last.
 type counters struct {
 	begin, end     usage
 	hubWrites      map[string]float64 // writes to the hub's etcd by resource, as its API server counts them
@@ -25,7 +24,7 @@ type counters struct {
 	reasons        map[string]float64 // writes by kind and reason, as the hub process counts them
 }
 
-// usage is the seconds of CPU at one moment, by what used it.
+// usage is the seconds of CPU time at one time, by user.
 type usage struct {
 	at  time.Time
 	cpu map[string]float64
@@ -90,7 +89,7 @@ func (m *meter) read(ctx context.Context) (counters, error) {
 	return c, err
 }
 
-// reasons counts the writes of the hub process by "kind reason", as it does itself.
+// reasons returns the hub process' own counts of its writes by "kind reason".
 func (m *meter) reasons(ctx context.Context) (map[string]float64, error) {
 	out := map[string]float64{}
 	if m.page == "" {
@@ -175,14 +174,14 @@ func (m *meter) settle(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// isLease is true for what processes write to say that they live: Leases, and the API server's record of its own
-// address.
+// isLease reports whether processes write the resource to show that they run: Leases, and the API server's record of
+// its own address.
 func isLease(resource string) bool {
 	return resource == "leases.coordination.k8s.io" || resource == "apiServerPeerIPInfo"
 }
 
-// isSight is true for what replicas write to say when they last observed a member: each of its MemberClusters every 30
-// s.
+// isSight reports whether replicas write the resource to record their last observation of a member: each of its
+// MemberClusters every 30 s.
 func isSight(resource string) bool { return resource == "memberclusters.hanse.dev" }
 
 func isEvent(resource string) bool {
@@ -210,25 +209,26 @@ func quantile(sorted []time.Duration, q float64) float64 {
 	return float64(sorted[max(rank, 1)-1].Microseconds()) / 1000
 }
 
-// Cost is what a phase took beside time. The hub's figures are per object, those of the members per object-cluster.
+// Cost has the costs of a phase other than time. The hub's figures are per object, those of the members per
+// object-cluster.
 type Cost struct {
-	// HubWrites to etcd by resource, the user's own among them.
+	// HubWrites to etcd by resource, including the user's own.
 	HubWrites map[string]float64 `json:"hubWrites"`
-	// HubWritesBeyond leaves out the user's own write of each object, Leases, Events and MemberClusters.
+	// HubWritesBeyond excludes the user's own write of each object, Leases, Events and MemberClusters.
 	HubWritesBeyond float64 `json:"hubWritesBeyond"`
 	Events          float64 `json:"events"`
-	// Leases and the like, of the hub process and its API server, in all of the phase.
+	// Leases counts the writes of Leases and the like, by the hub process and its API server, in the whole phase.
 	Leases float64 `json:"leasesInAll"`
 	// EtcdPuts and EtcdBytes are etcd's own counts, with the user's own write, Leases and Events.
 	EtcdPuts  float64 `json:"etcdPuts"`
 	EtcdBytes float64 `json:"etcdBytes"`
-	// EtcdBytesBeyond leaves out what the same write of the user takes on a hub that nobody watches.
+	// EtcdBytesBeyond excludes the bytes of the user's same write on a hub without watches.
 	EtcdBytesBeyond float64 `json:"etcdBytesBeyond"`
 	// ByReason is the hub process's own count of its writes.
 	ByReason       map[string]float64 `json:"hubWritesByReason"`
 	HubRequests    map[string]float64 `json:"hubRequests"`
 	MemberRequests map[string]float64 `json:"memberRequests"`
-	// MemberWrites and MemberReads are the sums of MemberRequests that change something, and of the rest.
+	// MemberWrites and MemberReads are the sums of MemberRequests with and without changes.
 	MemberWrites float64 `json:"memberWrites"`
 	MemberReads  float64 `json:"memberReads"`
 	// CPUMillis of the hub process per object-cluster, until all was settled.
@@ -277,10 +277,10 @@ func mean[T any](all []T, of func(*T) float64) float64 {
 	return round(sum / float64(len(all)))
 }
 
-// units are what the costs of a phase are divided by. own is how often the user writes each object on the hub.
+// units are the divisors for the costs of a phase. own is the number of the user's writes of each object on the hub.
 type units struct{ objects, members, own int }
 
-// cost is what lies between two readings of a phase.
+// cost returns the difference of two readings, divided by units.
 func cost(before, after counters, u units) Cost {
 	n := float64(u.objects)
 	pairs := n * float64(u.members)
@@ -309,7 +309,7 @@ func cost(before, after counters, u units) Cost {
 	return c
 }
 
-// writesAndReads adds up requests by whether their verb changes something.
+// writesAndReads sums requests, separated by whether their verb changes data.
 func writesAndReads(byVerb map[string]float64) (writes, reads float64) {
 	for verb, n := range byVerb {
 		if verb == "GET" || verb == "LIST" {
@@ -321,7 +321,7 @@ func writesAndReads(byVerb map[string]float64) (writes, reads float64) {
 	return round(writes), round(reads)
 }
 
-// use is who used the CPU between two readings, for so many object-clusters.
+// use returns the CPU time of each user between two readings, for this number of object-clusters.
 func use(before, after counters, pairs int) CPU {
 	u := CPU{Seconds: perUnit(before.end.cpu, after.begin.cpu, 1)}
 	own := -u.Seconds[whoOthers]
@@ -333,10 +333,10 @@ func use(before, after counters, pairs int) CPU {
 	return u
 }
 
-// round keeps what a figure can bear: three decimals.
+// round rounds a figure to three decimals.
 func round(x float64) float64 { return math.Round(x*1000) / 1000 }
 
-// perUnit divides what was counted between two readings.
+// perUnit divides the difference of two readings.
 func perUnit(before, after map[string]float64, units float64) map[string]float64 {
 	out := map[string]float64{}
 	for k, v := range after {

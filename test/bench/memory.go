@@ -8,10 +8,10 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// specBytes are the sizes of objects for which memory is measured. The first is that of the other profiles.
+// specBytes are the sizes of objects for which memory is measured. The first is the size in the other profiles.
 var specBytes = []int{0, 50 << 10}
 
-// collections is how many garbage collections of a settled process are looked at.
+// collections is the number of garbage collections in a measurement.
 const collections = 3
 
 // Heap is the hub process with all objects in place, each with a status that all members reported.
@@ -19,12 +19,12 @@ type Heap struct {
 	ObjectBytes int `json:"objectBytes"`
 	Objects     int `json:"objects"`
 	Members     int `json:"members"`
-	// EmptyKiB is what a garbage collection finds in use before there are objects, LiveKiB with all of them in place, and
-	// RestartedKiB the same in a process that was started then.
+	// EmptyKiB is the heap in use after a garbage collection before there are objects, LiveKiB with all objects, and
+	// RestartedKiB with all objects after a restart of the process.
 	EmptyKiB     float64 `json:"emptyKiB"`
 	LiveKiB      float64 `json:"liveKiB"`
 	RestartedKiB float64 `json:"restartedKiB"`
-	// Of the process, with all objects in place and after the restart.
+	// RSS of the process, with all objects in place and after the restart.
 	RSSMiB          float64 `json:"rssMiB"`
 	RestartedRSSMiB float64 `json:"restartedRssMiB"`
 	RestartPeakMiB  float64 `json:"restartPeakRssMiB"`
@@ -33,8 +33,8 @@ type Heap struct {
 	TemplatesHeldKiB float64 `json:"templatesHeldKiB"`
 }
 
-// memory measures the heap of the hub process for small and large objects, with all members and with one. Each is a lab
-// of its own.
+// memory measures the heap of the hub process for small and large objects, with all members and with one. Each
+// measurement has a separate lab.
 func (r *run) memory(ctx context.Context) error {
 	for _, bytes := range specBytes {
 		for _, members := range []int{r.members, 1} {
@@ -56,8 +56,8 @@ func (s *setting) heap(ctx context.Context, bytes int, h *Heap) error {
 		return err
 	}
 	h.ObjectBytes = len(sample)
-	// The members are watched for the copies alone: an API server ends a watch that does not keep up with the statuses of
-	// large objects.
+	// The members are watched only until the copies exist: an API server ends a watch that cannot keep up with the
+	// statuses of large objects.
 	copies, stop := context.WithCancel(ctx)
 	defer stop()
 	w, err := watch(copies, s.clients, s.cancel)
@@ -108,7 +108,7 @@ func (s *setting) heap(ctx context.Context, bytes int, h *Heap) error {
 	return err
 }
 
-// reportAll lets all members report a status of every object, until the hub objects show it.
+// reportAll makes all members report a status of every object, and waits until the hub objects show it.
 func (s *setting) reportAll(ctx context.Context) error {
 	onHub, stop, err := s.watchHub(ctx)
 	if err != nil {
@@ -149,10 +149,10 @@ func (s *setting) look(ctx context.Context, h *Heap) error {
 	return nil
 }
 
-// live is the heap that the last of several garbage collections found in use, the least of them: by the runtime's own
-// count of marked bytes. Reading the metrics makes the garbage that brings the next collection; an idle process has one
-// every two minutes. They begin when no template is kept unpacked any more, which is kept for a while only and is more
-// than what is measured.
+// live returns the lowest heap in use after several garbage collections, by the runtime's own count of marked bytes.
+// Reading the metrics causes the garbage for the next collection; an idle process has one every two minutes. The
+// measurement starts when no template is unpacked, because unpacked templates are temporary and larger than the
+// measured heap.
 func (s *setting) live(ctx context.Context) (float64, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("fewer than %d garbage collections of a hub at rest in %s", collections, phaseAtMost))
 	defer cancel()
@@ -206,17 +206,16 @@ func (s *setting) packed(ctx context.Context) error {
 	}
 }
 
-// Added is what one more member and one more object cost, from the heaps of one size of objects.
+// Added is the memory for one more member and one more object, from the heaps for one size of objects.
 type Added struct {
 	ObjectBytes int `json:"objectBytes"`
-	// PerMember is what one more member adds to the heap for each object: the heap with all members less the one with one
-	// member, by members and objects. PerMemberRestarted is the same of processes that were started with everything in
-	// place.
+	// PerMember is the additional heap for each object with one more member. It is the difference of the heaps with all
+	// members and with one, divided by members and objects. PerMemberRestarted is the same for restarted processes.
 	PerMember          float64 `json:"bytesPerMember"`
 	PerMemberRestarted float64 `json:"bytesPerMemberRestarted"`
-	// PerMemberNet leaves out what one more member takes without objects.
+	// PerMemberNet excludes the memory for one more member without objects.
 	PerMemberNet float64 `json:"bytesPerMemberNet"`
-	// PerObject is what an object takes with one member, templates included.
+	// PerObject is the memory of an object with one member, including templates.
 	PerObject float64 `json:"bytesPerObject"`
 	// TemplateJSON and TemplateHeld are of one template.
 	TemplateJSON float64 `json:"templateJsonBytes"`

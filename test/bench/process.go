@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// resetPeak makes the kernel forget the peak memory of a process, so that each phase has its own.
+// resetPeak resets the kernel's peak memory of a process, so that each phase has its own.
 func resetPeak(pid int) error {
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
 		return fmt.Errorf("resetting the peak memory of process %d: %w", pid, err)
@@ -45,13 +45,13 @@ func kibibytes(path string) (map[string]float64, error) {
 	return out, nil
 }
 
-// Machine is what a run ran on.
+// Machine describes the machine of a run.
 type Machine struct {
 	CPU       string  `json:"cpu"`
 	Cores     int     `json:"cores"`
 	MemoryGiB float64 `json:"memoryGiB"`
 	OS        string  `json:"os"`
-	// LoadBefore is the load average of the last minute before the run: what else the machine did.
+	// LoadBefore is the load average of the last minute before the run, which shows other work on the machine.
 	LoadBefore float64 `json:"loadBefore"`
 }
 
@@ -76,7 +76,7 @@ func machine() (Machine, error) {
 	return m, nil
 }
 
-// cpuModel is the first "model name" of /proc/cpuinfo, which not every architecture has.
+// cpuModel returns the first "model name" of /proc/cpuinfo, which some architectures lack.
 func cpuModel(cpuinfo, otherwise string) string {
 	for line := range strings.Lines(cpuinfo) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
@@ -86,7 +86,7 @@ func cpuModel(cpuinfo, otherwise string) string {
 	return otherwise
 }
 
-// majorMinor is the part of a kernel release that says something on another machine: "6.18" of "6.18.44-custom".
+// majorMinor returns the part of a kernel release that is comparable between machines: "6.18" of "6.18.44-custom".
 func majorMinor(release string) string {
 	parts := strings.SplitN(strings.TrimSpace(release), ".", 3)
 	return strings.Join(parts[:min(len(parts), 2)], ".")

@@ -13,16 +13,16 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// perMember is how many requests the raw loop has in flight to each member: as many as the hub's dispatch.
+// perMember is the number of concurrent requests of the raw loop to each member: as many as the hub's dispatch.
 const perMember = 8
 
 // fieldManager of the benchmark's own writes.
 const fieldManager = "bench"
 
-// operation is what is done to object i of a namespace through one client.
+// operation changes object i of a namespace through one client.
 type operation func(ctx context.Context, c dynamic.Interface, namespace string, i int) error
 
-// applying writes widgets of a shape.
+// applying returns an operation that writes widgets of a shape.
 func applying(s shape) operation {
 	return func(ctx context.Context, c dynamic.Interface, namespace string, i int) error {
 		_, err := c.Resource(widgets).Namespace(namespace).Apply(ctx, widgetName(i), widget(namespace, i, s),
@@ -31,7 +31,8 @@ func applying(s shape) operation {
 	}
 }
 
-// reporting writes statuses as an operator on the member would, which has seen the given generation.
+// reporting returns an operation that writes statuses like an operator on the member that has seen the given
+// generation.
 func reporting(generation, ready int64) operation {
 	available := "True"
 	if ready < allReady {
@@ -58,8 +59,8 @@ func remove(ctx context.Context, c dynamic.Interface, namespace string, i int) e
 	return c.Resource(widgets).Namespace(namespace).Delete(ctx, widgetName(i), metav1.DeleteOptions{})
 }
 
-// direct does an operation to all objects on each of the clusters at once, with so many workers for each, and measures
-// every request.
+// direct does an operation on all objects on each of the clusters at once, with this number of workers for each, and
+// measures every request.
 func direct(ctx context.Context, clusters []dynamic.Interface, namespace string, objects, workers int, do operation) (Timing, error) {
 	var mu sync.Mutex
 	all := make([]time.Duration, 0, objects*len(clusters))
@@ -83,7 +84,7 @@ func direct(ctx context.Context, clusters []dynamic.Interface, namespace string,
 	return Timing{Seconds: round(seconds), Rate: round(float64(len(all)) / seconds), Latency: latency(all)}, err
 }
 
-// each calls do for 0 to n-1 with so many workers, and ends at the first error.
+// each calls do for 0 to n-1 with this number of workers, and stops at the first error.
 func each(ctx context.Context, n, workers int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	next := make(chan int)
@@ -111,9 +112,9 @@ func each(ctx context.Context, n, workers int, do func(ctx context.Context, i in
 	return group.Wait()
 }
 
-// raw is the loop that Hanse is compared with: the same writes, straight to the members, as the same ServiceAccount.
-// API servers authorize and audit its requests, and queue them if need be, which they do not do for an administrator.
-// Statuses are written by the operators that the benchmark plays, as they are for Hanse.
+// raw measures the loop to which Hanse is compared: the same writes, directly to the members, with the same
+// ServiceAccount. Unlike an administrator's requests, API servers authorize, audit and queue them. The benchmark plays
+// the operators that write statuses, as for Hanse.
 func (s *setting) raw(ctx context.Context) error {
 	var members []dynamic.Interface
 	for _, name := range s.names {
@@ -135,7 +136,7 @@ func (s *setting) raw(ctx context.Context) error {
 	})
 }
 
-// hubAlone is what the user's own writes to the hub take while nobody watches them.
+// hubAlone measures the user's own writes to the hub without a hub process.
 func (s *setting) hubAlone(ctx context.Context) error {
 	return s.directly(ctx, systemHub, "alone", s.userWorkers(), func(p step) (operation, []dynamic.Interface) {
 		return p.user, []dynamic.Interface{s.hub}

@@ -8,9 +8,9 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// Restart is what a hub process does that finds everything in place. Counts are of all objects together.
+// Restart is the work of a hub process that starts with all objects in place. Counts are of all objects together.
 type Restart struct {
-	// InSyncSeconds is from the start of the process to the moment when it had looked at every copy and its queues were
+	// InSyncSeconds is the time from the start of the process until it had compared every copy and its queues were
 	// empty.
 	InSyncSeconds float64 `json:"inSyncSeconds"`
 	// HubWrites to etcd by resource; Writes is their sum without Leases, Events and MemberClusters.
@@ -26,21 +26,21 @@ type Restart struct {
 	NewObject *NewObject `json:"newObject,omitempty"`
 }
 
-// NewObject is an object that the user creates while a hub process looks at what is in place.
+// NewObject is an object that the user creates while a hub process compares the existing copies.
 type NewObject struct {
 	// Seconds from sending the user's write to the copy on the last member.
 	Seconds float64 `json:"seconds"`
-	// SinceStart is how long the process ran when the write was sent.
+	// SinceStart is the age of the process when the write was sent.
 	SinceStart float64 `json:"sinceStartSeconds"`
-	// LookedAt is the share of all copies that the process had looked at by then, and when the last copy came. At 1 the
-	// replay was over.
+	// LookedAtBefore is the share of all copies that the process had compared when the write was sent, LookedAtAfter
+	// when the last copy arrived. At 1 the replay was over.
 	LookedAtBefore float64 `json:"lookedAtBefore"`
 	LookedAtAfter  float64 `json:"lookedAtAfter"`
 	InSyncSeconds  float64 `json:"inSyncSeconds"`
 }
 
-// restarts ends and starts the hub process twice with everything in place: once untouched, and once while the user
-// creates an object.
+// restarts restarts the hub process twice with all objects in place: once undisturbed, and once while the user creates
+// an object.
 func (s *setting) restarts(ctx context.Context, w *watcher) error {
 	s.say("hanse: cold restart with %d objects in place", s.objects)
 	if _, err := s.meter.settle(ctx); err != nil {
@@ -65,7 +65,7 @@ func (s *setting) restarts(ctx context.Context, w *watcher) error {
 	if err != nil {
 		return err
 	}
-	before.end.cpu[whoHanse] = 0 // what the process before had used went with it
+	before.end.cpu[whoHanse] = 0 // the counts of the earlier process ended with it
 	c := cost(before, after, units{objects: 1, members: 1})
 	r := &Restart{
 		InSyncSeconds: round(inSync.Sub(begin).Seconds()), HubWrites: c.HubWrites, Writes: c.HubWritesBeyond, Leases: c.Leases, Events: c.Events,
@@ -83,7 +83,7 @@ func (s *setting) restarts(ctx context.Context, w *watcher) error {
 	return nil
 }
 
-// restart ends the hub process and starts another one. It returns when that was started.
+// restart ends the hub process and starts another one. It returns the time of the start.
 func (s *setting) restart(ctx context.Context) (time.Time, error) {
 	if err := s.process.Stop(); err != nil {
 		return time.Time{}, err
@@ -92,7 +92,7 @@ func (s *setting) restart(ctx context.Context) (time.Time, error) {
 	return begin, s.startHub(ctx)
 }
 
-// duringReplay restarts the hub process and creates an object as soon as it has begun to look at copies.
+// duringReplay restarts the hub process and creates an object as soon as it has begun to compare copies.
 func (s *setting) duringReplay(ctx context.Context, w *watcher) (*NewObject, error) {
 	begin, err := s.restart(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *setting) duringReplay(ctx context.Context, w *watcher) (*NewObject, err
 	return n, err
 }
 
-// lookedAt is the share of all copies in namespace bench that the hub process has looked at, by its count of
+// lookedAt returns the share of all copies in namespace bench that the hub process has compared, by its count of
 // dispatches.
 func (s *setting) lookedAt(ctx context.Context) (float64, error) {
 	page, err := fleet.Page(ctx, s.process.Metrics)
@@ -132,8 +132,8 @@ func (s *setting) lookedAt(ctx context.Context) (float64, error) {
 	return round(min(1, dispatched/float64(s.objects*len(s.names)))), err
 }
 
-// inSync waits until the hub process has looked at all copies and its queues have been empty for a while, and returns
-// when they became so.
+// inSync waits until the hub process has compared all copies and its queues have been empty for a while. It returns the
+// time at which they became empty.
 func (s *setting) inSync(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("the hub process is not in sync after %s", phaseAtMost))
 	defer cancel()

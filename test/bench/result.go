@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// Systems that a phase is measured on.
+// Systems on which a phase is measured.
 const (
 	systemRaw   = "raw"   // the client loop, straight to the members
 	systemHub   = "hub"   // the user's writes to the hub, nobody watching; rates are of objects
@@ -35,7 +35,7 @@ type Result struct {
 	Error      string      `json:"error,omitempty"` // why later phases are missing
 }
 
-// Timing is how fast a phase was.
+// Timing is the speed of a phase.
 type Timing struct {
 	Seconds float64 `json:"seconds"`
 	// Rate is object-clusters per second; for the hub alone, objects per second. Single changes have none.
@@ -43,12 +43,12 @@ type Timing struct {
 	Latency Latency `json:"latency"`
 }
 
-// CPU says who used the machine from the beginning of a phase until it had settled.
+// CPU is the use of the machine's CPU from the beginning of a phase until it had settled.
 type CPU struct {
 	Seconds map[string]float64 `json:"seconds"`
-	// Others is the share of all cores that went to processes which are no part of the run.
+	// Others is the share of all cores used by processes outside the run.
 	Others float64 `json:"othersShare"`
-	// PerCopyMillis is what all processes of the run took together, control planes and the benchmark itself included, for
+	// PerCopyMillis is the CPU time of all processes of the run, including control planes and the benchmark itself, for
 	// one object-cluster.
 	PerCopyMillis float64 `json:"perCopyMs"`
 }
@@ -58,10 +58,10 @@ type Phase struct {
 	System string `json:"system"`
 	Name   string `json:"name"`
 	Timing
-	// ShareOfRaw is the rate over that of the raw loop.
+	// ShareOfRaw is the rate divided by that of the raw loop.
 	ShareOfRaw float64 `json:"shareOfRaw,omitempty"`
-	// UserSeconds is when the last of the user's own writes was answered, SettledSeconds when the hub's etcd had its last
-	// write.
+	// UserSeconds is the time of the response to the last of the user's own writes, SettledSeconds the time of the last
+	// write in the hub's etcd.
 	UserSeconds    float64 `json:"userSeconds,omitempty"`
 	SettledSeconds float64 `json:"settledSeconds,omitempty"`
 	CPU            CPU     `json:"cpu"`
@@ -69,8 +69,8 @@ type Phase struct {
 	Cost *Cost `json:"cost,omitempty"`
 }
 
-// phase joins what was measured of a step on a system, in all rounds: servers and machines get slower or faster during
-// a run. Rates are joined as times, the rest as means. Nil if there is none.
+// phase combines the results of a step on a system over all rounds, because servers and machines get slower or faster
+// during a run. Rates are combined as times, other figures as means. It returns nil if there are none.
 func (r *Result) phase(system, name string) *Phase {
 	var all []Phase
 	for _, p := range r.Phases {
@@ -109,7 +109,7 @@ func (r *Result) phase(system, name string) *Phase {
 	return out
 }
 
-// shareOfRaw is the rate of a phase over that of the raw loop, 0 if it has none.
+// shareOfRaw returns the rate of a phase divided by that of the raw loop, 0 if it has none.
 func (r *Result) shareOfRaw(p *Phase) float64 {
 	raw := r.phase(systemRaw, p.Name)
 	if raw == nil {
@@ -118,7 +118,7 @@ func (r *Result) shareOfRaw(p *Phase) float64 {
 	return round(p.Rate / raw.Rate)
 }
 
-// shares are the shares of raw of each round, by the raw loop's passes before and after it.
+// shares returns the share of raw in each round, by the raw loop's passes before and after it.
 func (r *Result) shares(name string) []float64 {
 	var out []float64
 	var before, hanse float64
@@ -141,7 +141,7 @@ func (r *Result) empty() bool {
 	return len(r.Phases)+len(r.Heaps)+len(r.Isolation)+len(r.Neighbours) == 0 && r.Lost == nil
 }
 
-// derive fills in what follows from comparing phases, heaps and scenarios.
+// derive computes the figures that compare phases, heaps and scenarios.
 func (r *Result) derive() {
 	for i := 0; i+1 < len(r.Heaps); i += 2 {
 		r.Added = append(r.Added, added(r.Heaps[i], r.Heaps[i+1]))
@@ -169,7 +169,7 @@ func (r *Result) derive() {
 	}
 }
 
-// p99Over is the 99th percentile over that of the same step in another scenario, 0 if there is none.
+// p99Over returns the 99th percentile divided by that of the same step in another scenario, 0 if there is none.
 func (r *Result) p99Over(scenario string, i Isolation) float64 {
 	for _, base := range r.Isolation {
 		if base.Scenario == scenario && base.Step == i.Step {

@@ -15,8 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// topology writes a topology of a hub and so many members after the pattern of lab/topologies/bench.yaml, and returns
-// its path.
+// topology writes a topology of a hub and this number of members, based on lab/topologies/bench.yaml, and returns its
+// path.
 func topology(dir string, members int) (string, error) {
 	pattern := filepath.Join("lab", "topologies", "bench.yaml")
 	raw, err := os.ReadFile(pattern)
@@ -31,7 +31,7 @@ func topology(dir string, members int) (string, error) {
 	return path, os.WriteFile(path, raw, 0o600)
 }
 
-// resize gives a topology so many members, each like the first one, with a region of its own.
+// resize gives a topology this number of members, each like the first one, but with a different region.
 func resize(raw []byte, members int) ([]byte, error) {
 	var t struct {
 		Clusters []map[string]any `json:"clusters"`
@@ -65,7 +65,7 @@ func resize(raw []byte, members int) ([]byte, error) {
 	return yaml.Marshal(t)
 }
 
-// Versions are those of the programs that took part.
+// Versions of the programs in the run.
 type Versions struct {
 	Hanse      string `json:"hanse"`
 	Kubernetes string `json:"kubernetes"`
@@ -73,7 +73,7 @@ type Versions struct {
 	Go         string `json:"go"`
 }
 
-// versions asks the programs for their versions, once for a run.
+// versions reads the versions of the programs, once for a run.
 func (s *setting) versions(ctx context.Context) error {
 	v := Versions{Go: runtime.Version()}
 	out, err := exec.CommandContext(ctx, filepath.Join(s.config.Bin, "hanse-hub"), "--version").Output()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// singles is how often a single change is measured.
+// singles is the number of measurements of a single change.
 const singles = 20
 
 // pause is how long the hub rests between single changes.
@@ -25,7 +25,7 @@ func (s *setting) singleCreates(ctx context.Context, w *watcher) (Phase, error) 
 	})
 }
 
-// createOne creates an object in the namespace of the warm ones and waits for its copies on the first so many members.
+// createOne creates an object in the namespace of the warm ones and waits for its copies on the first members members.
 func (s *setting) createOne(ctx context.Context, w *watcher, members, i int) (time.Duration, error) {
 	x := w.expect(warmNamespace, i, 1, members, first.arrived)
 	sent := time.Now()
@@ -79,7 +79,7 @@ func oneByOne(ctx context.Context, n int, change func(ctx context.Context, i int
 	return d, nil
 }
 
-// rest does nothing for a while.
+// rest waits.
 func rest(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

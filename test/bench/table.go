@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// markdown is the run as docs/benchmarks.md records it.
+// markdown returns the run in the form of docs/benchmarks.md.
 func (r *Result) markdown() string {
 	var b strings.Builder
 	m, v := r.Machine, r.Versions
@@ -28,7 +28,7 @@ func (r *Result) markdown() string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// speed is the table of rates and latencies.
+// speed writes the table of rates and latencies.
 func (r *Result) speed(b *strings.Builder) {
 	if len(r.Phases) == 0 {
 		return
@@ -75,7 +75,7 @@ func both(raw, hanse *Phase, figure func(*Phase) string) string {
 	return strings.Join(cells, " / ")
 }
 
-// costs is the table of what Hanse took.
+// costs writes the table of Hanse's costs.
 func (r *Result) costs(b *strings.Builder) {
 	if r.phase(systemHanse, create) == nil {
 		return
@@ -94,7 +94,7 @@ func (r *Result) costs(b *strings.Builder) {
 	}
 }
 
-// restart is the table of cold restarts.
+// restart writes the table of cold restarts.
 func (r *Result) restart(b *strings.Builder) {
 	if r.Restart == nil {
 		return
@@ -113,7 +113,7 @@ func (r *Result) restart(b *strings.Builder) {
 	row(b, cells...)
 }
 
-// heaps are the tables of memory.
+// heaps writes the tables of memory.
 func (r *Result) heaps(b *strings.Builder) {
 	if len(r.Heaps) == 0 {
 		return
@@ -135,7 +135,7 @@ func (r *Result) heaps(b *strings.Builder) {
 
 func mebibytes(kib float64) string { return fmt.Sprintf("%.1f MiB", kib/1024) }
 
-// isolation is the table of good members beside bad ones.
+// isolation writes the table of good members beside bad ones.
 func (r *Result) isolation(b *strings.Builder) {
 	if len(r.Isolation) == 0 {
 		return
@@ -151,7 +151,7 @@ func (r *Result) isolation(b *strings.Builder) {
 	}
 }
 
-// neighbours is the table of one tenant beside a noisy one.
+// neighbours writes the table of one tenant beside a noisy one.
 func (r *Result) neighbours(b *strings.Builder) {
 	if len(r.Neighbours) == 0 {
 		return
@@ -212,8 +212,8 @@ func quantiles(l Latency) string {
 
 func seconds(s float64) string { return fmt.Sprintf("%.1f s", s) }
 
-// largest names the figures of a map that matter, largest first: "bindings 2.00, widgets 1.50". Leases and Events have
-// columns of their own.
+// largest returns the relevant figures of a map, largest first: "bindings 2.00, widgets 1.50". Leases and Events have
+// separate columns.
 func largest(figures map[string]float64) string {
 	names := slices.SortedFunc(maps.Keys(figures), func(a, b string) int {
 		if figures[a] != figures[b] {

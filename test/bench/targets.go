@@ -6,7 +6,7 @@ type target struct {
 	is      float64
 	limit   float64
 	unit    string
-	atLeast bool // the limit is the least, not the most
+	atLeast bool // the limit is a minimum
 }
 
 func (t target) holds() bool {
@@ -22,9 +22,9 @@ var leastShare = map[string]map[string]float64{
 	"wide":  {create: 0.70, withdraw: 0.50},
 }
 
-// Limits of a copy's CPU and of latencies with all objects at once, over what raw takes for a copy, and for all copies:
-// they say on any machine what 2 ms, 2 s, 4 s and 1.5 s say on the one for which these were set. Raw made 595 copies a
-// second there on two cores: all processes took 3.4 ms for one, and 2.5 s for the 1,500 of profile small.
+// Limits of a copy's CPU time and of latencies with all objects at once, as multiples of raw's values for a copy, and
+// for all copies. On the reference machine they equal 2 ms, 2 s, 4 s and 1.5 s. There, raw made 595 copies a second on
+// two cores: all processes took 3.4 ms for a copy, and 2.5 s for the 1,500 of profile small.
 const (
 	ownCPU    = 0.6
 	createP50 = 0.8
@@ -32,8 +32,8 @@ const (
 	statusP50 = 0.6
 )
 
-// targets compares the run with what its profile must hold. Latencies of single objects have targets for 3 members:
-// with more, the machine's API servers are in each other's way.
+// targets compares the run with the targets of its profile. Latencies of single objects have targets for 3 members:
+// with more, the machine's API servers slow each other down.
 func (r *Result) targets() []target {
 	var out []target
 	for _, name := range phaseNames {
@@ -69,8 +69,8 @@ func (r *Result) targets() []target {
 	return out
 }
 
-// memoryTargets compares the heaps. What templates hold is an estimate of the hub's; that large objects take more of
-// the heap than small ones is measured, and has to keep to the same half.
+// memoryTargets compares the heaps. The memory of templates is an estimate of the hub. The additional heap of large
+// objects is measured, and has the same target of one half.
 func (r *Result) memoryTargets() []target {
 	var out []target
 	for i, a := range r.Added {
@@ -89,17 +89,17 @@ func (r *Result) memoryTargets() []target {
 	return out
 }
 
-// named is true of a run that has the size of its profile. Some targets are for that size only.
+// named reports whether the run has the size of its profile. Some targets are for that size only.
 func (r *Result) named() bool {
 	p := profiles()[r.Profile]
 	return r.Objects == p.objects && r.Members == p.members
 }
 
-// isSmall is true of a run of profile small in its size, the only one with targets for the latencies of all objects at
-// once.
+// isSmall reports whether the run is of profile small in its size, the only one with targets for the latencies of all
+// objects at once.
 func (r *Result) isSmall() bool { return r.Profile == "small" && r.named() }
 
-// scaledTargets are those of one phase of Hanse that are shares of what raw takes to create all copies.
+// scaledTargets returns the targets of one phase of Hanse that are multiples of raw's time to create all copies.
 func (r *Result) scaledTargets(p, raw *Phase) []target {
 	var out []target
 	add := func(applies bool, what string, is, limit float64) {
@@ -119,7 +119,7 @@ func (r *Result) scaledTargets(p, raw *Phase) []target {
 	return out
 }
 
-// phaseTargets are those of one phase of Hanse.
+// phaseTargets returns the targets of one phase of Hanse.
 func (r *Result) phaseTargets(p *Phase) []target {
 	small := r.isSmall()
 	var out []target

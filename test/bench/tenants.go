@@ -11,9 +11,9 @@ import (
 
 const (
 	noisyNamespace = "noisy"
-	// flapping is how often a second the noisy tenant's operator changes a status, on one member.
+	// flapping is the number of status changes per second by the noisy tenant's operator, on one member.
 	flapping = 50
-	// neighbours is how many objects the other tenant creates in each scenario, one after the other.
+	// neighbours is the number of objects that the other tenant creates in each scenario, one after the other.
 	neighbours = 40
 )
 
@@ -24,25 +24,26 @@ const (
 	noisy       = "noisy"       // the statuses of its objects change all the time on one member
 )
 
-// Neighbour is what the other tenant saw of its own objects.
+// Neighbour is the result for the other tenant's objects.
 type Neighbour struct {
 	Scenario string `json:"scenario"`
-	// Create is from the user's write to the last copy. Raw is the same without Hanse, in between: one client writes an
-	// object to the hub, and then to all members at once.
+	// Create is the latency from the user's write to the last copy. Raw is the latency without Hanse, measured in
+	// between: one client writes an object to the hub, and then to all members at once.
 	Create Latency `json:"create"`
 	Raw    Latency `json:"raw"`
-	// P50OverRaw is the median of Create over that of Raw; P50Ratio is P50OverRaw over that of the first scenario. All
-	// share one machine, so that the noise itself slows every client; the ratio tells how much Hanse adds.
+	// P50OverRaw is the median of Create divided by that of Raw; P50Ratio is P50OverRaw divided by that of the first
+	// scenario. All processes share one machine, so that the noise itself slows every client; the ratio shows Hanse's
+	// part.
 	P50OverRaw float64 `json:"p50OverRaw"`
 	P50Ratio   float64 `json:"p50Ratio"`
-	// P50OverUndisturbed is the median of Create over that of the first scenario, whatever slowed it.
+	// P50OverUndisturbed is the median of Create divided by that of the first scenario, whatever the cause.
 	P50OverUndisturbed float64 `json:"p50OverUndisturbed"`
-	// StatusesPerSecond is how many statuses the noisy tenant's operator wrote meanwhile.
+	// StatusesPerSecond is the number of statuses per second that the noisy tenant's operator wrote.
 	StatusesPerSecond float64 `json:"statusesPerSecond,omitempty"`
 }
 
-// tenants measures one tenant's single creates without another tenant, beside that one's objects, and beside statuses
-// that change all the time.
+// tenants measures one tenant's single creates in three scenarios: without another tenant, beside its objects, and
+// beside permanent changes of their statuses.
 func (r *run) tenants(ctx context.Context) error {
 	return r.onLab(ctx, r.members, []string{warmNamespace, noisyNamespace, besideNamespace}, func(ctx context.Context, s *setting) error {
 		w, err := watch(ctx, s.clients, s.cancel)
@@ -110,7 +111,7 @@ func (s *setting) besideNoise(ctx context.Context, w *watcher) error {
 	return nil
 }
 
-// neighbour creates the other tenant's objects from an index on, one after the other, and one object without Hanse
+// neighbour creates the other tenant's objects from an index on, one after the other, with one object without Hanse
 // between two of them.
 func (s *setting) neighbour(ctx context.Context, w *watcher, scenario string, from int) error {
 	if scenario != noisy {
@@ -143,8 +144,8 @@ func (s *setting) neighbour(ctx context.Context, w *watcher, scenario string, fr
 	return nil
 }
 
-// createRaw writes an object that no placement follows to the hub, and then to all members at once. The latency is to
-// the last answer.
+// createRaw writes an object without a placement to the hub, and then to all members at once. The latency is to the
+// last response.
 func (s *setting) createRaw(ctx context.Context, i int) (time.Duration, error) {
 	begin := time.Now()
 	if err := applying(first)(ctx, s.hub, besideNamespace, i); err != nil {
@@ -156,7 +157,7 @@ func (s *setting) createRaw(ctx context.Context, i int) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// noisiest is the highest ratio of all scenarios to the first.
+// noisiest returns the highest ratio of all scenarios to the first.
 func noisiest(all []Neighbour) float64 {
 	most := 0.0
 	for _, n := range all {

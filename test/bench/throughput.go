@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// warm is the number of objects that go before a measured phase, in a namespace of their own.
+	// warm is the number of objects that are created before a measured phase, in a separate namespace.
 	warm          = 10
 	warmNamespace = "bench-warm"
-	// phaseAtMost is how long a phase may take before the run gives up.
+	// phaseAtMost is the timeout of a phase.
 	phaseAtMost = 20 * time.Minute
 )
 
@@ -30,17 +30,17 @@ const (
 	withdraw     = "delete"
 )
 
-// phaseNames are those of all phases, in the order in which Hanse goes through them.
+// phaseNames are the names of all phases, in Hanse's order.
 var phaseNames = []string{create, update, override, status, singleCreate, singleStatus, withdraw}
 
-// step is what is done to every object, in this order, on all systems that have it.
+// step is one operation on every object, in this order, on all systems that have it.
 type step struct {
 	name  string
 	raw   operation // on each member by the raw loop
 	user  operation // on the hub by the user; nil if the user does not write every object
-	after shape     // of all copies
+	after shape     // shape of all copies afterwards
 	gone  bool      // there are no copies after it
-	// hanse measures the step by way of the hub. Nil is the user's write of every object, until all copies follow.
+	// hanse measures the step through the hub; nil means the user's write of every object, until all copies follow.
 	hanse func(*setting, context.Context, *watcher) (Phase, error)
 }
 
@@ -55,10 +55,9 @@ var steps = []step{
 	{name: withdraw, raw: remove, user: remove, gone: true},
 }
 
-// throughput measures all steps on all systems, by way of the hub in several rounds with a pass of the raw loop before
-// and after each, and what only Hanse has: single changes on an idle hub, and cold restarts. A phase of a few seconds
-// says as much about the machine in these seconds as about what is measured: the same phase varies by a quarter within
-// a minute.
+// throughput measures all steps on all systems: through the hub in several rounds, with a pass of the raw loop before
+// and after each. It also measures single changes on an idle hub and cold restarts, which only Hanse has. Several
+// rounds are necessary, because the result of a phase of a few seconds varies by a quarter within a minute.
 func (r *run) throughput(ctx context.Context) error {
 	namespaces := []string{"raw", "raw-warm", "alone", "alone-warm", "bench", warmNamespace}
 	return r.onLab(ctx, r.members, namespaces, func(ctx context.Context, s *setting) error {
@@ -91,8 +90,8 @@ func (r *run) throughput(ctx context.Context) error {
 	})
 }
 
-// round starts the hub process, measures all steps by way of it, and ends it. The objects are gone then; what the first
-// round makes beside them stays.
+// round starts the hub process, measures all steps through it, and ends it. It deletes the objects; other objects of
+// the first round stay.
 func (s *setting) round(ctx context.Context, w *watcher, isFirst, isLast bool) error {
 	if err := s.startHub(ctx); err != nil {
 		return err
@@ -126,7 +125,8 @@ func (s *setting) add(p Phase) {
 	s.say("%s, %s: %.0f per second", p.System, p.Name, p.Rate)
 }
 
-// hanse measures all steps by way of the hub, and what is measured once, with all objects in place, if it is asked for.
+// hanse measures all steps through the hub. If once is set, it also makes the single measurements with all objects in
+// place.
 func (s *setting) hanse(ctx context.Context, w *watcher, once bool) error {
 	for _, step := range steps {
 		if step.gone && once {
@@ -155,7 +155,7 @@ func (s *setting) hanse(ctx context.Context, w *watcher, once bool) error {
 	return nil
 }
 
-// onceThere measures what needs all objects in place: single changes, and cold restarts.
+// onceThere makes the measurements that need all objects in place: single changes, and cold restarts.
 func (s *setting) onceThere(ctx context.Context, w *watcher) error {
 	for _, single := range []func(context.Context, *watcher) (Phase, error){s.singleCreates, s.singleStatuses} {
 		p, err := single(ctx, w)
@@ -167,7 +167,7 @@ func (s *setting) onceThere(ctx context.Context, w *watcher) error {
 	return s.restarts(ctx, w)
 }
 
-// throughHub does one thing to every object on the hub and waits until all copies followed.
+// throughHub does one operation on every object on the hub and waits until all copies have followed.
 func (s *setting) throughHub(ctx context.Context, w *watcher, p step) (Phase, error) {
 	reached := p.after.arrived
 	if p.gone {
@@ -189,13 +189,13 @@ func (s *setting) throughHub(ctx context.Context, w *watcher, p step) (Phase, er
 	})
 }
 
-// done is what a phase did. user is when the last of the user's writes was answered.
+// done is the result of a phase. user is the time of the response to the last of the user's writes.
 type done struct {
 	Timing
 	begin, user time.Time
 }
 
-// phase measures what is done until the hub's etcd is quiet.
+// phase measures from the start of do until the hub's etcd is quiet.
 func (s *setting) phase(ctx context.Context, name string, n units, do func(context.Context) (done, error)) (Phase, error) {
 	p := Phase{System: systemHanse, Name: name}
 	if err := s.collectGarbage(ctx); err != nil {
@@ -228,8 +228,8 @@ func (s *setting) phase(ctx context.Context, name string, n units, do func(conte
 	return p, err
 }
 
-// timing is the rate of object-clusters from the first write to the last copy, and the latency of each object, from
-// the moment that its write was sent to the last of its copies.
+// timing returns the rate of object-clusters from the first write to the last copy. It also returns the latency of each
+// object, from its write to its last copy.
 func timing(begin time.Time, sent, arrived []time.Time, members int) Timing {
 	all := make([]time.Duration, len(sent))
 	end := begin
@@ -243,7 +243,7 @@ func timing(begin time.Time, sent, arrived []time.Time, members int) Timing {
 	return Timing{Seconds: round(seconds), Rate: round(float64(len(sent)*members) / seconds), Latency: latency(all)}
 }
 
-// verify reads all copies back: each member has exactly the objects that it should have, in the right shape.
+// verify reads all copies: each member must have exactly the expected objects, in the right shape.
 func (s *setting) verify(ctx context.Context, p step) error {
 	want := s.objects
 	if p.gone {
@@ -252,7 +252,7 @@ func (s *setting) verify(ctx context.Context, p step) error {
 	return s.verifyCopies(ctx, "bench", len(s.names), want, p.after)
 }
 
-// verifyCopies reads the copies of a namespace on the first so many members.
+// verifyCopies reads the copies of a namespace on the first members members.
 func (s *setting) verifyCopies(ctx context.Context, namespace string, members, want int, after shape) error {
 	for m, c := range s.clients[:members] {
 		list, err := c.Resource(widgets).Namespace(namespace).List(ctx, metav1.ListOptions{})

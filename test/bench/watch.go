@@ -17,26 +17,26 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// watcher sees every widget of some clusters, and knows when each came to the state that is waited for.
+// watcher watches every widget of some clusters, and records when each reached the expected state.
 type watcher struct {
 	mu     sync.Mutex
-	wanted *expectation // nil: nothing is waited for
+	wanted *expectation // nil: no expectation
 	cancel context.CancelCauseFunc
 }
 
-// expectation is a state that some objects of a namespace shall reach on the first so many of the clusters.
+// expectation is a state that some objects of a namespace shall reach on the first clusters of the watcher.
 type expectation struct {
 	namespace string
 	from      int // index of the first object
 	reached   func(copied *unstructured.Unstructured, gone bool) bool
-	seen      [][]time.Time // when the copy of an object was first seen so: by object, then by cluster
+	seen      [][]time.Time // when a copy was first seen in that state: by object, then by cluster
 	left      int
 	complete  chan struct{}
 }
 
-// watch watches clusters until ctx ends. An API server ends a watch that does not keep up, as on a machine without a
-// core to spare: it is taken up within a second or two where it ended. One that cannot be, while something is waited
-// for, would make the figures wrong: it cancels with that cause.
+// watch watches clusters until ctx ends. An API server ends a watch that cannot keep up, as on a busy machine; it is
+// reopened within a second or two at its last resourceVersion. If that fails during an expectation, the figures would
+// be wrong: watch then cancels with that cause.
 func watch(ctx context.Context, clusters []dynamic.Interface, cancel context.CancelCauseFunc) (*watcher, error) {
 	w := &watcher{cancel: cancel}
 	for m, c := range clusters {
@@ -62,8 +62,8 @@ func open(ctx context.Context, cluster dynamic.Interface) (apiwatch.Interface, e
 	return stream, nil
 }
 
-// follow reads a watch. One that ends while nothing is waited for has missed nothing and begins anew: an API server
-// that has just begun to serve a kind may know only what came after the list.
+// follow reads a watch. A watch that ends without an expectation has missed nothing and is opened again. An API server
+// that has just started to serve a kind may not know earlier versions.
 func (w *watcher) follow(ctx context.Context, m int, cluster dynamic.Interface, stream apiwatch.Interface) {
 	for {
 		ended := w.read(m, stream)
@@ -72,7 +72,7 @@ func (w *watcher) follow(ctx context.Context, m int, cluster dynamic.Interface, 
 		switch {
 		case ctx.Err() != nil:
 			return
-		case w.waiting(): // asked after the list, which may show already what is waited for since
+		case w.waiting(): // checked after the list, which may already show the expected state
 			w.cancel(fmt.Errorf("the benchmark's watch of cluster %d ended and cannot go on where it did: %w", m, ended))
 			return
 		case err != nil:
@@ -82,7 +82,7 @@ func (w *watcher) follow(ctx context.Context, m int, cluster dynamic.Interface, 
 	}
 }
 
-// read takes what a watch brings, and returns why it ended.
+// read processes the events of a watch, and returns why it ended.
 func (w *watcher) read(cluster int, stream apiwatch.Interface) error {
 	defer stream.Stop()
 	ended := errors.New("no reason was given")
@@ -96,7 +96,7 @@ func (w *watcher) read(cluster int, stream apiwatch.Interface) error {
 	return ended
 }
 
-// waiting is true while something that is waited for has not come.
+// waiting reports whether an expectation is not fulfilled yet.
 func (w *watcher) waiting() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +122,7 @@ func (w *watcher) see(cluster int, copied *unstructured.Unstructured, gone bool)
 	}
 }
 
-// expect begins to wait for a state of so many objects from an index on, on the first so many clusters.
+// expect starts to wait for a state of this number of objects from an index on, on the first clusters.
 func (w *watcher) expect(namespace string, from, objects, clusters int, reached func(*unstructured.Unstructured, bool) bool) *expectation {
 	x := &expectation{
 		namespace: namespace, from: from, reached: reached, seen: make([][]time.Time, objects), left: objects * clusters, complete: make(chan struct{}),
@@ -136,7 +136,7 @@ func (w *watcher) expect(namespace string, from, objects, clusters int, reached 
 	return x
 }
 
-// await waits until all copies are there and says every few seconds how many are.
+// await waits until all copies have arrived and prints their number every few seconds.
 func (w *watcher) await(ctx context.Context, x *expectation, say func(string, ...any)) error {
 	tick, end := time.NewTicker(5*time.Second), time.NewTimer(phaseAtMost)
 	defer tick.Stop()
@@ -157,7 +157,7 @@ func (w *watcher) await(ctx context.Context, x *expectation, say func(string, ..
 	}
 }
 
-// missing counts the copies that are waited for, and names the first few.
+// missing counts the missing copies, and names the first few.
 func (w *watcher) missing(x *expectation) (int, string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,7 +172,7 @@ func (w *watcher) missing(x *expectation) (int, string) {
 	return x.left, strings.Join(names, ", ")
 }
 
-// last is when each object reached the state on the last of its clusters.
+// last returns the time at which each object reached the state on the last of its clusters.
 func (x *expectation) last() []time.Time {
 	out := make([]time.Time, len(x.seen))
 	for i, times := range x.seen {

@@ -21,31 +21,31 @@ var (
 	widgetKind = widgets.GroupVersion().WithKind("Widget")
 )
 
-// shape is what differs between widgets beside their names.
+// shape has the differences between widgets other than their names.
 type shape struct {
 	revision int64
 	image    string
-	bytes    int // of JSON at least; 0 is about 1 KiB
+	bytes    int // minimum size of the JSON; 0 is about 1 KiB
 }
 
-// The shapes that a widget goes through: as created, as updated by the user, and as overridden on all members.
+// The shapes of a widget: as created, as updated by the user, and as overridden on all members.
 var (
 	first      = shape{revision: 1, image: "registry.example.com/widgets/server:v1.4.2"}
 	second     = shape{revision: 2, image: first.image}
 	overridden = shape{revision: 2, image: "registry.example.com/widgets/server:v1.5.0"}
 )
 
-// arrived is true of a copy that has this shape.
+// arrived reports whether a copy has this shape.
 func (s shape) arrived(copied *unstructured.Unstructured, gone bool) bool {
 	revision, _, _ := unstructured.NestedInt64(copied.Object, "spec", "revision")
 	image, _, _ := unstructured.NestedString(copied.Object, "spec", "image")
 	return !gone && revision == s.revision && image == s.image
 }
 
-// removed is true of a copy that is gone.
+// removed reports whether a copy is gone.
 func removed(_ *unstructured.Unstructured, gone bool) bool { return gone }
 
-// widget is object i of a namespace as the user writes it.
+// widget returns object i of a namespace as the user writes it.
 func widget(namespace string, i int, s shape) *unstructured.Unstructured {
 	random := rand.New(rand.NewPCG(uint64(i), 0))
 	env := make([]any, 6)
@@ -67,7 +67,7 @@ func widget(namespace string, i int, s shape) *unstructured.Unstructured {
 	if files := (s.bytes - 1024) / fileBytes; files > 0 {
 		content := map[string]any{}
 		for f := range files {
-			content[fmt.Sprintf("part-%02d.conf", f)] = prose(random, fileBytes-20) // name and punctuation take the rest
+			content[fmt.Sprintf("part-%02d.conf", f)] = prose(random, fileBytes-20) // name and punctuation use the rest
 		}
 		spec["files"] = content
 	}
@@ -79,11 +79,11 @@ func widget(namespace string, i int, s shape) *unstructured.Unstructured {
 	return w
 }
 
-// fileBytes is how much of a large widget each of its files takes.
+// fileBytes is the size of each file in a large widget.
 const fileBytes = 2048
 
-// prose is so many bytes of text that compresses about as well as configuration does: a few words again and again, and
-// numbers that nobody can guess.
+// prose returns n bytes of text that compresses about as well as configuration: a few words repeatedly, and random
+// numbers.
 func prose(random *rand.Rand, n int) string {
 	words := strings.Fields("listen address timeout retention upstream cluster region replica interval enabled disabled true false default limit " +
 		"request memory storage volume target scrape rule alert label match action keep drop source regex path port host name value")
@@ -109,7 +109,7 @@ func widgetIndex(name string) (int, bool) {
 // allReady is spec.replicas of every widget.
 const allReady = 3
 
-// readyIs is true of a widget whose status says that so many replicas are ready.
+// readyIs returns a check whether a widget's status has this number of ready replicas.
 func readyIs(want int64) func(*unstructured.Unstructured, bool) bool {
 	return func(w *unstructured.Unstructured, gone bool) bool {
 		ready, found, _ := unstructured.NestedInt64(w.Object, "status", "readyReplicas")

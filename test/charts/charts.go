@@ -1,4 +1,4 @@
-// Package charts renders templates of the charts for tests that want the objects without helm.
+// Package charts renders templates of the charts for tests that need the objects without helm.
 package charts
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// Render does what helm does, as far as templates of RBAC and of admission policies need it. The path is that of a
-// template below charts/.
+// Render renders a template like helm, as far as templates of RBAC and of admission policies need it. path is the
+// template's path below charts/.
 func Render(t *testing.T, path string, values map[string]any) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(apiserver.Root(), "charts", path))

@@ -1,6 +1,6 @@
-// Package fleet runs a hub and its members on the lab for tests and benchmarks, installed the way a user installs them:
-// both charts by helm, and the hub process with the ServiceAccount that the chart made. Nothing here needs Hanse's own
-// code but its API types.
+// Package fleet runs a hub and its members on the lab for tests and benchmarks, installed as users install them: both
+// charts by helm, and the hub process with the ServiceAccount from the chart. It uses no Hanse code except the API
+// types.
 package fleet
 
 import (
@@ -26,13 +26,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Config says where the programs are and what to run.
+// Config has the paths of the programs and the topology to run.
 type Config struct {
 	Lab      string // the lab's binary
 	Bin      string // folder with hanse-hub and hansectl
 	Helm     string // the helm binary
 	Charts   string // folder with both charts
-	Dir      string // state of the lab; made if it is missing
+	Dir      string // state of the lab; created if missing
 	Topology string // topology file
 	Log      io.Writer
 }
@@ -55,11 +55,11 @@ type Fleet struct {
 	HubEtcdMetrics, MemberEtcdMetrics string
 }
 
-// Cluster is one control plane with an admin's access that goes around the fault proxy.
+// Cluster is one control plane with an admin's access that bypasses the fault proxy.
 type Cluster struct {
 	Name   string
 	Region string
-	// Kubeconfig is the admin's; ProxyKubeconfig goes through the fault proxy.
+	// Kubeconfig is for the admin; ProxyKubeconfig connects through the fault proxy.
 	Kubeconfig, ProxyKubeconfig string
 	Server, ProxyServer         string
 	CAFile                      string
@@ -77,7 +77,7 @@ func Scheme() *runtime.Scheme {
 	return s
 }
 
-// labStatus is the part of `lab status -o json` that is used here.
+// labStatus has the used fields of `lab status -o json`.
 type labStatus struct {
 	Clusters []struct {
 		Name, Region, Server, ProxyServer, Kubeconfig, ProxyKubeconfig, CAFile, AuditLog string
@@ -86,7 +86,7 @@ type labStatus struct {
 	Etcds []struct{ Name, MetricsURL string }
 }
 
-// Up starts the lab, or joins the one that runs in Dir.
+// Up starts the lab, or joins the running lab in Dir.
 func Up(ctx context.Context, c Config) (*Fleet, error) {
 	f := &Fleet{Config: c, Members: map[string]*Cluster{}}
 	if _, err := f.LabCommand(ctx, "up", "--topology", c.Topology); err != nil {
@@ -95,7 +95,7 @@ func Up(ctx context.Context, c Config) (*Fleet, error) {
 	return f, f.refresh(ctx)
 }
 
-// refresh reads what the lab runs.
+// refresh reads the state of the lab.
 func (f *Fleet) refresh(ctx context.Context) error {
 	out, err := f.LabCommand(ctx, "status", "-o", "json")
 	if err != nil {
@@ -160,8 +160,7 @@ func (f *Fleet) Hansectl(ctx context.Context, args ...string) (string, error) {
 	return f.run(ctx, nil, filepath.Join(f.Bin, "hansectl"), append(args, "--kubeconfig", f.Hub.Kubeconfig)...)
 }
 
-// Kubectl runs the kubectl that the lab has built as an admin of a cluster and returns what it prints on standard
-// output.
+// Kubectl runs the lab's kubectl as an admin of a cluster and returns its standard output.
 func (f *Fleet) Kubectl(ctx context.Context, c *Cluster, args ...string) (string, error) {
 	bin, err := f.run(ctx, nil, f.Lab, "build", "--print-bin")
 	if err != nil {
@@ -177,7 +176,7 @@ func (f *Fleet) HelmCommand(ctx context.Context, c *Cluster, args ...string) (st
 	return f.run(ctx, env, f.Helm, append(args, "--kubeconfig", c.Kubeconfig)...)
 }
 
-// run runs a program; an error holds what it printed last.
+// run runs a program; an error contains the last output.
 func (f *Fleet) run(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()

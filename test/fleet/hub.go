@@ -27,8 +27,8 @@ type HubProcess struct {
 	err    error
 }
 
-// StartHub runs hanse-hub with a token of the chart's ServiceAccount and waits until it is ready. name tells replicas
-// apart. The process is the caller's to end.
+// StartHub runs hanse-hub with a token of the chart's ServiceAccount and waits until it is ready. name distinguishes
+// replicas. The caller must end the process.
 func (f *Fleet) StartHub(ctx context.Context, name string, args ...string) (*HubProcess, error) {
 	token, err := f.Hub.Token(ctx, "hanse-hub")
 	if err != nil {
@@ -50,7 +50,7 @@ func (f *Fleet) StartHub(ctx context.Context, name string, args ...string) (*Hub
 
 func (f *Fleet) hubKubeconfig(name string) string { return filepath.Join(f.Dir, name+".kubeconfig") }
 
-// RunHub runs hanse-hub once more with the token that StartHub got, as a kubelet does. It waits for nothing.
+// RunHub runs hanse-hub again with the token from StartHub, as a kubelet does. It does not wait.
 func (f *Fleet) RunHub(name string, args ...string) (*HubProcess, error) {
 	probes, err := FreeAddress()
 	if err != nil {
@@ -75,10 +75,10 @@ func (f *Fleet) RunHub(name string, args ...string) (*HubProcess, error) {
 		"--kubeconfig", f.hubKubeconfig(name), "--leader-elect", "--namespace", hubv1.SystemNamespace,
 		"--health-probe-bind-address", probes, "--metrics-bind-address", metrics, "--metrics-secure=false",
 		"--view-bind-address", view,
-		"--removal-limit-copies", "1000", "--removal-window", "1s", // tests take more copies away, one after the other, than users do
+		"--removal-limit-copies", "1000", "--removal-window", "1s", // tests delete more copies in a row than users do
 	}, args...)...)
 	h.cmd.Stdout, h.cmd.Stderr = log, log
-	h.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1", "GOGC=200") // as the chart sets it
+	h.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1", "GOGC=200") // like the chart
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := h.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting hanse-hub: %w", err)
@@ -113,8 +113,7 @@ func (h *HubProcess) WaitReady(ctx context.Context) error {
 
 var errEnded = errors.New("process ended")
 
-// ready asks for both pages: the process may answer probes a moment before it shows metrics, to those who may read
-// them.
+// ready checks both pages: the process may answer probes shortly before it serves metrics.
 func (h *HubProcess) ready(ctx context.Context) bool {
 	probe, answers := status(ctx, h.probes+"/readyz")
 	if !answers || probe != http.StatusOK {
@@ -124,7 +123,7 @@ func (h *HubProcess) ready(ctx context.Context) bool {
 	return answers
 }
 
-// status is that of an answer; false if there is none.
+// status returns the status code of a response; answers is false if there is none.
 func status(ctx context.Context, url string) (code int, answers bool) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -141,7 +140,7 @@ func status(ctx context.Context, url string) (code int, answers bool) {
 // Kill ends the process at once, as a crash would.
 func (h *HubProcess) Kill() error { return h.end(syscall.SIGKILL) }
 
-// Stop asks the process to end and waits for it; one that does not end within 20 s is killed, which is an error.
+// Stop asks the process to end and waits for it. After 20 s it kills the process and returns an error.
 func (h *HubProcess) Stop() error { return h.end(syscall.SIGTERM) }
 
 // Signal sends a signal without waiting.
@@ -174,7 +173,7 @@ func (h *HubProcess) Ended() bool {
 	}
 }
 
-// LogTail is the end of the process' log.
+// LogTail returns the end of the process' log.
 func (h *HubProcess) LogTail() string {
 	raw, err := os.ReadFile(h.LogFile)
 	if err != nil {

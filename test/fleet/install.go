@@ -60,8 +60,7 @@ func (f *Fleet) InstallHub(ctx context.Context, kinds []Kind, options ...func(va
 	return err
 }
 
-// UninstallHub removes the hub chart. It does nothing else: what runs beside it, or waits for it, is the caller's
-// affair.
+// UninstallHub removes the hub chart and nothing else. The caller handles processes that run or wait.
 func (f *Fleet) UninstallHub(ctx context.Context) error {
 	_, err := f.HelmCommand(ctx, f.Hub, "uninstall", hubRelease, "--namespace", hubv1.SystemNamespace)
 	return err
@@ -133,7 +132,8 @@ func (c *Cluster) KubeconfigFor(token string, proxied bool) ([]byte, error) {
 	})
 }
 
-// Join makes the Secret and the MemberCluster of a member whose chart is installed. Labels go onto the MemberCluster.
+// Join creates the Secret and the MemberCluster of a member whose chart is installed. The labels are set on the
+// MemberCluster.
 func (f *Fleet) Join(ctx context.Context, c *Cluster, labels map[string]string) error {
 	token, err := c.Token(ctx, "hanse")
 	if err != nil {

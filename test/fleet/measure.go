@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Quiet is how long the hub must have written nothing to have nothing left to write. It may hold back the status of a
-// placement that keeps changing for 5 s, and numbers of regions alone for 10 s.
+// Quiet is how long the hub must not have written before all its writes are done. It may delay the status of a changing
+// placement for 5 s, and numbers of regions alone for 10 s.
 const Quiet = 11 * time.Second
 
-// HubWrites counts what reached the hub's etcd so far, by resource: creates, updates and deletes. Source: the API
+// HubWrites counts the creates, updates and deletes in the hub's etcd so far, by resource. The source is the API
 // server's own metric of its etcd requests.
 func (f *Fleet) HubWrites(ctx context.Context) (map[string]float64, error) {
 	page, err := f.Hub.MetricsPage(ctx)
@@ -19,8 +19,8 @@ func (f *Fleet) HubWrites(ctx context.Context) (map[string]float64, error) {
 	return EtcdWrites(page)
 }
 
-// EtcdWrites counts, by resource, the creates, updates and deletes that an API server's metrics page says it asked of
-// etcd.
+// EtcdWrites counts, by resource, the creates, updates and deletes that an API server has sent to etcd, from its
+// metrics page.
 func EtcdWrites(page string) (map[string]float64, error) {
 	samples, err := Samples(page, "etcd_request_duration_seconds_count")
 	if err != nil {
@@ -36,7 +36,7 @@ func EtcdWrites(page string) (map[string]float64, error) {
 	return out, nil
 }
 
-// resource is "resource.group", or the resource alone in the core group.
+// resource returns "resource.group", or the resource alone in the core group.
 func (s Sample) resource() string {
 	if group := s.Labels["group"]; group != "" {
 		return s.Labels["resource"] + "." + group

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// AddMember starts one more cluster in the lab, with the arguments of `lab add`; it is not joined to the hub.
+// AddMember starts another cluster in the lab, with the arguments of `lab add`; it is not joined to the hub.
 func (f *Fleet) AddMember(ctx context.Context, name string, args ...string) (*Cluster, error) {
 	if _, err := f.LabCommand(ctx, append([]string{"add", name}, args...)...); err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func (f *Fleet) AddMember(ctx context.Context, name string, args ...string) (*Cl
 	return f.Members[name], nil
 }
 
-// Extend starts the clusters of a topology file that are not up; they are not joined to the hub.
+// Extend starts the clusters of a topology file that are not running; they are not joined to the hub.
 func (f *Fleet) Extend(ctx context.Context, topology string) error {
 	if _, err := f.LabCommand(ctx, "up", "--topology", topology); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (f *Fleet) Extend(ctx context.Context, topology string) error {
 	return f.refresh(ctx)
 }
 
-// RemoveMember ends a cluster that AddMember or Extend started, with all that it holds.
+// RemoveMember ends a cluster that AddMember or Extend started, and deletes its data.
 func (f *Fleet) RemoveMember(ctx context.Context, name string) error {
 	delete(f.Members, name)
 	_, err := f.LabCommand(ctx, "remove", name)

@@ -8,13 +8,14 @@ import (
 	"sync"
 )
 
-// handedOut are the ports that FreeAddress gave away: one that is not listened on yet looks free.
+// handedOut are the ports returned by FreeAddress: a port without a listener looks free.
 var handedOut sync.Map
 
-// FreeAddress is one of loopback for a server that is started later, and perhaps again: below the range from which
-// kernels take ports for outgoing connections (32768 and above on Linux), as the lab does, and no two alike.
+// FreeAddress returns a loopback address for a server that is started later, and perhaps restarted. The port is below
+// the range for outgoing connections (32768 and above on Linux), as in the lab. It never returns the same address
+// twice.
 func FreeAddress() (string, error) {
-	const low, high = 12000, 20000 // the lab's are above
+	const low, high = 12000, 20000 // the lab's ports are above
 	for range 1000 {
 		port := low + rand.IntN(high-low)
 		if _, taken := handedOut.LoadOrStore(port, true); taken {

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// module is one release of an operator, and where its module has the definitions that the samples need.
+// module is one release of an operator, and the folders of its module with the definitions for the samples.
 type module struct {
 	version string // path@version
 	sum     string // of its content, as in go.sum
@@ -30,8 +30,8 @@ type module struct {
 //go:embed definitions/*.yaml
 var own embed.FS
 
-// Definitions are those of the samples' and situations' kinds: those of the operators' modules, and ours of kinds whose
-// operators have none. The modules are downloaded once and kept in Go's module cache. A short test run is skipped.
+// Definitions returns the definitions of the kinds in samples and situations: from the operators' modules, or our own
+// for kinds without one. The modules are downloaded once and stay in Go's module cache. A short test run is skipped.
 func Definitions(tb testing.TB) map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	if testing.Short() {
@@ -92,7 +92,7 @@ func add(to map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition, docu
 	return nil
 }
 
-// download returns the folder of each module. It runs outside of any module: the operators are nobody's dependencies.
+// download returns the folder of each module. It runs outside any module, because no module depends on the operators.
 func download() (folders map[string]string, err error) {
 	outside, err := os.MkdirTemp("", "hanse-operators-")
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package operators has samples of objects of widely used operators, each in one of the states that these operators
-// report, and the definitions of their kinds. It is for tests.
+// Package operators has sample objects of widely used operators, each in one of the states that these operators report,
+// and the definitions of their kinds. It is for tests.
 //
-// The samples are our own, with the verdict that somebody would give who runs the operator; the definitions are those
-// of pinned releases, read from their Go modules. A sample that its definition refuses is an error, so that none is
-// made up.
+// The samples are our own, with the verdict of an experienced user of the operator. The definitions are from pinned
+// releases, read from their Go modules. A sample that its definition refuses is an error, so that no sample is
+// invented.
 package operators
 
 import (
@@ -31,16 +31,16 @@ var files embed.FS
 
 // Sample is one object in one state.
 type Sample struct {
-	// Operator is the file of the sample; Name says what the object is and does.
+	// Operator is the file of the sample; Name describes the object and its state.
 	Operator string `json:"-"`
 	Name     string `json:"name"`
-	// Verdict is what somebody who runs the operator says of the object, and Why the reason.
+	// Verdict is the verdict of an experienced user of the operator, and Why the reason.
 	Verdict hubv1.Health               `json:"verdict"`
 	Why     string                     `json:"why"`
 	Object  *unstructured.Unstructured `json:"object"`
 }
 
-// Samples are all of them, sorted by operator.
+// Samples returns all samples, sorted by operator.
 func Samples(tb testing.TB) []Sample {
 	tb.Helper()
 	entries, err := files.ReadDir("samples")

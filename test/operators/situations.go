@@ -21,37 +21,37 @@ var situationFiles embed.FS
 
 // Situation is one object on three clusters, with the verdict of an expert on each of them and on the merged status.
 type Situation struct {
-	// Operator is the file of the situation; Name says what the clusters report.
+	// Operator is the file of the situation; Name describes the reports of the clusters.
 	Operator string `json:"-"`
 	Name     string `json:"name"`
 	// Why is the reason of the verdicts.
 	Why string `json:"why"`
-	// Object is the hub's, without a status.
+	// Object is the hub object, without a status.
 	Object *unstructured.Unstructured `json:"object"`
-	// Clusters are what the clusters report, by name.
+	// Clusters has the reports of the clusters, by name.
 	Clusters map[string]Report `json:"clusters"`
 	// Healthy is the binding's condition.
 	Healthy string `json:"healthy"`
-	// Merged is the whole status of the hub object: no field may be missing, and none may be there beside these. Its
-	// conditions are a map of their types to their values.
+	// Merged is the whole status of the hub object, without missing or additional fields. Its conditions are a map of
+	// their types to their values.
 	Merged map[string]any `json:"merged,omitempty"`
-	// Generations are the types of the merged conditions that have an observedGeneration, beside the hub's own.
+	// Generations are the types of the merged conditions that have an observedGeneration, in addition to the hub's own.
 	Generations []string `json:"generations,omitempty"`
-	// Lacks names the required fields without a value that can be merged, so that nothing is written.
+	// Lacks names the required fields without a merged value, so that no status is written.
 	Lacks string `json:"lacks,omitempty"`
-	// NoSubresource says that the definition has no status subresource, so that nothing is merged.
+	// NoSubresource is true if the definition has no status subresource, so that no status is merged.
 	NoSubresource bool `json:"noSubresource,omitempty"`
 }
 
-// Report is what one cluster reports.
+// Report is the report of one cluster.
 type Report struct {
-	// Health is the expert's verdict, and Reason the row's reason where it is the hub's own word.
+	// Health is the expert's verdict. Reason is the row's reason if it is one of the hub.
 	Health hubv1.Health   `json:"health"`
 	Reason string         `json:"reason,omitempty"`
 	Status map[string]any `json:"status,omitempty"`
 }
 
-// Situations are all of them, sorted by operator.
+// Situations returns all situations, sorted by operator.
 func Situations(tb testing.TB) []Situation {
 	tb.Helper()
 	entries, err := situationFiles.ReadDir("situations")
@@ -91,10 +91,10 @@ func readSituations(file string) (situations []Situation, err error) {
 	return situations, nil
 }
 
-// Names are the clusters, sorted.
+// Names returns the names of the clusters, sorted.
 func (s Situation) Names() []string { return slices.Sorted(maps.Keys(s.Clusters)) }
 
-// On returns the object as a cluster has it.
+// On returns the object with the status of a cluster.
 func (s Situation) On(tb testing.TB, cluster string) *unstructured.Unstructured {
 	tb.Helper()
 	out := s.Object.DeepCopy()

@@ -69,7 +69,7 @@ func acceptRestore(ctx context.Context, h *hub, yes bool) error {
 	return nil
 }
 
-// restartEpochs lets the hub's list of epochs begin anew, so that all earlier ones are old.
+// restartEpochs makes the hub start a new list of epochs. All earlier epochs then count as old.
 func restartEpochs(ctx context.Context, hub client.Client) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		c := &corev1.ConfigMap{}

@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// adoption is one run of adopt.
+// adoption is one run of the command adopt.
 type adoption struct {
 	hub      *hub
 	window   window
@@ -132,13 +132,13 @@ func (a *adoption) run(ctx context.Context, kind, name string) error {
 	return errors.Join(a.printFormatted(found), left(found))
 }
 
-// holdsCopy says that the hub has confirmed its copy on the cluster, which is not asked for then.
+// holdsCopy reports whether the hub has confirmed its copy on the cluster. Such a cluster needs no request.
 func holdsCopy(binding hubv1.BindingObject, cluster string) bool {
 	row := binding.BindingStatus().Row(cluster)
 	return row != nil && row.Applied == metav1.ConditionTrue && row.UID != "" && row.Reason != hubv1.ReasonInSync
 }
 
-// ask asks about the objects on these clusters, and takes over the ones that can be.
+// ask asks the given clusters about their objects, and adopts the objects that can be adopted.
 func (a *adoption) ask(ctx context.Context, views *views, found view.Adoption, which func(view.ClusterAdoption) bool) {
 	asking, ctx := errgroup.WithContext(ctx)
 	asking.SetLimit(askedAtOnce)
@@ -163,7 +163,7 @@ func (a *adoption) ask(ctx context.Context, views *views, found view.Adoption, w
 	_ = asking.Wait() // each cluster has its own error
 }
 
-// adoptable are the clusters with an object that can be taken over.
+// adoptable returns the clusters with an object that can be adopted.
 func adoptable(found view.Adoption) []string {
 	var clusters []string
 	for _, c := range found.Clusters {
@@ -192,7 +192,7 @@ func (a *adoption) printFormatted(found view.Adoption) error {
 	return a.out.print(a.hub.streams.Out, found)
 }
 
-// left is the error for objects that are not taken over.
+// left returns the error for objects that were not adopted.
 func left(found view.Adoption) error {
 	objects, unknown := found.Left()
 	var errs []error

@@ -11,12 +11,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// missingRight is what an API server says of a request that RBAC refuses.
+// missingRight matches the message of an API server about a request that RBAC refuses.
 var missingRight = regexp.MustCompile(
 	`cannot (\S+) resource "([^"]+)" in API group "([^"]*)" (?:in the namespace "([^"]+)"|at the cluster scope)`)
 
-// Advice names the role to ask for if the API server of the hub refused a request for want of a right; else it is
-// empty.
+// Advice names the role to ask for if the hub's API server refused a request because a right is missing. For any other
+// error it returns an empty text.
 func Advice(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsForbidden(err) {
@@ -39,7 +39,7 @@ func Advice(err error) string {
 	case ours && slices.Contains([]string{"placements", "overridepolicies"}, resource):
 		role = "hanse-edit"
 	case resource == "services/proxy", ours && reads:
-		return "" // the error says more
+		return "" // the error already names the role
 	case resource == "leases" && namespace == hubv1.SystemNamespace:
 		return "ask for the Role hanse-view in namespace " + namespace
 	case !ours && reads && namespace != "":

@@ -14,7 +14,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// clusterChoice names one MemberCluster, or all of a region.
+// clusterChoice names one MemberCluster, or all MemberClusters of a region.
 type clusterChoice struct {
 	name   string
 	region string
@@ -40,7 +40,7 @@ func (c *clusterChoice) addTo(cmd *cobra.Command, h *hub) {
 	_ = cmd.RegisterFlagCompletionFunc("region", h.completeRegions)
 }
 
-// read returns the MemberClusters, by name; there is at least one.
+// read returns the chosen MemberClusters, sorted by name. Without any it returns an error.
 func (c *clusterChoice) read(ctx context.Context, hub client.Client) ([]*hubv1.MemberCluster, error) {
 	if c.region == "" {
 		cluster, err := readCluster(ctx, hub, c.name)
@@ -63,7 +63,7 @@ func (c *clusterChoice) read(ctx context.Context, hub client.Client) ([]*hubv1.M
 	return chosen, nil
 }
 
-// each does something with every MemberCluster of the choice, and stops at the first error.
+// each calls do for every chosen MemberCluster, and stops at the first error.
 func (c *clusterChoice) each(ctx context.Context, h *hub, do func(client.Client, *hubv1.MemberCluster) error) error {
 	hub, _, err := h.connect()
 	if err != nil {

@@ -53,7 +53,7 @@ hanse.dev/confirm-removal. A confirmation is good once. It covers at most a tent
 	return cmd
 }
 
-// object is an empty object of the kind, nil if removals of the kind are never held.
+// object returns an empty object of the kind. It returns nil if the hub never holds removals of the kind.
 func (c *confirmation) object() client.Object {
 	switch c.kind {
 	case "membercluster", "memberclusters", "mcl":
@@ -113,7 +113,7 @@ func (c *confirmation) run(ctx context.Context) error {
 	return nil
 }
 
-// show prints which copies go, and why.
+// show prints which copies will be deleted, and why.
 func (c *confirmation) show(held *hubv1.RemovalHeld) {
 	const named = 20
 	clusters := held.Clusters

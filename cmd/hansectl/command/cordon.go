@@ -98,7 +98,7 @@ func uncordon(ctx context.Context, h *hub, hub client.Client, cluster *hubv1.Mem
 	return nil
 }
 
-// connectTo connects to the hub and reads a MemberCluster that has to be there.
+// connectTo connects to the hub and reads a MemberCluster. A missing MemberCluster is an error.
 func connectTo(ctx context.Context, h *hub, name string) (client.Client, *hubv1.MemberCluster, error) {
 	hub, _, err := h.connect()
 	if err != nil {
@@ -108,7 +108,7 @@ func connectTo(ctx context.Context, h *hub, name string) (client.Client, *hubv1.
 	return hub, cluster, err
 }
 
-// readCluster reads a MemberCluster that has to be there.
+// readCluster reads a MemberCluster. A missing MemberCluster is an error.
 func readCluster(ctx context.Context, hub client.Client, name string) (*hubv1.MemberCluster, error) {
 	cluster := &hubv1.MemberCluster{}
 	err := hub.Get(ctx, client.ObjectKey{Name: name}, cluster)
@@ -123,8 +123,7 @@ func readCluster(ctx context.Context, hub client.Client, name string) (*hubv1.Me
 	return cluster, nil
 }
 
-// noCluster is the error for a name that no MemberCluster has. It lists the names that there are, if the user may list
-// them.
+// noCluster returns the error for an unknown MemberCluster. It lists the existing names, if the user may list them.
 func noCluster(ctx context.Context, hub client.Client, name string) error {
 	members, err := listClusters(ctx, hub)
 	if err != nil {
@@ -137,7 +136,7 @@ func noCluster(ctx context.Context, hub client.Client, name string) error {
 	return fmt.Errorf("the hub has no membercluster/%s: %s", name, someOf(names))
 }
 
-// changeCluster writes what was changed of a MemberCluster and nothing else.
+// changeCluster patches only the fields of a MemberCluster that differ between before and after.
 func changeCluster(ctx context.Context, hub client.Client, before, after *hubv1.MemberCluster) error {
 	if err := hub.Patch(ctx, after, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("changing MemberCluster %s: %w", after.Name, err)

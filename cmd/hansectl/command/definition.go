@@ -17,7 +17,7 @@ import (
 
 var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 
-// hubDefinition reads the hub's definition of a kind; nil if the kind is built in.
+// hubDefinition reads the hub's CustomResourceDefinition of a kind. It returns nil for a built-in kind.
 func hubDefinition(ctx context.Context, c client.Client, kind schema.GroupKind) (*apiextensionsv1.CustomResourceDefinition, error) {
 	mapping, err := c.RESTMapper().RESTMapping(kind)
 	if err != nil {
@@ -39,7 +39,7 @@ func definitionOf(u *unstructured.Unstructured) (*apiextensionsv1.CustomResource
 	return d, nil
 }
 
-// scalePath is where the definition of a kind says that its scale subresource has the replicas; empty if there is none.
+// scalePath returns the path of the replicas in the kind's scale subresource; empty if it has none.
 func scalePath(ctx context.Context, c client.Client, kind schema.GroupKind) (string, error) {
 	d, err := hubDefinition(ctx, c, kind)
 	return scalePathOf(d), err
@@ -57,8 +57,8 @@ func scalePathOf(d *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// otherVersions are those at which clusters may get an object that the hub reads at a version. The definition is read
-// if one of the clusters does not serve that version.
+// otherVersions returns the further API versions at which clusters may get an object that the hub reads at one version.
+// It reads the definition only if a cluster does not serve that version.
 func otherVersions(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, clusters []*hubv1.MemberCluster) ([]string, error) {
 	if !needsVersions(gvk, clusters) {
 		return nil, nil

@@ -110,10 +110,10 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	return d.show(result)
 }
 
-// askedAtOnce is how many members are asked about at a time.
+// askedAtOnce is the number of members that get a request at the same time.
 const askedAtOnce = 4
 
-// sentTo are the clusters to which an object goes, by name, or those of them that the user names.
+// sentTo returns the clusters that get an object, sorted by name. If the user names clusters, it returns only those.
 func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string) ([]string, error) {
 	if binding == nil {
 		return nil, fmt.Errorf("%s is on no cluster: see hansectl status", id)
@@ -136,7 +136,7 @@ func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string
 	return there, nil
 }
 
-// readPolicies reads override policies alone.
+// readPolicies reads files that may contain only override policies.
 func readPolicies(options cliresource.FilenameOptions) ([]json.RawMessage, error) {
 	if len(options.Filenames) == 0 {
 		return nil, nil
@@ -160,7 +160,7 @@ func readPolicies(options cliresource.FilenameOptions) ([]json.RawMessage, error
 	return out, nil
 }
 
-// show prints the differences, and on standard error why there is none where there could be one.
+// show prints the differences. On standard error it prints why a cluster has no comparison.
 func (d *diff) show(result view.Diff) error {
 	w := d.hub.streams.Out
 	if d.out.format == "" && coloured(w) {

@@ -95,7 +95,7 @@ func (h *hub) checkAPI(address string) view.Check {
 	return check
 }
 
-// servedNow asks the API server for the kinds of Hanse, past every cache.
+// servedNow asks the API server for the kinds of Hanse, without using a cache.
 func (h *hub) servedNow() (*metav1.APIResourceList, error) {
 	config, err := h.flags.ToRESTConfig()
 	if err != nil {
@@ -162,7 +162,7 @@ func askWebhook(ctx context.Context, c client.Client) view.Check {
 	switch {
 	case err == nil:
 		return view.Check{Name: "webhook", Result: view.FindingOK, Message: "it answers"}
-	case strings.Contains(err.Error(), "failed calling webhook"): // the words of the API server; the reason is InternalError as for much else
+	case strings.Contains(err.Error(), "failed calling webhook"): // the text of the API server; its reason InternalError is not specific
 		return view.Check{
 			Name: "webhook", Result: view.FindingFailed, Message: err.Error(),
 			Do: "look whether the hub runs and whether the API server reaches the Service hanse-hub-webhook or webhook.url",
@@ -173,7 +173,7 @@ func askWebhook(ctx context.Context, c client.Client) view.Check {
 	return view.Check{Name: "webhook", Result: view.FindingUnknown, Message: "the request failed: " + err.Error()}
 }
 
-// checkMembers looks at each member, and at what members refuse.
+// checkMembers checks each member, and the kinds that members do not let the hub write.
 func checkMembers(ctx context.Context, c client.Client) []view.Check {
 	members, err := listClusters(ctx, c)
 	if err != nil {

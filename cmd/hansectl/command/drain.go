@@ -26,14 +26,14 @@ type drain struct {
 	timeout        time.Duration
 }
 
-// errLeft means that objects are left that cannot be moved.
+// errLeft means that a drained cluster still holds objects that cannot be moved.
 var errLeft = errors.New("not all objects could be moved")
 
 const (
-	// blockedFor is how long nothing must be able to move before that is believed: the hub counts every few seconds, and
-	// what was blocked may just have got a place.
+	// blockedFor is how long a drain must show no progress before it counts as blocked. The hub counts every few
+	// seconds, and a blocked object may just have found another cluster.
 	blockedFor = 5 * time.Second
-	// namedLeft is how many of the objects are named that are left on a cluster.
+	// namedLeft is the maximum number of remaining objects that are listed.
 	namedLeft = 50
 )
 
@@ -83,8 +83,8 @@ usage. 1: any other error.`,
 	return cmd
 }
 
-// run asks for the drain of every cluster before it waits for the first, so that nothing moves from one of them to
-// another.
+// run starts the drain of every cluster before it waits for the first one. So no object moves from one drained cluster
+// to another.
 func (d *drain) run(ctx context.Context) error {
 	hub, _, err := d.hub.connect()
 	if err != nil {
@@ -123,7 +123,7 @@ func (d *drain) run(ctx context.Context) error {
 	return nil
 }
 
-// await waits until nothing is left to move from a cluster.
+// await waits until a cluster has no objects left that can move.
 func (d *drain) await(ctx context.Context, hub client.Client, name string, timeout time.Duration) error {
 	var blocked time.Time
 	state, err := await(ctx, d.hub.streams.Out, timeout, func(ctx context.Context) (string, bool, error) {
@@ -160,7 +160,7 @@ func goesOn(cluster string) string {
 	return fmt.Sprintf("the drain goes on: hansectl drain %s shows the progress, hansectl uncordon %s ends it", cluster, cluster)
 }
 
-// showLeft lists what is left on a cluster, as far as the user may see the bindings, and says what can be done.
+// showLeft lists the objects left on a cluster, as far as the user may read bindings, and suggests next steps.
 func (d *drain) showLeft(ctx context.Context, hub client.Client, cluster string) {
 	var left []view.LeftObject
 	err := eachBinding(ctx, hub, func(b hubv1.BindingObject) {
@@ -178,7 +178,7 @@ func (d *drain) showLeft(ctx context.Context, hub client.Client, cluster string)
 		goesOn(cluster), cluster)
 }
 
-// ask sets spec.drain. What is asked for already stays, unless a flag says otherwise.
+// ask sets spec.drain. It keeps an existing drain request, unless a flag changes it.
 func (d *drain) ask(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster) error {
 	before, verb := cluster.DeepCopy(), "draining"
 	if cluster.Spec.Drain != nil {
@@ -202,17 +202,17 @@ func (d *drain) ask(ctx context.Context, hub client.Client, cluster *hubv1.Membe
 	return nil
 }
 
-// drainEnd says whether a drain has come to an end, and which.
+// drainEnd is the final state of a drain, or drainGoesOn.
 type drainEnd int
 
 const (
 	drainGoesOn  drainEnd = iota
-	drainDone             // nothing is left
-	drainStaying          // all that is left is wanted on every cluster
-	drainBlocked          // of all that is left, some is blocked and nothing moves
+	drainDone             // no object is left
+	drainStaying          // all remaining objects must run on every cluster
+	drainBlocked          // some remaining objects are blocked and none moves
 )
 
-// drainState says how far a drain is.
+// drainState returns the progress of a drain.
 func drainState(cluster *hubv1.MemberCluster) (string, drainEnd, error) {
 	if cluster.Spec.Drain == nil {
 		return "", drainGoesOn, errors.New("spec.drain was unset meanwhile: what has not begun to move stays")
@@ -228,7 +228,7 @@ func drainState(cluster *hubv1.MemberCluster) (string, drainEnd, error) {
 	if s.Evicted > 0 {
 		state += fmt.Sprintf(", %d evicted until the drain ends", s.Evicted)
 	}
-	if s.Total < s.Remaining { // an older hub has counted
+	if s.Total < s.Remaining { // an older hub wrote the counts
 		state = counted(int(s.Remaining), "object") + " left"
 	}
 	if s.Remaining == 0 {
@@ -238,7 +238,7 @@ func drainState(cluster *hubv1.MemberCluster) (string, drainEnd, error) {
 		state += "; " + s.Message
 	}
 	if cluster.Spec.Drain.Evict {
-		return state, drainGoesOn, nil // what stays now is taken away
+		return state, drainGoesOn, nil // the drain also evicts the remaining objects
 	}
 	switch s.Remaining {
 	case s.Staying:

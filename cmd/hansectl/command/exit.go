@@ -2,13 +2,13 @@ package command
 
 import "errors"
 
-// Exit codes: 0 is success, 1 any error, 2 wrong usage. What others mean, and another meaning of 1, the command's own
-// help says.
+// Exit codes: 0 is success, 1 any error, 2 wrong usage. The help of a command describes further codes, and another
+// meaning of 1.
 
-// ExitError is the result of a command whose exit code says more than that it failed.
+// ExitError is the result of a command whose exit code has a special meaning.
 type ExitError struct {
 	Code int
-	// Err is nil if there is nothing more to say.
+	// Err is nil if the command has already printed everything.
 	Err error
 }
 
@@ -23,7 +23,7 @@ func (e *ExitError) Error() string {
 // Unwrap implements errors.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// ExitCode is the exit code of a command that ended with the error.
+// ExitCode returns the exit code for the error of a command.
 func ExitCode(err error) int {
 	var exit *ExitError
 	switch {
@@ -35,7 +35,7 @@ func ExitCode(err error) int {
 	return 1
 }
 
-// failed gives an error the exit code 2, for a command that has a meaning for 1.
+// failed gives an error the exit code 2, for commands in which 1 has a special meaning.
 func failed(err error) error {
 	var exit *ExitError
 	if err == nil || errors.As(err, &exit) {

@@ -128,7 +128,7 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 	return e.out.print(e.hub.streams.Out, shown)
 }
 
-// fieldsOf tells who set what on the cluster. Without the copy there, it tells less.
+// fieldsOf returns who set each field on the cluster. It has fewer details if the copy cannot be read.
 func (e *explain) fieldsOf(ctx context.Context, c client.Client, in decide.Input) (*view.Fields, error) {
 	id := hubv1.ObjectOf(in.Binding)
 	policies, err := readOverrides(ctx, c, id.Namespace != "", id.Namespace, e.hub.unlessForbidden)
@@ -189,7 +189,7 @@ func (e *explain) placed(ctx context.Context, c client.Client, id hubv1.ObjectId
 	return nil, nil, fmt.Errorf("%s is not placed: %s: %s", id, why.Reason, why.Message)
 }
 
-// countSent counts, by cluster, the hub objects that are sent there.
+// countSent counts the hub objects that each cluster gets.
 func countSent(ctx context.Context, c client.Client) (map[string]int, error) {
 	counts := map[string]int{}
 	err := eachBinding(ctx, c, func(b hubv1.BindingObject) {

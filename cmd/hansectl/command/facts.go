@@ -12,8 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// tenantClient reads what decides on a namespace and does not live there. What the user may not list is asked of the
-// hub, which tells what concerns the namespace.
+// tenantClient reads the cluster-scoped objects that affect a namespace. If the user may not list a kind, it asks the
+// hub for the parts that concern the namespace.
 type tenantClient struct {
 	client.Client
 	hub       *hub

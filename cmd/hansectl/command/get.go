@@ -125,7 +125,7 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 	return nil
 }
 
-// bindings are those of the objects of the kind: of one name, of a namespace, or of all.
+// bindings returns the bindings of the objects of the kind: of one object, of a namespace, or of all.
 func (g *get) bindings(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) ([]hubv1.BindingObject, error) {
 	if id.Name != "" {
 		binding, err := readBinding(ctx, c, id)
@@ -155,7 +155,7 @@ func (g *get) bindings(ctx context.Context, c client.Client, id hubv1.ObjectIden
 	return out, err
 }
 
-// targets are the bindings by the clusters that hold their objects.
+// targets groups the bindings by the clusters that hold their objects.
 func (g *get) targets(bindings []hubv1.BindingObject) map[string][]hubv1.BindingObject {
 	out := map[string][]hubv1.BindingObject{}
 	for _, b := range bindings {
@@ -188,8 +188,8 @@ func (g *get) read(ctx context.Context, views *views, byCluster map[string][]hub
 	_ = asking.Wait() // each cluster has its own error
 }
 
-// readCopies asks a cluster for one copy after the other. The first error ends that, unless it is a refusal, which may
-// be about one object alone.
+// readCopies asks a cluster for one copy after the other. It stops at the first error. A refusal does not stop it,
+// because it may concern one object only.
 func readCopies(
 	ctx context.Context, views *views, cluster string, bindings []hubv1.BindingObject,
 ) (copies []view.MemberCopy, refusal error) {
@@ -199,7 +199,7 @@ func readCopies(
 		err := views.ask(ctx, cluster, memberview.Copy, id.Namespace, request, &answer)
 		switch {
 		case apierrors.IsForbidden(err):
-			refusal = err // of this object, or of all
+			refusal = err // of this object, or of all objects
 			continue
 		case err != nil:
 			return copies, err

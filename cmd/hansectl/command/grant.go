@@ -25,11 +25,11 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// grants are what the member lets the hub do. They are the rules of the chart hanse-member.
+// grants are the rights of the hub on the member. They equal the rules of the chart hanse-member.
 type grants struct {
 	kinds            []kindGrant
 	createNamespaces bool
-	// listWorkloads lets the hub find what was made for a copy.
+	// listWorkloads lets the hub list the objects that controllers made for a copy, such as Pods.
 	listWorkloads bool
 }
 
@@ -39,7 +39,7 @@ var grantVerbs = []string{"get", "list", "watch", "create", "patch", "delete"}
 // kindGrant is one resource that the hub may write.
 type kindGrant struct{ group, resource string }
 
-// String is the grant as --grant takes it.
+// String returns the grant in the syntax of --grant.
 func (k kindGrant) String() string { return strings.TrimPrefix(k.group+"/"+k.resource, "/") }
 
 var (
@@ -64,7 +64,7 @@ func parseGrants(flag string, texts []string) ([]kindGrant, error) {
 	return out, nil
 }
 
-// grantChange is what the user changes of the grants. A nil pointer changes nothing.
+// grantChange contains the user's changes of the grants. A nil pointer changes nothing.
 type grantChange struct {
 	add, remove                     []kindGrant
 	createNamespaces, listWorkloads *bool
@@ -74,8 +74,8 @@ func (c grantChange) any() bool {
 	return len(c.add)+len(c.remove) > 0 || c.createNamespaces != nil || c.listWorkloads != nil
 }
 
-// rules are those of a ClusterRole that has these rules until now; nil if it is new. Rules that hansectl does not know
-// stay.
+// rules returns the new rules of a ClusterRole. before are its current rules; nil for a new ClusterRole. Rules that
+// hansectl does not know stay.
 func (c grantChange) rules(before []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	g, others := readGrants(before)
 	if before == nil {
@@ -88,7 +88,7 @@ func (c grantChange) rules(before []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return append(g.rules(), others...)
 }
 
-// readGrants takes the rules of a ClusterRole apart: the grants that hansectl knows, and all other rules.
+// readGrants splits the rules of a ClusterRole into the grants that hansectl knows and all other rules.
 func readGrants(rules []rbacv1.PolicyRule) (g grants, others []rbacv1.PolicyRule) {
 	same := func(a rbacv1.PolicyRule, among []rbacv1.PolicyRule) bool {
 		return slices.ContainsFunc(among, func(b rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(a, b) })
@@ -113,7 +113,7 @@ func readGrants(rules []rbacv1.PolicyRule) (g grants, others []rbacv1.PolicyRule
 	return g, others
 }
 
-// tokenRules are those of the hub's Role in hanse-system of the member.
+// tokenRules returns the rules of the hub's Role in the member's namespace hanse-system.
 func tokenRules() []rbacv1.PolicyRule {
 	core := []string{""}
 	return []rbacv1.PolicyRule{
@@ -126,7 +126,7 @@ func tokenRules() []rbacv1.PolicyRule {
 	}
 }
 
-// rules of the hub's ClusterRole on the member.
+// rules returns the rules of the hub's ClusterRole on the member.
 func (g grants) rules() []rbacv1.PolicyRule {
 	out := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "watch"}},
@@ -163,14 +163,14 @@ var (
 	errTaken   = errors.New("it was not made by hansectl: remove it, or install the chart hanse-member")
 )
 
-// granting is what the hub may write on a member.
+// granting describes which kinds the hub may write on a member.
 type granting struct {
 	kinds []string
-	// chart is true if the rules are not hansectl's.
+	// chart is true if the chart made the rules, not hansectl.
 	chart bool
 }
 
-// hint says how a user grants one more kind.
+// hint returns the command or chart value with which a user grants one more kind.
 func (g *granting) hint(kind kindGrant) string {
 	if g.chart {
 		return "add it to grantedKinds of the chart there"
@@ -178,8 +178,8 @@ func (g *granting) hint(kind kindGrant) string {
 	return fmt.Sprintf("add it by --grant %s", kind)
 }
 
-// set makes the account and its rules on the member. An account that something else made, as the chart does, is used as
-// it is. The result is nil if it is not known what the hub may write then.
+// set makes the hub's ServiceAccount and its rules on the member. It keeps a ServiceAccount made by others, such as the
+// chart. It returns nil if the hub's rights are not known then.
 func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (*granting, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}}
 	err := m.Get(ctx, client.ObjectKeyFromObject(account), account)
@@ -198,7 +198,7 @@ func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (*g
 	}
 	account = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}}
 	if err := put(ctx, w, m, account, "serviceaccount", func() error {
-		account.AutomountServiceAccountToken = ptr.To(false) // the token is for the hub, no pod uses it
+		account.AutomountServiceAccountToken = ptr.To(false) // only the hub uses the token, no pod does
 		return mark(account)
 	}); err != nil {
 		return nil, err
@@ -218,8 +218,8 @@ func useForeign(w io.Writer, account *corev1.ServiceAccount, change bool) error 
 	return nil
 }
 
-// chartGrants reads what the rules of the chart let the hub write. It returns nil if there is no ClusterRole of that
-// name.
+// chartGrants reads from the chart's rules which kinds the hub may write. It returns nil if that ClusterRole does not
+// exist.
 func chartGrants(ctx context.Context, m *memberCluster) (*granting, error) {
 	role := &rbacv1.ClusterRole{}
 	err := m.Get(ctx, client.ObjectKey{Name: accountName}, role)
@@ -230,7 +230,7 @@ func chartGrants(ctx context.Context, m *memberCluster) (*granting, error) {
 		return nil, fmt.Errorf("reading ClusterRole %s of the member: %w", accountName, err)
 	}
 	g := &granting{kinds: granted(role.Rules), chart: true}
-	// A kind that is granted in some namespaces has its other verbs in Roles there.
+	// If a kind is granted only in some namespaces, Roles in those namespaces have the other verbs.
 	_, others := readGrants(role.Rules)
 	for _, rule := range others {
 		if slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
@@ -262,7 +262,7 @@ func (c grantChange) setRole(ctx context.Context, w io.Writer, m *memberCluster)
 	}
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
 	return &granting{kinds: now}, put(ctx, w, m, binding, "clusterrolebinding", func() error {
-		if binding.ResourceVersion == "" { // it is immutable
+		if binding.ResourceVersion == "" { // the roleRef is immutable
 			binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: accountName}
 		}
 		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubv1.SystemNamespace, Name: accountName}}
@@ -270,7 +270,7 @@ func (c grantChange) setRole(ctx context.Context, w io.Writer, m *memberCluster)
 	})
 }
 
-// sayChanges names the kinds that were added and taken away, and all kinds that are granted now.
+// sayChanges prints the added and the removed kinds, and all kinds that are granted now.
 func sayChanges(w io.Writer, before, now []string) {
 	for _, kind := range now {
 		if !slices.Contains(before, kind) {
@@ -301,7 +301,7 @@ func setTokenRole(ctx context.Context, w io.Writer, m *memberCluster) error {
 	}
 	binding := &rbacv1.RoleBinding{ObjectMeta: named}
 	return put(ctx, w, m, binding, "rolebinding", func() error {
-		if binding.ResourceVersion == "" { // it is immutable
+		if binding.ResourceVersion == "" { // the roleRef is immutable
 			binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: accountName}
 		}
 		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubv1.SystemNamespace, Name: accountName}}
@@ -309,7 +309,7 @@ func setTokenRole(ctx context.Context, w io.Writer, m *memberCluster) error {
 	})
 }
 
-// granted are the kinds that these rules let the hub write, as --grant takes them.
+// granted returns the kinds that these rules let the hub write, in the syntax of --grant.
 func granted(rules []rbacv1.PolicyRule) []string {
 	var out []string
 	for _, rule := range rules {
@@ -320,7 +320,7 @@ func granted(rules []rbacv1.PolicyRule) []string {
 	return out
 }
 
-// kindsOf a rule, as --grant takes them.
+// kindsOf returns the kinds of a rule, in the syntax of --grant.
 func kindsOf(rule rbacv1.PolicyRule) []string {
 	var out []string
 	for _, g := range rule.APIGroups {
@@ -331,7 +331,7 @@ func kindsOf(rule rbacv1.PolicyRule) []string {
 	return out
 }
 
-// mark puts our labels on an object, unless it is another's.
+// mark puts our labels on an object. It returns an error if the object belongs to another manager.
 func mark(o client.Object) error {
 	if o.GetResourceVersion() != "" && !ours(o) {
 		return errTaken
@@ -347,7 +347,7 @@ func mark(o client.Object) error {
 	return nil
 }
 
-// put creates or changes an object and says so. The hub may write to it at the same moment.
+// put creates or updates an object and prints the result. It allows for concurrent writes by the hub.
 func put(ctx context.Context, w io.Writer, c client.Client, o client.Object, kind string, change func() error) error {
 	var did controllerutil.OperationResult
 	raced := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }

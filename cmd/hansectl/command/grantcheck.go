@@ -20,8 +20,8 @@ var (
 	errAmbiguous = errors.New("several groups have this kind: name one")
 )
 
-// resolveGrants completes kinds by what the member serves, and else the hub: singulars, short names and groups that are
-// left out. notes are about kinds that the member does not serve yet.
+// resolveGrants completes singulars, short names and missing groups. It uses the kinds that the member serves, then the
+// kinds of the hub. notes name the kinds that the member does not serve yet.
 func resolveGrants(member, hub meta.RESTMapper, kinds []kindGrant) (out []kindGrant, notes []string, err error) {
 	for _, k := range kinds {
 		found, err := servedAs(member, k)
@@ -38,7 +38,7 @@ func resolveGrants(member, hub meta.RESTMapper, kinds []kindGrant) (out []kindGr
 	return out, notes, nil
 }
 
-// servedAs is the resource that a server has for a grant. The core group comes first if no group is named.
+// servedAs returns the resource that a server has for a grant. If the grant has no group, the core group comes first.
 func servedAs(mapper meta.RESTMapper, k kindGrant) (kindGrant, error) {
 	found, err := mapper.ResourcesFor(schema.GroupVersionResource{Group: k.group, Resource: k.resource})
 	if err != nil && !meta.IsNoMatchError(err) {
@@ -69,8 +69,8 @@ func joined(kinds []kindGrant) string {
 	return strings.Join(texts, ", ")
 }
 
-// lackingGrants are the kinds that placements want on a cluster and that are not granted there, with the placements
-// that want them. Placements with an expression are taken to want every cluster; kinds that the hub does not serve are
+// lackingGrants returns the kinds that placements send to a cluster and that are not granted there, with those
+// placements. A placement with an expression counts as sending to every cluster. Kinds that the hub does not serve are
 // left out.
 func lackingGrants(ctx context.Context, c client.Client, mapper meta.RESTMapper, cluster *hubv1.MemberCluster, granted []string) (kinds []kindGrant, placements map[kindGrant][]string, err error) {
 	placements = map[kindGrant][]string{}

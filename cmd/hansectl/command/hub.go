@@ -17,23 +17,24 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// hub is the hub that the flags name.
+// hub is the hub cluster that the flags select.
 type hub struct {
 	flags   *genericclioptions.ConfigFlags
 	streams genericiooptions.IOStreams
 	version string
-	warned  map[string]bool // what was said once
+	warned  map[string]bool // texts of the warnings that were printed
 	lead    silenceWatch
-	blind   bool // the user may not see whether a hub runs
-	// proof stands for the token of a user who has none; nil if it was not needed. proofOn is where its request is.
+	blind   bool // the user may not read the hub's Lease
+	// proof replaces the token of a user without one; nil if it was not needed. proofOn is the client that has its
+	// request.
 	proof   *memberview.Proof
 	proofOn client.Client
 }
 
-// adjust makes a client config ours.
+// adjust sets our options in a client config.
 func (h *hub) adjust(config *rest.Config) *rest.Config {
 	config.UserAgent = "hansectl/" + h.version
-	config.QPS = -1 // the API server's priority and fairness decides
+	config.QPS = -1 // the API server limits requests (priority and fairness)
 	config.WarningHandler = rest.NewWarningWriter(h.streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	return config
 }
@@ -83,7 +84,7 @@ func (h *hub) completeClusters(cmd *cobra.Command, args []string, typed string) 
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// pageSize of lists that may be long.
+// pageSize is the page size of long lists.
 const pageSize = 500
 
 // eachBinding reads all bindings, page by page.
@@ -110,7 +111,7 @@ func eachClusterBinding(ctx context.Context, c client.Client, visit func(hubv1.B
 	}
 }
 
-// eachBindingIn reads the bindings of a namespace, or of all.
+// eachBindingIn reads the bindings of a namespace, or of all namespaces if it is empty.
 func eachBindingIn(ctx context.Context, c client.Client, namespace string, visit func(hubv1.BindingObject)) error {
 	var list hubv1.ResourceBindingList
 	for {
@@ -126,21 +127,21 @@ func eachBindingIn(ctx context.Context, c client.Client, namespace string, visit
 	}
 }
 
-// countObjects counts, by cluster, the hub objects that the cluster shall hold or has not yet given up.
+// countObjects counts for each cluster the hub objects that it shall hold or still has.
 func countObjects(ctx context.Context, c client.Client) (map[string]int, error) {
 	counts := map[string]int{}
 	err := eachBinding(ctx, c, addTargets(counts))
 	return counts, err
 }
 
-// countObjectsIn counts them in one namespace.
+// countObjectsIn does the same as countObjects for the objects of one namespace.
 func countObjectsIn(ctx context.Context, c client.Client, namespace string) (map[string]int, error) {
 	counts := map[string]int{}
 	err := eachBindingIn(ctx, c, namespace, addTargets(counts))
 	return counts, err
 }
 
-// addTargets counts the clusters of bindings.
+// addTargets returns a function that adds a binding's clusters to the counts.
 func addTargets(counts map[string]int) func(hubv1.BindingObject) {
 	return func(b hubv1.BindingObject) {
 		for _, t := range b.BindingSpec().Clusters {
@@ -149,7 +150,7 @@ func addTargets(counts map[string]int) func(hubv1.BindingObject) {
 	}
 }
 
-// counted is such as "1 object", "3 objects" or "2 policies".
+// counted returns a count with its noun, such as "1 object", "3 objects" or "2 policies".
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -174,8 +174,8 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, change gran
 	return m.revokeOthers(ctx, out, uid, made.Secret)
 }
 
-// prepare makes the account on the member and grants what the user wants to. It returns what is granted then; nil if
-// that is not known.
+// prepare creates the account on the member and grants the requested kinds. It returns the granted kinds; nil if they
+// are not known.
 func (j *join) prepare(ctx context.Context, m *memberCluster, hubMapper meta.RESTMapper, change grantChange) (granted *granting, err error) {
 	var notes []string
 	if change.add, notes, err = resolveGrants(m.mapper, hubMapper, change.add); err != nil {
@@ -190,8 +190,8 @@ func (j *join) prepare(ctx context.Context, m *memberCluster, hubMapper meta.RES
 	return granted, nil
 }
 
-// sayLacking names the kinds that placements want on the member and that it does not grant. Who may not list placements
-// is told nothing.
+// sayLacking names the kinds that placements send to the member and that it does not grant. It prints nothing for users
+// who may not list placements.
 func (j *join) sayLacking(ctx context.Context, hub client.Client, mapper meta.RESTMapper, wanted, existing *hubv1.MemberCluster, granted *granting) {
 	cluster := wanted.DeepCopy()
 	if existing != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
 
-// holder is what the hub's Lease says, as far as it matters here. It is empty if there is no Lease.
+// holder contains the fields of the hub's Lease that hansectl needs. It is empty if there is no Lease.
 type holder struct {
-	name    string // empty if nobody holds it
+	name    string // empty if no replica holds the Lease
 	renewed time.Time
 	lasts   time.Duration
 }
@@ -38,7 +38,7 @@ func readHolder(ctx context.Context, hub client.Client) (holder, error) {
 // A Lease that looks that old is watched for as long again, because the user's clock is not the hub's.
 const renewedWithin = 2 * time.Second
 
-// warnOfSilence says if no hub keeps up to date what a command is about to show.
+// warnOfSilence warns if no hub runs, so that the shown state may be old.
 func (h *hub) warnOfSilence(ctx context.Context, c client.Client) (*view.Silence, error) {
 	silence, err := h.silence(ctx, c)
 	if silence != nil {
@@ -47,7 +47,7 @@ func (h *hub) warnOfSilence(ctx context.Context, c client.Client) (*view.Silence
 	return silence, err
 }
 
-// silence is nil while a hub renews its Lease, and for a user who may not see whether one does.
+// silence returns nil while a hub renews its Lease. It also returns nil if the user may not read the Lease.
 func (h *hub) silence(ctx context.Context, c client.Client) (*view.Silence, error) {
 	for {
 		lead, err := readHolder(ctx, c)
@@ -73,13 +73,13 @@ func (h *hub) silence(ctx context.Context, c client.Client) (*view.Silence, erro
 	}
 }
 
-// silenceWatch is what was seen of a Lease that looks old.
+// silenceWatch records the observations of a Lease that looks old.
 type silenceWatch struct {
 	last  holder
-	since time.Time // when it was first seen like this; zero if it did not look old
+	since time.Time // when this state was first seen; zero if the Lease did not look old
 }
 
-// see says whether no hub runs. It is not known until a Lease that looks old has been seen for a while.
+// see reports whether no hub runs. known is false until an old-looking Lease has been watched long enough.
 func (w *silenceWatch) see(now holder, at time.Time) (silent, known bool) {
 	switch {
 	case now.renewed.IsZero():
@@ -90,7 +90,7 @@ func (w *silenceWatch) see(now holder, at time.Time) (silent, known bool) {
 	case w.since.IsZero():
 		*w = silenceWatch{last: now, since: at}
 		return false, false
-	case w.last != now: // it is renewed, by a clock that is behind
+	case w.last != now: // the hub renews it with a clock that is behind
 		*w = silenceWatch{last: now, since: at}
 		return false, true
 	}

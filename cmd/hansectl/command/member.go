@@ -21,8 +21,8 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// accountName is what the ServiceAccount of the hub, its ClusterRole and its ClusterRoleBinding are called on a member.
-// The chart hanse-member calls them so, too.
+// accountName is the name of the hub's ServiceAccount, ClusterRole and ClusterRoleBinding on a member. The chart
+// hanse-member uses the same name.
 const accountName = credential.Account
 
 // takenUpWithin is how long join and rotate wait by default until the hub uses the token that they made.
@@ -31,7 +31,7 @@ const takenUpWithin = time.Minute
 // memberTimeout is for one request to a member, which may well be unreachable.
 const memberTimeout = 20 * time.Second
 
-// memberFlags name a member as its admin sees it.
+// memberFlags are the flags with which an admin of a member selects it.
 type memberFlags struct {
 	kubeconfig, context string
 }
@@ -41,17 +41,17 @@ func (f *memberFlags) addTo(cmd *cobra.Command, why string) {
 	cmd.Flags().StringVar(&f.context, "member-context", "", "Context in the member kubeconfig. Its current one if it is not given.")
 }
 
-// memberCluster is a member as its admin sees it.
+// memberCluster is a connection to a member with its admin's credentials.
 type memberCluster struct {
 	client.Client
-	address   address // as the hub shall reach it
+	address   address // the address for the hub
 	clusterID string  // uid of kube-system
 	mapper    meta.RESTMapper
 }
 
 var errNoID = errors.New("its namespace kube-system has no uid")
 
-// open connects to the member. server is its address for the hub, empty for the one in the kubeconfig.
+// open connects to the member. server is the member's address for the hub; if empty, the kubeconfig's address is used.
 func (f memberFlags) open(ctx context.Context, h *hub, server string) (*memberCluster, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: f.kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: f.context})
@@ -97,7 +97,7 @@ func clusterIDOf(ctx context.Context, c client.Client) (string, error) {
 	return string(system.UID), nil
 }
 
-// managedBy says who made an object.
+// managedByLabel names the manager of an object. managedByUs is its value for hansectl.
 const (
 	managedByLabel = hubv1.ManagedByLabel
 	managedByUs    = hubv1.ManagedByHansectl
@@ -109,7 +109,7 @@ func ourLabels() map[string]string {
 
 func ours(o client.Object) bool { return o.GetLabels()[managedByLabel] == managedByUs }
 
-// says prints what was done to one object.
+// says prints the action on one object.
 func says(w io.Writer, object, format string, args ...any) {
 	fmt.Fprintf(w, "  %-34s %s\n", object, fmt.Sprintf(format, args...))
 }

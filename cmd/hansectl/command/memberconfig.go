@@ -12,17 +12,17 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// address is how the hub reaches a member: all that is taken from the user's kubeconfig.
+// address is how the hub reaches a member. hansectl takes nothing else from the user's kubeconfig.
 type address struct {
 	server     string
-	serverName string // what the certificate must be for, if not the host of server
+	serverName string // name in the server's certificate, if it differs from the host of server
 	ca         []byte // PEM
 }
 
 var errRefused = errors.New("cannot be used for the hub")
 
-// addressOf takes a member's address from the user's kubeconfig. How the user logs in does not matter: exec and files
-// stay on this machine. server takes the place of the kubeconfig's address if it is not empty.
+// addressOf takes a member's address from the user's kubeconfig. The user's login method does not matter: exec plugins
+// and key files stay on this machine. A server that is not empty replaces the kubeconfig's address.
 func addressOf(config clientcmdapi.Config, context, server string) (address, error) {
 	if context == "" {
 		context = config.CurrentContext
@@ -78,7 +78,7 @@ func authorityOf(cluster *clientcmdapi.Cluster) ([]byte, error) {
 	return ca, nil
 }
 
-// kubeconfig for the hub: address and token, nothing else.
+// kubeconfig returns a kubeconfig for the hub with only the address and the token.
 func (a address) kubeconfig(name, token string) ([]byte, error) {
 	return clientcmd.Write(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: a.server, TLSServerName: a.serverName, CertificateAuthorityData: a.ca}},

@@ -12,7 +12,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// objectArguments wants a kind and a name, in one word or in two.
+// objectArguments requires a kind and a name, as KIND/NAME or as two arguments.
 func objectArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 && strings.Count(args[0], "/") == 1 {
 		return nil
@@ -20,7 +20,7 @@ func objectArguments(cmd *cobra.Command, args []string) error {
 	return arguments("KIND", "NAME")(cmd, args)
 }
 
-// kindAndName are what objectArguments has let pass.
+// kindAndName splits arguments that objectArguments has accepted.
 func kindAndName(args []string) (kind, name string) {
 	if len(args) == 1 {
 		kind, name, _ = strings.Cut(args[0], "/")
@@ -29,7 +29,7 @@ func kindAndName(args []string) (kind, name string) {
 	return args[0], args[1]
 }
 
-// mostCompleted bounds the names that a shell is offered.
+// mostCompleted limits the number of names in a shell completion.
 const mostCompleted = 200
 
 // completeObjects offers kinds of the hub, and then the names of objects of the kind, also as KIND/NAME.
@@ -110,7 +110,7 @@ func (h *hub) completePlacements(cmd *cobra.Command, args []string, typed string
 	return h.completeOwn(cmd, args, typed, "placement", "clusterplacement")
 }
 
-// completeOwn offers objects of some of the hub's own kinds as KIND/NAME.
+// completeOwn offers objects of some of Hanse's kinds as KIND/NAME.
 func (h *hub) completeOwn(cmd *cobra.Command, args []string, typed string, kinds ...string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -119,7 +119,7 @@ func (h *hub) completeOwn(cmd *cobra.Command, args []string, typed string, kinds
 	for _, kind := range kinds {
 		names, err := h.objectNames(cmd, kind+"s."+hubv1.GroupVersion.Group, "")
 		if err != nil {
-			continue // who may not list one kind is offered the other
+			continue // the user may still list another kind
 		}
 		for _, n := range names {
 			if full := kind + "/" + n; strings.HasPrefix(full, typed) {

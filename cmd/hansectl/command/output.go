@@ -19,38 +19,39 @@ import (
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
 
-// shown is what a command has found out.
+// shown is the result of a command.
 type shown interface {
 	Write(w io.Writer, now time.Time)
 }
 
-// shownWide is what has more to say than fits a narrow screen.
+// shownWide is a result with more columns for -o wide.
 type shownWide interface {
 	WriteWide(w io.Writer, now time.Time)
 }
 
-// shownNames is what has names that another command takes.
+// shownNames is a result with names for -o name, which other commands accept.
 type shownNames interface {
 	Names() []string
 }
 
-// output is the flag -o.
+// output is the flag -o with its value.
 type output struct {
 	format string
-	// formats are the formats of the command, beside jsonpath.
+	// formats are the command's formats other than jsonpath.
 	formats []string
 }
 
 const jsonpathFormat = "jsonpath="
 
-// addTo adds the flag to a command. also are "wide" if the result is shownWide, and "name" if it has shownNames.
+// addTo adds the flag to a command. also contains "wide" if the result is a shownWide, and "name" if it is a
+// shownNames.
 func (o *output) addTo(cmd *cobra.Command, also ...string) {
 	o.formats = append(also, "json", "yaml")
 	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: "+o.choice()+". Text if it is not given.")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(append(o.formats, jsonpathFormat), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// choice is such as "json, yaml or jsonpath=TEMPLATE".
+// choice lists the formats, such as "json, yaml or jsonpath=TEMPLATE".
 func (o *output) choice() string {
 	return strings.Join(o.formats, ", ") + " or " + jsonpathFormat + "TEMPLATE"
 }
@@ -69,7 +70,7 @@ func (o *output) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// jsonpathPrinter is that of kubectl, for jsonpath=, jsonpath-as-json= and jsonpath-file=.
+// jsonpathPrinter returns kubectl's printer for jsonpath=, jsonpath-as-json= and jsonpath-file=.
 func jsonpathPrinter(format string) (printers.ResourcePrinter, error) {
 	missing, template := true, ""
 	return (&genericclioptions.JSONPathPrintFlags{AllowMissingKeys: &missing, TemplateArgument: &template}).ToPrinter(format)
@@ -109,7 +110,7 @@ func (o *output) print(w io.Writer, what shown) error {
 	return nil
 }
 
-// printPath writes what a template takes from the JSON.
+// printPath prints the result of a JSONPath template on the JSON.
 func printPath(w io.Writer, format string, what shown) error {
 	printer, err := jsonpathPrinter(format)
 	if err != nil {
@@ -126,7 +127,7 @@ func printPath(w io.Writer, format string, what shown) error {
 	return printer.PrintObj(&unstructured.Unstructured{Object: content}, w)
 }
 
-// screen is w with the colours and the width of a terminal, if the output goes to one. -o wide is not cut.
+// screen adds the colours and the width of a terminal to w, if the output goes to a terminal. -o wide is not cut.
 func (o *output) screen(w, terminal io.Writer) io.Writer {
 	f, ok := terminal.(*os.File)
 	if !ok || !isTerminal(f) {
@@ -144,7 +145,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// coloured says whether the output is a terminal whose user has not asked for none.
+// coloured reports whether the output is a terminal and the user has not turned colours off.
 func coloured(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

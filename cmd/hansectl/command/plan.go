@@ -25,7 +25,7 @@ type planRun struct {
 	window window
 	out    output
 	files  cliresource.FilenameOptions
-	// from are files that stand for the hub.
+	// from names files that replace the hub.
 	from     cliresource.FilenameOptions
 	denied   []string
 	live     bool
@@ -83,7 +83,7 @@ Exit code: 0, or 1 for an error or if admission refuses an object. With --detail
 	return cmd
 }
 
-// planFailed gives an error the exit code 1, also for wrong usage, since 2 is a change.
+// planFailed gives an error the exit code 1, also for wrong usage, because 2 means that the plan has changes.
 func planFailed(err error) error {
 	var exit *ExitError
 	if errors.As(err, &exit) && exit.Err != nil {
@@ -161,7 +161,7 @@ type snapshot struct {
 	notes         []string
 }
 
-// snapshot reads the hub, or the files that stand for it, and applies the files.
+// snapshot reads the hub, or the files that replace it, and applies the user's files to a copy.
 func (p *planRun) snapshot(ctx context.Context, files *fleetFiles, said *progress) (*snapshot, error) {
 	s := &snapshot{namespace: *p.hub.flags.Namespace}
 	note, err := files.inNamespace(s.namespace)
@@ -197,7 +197,7 @@ func (p *planRun) snapshot(ctx context.Context, files *fleetFiles, said *progres
 	return s, nil
 }
 
-// fromFiles takes the hub from files.
+// fromFiles reads the hub's objects from files.
 func (p *planRun) fromFiles(ctx context.Context, s *snapshot, files *fleetFiles) error {
 	p.from.Recursive = p.files.Recursive
 	there, err := readFiles(ctx, p.from)

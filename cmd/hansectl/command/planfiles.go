@@ -16,10 +16,10 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// fileKinds are the kinds of a hub that is known from files.
+// fileKinds are the kinds of a hub that is read from files.
 type fileKinds struct {
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
-	namespaced  map[schema.GroupKind]bool // kinds of which the files have an object
+	namespaced  map[schema.GroupKind]bool // the kinds of the objects in the files
 	home        string
 }
 
@@ -31,7 +31,8 @@ func kindsOfFiles(files *fleetFiles, home string) *fileKinds {
 	return k
 }
 
-// definition of a kind; nil if neither the files that stand for the hub nor the known ones have it.
+// definition returns the definition of a kind, from known or from the files that replace the hub; nil if neither has
+// it.
 func (k *fileKinds) definition(kind schema.GroupKind, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	if d, ok := known[kind]; ok {
 		return d
@@ -39,7 +40,7 @@ func (k *fileKinds) definition(kind schema.GroupKind, known map[schema.GroupKind
 	return k.definitions[kind]
 }
 
-// locate implements hubKinds. A kind of which nothing is known has namespaces if the user names one.
+// locate implements hubKinds. An unknown kind counts as namespaced if the user names a namespace.
 func (k *fileKinds) locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
 	kind := u.GroupVersionKind().GroupKind()
 	if u.GetNamespace() != "" || kind == (schema.GroupKind{Kind: "Namespace"}) || kind == definitionKind.GroupKind() {
@@ -65,7 +66,7 @@ func (k *fileKinds) complete(o *decide.FleetObject, known map[schema.GroupKind]*
 	return nil
 }
 
-// known returns an error for an object of the files whose kind neither the hub nor the files have.
+// known returns an error for an object whose kind neither the hub nor the files define.
 func (r *fleetReader) known(files *fleetFiles) error {
 	own := files.definitions()
 	for _, u := range files.objects {
@@ -81,8 +82,8 @@ func (r *fleetReader) known(files *fleetFiles) error {
 	return nil
 }
 
-// inNamespace returns an error for an object of the files that is in another namespace than the one asked about. With
-// objects that are in no namespace, a note says what is not considered.
+// inNamespace returns an error for an object in another namespace than the requested one. If the files have
+// cluster-scoped objects, it returns a note about the limits of the result.
 func (f *fleetFiles) inNamespace(namespace string) (note string, err error) {
 	if namespace == "" {
 		return "", nil
@@ -101,7 +102,7 @@ func (f *fleetFiles) inNamespace(namespace string) (note string, err error) {
 
 func isClusterScoped[P interface{ GetNamespace() string }](p P) bool { return p.GetNamespace() == "" }
 
-// source is the file of an object. A policy without a namespace in its file has one by now.
+// source returns the file of an object. It also finds a policy to which the command has added a namespace.
 func (f *fleetFiles) source(id hubv1.ObjectIdentity) string {
 	if source, ok := f.sources[id]; ok {
 		return source
@@ -110,8 +111,8 @@ func (f *fleetFiles) source(id hubv1.ObjectIdentity) string {
 	return f.sources[id]
 }
 
-// definitionsFor are the definitions of the kinds of which the files have objects, or override policies, as far as the
-// user may read them.
+// definitionsFor returns the definitions of the kinds in the files and in override policies, as far as the user may
+// read them.
 func (r *fleetReader) definitionsFor(files *fleetFiles) (map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition, error) {
 	out := files.definitions()
 	var kinds []schema.GroupKind
@@ -143,13 +144,13 @@ func (r *fleetReader) definitionsFor(files *fleetFiles) (map[schema.GroupKind]*a
 	return out, nil
 }
 
-// fits says whether objects fit the definitions of their kinds.
+// fits checks objects against the definitions of their kinds.
 type fits struct {
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	read        map[schema.GroupVersionKind]*definition
 }
 
-// check returns why an object does not fit. Nothing is known of a kind without a definition.
+// check returns why an object does not fit. Objects of a kind without a definition are not checked.
 func (f *fits) check(ctx context.Context, u *unstructured.Unstructured) error {
 	kind := u.GroupVersionKind()
 	crd := f.definitions[kind.GroupKind()]
@@ -163,7 +164,7 @@ func (f *fits) check(ctx context.Context, u *unstructured.Unstructured) error {
 			if v.Name != kind.Version || v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 				continue
 			}
-			if found, err := readDefinition(v); err == nil { // an invalid definition says nothing of objects
+			if found, err := readDefinition(v); err == nil { // an invalid definition cannot check objects
 				d = &found
 			}
 		}

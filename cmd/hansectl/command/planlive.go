@@ -16,18 +16,18 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// mostAskedLive is how many copies the members are asked about.
+// mostAskedLive is the maximum number of copies that are read from the members.
 const mostAskedLive = 500
 
 const changedItself = "the members were not asked: the files change the object itself, and the hub can try override policies alone"
 
-// liveQuestion is one copy that a member is asked about.
+// liveQuestion is the request for one copy on a member.
 type liveQuestion struct {
 	cluster string
 	object  plan.Object
 }
 
-// ask asks the members about the copies that the plan changes.
+// ask reads from the members the copies that the plan changes.
 func (p *planRun) ask(ctx context.Context, made *plan.Plan, files *fleetFiles) error {
 	c, err := p.hub.reader(&p.window)
 	if err != nil {
@@ -72,7 +72,7 @@ type liveAnswers struct {
 	fields map[plan.Object]map[string][]plan.Field
 }
 
-// questions are the copies with fields that change, unless a file has the object itself.
+// questions returns the copies whose fields change. It skips an object that is itself in the files.
 func (l *liveAnswers) questions(made *plan.Plan, files *fleetFiles) []liveQuestion {
 	var out []liveQuestion
 	for _, c := range made.Changes {
@@ -89,7 +89,7 @@ func (l *liveAnswers) questions(made *plan.Plan, files *fleetFiles) []liveQuesti
 	return out
 }
 
-// policiesFor are the override policies of the files that may select an object.
+// policiesFor returns the override policies of the files that may select an object.
 func (f *fleetFiles) policiesFor(o plan.Object) ([]json.RawMessage, error) {
 	var out []json.RawMessage
 	for _, p := range f.overrides {
@@ -136,7 +136,7 @@ func (l *liveAnswers) add(q liveQuestion, answer memberview.DiffAnswer, err erro
 	l.fields[q.object][q.cluster] = fields
 }
 
-// finish puts the answers in the order of the plan's changes.
+// finish sorts the answers in the order of the plan's changes.
 func (l *liveAnswers) finish(changes []plan.Change) *plan.Live {
 	for _, c := range changes {
 		if fields := l.fields[c.Object]; len(fields) > 0 {

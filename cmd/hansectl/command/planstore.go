@@ -27,7 +27,7 @@ type storedPlan struct {
 	// Format of the file.
 	Format string      `json:"format"`
 	Made   metav1.Time `json:"made"`
-	// Namespace that the plan is about. Empty: all.
+	// Namespace of the plan; empty for all namespaces.
 	Namespace string         `json:"namespace,omitempty"`
 	Versions  []plan.Version `json:"versions"`
 	Plan      plan.Plan      `json:"plan"`
@@ -35,7 +35,7 @@ type storedPlan struct {
 
 const planFormat = "hanse.dev/plan/1"
 
-// save stores a plan, with the versions from which it was made. A file that is there is replaced.
+// save stores a plan with the resource versions of its inputs. It replaces an existing file.
 func (p *planRun) save(made plan.Plan, s *snapshot) error {
 	text, err := json.MarshalIndent(storedPlan{
 		Format: planFormat, Made: metav1.NewTime(time.Now().UTC().Truncate(time.Second)), Namespace: s.namespace,
@@ -115,7 +115,7 @@ func readPlan(file string) (*storedPlan, error) {
 	return stored, nil
 }
 
-// versions of now, of all that a stored plan was made from.
+// versions returns the current versions of all inputs of a stored plan.
 func (p *planShow) versions(ctx context.Context, stored *storedPlan) ([]plan.Version, []string, error) {
 	r, err := newFleetReader(ctx, p.hub, &p.window, &progress{to: p.hub.streams.ErrOut, began: time.Now()})
 	if err != nil {
@@ -148,12 +148,12 @@ func (p *planShow) versions(ctx context.Context, stored *storedPlan) ([]plan.Ver
 	return now, r.notes, nil
 }
 
-// isRead reports whether an object is of a kind that is listed as a whole.
+// isRead reports whether all objects of the kind are listed, so that no single request is needed.
 func isRead(o plan.Object) bool {
 	return o.Group == hubv1.GroupVersion.Group && o.Kind != "ResourceBinding" && o.Kind != "ClusterResourceBinding"
 }
 
-// version of an object now; nil if it is gone.
+// version returns the current version of an object; nil if the object is deleted.
 func (r *fleetReader) version(of plan.Version) (*plan.Version, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(of.APIVersion)
@@ -166,13 +166,13 @@ func (r *fleetReader) version(of plan.Version) (*plan.Version, error) {
 		return nil, fmt.Errorf("reading %s: %w", of.Object, err)
 	}
 	v := plan.VersionOf(u)
-	if of.Facts == "" { // a binding
+	if of.Facts == "" { // the version is of a binding
 		v.Facts = ""
 	}
 	return &v, nil
 }
 
-// printPlan writes a plan in a format, or its last line alone.
+// printPlan writes a plan in a format, or only its summary line.
 func printPlan(w io.Writer, o *output, summary bool, p view.Plan) error {
 	switch {
 	case summary:

@@ -9,8 +9,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// readOverrides reads the cluster-scoped override policies and, if there shall be namespaced ones, those of a
-// namespace, or of all if it is empty. What the user may not read is handed to unless, with what that means.
+// readOverrides reads the cluster-scoped override policies. If namespaced is set, it also reads those of the namespace,
+// or of all namespaces if it is empty. It passes list errors to unless, with their consequence.
 func readOverrides(ctx context.Context, c client.Client, namespaced bool, namespace string, unless func(err error, so string) error) ([]hubv1.OverridePolicyObject, error) {
 	var out []hubv1.OverridePolicyObject
 	var everywhere hubv1.ClusterOverridePolicyList

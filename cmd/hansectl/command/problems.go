@@ -89,8 +89,8 @@ func (h *hub) problems(ctx context.Context, w *window, out output, limit int) er
 	return out.print(h.streams.Out, found.Worst(limit))
 }
 
-// eachPolicy reads the conditions of all policies of a namespace. Without a namespace it reads those of all namespaces,
-// and cluster-scoped policies. Policies that the user may not list are left out, with a warning.
+// eachPolicy reads the conditions of all policies of a namespace. Without a namespace it reads all policies, also the
+// cluster-scoped ones. It skips kinds that the user may not list, with a warning.
 func (h *hub) eachPolicy(ctx context.Context, c client.Client, namespace string, visit func(of string, conditions []metav1.Condition)) error {
 	kinds := []client.ObjectList{&hubv1.PlacementList{}, &hubv1.OverridePolicyList{}}
 	if namespace == "" {
@@ -120,7 +120,7 @@ func (h *hub) eachPolicy(ctx context.Context, c client.Client, namespace string,
 	return nil
 }
 
-// nameOf is NAMESPACE/NAME, or NAME of what has no namespace.
+// nameOf returns NAMESPACE/NAME, or NAME for a cluster-scoped object.
 func nameOf(o metav1.Object) string {
 	return strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 }

@@ -10,18 +10,18 @@ import (
 
 const (
 	pollEvery = 500 * time.Millisecond
-	// sayEvery is how long a wait is silent while nothing changes.
+	// sayEvery is the interval between messages of a wait without progress.
 	sayEvery = 10 * time.Second
 )
 
-// errTimeout means that the time for a wait is over.
+// errTimeout means that a wait has timed out.
 var errTimeout = errors.New("timed out")
 
-// look says how far something is.
+// look reads the progress of an operation.
 type look func(ctx context.Context) (state string, done bool, err error)
 
-// await looks again and again until that is done, and prints each new state with the time since the beginning; now and
-// then it says that it still waits. After the timeout it returns errTimeout, with the last state.
+// await polls until the operation is done. It prints each new state with the elapsed time, and a message every
+// sayEvery. After the timeout it returns errTimeout with the last state.
 func await(ctx context.Context, w io.Writer, timeout time.Duration, at look) (string, error) {
 	began := time.Now()
 	timer := time.NewTimer(timeout)
@@ -55,10 +55,10 @@ func await(ctx context.Context, w io.Writer, timeout time.Duration, at look) (st
 	}
 }
 
-// sayAfter is how long a run is silent before it says how far it is, and how often it does then.
+// sayAfter is the time before the first progress message of a run, and the interval between messages.
 const sayAfter = 2 * time.Second
 
-// progress says how far a run is that takes long.
+// progress prints the progress of a long run.
 type progress struct {
 	to    io.Writer
 	began time.Time
@@ -74,7 +74,7 @@ func (p *progress) tell(format string, args ...any) {
 	fmt.Fprintf(p.to, "  %3.0fs  %s\n", now.Sub(p.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// decided says on how many objects was decided.
+// decided returns a function that prints for how many objects the decision is made.
 func (p *progress) decided(what string) func(n, of int) {
 	return func(n, of int) { p.tell("decided on %d of %d objects %s", n, of, what) }
 }

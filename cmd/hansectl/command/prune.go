@@ -73,7 +73,7 @@ func (h *hub) prune(ctx context.Context, w *window, clusters []string, yes bool)
 	return notAsked
 }
 
-// aboutToPrune says what is about to happen.
+// aboutToPrune describes the deletion that the user shall confirm.
 func aboutToPrune(copies []view.UnclaimedCopy) string {
 	var deleted, orphaned, held int
 	for _, c := range copies {
@@ -121,7 +121,7 @@ func pruneCopies(ctx context.Context, views *views, copies []view.UnclaimedCopy)
 	return view.Pruned{Copies: slices.Concat(outcomes...)}
 }
 
-// pruneSome removes copies of one cluster by one request.
+// pruneSome deletes several copies on one cluster with one request.
 func pruneSome(ctx context.Context, views *views, copies []view.UnclaimedCopy) []view.PrunedCopy {
 	cluster, request := copies[0].Cluster, memberview.PruneRequest{}
 	for _, c := range copies {

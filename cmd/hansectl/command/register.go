@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// secretKey of the kubeconfig in the Secret.
+	// secretKey is the key of the kubeconfig in the Secret.
 	secretKey = "kubeconfig"
-	// clusterIDAnnotation on the Secret says which cluster it is for, so that a later unjoin touches no other one.
+	// clusterIDAnnotation on the Secret has the cluster's ID, so that a later unjoin cannot change another cluster.
 	clusterIDAnnotation = hubv1.Prefix + "cluster-id"
-	// serverAnnotation on the Secret has the address in its kubeconfig, which a later rotate keeps: the Secret is not read
-	// back.
+	// serverAnnotation on the Secret has the address from its kubeconfig. A later rotate keeps the address, and
+	// hansectl never reads the Secret's data.
 	serverAnnotation = hubv1.Prefix + "server"
 )
 
 var errNoHub = errors.New("no hub of Hanse is installed there: install the chart hanse-hub first")
 
-// admit reads the MemberClusters and says whether this cluster may join under this name. It returns the MemberCluster
+// admit reads the MemberClusters and checks whether this cluster may join under this name. It returns the MemberCluster
 // of that name, or nil.
 func admit(ctx context.Context, hub client.Client, name, clusterID string) (*hubv1.MemberCluster, error) {
 	var members hubv1.MemberClusterList
@@ -46,7 +46,7 @@ func admit(ctx context.Context, hub client.Client, name, clusterID string) (*hub
 	return admitted(members.Items, name, clusterID)
 }
 
-// admitted is the decision: a cluster has one name, and a name has one cluster.
+// admitted decides whether a cluster may join. A cluster has one name, and a name has one cluster.
 func admitted(members []hubv1.MemberCluster, name, clusterID string) (*hubv1.MemberCluster, error) {
 	var existing *hubv1.MemberCluster
 	for i := range members {
@@ -70,8 +70,8 @@ func admitted(members []hubv1.MemberCluster, name, clusterID string) (*hubv1.Mem
 	return existing, nil
 }
 
-// checkHubItself compares the identity of the cluster with the user's word. Only that word makes a cluster the hub: any
-// server may answer with the hub's identity.
+// checkHubItself compares the identity of the cluster with the flag --hub-itself. The identity alone is no proof,
+// because any server can return the hub's identity.
 func checkHubItself(said bool, hubID, clusterID string) error {
 	switch {
 	case said && clusterID != hubID:
@@ -117,7 +117,8 @@ func describeAllowed(a hubv1.AllowedNamespaces) string {
 	return string(a.From)
 }
 
-// putSecret writes the kubeconfig without reading what is there. known says that the MemberCluster names this Secret.
+// putSecret writes the kubeconfig without reading the Secret. known is true if the MemberCluster already refers to this
+// Secret.
 func putSecret(ctx context.Context, hub client.Client, ref hubv1.SecretKeyRef, kubeconfig []byte, m *memberCluster, known bool) (string, error) {
 	notes := map[string]string{clusterIDAnnotation: m.clusterID, serverAnnotation: m.address.server}
 	key := client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: ref.Name}
@@ -157,7 +158,7 @@ func secretMetadata(key client.ObjectKey) *metav1.PartialObjectMetadata {
 	return m
 }
 
-// awaitReady waits for the hub to reach the member.
+// awaitReady waits until the hub can reach the member.
 func (j *join) awaitReady(ctx context.Context, hub client.Client) error {
 	out := j.hub.streams.Out
 	fmt.Fprintf(out, "Waiting until membercluster/%s is Ready\n", j.name)

@@ -118,7 +118,7 @@ func (r *renderRun) run(ctx context.Context, kind, name string) error {
 	return nil
 }
 
-// readHub reads what decides from the hub, with the files as applied to it.
+// readHub reads the inputs of a decision from the hub and applies the files to them.
 func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fleetFiles, kind, name string) error {
 	c, err := r.hub.reader(&r.window)
 	if err != nil {
@@ -187,14 +187,14 @@ func (r *renderRun) readAround(ctx context.Context, c client.Client, in *plan.Re
 	return nil
 }
 
-// warnOf says which of the files have no part in how an object looks.
+// warnOf warns about files that do not affect the rendered object.
 func (r *renderRun) warnOf(files *fleetFiles) {
 	if n := len(files.clusters) + len(files.placements) + len(files.bindings); n > 0 {
 		fmt.Fprintf(r.hub.streams.ErrOut, "warning: MemberClusters, placements and bindings of the files are not considered: see hansectl simulate\n")
 	}
 }
 
-// chosen are the clusters to render for.
+// chosen returns the clusters to render for.
 func (r *renderRun) chosen(in plan.RenderInput) ([]*hubv1.MemberCluster, error) {
 	if r.all {
 		return in.Clusters, nil
@@ -222,7 +222,7 @@ func (r *renderRun) chosen(in plan.RenderInput) ([]*hubv1.MemberCluster, error) 
 				there = append(there, m.Name)
 			}
 			return nil, fmt.Errorf("no MemberCluster has the name %s: %s", name, someOf(there))
-		default: // the hub renders for it, without labels
+		default: // the hub also renders for a cluster without labels
 			out = append(out, &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
 	}

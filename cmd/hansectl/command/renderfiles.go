@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// readFiles takes all that decides from the files. Where they have no binding of the object, their placements decide.
+// readFiles reads all inputs from the files. If they have no binding of the object, it uses their placements.
 func (r *renderRun) readFiles(ctx context.Context, in *plan.RenderInput, files *fleetFiles, kind, name string) error {
 	namespace := *r.hub.flags.Namespace
 	fleet, _ := files.fleet(time.Now(), namespace)
@@ -41,7 +41,7 @@ func (r *renderRun) readFiles(ctx context.Context, in *plan.RenderInput, files *
 	return nil
 }
 
-// find returns the object of a kind and name; without a namespace there may be just one.
+// find returns the object of a kind and name. Without a namespace the name must be unique.
 func (f *fleetFiles) find(kind, name, namespace string) (*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	var names []string
@@ -60,7 +60,7 @@ func (f *fleetFiles) find(kind, name, namespace string) (*unstructured.Unstructu
 	return nil, fmt.Errorf("the files have %s: name the group, as in KIND.GROUP, or the namespace", strings.Join(names, " and "))
 }
 
-// isKind compares as kubectl does, as far as that can be done without the names that a server has for its kinds.
+// isKind compares kinds as kubectl does, but without a server's short names and plurals.
 func isKind(u *unstructured.Unstructured, text string) bool {
 	gvk := u.GroupVersionKind()
 	plural, singular := meta.UnsafeGuessKindToResource(gvk)

@@ -15,11 +15,11 @@ const (
 	isAdmin     = "it can give itself every right"
 )
 
-// risk is a right by which whoever has it in all namespaces becomes an administrator of the cluster.
+// risk is a right that makes its holder an administrator of the cluster if it is granted in all namespaces.
 type risk struct {
-	// what is granted: a resource, with its group unless that is the core group, as --grant takes it.
+	// what is the granted resource, with its group unless it is the core group, in the syntax of --grant.
 	what string
-	// verbs of which each one is enough.
+	// verbs are the dangerous verbs. One of them is enough.
 	verbs []string
 	why   string
 }
@@ -29,7 +29,7 @@ var (
 	writes         = []string{"create", "update", "patch"}
 )
 
-// kindRisks are the rights that a grant of a kind gives. They are those of charts/hanse-member/files/risks.yaml.
+// kindRisks are the risky rights that a grant of a kind contains. They equal charts/hanse-member/files/risks.yaml.
 var kindRisks = []risk{
 	{"secrets", readsAndWrites, "it reads every Secret, those of kube-system too, and gets the token of any ServiceAccount by one"},
 	{"pods", writes, runsPods},
@@ -51,7 +51,7 @@ var kindRisks = []risk{
 	{"certificates.k8s.io/certificatesigningrequests", writes, "it asks for certificates, which some clusters approve by themselves"},
 }
 
-// otherRisks are rights that neither the chart nor --grant gives. A role that was written by hand may have them.
+// otherRisks are risky rights that only a role written by hand can contain, not the chart or --grant.
 var otherRisks = []risk{
 	{"rbac.authorization.k8s.io/roles", []string{"escalate", "bind"}, isAdmin},
 	{"rbac.authorization.k8s.io/clusterroles", []string{"escalate", "bind"}, isAdmin},
@@ -66,8 +66,7 @@ var otherRisks = []risk{
 	{"certificates.k8s.io/certificatesigningrequests/approval", []string{"update", "patch"}, "it approves its own certificates"},
 }
 
-// risks says which of the rules, in all namespaces, make an administrator of whoever has them. Rules for named objects
-// are not asked.
+// risks returns the risky rights in rules for all namespaces. It skips rules for named objects.
 func risks(rules []rbacv1.PolicyRule) []string {
 	var out []string
 	add := func(text string) {
@@ -106,7 +105,7 @@ func named(groups []string) []string {
 	return out
 }
 
-// of says whether a rule without wildcards gives the right.
+// of reports whether a rule without wildcards contains the right.
 func (r risk) of(rule rbacv1.PolicyRule) bool {
 	if !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return slices.Contains(r.verbs, verb) }) {
 		return false

@@ -31,14 +31,14 @@ object. The hub asks for the right to the verb of that name on placements.`,
 	return cmd
 }
 
-// staged is an object with its binding, which has a rollout.
+// staged is an object with a rollout, and its binding.
 type staged struct {
 	id      hubv1.ObjectIdentity
-	object  *unstructured.Unstructured // nil if it is deleted
+	object  *unstructured.Unstructured // nil if the object is deleted
 	binding hubv1.BindingObject
 }
 
-// readStaged reads an object that has a rollout. The error says why it has none.
+// readStaged reads an object that has a rollout. Without a rollout it returns an error with the reason.
 func (h *hub) readStaged(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (staged, error) {
 	s := staged{id: id}
 	var err error
@@ -68,7 +68,7 @@ func (h *hub) readStaged(ctx context.Context, c client.Client, id hubv1.ObjectId
 	return s, fmt.Errorf("%s has no revision yet: until the hub has stored one, a change goes to all clusters at once", id)
 }
 
-// followed is the placement that an object follows. Nil: there is none, or the user may not read it.
+// followed returns the placement that an object follows; nil if there is none or the user may not read it.
 func (h *hub) followed(ctx context.Context, c client.Client, b hubv1.BindingObject) (placementObject, error) {
 	ref := b.BindingSpec().PlacementRef
 	if ref == nil {
@@ -85,7 +85,7 @@ func (h *hub) followed(ctx context.Context, c client.Client, b hubv1.BindingObje
 	return nil, nil
 }
 
-// placementArguments wants a placement, and then these.
+// placementArguments requires a placement, and then arguments with these names.
 func placementArguments(names ...string) cobra.PositionalArgs {
 	return usage(func(cmd *cobra.Command, args []string) error {
 		if err := arguments(append([]string{"PLACEMENT"}, names...)...)(cmd, args); err != nil {
@@ -98,7 +98,7 @@ func placementArguments(names ...string) cobra.PositionalArgs {
 	})
 }
 
-// placementArgument is the kind and the name of a placement. A name alone is of a Placement.
+// placementArgument splits an argument into the kind and the name of a placement. Without a kind it is a Placement.
 func placementArgument(arg string) (kind, name string) {
 	if kind, name, found := strings.Cut(arg, "/"); found {
 		return kind, name
@@ -106,7 +106,7 @@ func placementArgument(arg string) (kind, name string) {
 	return "placement", arg
 }
 
-// followers are the bindings of the objects that follow a placement.
+// followers returns the bindings of the objects that follow a placement.
 func followers(ctx context.Context, c client.Client, p placementObject) ([]hubv1.BindingObject, error) {
 	var out []hubv1.BindingObject
 	visit := func(b hubv1.BindingObject) {
@@ -127,7 +127,7 @@ func follows(b hubv1.BindingObject, p placementObject) bool {
 	return ref != nil && ref.Kind == placementKind(p) && ref.UID == p.GetUID()
 }
 
-// annotate changes the annotations of an object as it is now. If another writer is faster, it reads and changes again.
+// annotate changes the annotations of an object. After a write conflict it reads the object and tries again.
 func annotate(ctx context.Context, c client.Client, object client.Object, change func(map[string]string)) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
@@ -145,8 +145,8 @@ func annotate(ctx context.Context, c client.Client, object client.Object, change
 	})
 }
 
-// entries adds name@time to a list of such entries. An entry of the same name goes, and so does one before oldest, the
-// begin of the oldest change in progress: it is for no change any more.
+// entries adds name@time to a list of such entries. It drops the previous entry of that name. It also drops entries
+// before oldest, the start of the oldest change in progress, because their changes have ended.
 func entries(list, name string, at, oldest time.Time) string {
 	var kept []string
 	for item := range strings.SplitSeq(list, ",") {

@@ -106,7 +106,7 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) erro
 		says(h.streams.Out, named, "the clusters get revision %d already", revision)
 		return nil
 	}
-	value := fmt.Sprintf("%d@%s", revision, time.Now().UTC().Format(time.RFC3339)) // the time makes it another value than that of an earlier undo
+	value := fmt.Sprintf("%d@%s", revision, time.Now().UTC().Format(time.RFC3339)) // with the time, a repeated undo to one revision is a new value
 	if err := annotate(ctx, c, found.object, func(a map[string]string) { a[hubv1.RolloutUndoAnnotation] = value }); err != nil {
 		return fmt.Errorf("returning %s to revision %d: %w", id, revision, err)
 	}
@@ -120,7 +120,7 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) erro
 
 var errNothingPassed = errors.New("no other revision has passed on all clusters: name one by --to-revision")
 
-// undoTo returns the revision to return to: the given one, or the last other one that passed on all clusters.
+// undoTo returns the target revision of undo: the given one, or the last other revision that passed on all clusters.
 func undoTo(spec *hubv1.BindingSpec, to int64) (int64, error) {
 	var numbers []string
 	last := int64(0)

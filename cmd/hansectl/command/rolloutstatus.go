@@ -73,7 +73,7 @@ func (s *rolloutStatus) check(cmd *cobra.Command) error {
 	return s.out.check(cmd)
 }
 
-// sight is a rollout at one moment.
+// sight is the state of a rollout at one time.
 type sight struct {
 	shown    shown
 	result   view.RolloutResult
@@ -108,7 +108,7 @@ func (s *rolloutStatus) run(ctx context.Context, kind, name string) error {
 	return err
 }
 
-// follow prints each step until the rollout has ended. While the hub does not answer, it tries again.
+// follow prints each step until the rollout has ended. If the hub does not answer, it tries again.
 func (s *rolloutStatus) follow(ctx context.Context, first sight, see func(context.Context) (sight, error)) (sight, error) {
 	last := first
 	timeout := cmp.Or(s.timeout, math.MaxInt64)
@@ -156,7 +156,7 @@ func (s *rolloutStatus) seeObject(ctx context.Context, c client.Client, kind, na
 	return sight{r, r.Result, r.Progress}, nil
 }
 
-// seePlacement reads the objects of the placement only if they are shown.
+// seePlacement reads the rollouts of a placement. It reads the objects only if they are shown.
 func (s *rolloutStatus) seePlacement(ctx context.Context, c client.Client, kind, name string) (sight, error) {
 	p, err := s.hub.rollingPlacement(ctx, c, kind, name)
 	if err != nil {

@@ -26,12 +26,12 @@ func (h *hub) rollingPlacement(ctx context.Context, c client.Client, kind, name 
 	return p, nil
 }
 
-// asking is a placement whose rollouts a user steers.
+// asking is a placement whose rollouts the user controls.
 type asking struct {
 	hub       *hub
 	client    client.Client
 	placement placementObject
-	named     string // placement/web
+	named     string // such as placement/web
 }
 
 // ask reads the placement that an argument names.
@@ -57,8 +57,8 @@ func (a *asking) annotate(ctx context.Context, change func(map[string]string)) e
 
 func (a *asking) says(format string, args ...any) { says(a.hub.streams.Out, a.named, format, args...) }
 
-// underway are the changes of a placement's objects that are in progress. A verb for them has the time at which the
-// latest one began, by the clock of the hub: a later change is not meant.
+// underway contains the changes in progress of a placement's objects. A verb records the hub's time at which the latest
+// change began, so that it does not apply to later changes.
 type underway struct {
 	objects        int
 	oldest, latest time.Time
@@ -67,7 +67,7 @@ type underway struct {
 
 var errNoChange = errors.New("no object of the placement is changing")
 
-// changes finds the changes in progress. Of changes that have been rolled back, only a promotion speaks.
+// changes finds the changes in progress. Only promote sets alsoRolledBack.
 func (a *asking) changes(ctx context.Context, alsoRolledBack bool) (underway, error) {
 	bindings, err := followers(ctx, a.client, a.placement)
 	if err != nil {

@@ -1,11 +1,11 @@
-// Package command has the commands of hansectl, one file each, and what they share.
+// Package command has the commands of hansectl, one file each, and their shared code.
 //
-// Commands talk to API servers as the user who runs them and decide little: what is shown is decided in view, which
-// placement an object follows in placement, everything else by the hub. What explain and simulate tell is decided by
-// decide.
-//   - What a command changes it names, line by line, on standard output as it happens.
-//   - Every command can be run again: it finishes what an earlier run has left undone.
-//   - Credentials of members are written to the hub and never read back.
+// Commands send requests to API servers with the user's own rights and decide little. Package view decides what they
+// show, package placement decides which placement an object follows, and the hub decides everything else. Package
+// decide makes the decisions that explain and simulate show.
+//   - A command names each change, line by line, on standard output when it happens.
+//   - Every command can be run again: it finishes the work of an interrupted run.
+//   - Commands write credentials of members to the hub and never read them back.
 package command
 
 import (
@@ -50,7 +50,7 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 	return root
 }
 
-// forgetAfter lets every command end with what it leaves behind for the hub, also if it fails.
+// forgetAfter makes every command clean up the objects that it created for the hub, also after an error.
 func (h *hub) forgetAfter(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

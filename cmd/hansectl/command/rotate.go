@@ -96,7 +96,7 @@ func (r *rotate) run(ctx context.Context) error {
 	return r.byHub(ctx, hub, cluster)
 }
 
-// byHub lets the hub make the token through its link.
+// byHub lets the hub request the new token over its connection to the member.
 func (r *rotate) byHub(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster) error {
 	out := r.hub.streams.Out
 	before := cluster.Status.Credentials
@@ -115,7 +115,7 @@ func (r *rotate) byHub(ctx context.Context, hub client.Client, cluster *hubv1.Me
 	return awaitCredentials(ctx, out, hub, r.name, r.timeout, func(now *hubv1.CredentialsStatus) bool { return now.ID != before.ID })
 }
 
-// byAdmin makes the token as an admin of the member.
+// byAdmin requests the new token with the rights of an admin of the member.
 func (r *rotate) byAdmin(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster, server string) error {
 	out := r.hub.streams.Out
 	m, err := r.member.open(ctx, r.hub, server)
@@ -153,8 +153,7 @@ func (r *rotate) byAdmin(ctx context.Context, hub client.Client, cluster *hubv1.
 	return m.revokeOthers(ctx, out, uid, made.Secret)
 }
 
-// awaitCredentials waits until the hub uses the credentials that are wanted and, as far as it may, has revoked those
-// before.
+// awaitCredentials waits until the hub uses the new credentials and has revoked the old ones, if it may revoke them.
 func awaitCredentials(ctx context.Context, out io.Writer, hub client.Client, name string, timeout time.Duration, wanted func(*hubv1.CredentialsStatus) bool) error {
 	state, err := await(ctx, out, timeout, func(ctx context.Context) (string, bool, error) {
 		m, err := readCluster(ctx, hub, name)

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// mostTypos is how many letters a word may differ in from the name that it means.
+	// mostTypos is the maximum number of letters in which a word and a suggested name differ.
 	mostTypos = 2
-	// mostSimilar is how many names are suggested.
+	// mostSimilar is the maximum number of suggested names.
 	mostSimilar = 3
 )
 
-// similar returns the names that a mistyped word may mean, the most similar ones first. At most half of the word may be
-// wrong.
+// similar returns the names that a mistyped word may mean, the most similar ones first. At most half of the letters may
+// differ.
 func similar(word string, names []string) []string {
 	var found []string
 	typos := map[string]int{}
@@ -35,7 +35,7 @@ func similar(word string, names []string) []string {
 	return found[:min(len(found), mostSimilar)]
 }
 
-// distance is the number of letters to add, drop or replace that makes one word the other (Levenshtein).
+// distance returns the number of letters to add, drop or replace to turn one word into the other (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -56,7 +56,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// didYouMean is a question that follows an error; it is empty without names.
+// didYouMean returns the question to append to an error; empty without names.
 func didYouMean(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -64,7 +64,7 @@ func didYouMean(names []string) string {
 	return "; did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// flagError is the error of the flags of a command. For an unknown flag it names similar ones.
+// flagError improves errors about flags. For an unknown flag it suggests similar flags.
 func flagError(cmd *cobra.Command, err error) error {
 	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
 		var names []string
@@ -76,7 +76,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usageError(cmd, err)
 }
 
-// similarKinds are kinds of the hub that a mistyped one may mean, in the form of the word: with its group or without.
+// similarKinds returns kinds of the hub that a mistyped kind may mean. They have a group if the mistyped kind has one.
 func (h *hub) similarKinds(typed string) []string {
 	var names []string
 	for _, r := range h.readableKinds() {
@@ -89,13 +89,13 @@ func (h *hub) similarKinds(typed string) []string {
 	return similar(strings.ToLower(typed), names)
 }
 
-// readableKinds are the kinds of the hub that can be read. A group that does not answer has none.
+// readableKinds returns the kinds of the hub that can be read. It skips groups whose API server does not answer.
 func (h *hub) readableKinds() []metav1.APIResource {
 	client, err := h.flags.ToDiscoveryClient()
 	if err != nil {
 		return nil
 	}
-	lists, _ := client.ServerPreferredResources() // also with an error there are those of the groups that answer
+	lists, _ := client.ServerPreferredResources() // with an error, lists has the groups that answer
 	var kinds []metav1.APIResource
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"get", "list"}}, lists) {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)

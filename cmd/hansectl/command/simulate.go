@@ -111,7 +111,7 @@ func (s *simulate) run(ctx context.Context) error {
 			notes = append(notes, "content of copies not compared: hansectl diff compares it")
 		}
 	}
-	if len(changes) == 0 { // where it goes, from where it is
+	if len(changes) == 0 { // without changes, compare with the bindings
 		return s.tell(view.Simulate(nil, before, nil, notes, s.all))
 	}
 	if n := view.Underway(before); n > 0 && (!s.offline || len(files.bindings) > 0) {
@@ -124,7 +124,7 @@ func (s *simulate) run(ctx context.Context) error {
 	return s.tell(view.Simulate(before, after, changes, notes, s.all))
 }
 
-// fleets are the one that there is, and a copy of it to be changed, in which the files are applied.
+// fleets returns the current fleet and a changed copy of it. The copy has the files and the changes of the flags.
 func (s *simulate) fleets(ctx context.Context, files *fleetFiles, said *progress) (fleet decide.Fleet, changed *decide.Fleet, notes []string, err error) {
 	now := time.Now()
 	if s.offline {

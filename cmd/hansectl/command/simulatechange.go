@@ -20,12 +20,12 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// fleetChanges are what the flags of simulate take to be so.
+// fleetChanges are the assumptions that the flags of simulate make.
 type fleetChanges struct {
 	withoutClusters, withoutRegions, addClusters, setLabels []string
 }
 
-// applyTo changes the fleet and says how, one line a change. An error names flag and value.
+// applyTo changes the fleet and returns one line per change. An error names the flag and its value.
 func (c fleetChanges) applyTo(ctx context.Context, f *decide.Fleet) ([]string, error) {
 	f.Clusters = slices.Clone(f.Clusters)
 	var said []string
@@ -60,7 +60,7 @@ func clusterNames(f *decide.Fleet) string {
 	return someOf(names)
 }
 
-// someOf reads "there are a, b and 3 more".
+// someOf returns a short list of existing names: "there are a, b and 3 more".
 func someOf(names []string) string {
 	const shown = 10
 	slices.Sort(names)
@@ -159,7 +159,7 @@ func checkLabel(key, value string) error {
 	return nil
 }
 
-// addCluster takes a file, or a name with labels.
+// addCluster adds a cluster from a file, or from a name with labels.
 func addCluster(ctx context.Context, f *decide.Fleet, text string) (string, error) {
 	var clusters []*hubv1.MemberCluster
 	if isFile(text) {
@@ -219,8 +219,7 @@ func parseCluster(text string) (*hubv1.MemberCluster, error) {
 	return c, nil
 }
 
-// assumed is a cluster with what is taken to be so where nothing is said: it takes objects of every namespace and is
-// Ready.
+// assumed fills in defaults of a simulated cluster: it accepts objects of every namespace and is Ready.
 func assumed(c *hubv1.MemberCluster, now time.Time) *hubv1.MemberCluster {
 	c = c.DeepCopy()
 	if c.Spec.AllowedNamespaces.From == "" {
@@ -234,7 +233,7 @@ func assumed(c *hubv1.MemberCluster, now time.Time) *hubv1.MemberCluster {
 	return c
 }
 
-// described says how a cluster joins, and what is not known of it.
+// described returns how a cluster joins, and which of its facts are not known.
 func described(c *hubv1.MemberCluster) string {
 	text := fmt.Sprintf("cluster %s joins", c.Name)
 	var labels []string

@@ -28,10 +28,10 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// fleetFiles are what the files of plan, simulate and render hold, each thing once.
+// fleetFiles contains the objects in the files of plan, simulate and render, each object once.
 type fleetFiles struct {
-	sources    map[hubv1.ObjectIdentity]string                     // files, by what they hold
-	policies   map[hubv1.ObjectIdentity]*unstructured.Unstructured // clusters, placements and overrides, as they are written
+	sources    map[hubv1.ObjectIdentity]string                     // file of each object
+	policies   map[hubv1.ObjectIdentity]*unstructured.Unstructured // clusters, placements and overrides, as written in the files
 	clusters   []*hubv1.MemberCluster
 	placements []hubv1.PlacementObject
 	overrides  []hubv1.OverridePolicyObject
@@ -39,8 +39,8 @@ type fleetFiles struct {
 	objects    []*unstructured.Unstructured
 }
 
-// readFiles reads what kubectl reads: YAML and JSON, several documents, lists, directories. Objects of the hub's own
-// kinds that its API server would refuse are refused.
+// readFiles reads all that kubectl reads: YAML and JSON, several documents, lists, directories. It rejects an object of
+// Hanse's kinds that the hub's API server would reject.
 func readFiles(ctx context.Context, options cliresource.FilenameOptions) (*fleetFiles, error) {
 	files := &fleetFiles{sources: map[hubv1.ObjectIdentity]string{}, policies: map[hubv1.ObjectIdentity]*unstructured.Unstructured{}}
 	if len(options.Filenames) == 0 && options.Kustomize == "" {
@@ -94,7 +94,7 @@ func (f *fleetFiles) add(ctx context.Context, u *unstructured.Unstructured) erro
 	}
 	own, err := definitions()
 	if _, known := own[u.GetKind()]; err != nil || known {
-		return err // what else the hub has does not decide where objects go
+		return err // other kinds of Hanse do not affect scheduling
 	}
 	return fmt.Errorf("the hub has no kind %s: it has %s", u.GetKind(), strings.Join(slices.Sorted(maps.Keys(own)), ", "))
 }
@@ -114,7 +114,7 @@ func (f *fleetFiles) empty() bool {
 	return len(f.clusters)+len(f.placements)+len(f.overrides)+len(f.objects) == 0
 }
 
-// said reads "2 placements and 1 object of the files are".
+// said counts the objects: "2 placements and 1 object of the files are".
 func (f *fleetFiles) said() string {
 	var parts []string
 	for _, p := range []struct {
@@ -139,7 +139,7 @@ func (f *fleetFiles) said() string {
 	return text + " of the files are"
 }
 
-// fleet is one that has nothing but the files. An object without a namespace is cluster-scoped.
+// fleet returns a fleet with only the objects of the files. An object without a namespace is cluster-scoped.
 func (f *fleetFiles) fleet(now time.Time, namespace string) (decide.Fleet, []string) {
 	fleet := decide.Fleet{Now: now, NamespaceLabels: map[string]map[string]string{}}
 	for _, c := range f.clusters {
@@ -171,7 +171,7 @@ func (f *fleetFiles) fleet(now time.Time, namespace string) (decide.Fleet, []str
 	return fleet, notes
 }
 
-// defaultNamespaces gives policies without a namespace one, if their kind has namespaces.
+// defaultNamespaces sets the namespace of policies without one, if their kind has namespaces.
 func (f *fleetFiles) defaultNamespaces(namespace string) {
 	locate := func(o client.Object) {
 		if o.GetNamespace() == "" {
@@ -190,7 +190,7 @@ func (f *fleetFiles) defaultNamespaces(namespace string) {
 	}
 }
 
-// labelsOf notes the labels of a Namespace, and those that each namespace has of which an object is seen.
+// labelsOf records the labels of a Namespace. For other objects it records the label that every namespace has.
 func labelsOf(all map[string]map[string]string, u *unstructured.Unstructured) {
 	name := u.GetNamespace()
 	isNamespace := u.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Namespace"}
@@ -208,7 +208,7 @@ func labelsOf(all map[string]map[string]string, u *unstructured.Unstructured) {
 	}
 }
 
-// definitions among the files, by their kinds. One that cannot be read says nothing.
+// definitions returns the definitions in the files by kind. It skips a definition that cannot be read.
 func (f *fleetFiles) definitions() map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition {
 	definitions := map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}
 	for _, u := range f.objects {
@@ -224,16 +224,16 @@ func (f *fleetFiles) definitions() map[schema.GroupKind]*apiextensionsv1.CustomR
 
 var errBindings = errors.New("bindings are written by the hub alone: leave them out, or ask no hub with --offline")
 
-// hubKinds are the kinds of a hub.
+// hubKinds knows the kinds of a hub.
 type hubKinds interface {
-	// locate gives an object without a namespace one, if its kind has namespaces.
+	// locate sets the namespace of an object without one, if its kind has namespaces.
 	locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
-	// complete adds to an object what decides on it beside its content. known are definitions that the hub need not be
-	// asked for.
+	// complete adds to an object the facts beside its content that affect the decision. known has definitions that need
+	// no request to the hub.
 	complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
 }
 
-// applyTo changes a fleet as applying the files to the hub would.
+// applyTo changes a fleet as the hub would after the files are applied.
 func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 	if len(f.bindings) > 0 {
 		return errBindings
@@ -284,7 +284,7 @@ func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 	return nil
 }
 
-// policiesOver are override policies as they are when the files are applied.
+// policiesOver returns the override policies after the files are applied. there are the hub's policies.
 func (f *fleetFiles) policiesOver(there []hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject {
 	out := slices.DeleteFunc(slices.Clone(there), func(p hubv1.OverridePolicyObject) bool {
 		return slices.ContainsFunc(f.overrides, func(o hubv1.OverridePolicyObject) bool { return overrides.RefOf(o) == overrides.RefOf(p) })
@@ -292,7 +292,7 @@ func (f *fleetFiles) policiesOver(there []hubv1.OverridePolicyObject) []hubv1.Ov
 	return append(out, f.overrides...)
 }
 
-// written is an object of the files as it is written there. A policy without a namespace there has one by now.
+// written returns an object as it is in its file. It also finds a policy to which the command has added a namespace.
 func (f *fleetFiles) written(kind string, o client.Object) *unstructured.Unstructured {
 	id := hubv1.ObjectIdentity{Group: hubv1.GroupVersion.Group, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	if u, ok := f.policies[id]; ok {
@@ -302,7 +302,7 @@ func (f *fleetFiles) written(kind string, o client.Object) *unstructured.Unstruc
 	return f.policies[id]
 }
 
-// appliedTo is an object of the hub with a file applied to it; the object itself if nothing changes.
+// appliedTo returns a hub object with a file applied. It returns the hub object itself if nothing changes.
 func appliedTo[T client.Object](there T, file *unstructured.Unstructured) (T, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(there)
 	if err != nil {

@@ -22,13 +22,13 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// fleetReader reads from the hub what decides on its objects.
+// fleetReader reads the inputs of scheduling from the hub.
 type fleetReader struct {
 	ctx  context.Context
 	hub  *hub
 	said *progress
 	client.Client
-	// namespace that is asked about, empty for all; home is where objects without a namespace go.
+	// namespace limits the objects; empty for all. home is the namespace for objects without one.
 	namespace, home string
 	// whole is true if objects are read with their content, and not only where replicas are divided.
 	whole bool
@@ -36,9 +36,9 @@ type fleetReader struct {
 
 	placements []hubv1.PlacementObject
 	clusters   []*hubv1.MemberCluster
-	// definitions that were read or are in the files; nil for a kind that has none.
+	// definitions has the definitions from the hub or the files; nil for a kind without one.
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
-	runs        *bool // the hub runs workloads
+	runs        *bool // whether the hub runs workloads
 }
 
 // gaps are what could not be read.
@@ -60,7 +60,7 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 	return r, nil
 }
 
-// read reads the fleet, with the objects of all kinds that placements of the hub or of the files select.
+// read reads the fleet, with the objects of all kinds that the placements of the hub or the files select.
 func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, error) {
 	fleet := decide.Fleet{Now: now}
 	if err := r.readAround(&fleet); err != nil {
@@ -179,7 +179,7 @@ func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.Objec
 	return nil
 }
 
-// unlessForbidden turns what the user may not read into a note.
+// unlessForbidden turns a Forbidden error into a note. It returns other errors.
 func (r *fleetReader) unlessForbidden(err error, so string) error {
 	said := r.hub.unlessForbidden(err, so)
 	if err != nil && said == nil {
@@ -188,7 +188,7 @@ func (r *fleetReader) unlessForbidden(err error, so string) error {
 	return said
 }
 
-// kinds are those that placements select and those that have bindings.
+// kinds returns the kinds that placements select and the kinds that have bindings.
 func (r *fleetReader) kinds(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) ([]schema.GroupKind, error) {
 	found := map[schema.GroupKind]bool{}
 	groups := map[string]bool{}
@@ -219,7 +219,7 @@ func (r *fleetReader) kinds(bindings map[hubv1.ObjectIdentity]hubv1.BindingObjec
 	return out, nil
 }
 
-// everyKind of a group, in a selector.
+// everyKind stands in a selector for all kinds of a group.
 const everyKind = "*"
 
 // kindsOf adds the kinds of groups that can be listed.
@@ -246,7 +246,7 @@ func (r *fleetReader) kindsOf(groups map[string]bool, found map[schema.GroupKind
 	return nil
 }
 
-// readObjects reads the objects of a kind, of those that nothing divides the metadata alone.
+// readObjects reads the objects of a kind. It reads only the metadata if replicas are not divided.
 func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	mapping, err := r.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
@@ -314,7 +314,7 @@ func (r *fleetReader) page(gvk schema.GroupVersionKind, from string) (page []*un
 	return page, list.Continue, err
 }
 
-// selected is true if such a placement is in sight that may select objects of a kind.
+// selected reports whether a known placement that matches such may select objects of a kind.
 func (r *fleetReader) selected(kind schema.GroupKind, such func(hubv1.PlacementObject) bool) bool {
 	return slices.ContainsFunc(r.placements, func(p hubv1.PlacementObject) bool {
 		return such(p) && slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, func(s hubv1.ResourceSelector) bool {
@@ -368,8 +368,8 @@ func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind
 	return nil
 }
 
-// hubRunsWorkloads asks what the hub asks itself: whether there are nodes, or a controller-manager that works. If that
-// cannot be read, it is taken for why an object has no binding.
+// hubRunsWorkloads checks, like the hub, for nodes or a working controller-manager. If it cannot read them, it assumes
+// that the hub runs workloads.
 func (r *fleetReader) hubRunsWorkloads() bool {
 	if r.runs != nil {
 		return *r.runs

@@ -97,7 +97,8 @@ KIND is a kind, a plural or a short name, with its group if it needs one: promet
 	return cmd
 }
 
-// statusOf returns what looks at an object. It gives errNoObject once nothing is left of it.
+// statusOf returns a function that reads the status of an object. The function returns errNoObject when object and
+// binding are gone.
 func (h *hub) statusOf(w *window, kind, name string) (func(context.Context) (view.Status, error), error) {
 	c, err := h.reader(w)
 	if err != nil {
@@ -110,7 +111,7 @@ func (h *hub) statusOf(w *window, kind, name string) (func(context.Context) (vie
 	return func(ctx context.Context) (view.Status, error) { return h.status(ctx, c, id, version) }, nil
 }
 
-// statusOfMany shows the objects of a placement, of a namespace, or all.
+// statusOfMany shows the objects of a placement, of a namespace, or all objects.
 func (h *hub) statusOfMany(ctx context.Context, w *window, out output, args []string, everywhere bool) error {
 	c, err := h.reader(w)
 	if err != nil {
@@ -195,18 +196,18 @@ func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdenti
 	return found, nil
 }
 
-// digests are those of what the hub would send for an object now, by cluster. There are none if the user may not see
-// all that decides.
+// digests returns, by cluster, the digest of the manifest that the hub would send now. It returns none if the user may
+// not read all inputs.
 func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured.Unstructured, binding hubv1.BindingObject, members []hubv1.MemberCluster) (map[string]string, error) {
 	spec, id := binding.BindingSpec(), hubv1.ObjectOf(binding)
 	if object.GetUID() != spec.ObjectRef.UID {
-		return nil, nil // another object of that name: the hub has sent nothing of it
+		return nil, nil // a new object of the same name: the hub has not sent it yet
 	}
 	mapping, err := c.RESTMapper().RESTMapping(id.GroupKind())
 	if err != nil {
 		return nil, fmt.Errorf("finding the kind %s: %w", id.GroupKind(), err)
 	}
-	if preferred := mapping.GroupVersionKind.Version; preferred != object.GroupVersionKind().Version { // the hub reads it there
+	if preferred := mapping.GroupVersionKind.Version; preferred != object.GroupVersionKind().Version { // the hub reads the object at the preferred version
 		if object, err = readObject(ctx, c, id, preferred); object == nil || err != nil {
 			return nil, err
 		}
@@ -215,7 +216,7 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 	for i := range members {
 		clusters = append(clusters, &members[i])
 	}
-	strict := func(err error, _ string) error { return err } // without all that decides, nothing can be told
+	strict := func(err error, _ string) error { return err } // the digest needs all inputs
 	policies, err := readOverrides(ctx, c, id.Namespace != "", id.Namespace, strict)
 	var ns corev1.Namespace
 	if err == nil && id.Namespace != "" {
@@ -235,7 +236,7 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 	return view.Digests(in, string(spec.ObjectRef.UID), hubv1.LastSettings(binding).Apply.MemberOwnedFields), nil
 }
 
-// identify finds the kind that the user means, as kubectl does.
+// identify finds the kind that the user names, as kubectl does.
 func (h *hub) identify(kind, name string) (id hubv1.ObjectIdentity, version string, err error) {
 	mapper, err := h.flags.ToRESTMapper()
 	if err != nil {
@@ -279,7 +280,7 @@ func findKind(mapper meta.RESTMapper, text string) (*meta.RESTMapping, error) {
 	return mapper.RESTMapping(kind)
 }
 
-// readObject returns nil if the object is not there.
+// readObject returns nil if the object does not exist.
 func readObject(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(id.GroupKind().WithVersion(version))
@@ -293,7 +294,7 @@ func readObject(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, v
 	return object, nil
 }
 
-// readBinding returns nil if the object has none.
+// readBinding returns nil if the object has no binding.
 func readBinding(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) (hubv1.BindingObject, error) {
 	binding := hubv1.NewBinding(id.BindingKey())
 	err := c.Get(ctx, id.BindingKey(), binding)
@@ -309,7 +310,7 @@ func readBinding(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) 
 	return binding, nil
 }
 
-// surroundings reads what decides on objects of a namespace.
+// surroundings reads the placements and facts that affect objects of a namespace.
 func (h *hub) surroundings(ctx context.Context, c client.Client, namespace string) (view.Surroundings, error) {
 	var around view.Surroundings
 	var everywhere hubv1.ClusterPlacementList
@@ -337,7 +338,7 @@ func (h *hub) surroundings(ctx context.Context, c client.Client, namespace strin
 	return around, nil
 }
 
-// unlessForbidden turns what the user may not read into a warning: a tenant sees what is his.
+// unlessForbidden turns a Forbidden error into a warning, so that a tenant sees the rest.
 func (h *hub) unlessForbidden(err error, so string) error {
 	if apierrors.IsForbidden(err) {
 		text := fmt.Sprintf("warning: %s: %v", so, err)
@@ -350,7 +351,7 @@ func (h *hub) unlessForbidden(err error, so string) error {
 	return err
 }
 
-// warn says every warning once.
+// warn prints each warning once.
 func (h *hub) warn(text string) {
 	if h.warned[text] {
 		return

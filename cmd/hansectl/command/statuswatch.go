@@ -12,14 +12,13 @@ import (
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
 
-// lookEvery is how often an object is looked at while it is watched. Looking again and again survives whatever happens
-// to hub and network.
+// lookEvery is the polling interval of --watch. Polling survives restarts of the hub and network failures.
 const lookEvery = time.Second
 
 // clearScreen moves the cursor to the top and erases what is below.
 const clearScreen = "\033[H\033[2J"
 
-// watchStatus shows a status whenever it has changed, until ctx ends or nothing is left of the object.
+// watchStatus shows a status after each change, until ctx ends or the object and its binding are gone.
 func (h *hub) watchStatus(ctx context.Context, out output, look func(context.Context) (view.Status, error)) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -28,7 +27,7 @@ func (h *hub) watchStatus(ctx context.Context, out output, look func(context.Con
 		found, err := look(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil // it was watched for as long as somebody wanted
+			return nil // the user has ended the watch
 		case err == nil:
 			if err := s.show(found); err != nil {
 				return err
@@ -48,16 +47,16 @@ func (h *hub) watchStatus(ctx context.Context, out output, look func(context.Con
 	}
 }
 
-// screen shows one status after the other.
+// screen shows a sequence of statuses.
 type screen struct {
 	to      io.Writer
 	out     output
-	inPlace bool // on a terminal: the last one is replaced
+	inPlace bool // on a terminal: each status replaces the previous one
 	last    *view.Status
 	text    string
 }
 
-// show writes the status if it is another one. On a terminal ages are kept up to date as well.
+// show writes a status that differs from the previous one. On a terminal it also updates the ages.
 func (s *screen) show(found view.Status) error {
 	if !s.inPlace && s.last != nil && reflect.DeepEqual(*s.last, found) {
 		return nil
@@ -83,7 +82,7 @@ func (s *screen) show(found view.Status) error {
 	return err
 }
 
-// end says that nothing is left, where a person reads it.
+// end prints that the object is gone, in output formats for people.
 func (s *screen) end() error {
 	if !s.out.text() {
 		return nil
@@ -92,5 +91,5 @@ func (s *screen) end() error {
 	return err
 }
 
-// text is true for output that a person reads.
+// text reports whether the output format is for people.
 func (o output) text() bool { return o.format == "" || o.format == "wide" }

@@ -19,7 +19,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// hubName is what the chart hanse-hub calls its Deployment, and the hub its Lease.
+// hubName is the name of the chart's Deployment and of the hub's Lease.
 const hubName = "hanse-hub"
 
 const (
@@ -79,14 +79,13 @@ func (u *uninstall) stop(ctx context.Context, hub client.Client) (release string
 
 var errLed = errors.New("a hub is running that this command cannot stop: end it, then run the command again")
 
-// watching follows a Lease. It trusts no clock but its own: a Lease is over when it was not renewed for as long as it
-// lasts.
+// watching follows a Lease. It uses only its own clock: a Lease has expired if it was not renewed for its lifetime.
 type watching struct {
 	last  *holder
 	since time.Time
 }
 
-// see says whether nobody leads any more, or fails because somebody does.
+// see reports whether the Lease has no holder. It returns an error if a hub still renews it.
 func (w *watching) see(now holder, at time.Time) (over bool, err error) {
 	changed := w.last == nil || *w.last != now
 	if changed && w.last != nil && now.name != "" {
@@ -102,7 +101,7 @@ func (w *watching) see(now holder, at time.Time) (over bool, err error) {
 	return at.Sub(w.since) >= needed, nil
 }
 
-// awaitNoLeader returns when no hub acts any more.
+// awaitNoLeader waits until no hub is active.
 func (u *uninstall) awaitNoLeader(ctx context.Context, hub client.Client) error {
 	seen := watching{}
 	_, err := await(ctx, u.hub.streams.Out, stopWithin, func(ctx context.Context) (string, bool, error) {

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// atOnce is how many objects are patched at a time.
+	// atOnce is the number of concurrent patches.
 	atOnce = 8
-	// passes over a kind: an object may change between being listed and being patched.
+	// passes is the number of passes over a kind, because an object may change between list and patch.
 	passes = 3
 )
 
 var errComesBack = errors.New("the finalizer comes back: a hub is still running, without leader election; end it and run the command again")
 
-// strip takes the hub's finalizer off everything that carries it, and says what is left.
+// strip removes the hub's finalizer from all objects that have it. left describes the objects that still have it.
 func (u *uninstall) strip(ctx context.Context, hub client.Client) (left string, err error) {
 	var parts []string
 	for _, kind := range []string{"MemberCluster", "ResourceBinding", "ClusterResourceBinding"} {
@@ -40,7 +40,7 @@ func (u *uninstall) strip(ctx context.Context, hub client.Client) (left string, 
 	return strings.Join(parts, ", "), nil
 }
 
-// stripKind repeats itself until it has found no finalizer any more. It returns how many objects are left.
+// stripKind repeats passes until it finds no finalizer. It returns the number of remaining objects.
 func (u *uninstall) stripKind(ctx context.Context, hub client.Client, kind string) (left int, err error) {
 	plural := strings.ToLower(kind) + "s"
 	for range passes {
@@ -57,7 +57,7 @@ func (u *uninstall) stripKind(ctx context.Context, hub client.Client, kind strin
 	return 0, errComesBack
 }
 
-// pass goes over all objects of a kind, page by page. found is how many had the finalizer.
+// pass visits all objects of a kind, page by page. found counts the objects that had the finalizer.
 func (u *uninstall) pass(ctx context.Context, hub client.Client, kind string) (found, left int, err error) {
 	next := ""
 	for {
@@ -97,7 +97,7 @@ func stripPage(ctx context.Context, hub client.Client, kind string, objects []me
 			patch := fmt.Sprintf(`[{"op":"test","path":"/metadata/finalizers/%d","value":%q},{"op":"remove","path":"/metadata/finalizers/%d"}]`, at, hubv1.WithdrawFinalizer, at)
 			err := hub.Patch(ctx, o, client.RawPatch(types.JSONPatchType, []byte(patch)))
 			if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
-				return nil // it went, or its finalizers have changed since: the next pass sees to it
+				return nil // deleted, or its finalizers have changed: the next pass handles it
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", client.ObjectKeyFromObject(o), err)

@@ -20,12 +20,12 @@ import (
 // suspension is one run of suspend or resume.
 type suspension struct {
 	hub *hub
-	on  bool // suspend
+	on  bool // the command is suspend
 
 	scheduling, dispatching bool
 	clusters                []string
-	selector                string // of suspend
-	selected                bool   // of resume
+	selector                string // a flag of suspend
+	selected                bool   // a flag of resume
 }
 
 func newSuspend(h *hub) *cobra.Command {
@@ -85,7 +85,7 @@ func (s *suspension) command(name, short, long, example string) *cobra.Command {
 	return cmd
 }
 
-// clusterSelector reads the flag of suspend; nil if it is not set.
+// clusterSelector parses the flag of suspend; nil if it is not set.
 func (s *suspension) clusterSelector() (*metav1.LabelSelector, error) {
 	if s.selector == "" {
 		return nil, nil
@@ -97,13 +97,13 @@ func (s *suspension) clusterSelector() (*metav1.LabelSelector, error) {
 	return selector, nil
 }
 
-// placementObject is a placement that a client can read and write.
+// placementObject is a Placement or ClusterPlacement that a client can read and write.
 type placementObject interface {
 	client.Object
 	hubv1.PlacementObject
 }
 
-// emptyPlacement is an empty object of the kind, nil if it is no placement.
+// emptyPlacement returns an empty object of the kind, nil if the kind is no placement.
 func emptyPlacement(kind string) placementObject {
 	kind, group, found := strings.Cut(strings.ToLower(kind), ".")
 	if found && group != hubv1.GroupVersion.Group {
@@ -161,8 +161,8 @@ func (s *suspension) run(ctx context.Context, object placementObject, name strin
 	return nil
 }
 
-// apply changes what the flags name; without flags that is scheduling and dispatching, and for resume the clusters,
-// too.
+// apply changes the settings that the flags name. Without flags it changes scheduling and dispatching; resume also
+// clears the clusters.
 func (s *suspension) apply(p *hubv1.SuspendPolicy, selector *metav1.LabelSelector) {
 	all := !s.scheduling && !s.dispatching && len(s.clusters) == 0 && selector == nil && !s.selected
 	if s.scheduling || all {
@@ -189,7 +189,7 @@ func (s *suspension) apply(p *hubv1.SuspendPolicy, selector *metav1.LabelSelecto
 	}
 }
 
-// suspendedText says what a placement has suspended.
+// suspendedText describes the suspended parts of a placement.
 func suspendedText(p *hubv1.SuspendPolicy) string {
 	var parts []string
 	if p.Scheduling {

@@ -19,17 +19,17 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// shortestToken is the least that a server grants.
+// shortestToken is the shortest lifetime that a server grants.
 const shortestToken = 10 * time.Minute
 
-// issued is a token that was made on a member.
+// issued is a token that a member has issued.
 type issued struct {
 	token string
 	credential.Credential
 }
 
-// token makes a token of the hub's account that ends with a new Secret. inUse is the Secret of the token that the hub
-// uses, if it is known. The server may grant another lifetime.
+// token requests a token of the hub's ServiceAccount that is bound to a new Secret. inUse is the Secret of the hub's
+// current token, if known. The server may grant another lifetime.
 func (m *memberCluster) token(ctx context.Context, w io.Writer, lifetime time.Duration, hubUID types.UID, inUse string) (issued, error) {
 	secret, err := m.tokenSecret(ctx, w, hubUID, inUse)
 	if err != nil {
@@ -47,8 +47,8 @@ func (m *memberCluster) token(ctx context.Context, w io.Writer, lifetime time.Du
 	return issued{request.Status.Token, credential.Of(request.Status.Token, "")}, nil
 }
 
-// tokenSecret makes an empty Secret that a token can be bound to. If there is no room for it, those of this hub that
-// are not in use go.
+// tokenSecret creates an empty Secret to which a token can be bound. If all names in credential.TokenSecrets are taken,
+// it first deletes this hub's unused Secrets.
 func (m *memberCluster) tokenSecret(ctx context.Context, w io.Writer, hubUID types.UID, inUse string) (*corev1.Secret, error) {
 	for range 2 {
 		for _, name := range credential.TokenSecrets {
@@ -73,8 +73,8 @@ func (m *memberCluster) tokenSecret(ctx context.Context, w io.Writer, hubUID typ
 	return nil, fmt.Errorf("making a token for the hub: %w: %v in %s of the member are of other hubs", credential.ErrNoRoom, credential.TokenSecrets, hubv1.SystemNamespace)
 }
 
-// revokeOthers deletes the Secrets on the member that tokens of this hub are bound to, but for one. A Secret with a
-// token that does not expire goes as well if hansectl made it.
+// revokeOthers deletes the member's Secrets to which tokens of this hub are bound, except keep. It also deletes a
+// Secret with a non-expiring token that hansectl made.
 func (m *memberCluster) revokeOthers(ctx context.Context, w io.Writer, hubUID types.UID, keep string) error {
 	for _, name := range append(slices.Clone(credential.TokenSecrets), credential.LastingSecret) {
 		secret := secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: name})
@@ -89,7 +89,7 @@ func (m *memberCluster) revokeOthers(ctx context.Context, w io.Writer, hubUID ty
 			says(w, "secret/"+name, "left on the member: hansectl did not make it, and its token does not expire")
 			continue
 		case !lasting && secret.Annotations[hubv1.TokenOfAnnotation] != string(hubUID):
-			continue // of another hub
+			continue // the Secret of another hub
 		}
 		if err := client.IgnoreNotFound(m.Delete(ctx, secret, client.Preconditions{UID: ptr.To(secret.GetUID())})); err != nil {
 			return fmt.Errorf("deleting Secret %s/%s of the member: %w", hubv1.SystemNamespace, name, err)
@@ -99,7 +99,7 @@ func (m *memberCluster) revokeOthers(ctx context.Context, w io.Writer, hubUID ty
 	return nil
 }
 
-// hubUID tells the hubs of a member apart.
+// hubUID returns the ID of the hub, by which a member distinguishes its hubs.
 func hubUID(ctx context.Context, hub client.Client) (types.UID, error) {
 	var system corev1.Namespace
 	if err := hub.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
@@ -108,7 +108,7 @@ func hubUID(ctx context.Context, hub client.Client) (types.UID, error) {
 	return system.UID, nil
 }
 
-// tokenInUse is the Secret that the token in use ends with; empty if it is not known.
+// tokenInUse returns the Secret to which the hub's current token is bound; empty if not known.
 func tokenInUse(m *hubv1.MemberCluster) string {
 	if m == nil || m.Status.Credentials == nil || m.Status.Credentials.TokenSecret == nil {
 		return ""

@@ -82,7 +82,7 @@ func (t *tree) run(ctx context.Context, name string) error {
 	return t.out.print(t.hub.streams.Out, shown)
 }
 
-// find reads the placement that is meant.
+// find reads the placement that the argument names.
 func (t *tree) find(ctx context.Context, c client.Client, text string) (hubv1.PlacementObject, error) {
 	kind, name, named := strings.Cut(text, "/")
 	if !named {
@@ -102,7 +102,7 @@ func placementKind(p hubv1.PlacementObject) string {
 	return "Placement"
 }
 
-// following are the bindings of the objects that follow a placement.
+// following returns the bindings of the objects that follow a placement.
 func following(ctx context.Context, c client.Client, p hubv1.PlacementObject) ([]hubv1.BindingObject, error) {
 	var out []hubv1.BindingObject
 	keep := func(b hubv1.BindingObject) {
@@ -124,10 +124,10 @@ func following(ctx context.Context, c client.Client, p hubv1.PlacementObject) ([
 	return out, nil
 }
 
-// askedTogether is how many objects are asked about at a time, fewer than the hub would take.
+// askedTogether is the number of objects in one request. It is below the hub's limit.
 const askedTogether = 25
 
-// grow adds what is on the members. A member that does not answer costs its own branches.
+// grow adds the objects on the members. If a member does not answer, only its branches are missing.
 func (t *tree) grow(ctx context.Context, views *views, namespace string, shown view.Tree) (notes []string) {
 	for _, cluster := range shown.Clusters() {
 		for objects := range slices.Chunk(shown.On(cluster), askedTogether) {

@@ -61,7 +61,7 @@ func (h *hub) completeMoreClusters(cmd *cobra.Command, args []string, typed stri
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), directive
 }
 
-// unclaimed asks for the copies that no binding claims on these clusters, or on all. faults are those of clusters that
+// unclaimed lists the copies without a binding on the given clusters, or on all. faults are the errors of clusters that
 // could not be asked.
 func (h *hub) unclaimed(ctx context.Context, c client.Client, views *views, clusters []string) (found view.Unclaimed, faults []view.ClusterNote, err error) {
 	if len(clusters) == 0 {
@@ -108,7 +108,8 @@ func memberNames(ctx context.Context, c client.Client) ([]string, error) {
 	return names, nil
 }
 
-// noteUnclaimed says on standard error what is not listed. It returns an error if clusters could not be asked.
+// noteUnclaimed prints on standard error which kinds are not listed. It returns an error if clusters could not be
+// asked.
 func (h *hub) noteUnclaimed(found view.Unclaimed, faults []view.ClusterNote) error {
 	for _, n := range found.Notes {
 		fmt.Fprintf(h.streams.ErrOut, "warning: %s: %s\n", n.Cluster, n.Note)

@@ -95,7 +95,7 @@ func (u *unjoin) run(ctx context.Context) error {
 	return u.clean(ctx, hub, m)
 }
 
-// read finds what is left of the member on the hub: an earlier run may have been cut short.
+// read finds the member's remaining objects on the hub, since an earlier run may have been interrupted.
 func (u *unjoin) read(ctx context.Context, hub client.Client) (*hubv1.MemberCluster, *metav1.PartialObjectMetadata, error) {
 	key := client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: u.name}
 	cluster := &hubv1.MemberCluster{}
@@ -123,7 +123,7 @@ func (u *unjoin) read(ctx context.Context, hub client.Client) (*hubv1.MemberClus
 	return cluster, secret, nil
 }
 
-// openMember makes sure that the kubeconfig is of the cluster that leaves.
+// openMember connects to the member and verifies that it is the cluster that leaves.
 func (u *unjoin) openMember(ctx context.Context, cluster *hubv1.MemberCluster, secret *metav1.PartialObjectMetadata) (*memberCluster, error) {
 	m, err := u.member.open(ctx, u.hub, "")
 	if err != nil {
@@ -197,7 +197,7 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 	if errors.Is(err, errTimeout) {
 		hint := "run it again to go on waiting"
 		if !u.abandon && mayBeLost {
-			if silence, err := u.hub.silence(ctx, hub); silence == nil && err == nil { // a hub that does not run has observed none
+			if silence, err := u.hub.silence(ctx, hub); silence == nil && err == nil { // without a running hub no cluster was observed
 				hint += ", or with --abandon to give up the copies on the member"
 			}
 		}
@@ -206,8 +206,8 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 	return err
 }
 
-// tokenKept says whether the hub's token on the member stays valid. The hub has noted on the Secret whether it has
-// revoked it.
+// tokenKept reports whether the hub's token on the member stays valid. The hub records on the Secret whether it has
+// revoked the token.
 func (u *unjoin) tokenKept(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster, secret *metav1.PartialObjectMetadata) (string, error) {
 	if secret == nil {
 		return "", nil
@@ -247,7 +247,7 @@ func (u *unjoin) dropSecret(ctx context.Context, hub client.Client, secret *meta
 	return nil
 }
 
-// clean removes from the member what join made there.
+// clean removes from the member the objects that join made there.
 func (u *unjoin) clean(ctx context.Context, hub client.Client, m *memberCluster) error {
 	out := u.hub.streams.Out
 	fmt.Fprintf(out, "Member %s at %s\n", u.name, m.address.server)

@@ -25,7 +25,7 @@ import (
 	"github.com/hanse-dev/hanse/charts"
 )
 
-// definition is what an API server checks an object of one kind by.
+// definition has the schema and rules with which an API server validates objects of one kind.
 type definition struct {
 	namespaced bool
 	structural *structuralschema.Structural
@@ -33,7 +33,7 @@ type definition struct {
 	rules      *cel.Validator
 }
 
-// definitions are those of the hub's own kinds, by kind. They are read once, since compiling their rules takes a while.
+// definitions are the definitions of Hanse's kinds, by kind. They are read once, because compiling their rules is slow.
 var definitions = sync.OnceValues(readDefinitions)
 
 func readDefinitions() (map[string]definition, error) {
@@ -50,7 +50,7 @@ func readDefinitions() (map[string]definition, error) {
 		if err := yaml.UnmarshalStrict(text, &crd); err != nil {
 			return fmt.Errorf("reading %s: %w", path, err)
 		}
-		d, err := readDefinition(&crd.Spec.Versions[0]) // the only one
+		d, err := readDefinition(&crd.Spec.Versions[0]) // there is one version only
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", path, err)
 		}
@@ -78,8 +78,8 @@ func readDefinition(version *apiextensionsv1.CustomResourceDefinitionVersion) (d
 	return definition{structural: structural, schema: validator, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// validate checks an object of a kind of the hub as an API server checks one that is created: its metadata, and with
-// defaults by schema, lists and rules. A namespace may be missing: the command gives the object one.
+// validate checks an object of Hanse's kinds as an API server does on creation: its metadata, and with defaults its
+// schema, lists and rules. A namespace may be missing, because the command adds it.
 func validate(ctx context.Context, u *unstructured.Unstructured) error {
 	all, err := definitions()
 	if err != nil {
@@ -97,13 +97,13 @@ func validate(ctx context.Context, u *unstructured.Unstructured) error {
 	return errors.Join(errs.ToAggregate(), d.check(ctx, u))
 }
 
-// check checks an object as an API server checks one that is created: with defaults, by schema, lists and rules.
+// check checks an object as an API server does on creation: with defaults by schema, lists and rules.
 func (d definition) check(ctx context.Context, u *unstructured.Unstructured) error {
 	content := u.DeepCopy().Object
 	defaulting.Default(content, d.structural)
 	errs := validation.ValidateCustomResource(nil, content, d.schema)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, content)...)
-	if len(errs) == 0 { // rules take the shape of the object for granted
+	if len(errs) == 0 { // rules require an object that matches the schema
 		errs, _ = d.rules.Validate(ctx, nil, d.structural, content, nil, math.MaxInt64)
 	}
 	return errs.ToAggregate()

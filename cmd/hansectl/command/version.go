@@ -15,10 +15,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// versions is what `version` shows.
+// versions is the output of the command version.
 type versions struct {
 	Client clientVersion `json:"client"`
-	// Hub is nil if it was not asked.
+	// Hub is nil if the hub was not asked.
 	Hub *hubVersion `json:"hub,omitempty"`
 }
 
@@ -28,7 +28,7 @@ type clientVersion struct {
 	Platform string `json:"platform"`
 }
 
-// hubVersion is that of the replica that leads; Unknown is why it is not known.
+// hubVersion is the version of the leading replica; Unknown is the reason why it is not known.
 type hubVersion struct {
 	Version string `json:"version,omitempty"`
 	Unknown string `json:"unknown,omitempty"`

@@ -23,7 +23,7 @@ type waiting struct {
 	timeout time.Duration
 }
 
-// What an object can be waited for.
+// The conditions for which wait can wait.
 const (
 	aimScheduled = "scheduled"
 	aimApplied   = "applied"
@@ -111,7 +111,7 @@ func (w *waiting) run(ctx context.Context, kind, name string) error {
 	return err
 }
 
-// reached says how far an object is from an aim. object or binding may be nil.
+// reached returns whether an object has reached the condition aim, and its state. object or binding may be nil.
 func reached(aim string, object *unstructured.Unstructured, binding hubv1.BindingObject) (state string, done bool) {
 	if aim == aimDeleted {
 		return leftOf(object, binding)
@@ -153,8 +153,7 @@ func behindNewest(b hubv1.BindingObject, row *hubv1.ClusterRow) bool {
 	return rollout != nil && row.Revision != rollout.Newest
 }
 
-// onEveryCluster is done when every cluster that the hub has chosen holds the newest generation, and for the aim
-// healthy is Healthy.
+// onEveryCluster is done when every selected cluster holds the newest generation and, for the aim healthy, is Healthy.
 func onEveryCluster(aim string, object *unstructured.Unstructured, binding hubv1.BindingObject) (string, bool) {
 	all, good, first := 0, 0, ""
 	for _, target := range binding.BindingSpec().Clusters {

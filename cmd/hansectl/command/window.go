@@ -26,13 +26,13 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// window is how a command looks at members: through the hub, which asks whether its user may, see hub/memberview.
+// window is the access of a command to members through the hub. The hub checks the user's rights, see hub/memberview.
 type window struct{ endpoint, tokenFile string }
 
 const (
-	// endpointVariable is the environment's word for --hub-endpoint.
+	// endpointVariable is the environment variable for --hub-endpoint.
 	endpointVariable = "HANSE_HUB_ENDPOINT"
-	// viewService is how the hub's API server is asked to pass a request on to the hub: scheme, name and port.
+	// viewService names the hub's Service for the proxy of its API server: scheme, name and port.
 	viewService = "https:hanse-hub-view:8444"
 	askTimeout  = 40 * time.Second
 	// dispensableWithin is how long a command waits for an answer of the hub's API server that it can do without.
@@ -45,14 +45,14 @@ func (w *window) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&w.tokenFile, "token-file", "", "File with a token that says who you are, if your kubeconfig has none.")
 }
 
-// views asks the hub about members.
+// views sends requests about members to the hub.
 type views struct {
 	base  *url.URL
 	http  *http.Client
 	token string
 }
 
-// open finds the way to the hub. It asks nothing yet.
+// open finds the address of the hub. It sends no request yet.
 func (w *window) open(ctx context.Context, h *hub, c client.Client) (*views, error) {
 	config, err := h.flags.ToRESTConfig()
 	if err != nil {
@@ -87,7 +87,7 @@ func (w *window) open(ctx context.Context, h *hub, c client.Client) (*views, err
 	return v, nil
 }
 
-// replicaCertificates are those that the hub's replicas name in their Leases.
+// replicaCertificates returns the certificates that the hub's replicas publish in their Leases.
 func replicaCertificates(ctx context.Context, c client.Client) ([]string, error) {
 	var leases coordinationv1.LeaseList
 	if err := c.List(ctx, &leases, client.InNamespace(hubv1.SystemNamespace)); err != nil {
@@ -113,7 +113,7 @@ var (
 		"leave out --as, --as-group and --as-uid, or pass a token of that user by --token-file")
 )
 
-// token is that of the file, or the one that the user's requests to the hub's API server carry.
+// token returns the token from the file, or the token that the user's requests to the hub's API server carry.
 func (w *window) token(config *rest.Config) (string, error) {
 	if w.tokenFile != "" {
 		raw, err := os.ReadFile(w.tokenFile)
@@ -146,7 +146,7 @@ func (w *window) token(config *rest.Config) (string, error) {
 	return token, nil
 }
 
-// prove makes what stands for a token of a user who has none, for the reason why. It goes with the end of the command.
+// prove creates a proof for a user without a token; why is the reason. The proof is deleted at the end of the command.
 func (h *hub) prove(ctx context.Context, c client.Client, why error) (string, error) {
 	if h.proof != nil {
 		return h.proof.Token()
@@ -175,7 +175,7 @@ func (h *hub) forget(ctx context.Context) {
 	}
 }
 
-// headers takes the place of a connection and keeps the headers of the request, of which some come from plugins.
+// headers replaces a connection and records the headers of a request, some of which come from plugins.
 type headers struct{ sent http.Header }
 
 // RoundTrip implements http.RoundTripper.
@@ -184,11 +184,11 @@ func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
 }
 
-// largestView is read of one answer.
+// largestView is the maximum size of one response.
 const largestView = 32 << 20
 
-// ask asks about one member, or about none. namespace is that of all objects that are asked about, empty if they are of
-// several or have none.
+// ask sends a request about one member, or about none. namespace is the namespace of all requested objects; empty for
+// cluster-scoped objects or several namespaces.
 func (v *views) ask(ctx context.Context, cluster, what, namespace string, in, out any) error {
 	about := cmp.Or(cluster, "namespace "+namespace)
 	body, err := json.Marshal(in)
@@ -225,7 +225,7 @@ func (v *views) ask(ctx context.Context, cluster, what, namespace string, in, ou
 	return nil
 }
 
-// refusal is the error that the hub, or its API server on the way there, has answered.
+// refusal returns the error of a response from the hub, or from its API server as a proxy.
 func refusal(response *http.Response, answer []byte) error {
 	status := metav1.Status{}
 	if json.Unmarshal(answer, &status) != nil || status.Kind != "Status" {

@@ -12,13 +12,13 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// Adoption says of each cluster whose the object of a name is, and whether it is taken over.
+// Adoption tells for each cluster who manages an object there, and whether Hanse takes it over.
 type Adoption struct {
 	Object   memberview.Object `json:"object"`
 	Clusters []ClusterAdoption `json:"clusters"`
 }
 
-// ClusterAdoption is that of one cluster.
+// ClusterAdoption is the result for one cluster.
 type ClusterAdoption struct {
 	Cluster string `json:"cluster"`
 	memberview.AdoptAnswer
@@ -68,7 +68,7 @@ func firstOf(paths []string) string {
 	return text
 }
 
-// Left counts the objects that are not Hanse's and stay so, and the clusters that could not be asked.
+// Left counts the objects that stay unmanaged by Hanse, and the clusters that could not be asked.
 func (a Adoption) Left() (objects, unknown int) {
 	for _, c := range a.Clusters {
 		switch {

@@ -17,7 +17,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// ClusterList is what `clusters` shows.
+// ClusterList is the output of the command clusters.
 type ClusterList struct {
 	Clusters []Cluster `json:"clusters"`
 }
@@ -28,15 +28,14 @@ type Cluster struct {
 	Readiness
 	Region  string `json:"region,omitempty"`
 	Version string `json:"version,omitempty"`
-	// ClusterID is the uid of the cluster's namespace kube-system.
+	// ClusterID is the UID of the cluster's namespace kube-system.
 	ClusterID string `json:"clusterID,omitempty"`
-	// LastObservedTime is when the hub last observed the cluster, as far as it has said. Live is true while the hub
-	// observes it.
+	// LastObservedTime is when the hub last observed the cluster; absent if not recorded. Live is true while the hub
+	// observes the cluster.
 	LastObservedTime *metav1.Time      `json:"lastObservedTime,omitempty"`
 	Live             bool              `json:"live"`
 	Nodes            hubv1.NodeSummary `json:"nodes"`
-	// Objects counts the hub objects that the cluster shall hold or has not yet given up; null if they could not be
-	// counted.
+	// Objects counts the hub objects that the cluster shall hold or still has; null if they could not be counted.
 	Objects *int        `json:"objects"`
 	Created metav1.Time `json:"created"`
 	Leaving bool        `json:"leaving,omitempty"`
@@ -55,14 +54,14 @@ type Scheduling struct {
 	// Cordoned is true if the cluster gets no new objects, Draining if those that it has move elsewhere.
 	Cordoned bool `json:"cordoned,omitempty"`
 	Draining bool `json:"draining,omitempty"`
-	// Drain counts what a drain has left; nil if the cluster is not drained, or the hub has not counted yet.
+	// Drain counts the objects that a drain has left; nil without a drain, or before the hub's first count.
 	Drain *hubv1.DrainStatus `json:"drain,omitempty"`
 	// Taints are the taints of spec and the taints that the hub has added.
 	Taints []corev1.Taint `json:"taints,omitempty"`
 }
 
-// Clusters returns the members by name. objects counts per cluster; nil if that is not known. silence is nil while a
-// hub runs.
+// Clusters returns the members by name. objects counts the objects per cluster; nil if not known. silence is nil while
+// a hub runs.
 func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Silence, now time.Time) ClusterList {
 	list := ClusterList{Clusters: []Cluster{}}
 	for i := range members {
@@ -111,7 +110,7 @@ func (l ClusterList) Write(w io.Writer, now time.Time) {
 		if c.Objects != nil {
 			objects = strconv.Itoa(*c.Objects)
 		}
-		if c.Version != "" { // it was reached once
+		if c.Version != "" { // the hub has reached it once
 			nodes = fmt.Sprintf("%d/%d", c.Nodes.Ready, c.Nodes.Total)
 		}
 		ready := c.Ready
@@ -132,7 +131,7 @@ func (l ClusterList) Write(w io.Writer, now time.Time) {
 	table(w, []string{"NAME", "READY", "AS OF", "REGION", "VERSION", "NODES", "OBJECTS", "AGE", "REASON", "TAINTS"}, rows)
 }
 
-// taints are such as "maintenance=true:NoSchedule", as kubectl taint has them.
+// taints returns the taints in the syntax of kubectl taint, such as "maintenance=true:NoSchedule".
 func taints(all []corev1.Taint) string {
 	var texts []string
 	for _, t := range all {
@@ -141,13 +140,13 @@ func taints(all []corev1.Taint) string {
 	return strings.Join(texts, ",")
 }
 
-// overdue is true for a cluster that the hub has not said to have observed for so long that it does not observe it.
+// overdue reports whether the hub's last observation of the cluster is too old for a cluster that it still observes.
 func overdue(m *hubv1.MemberCluster, now time.Time) bool {
 	at := m.Status.LastObservedTime
 	return at != nil && now.Sub(at.Time) > hubv1.ObservedWithin
 }
 
-// asOf is empty if the time is not known.
+// asOf returns the time of the last observation as text; empty if it is not known.
 func asOf(live bool, at *metav1.Time, now time.Time) string {
 	switch {
 	case live:

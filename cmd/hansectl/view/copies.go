@@ -19,24 +19,24 @@ type Copies struct {
 	Items []MemberCopy `json:"items"`
 	// NotAsked are the clusters that did not answer, with the reason.
 	NotAsked []ClusterNote `json:"notAsked,omitempty"`
-	// More is how many objects of the kind are not shown.
+	// More is the number of objects of the kind that are not shown.
 	More int `json:"more,omitempty"`
 }
 
-// MemberCopy is one object as one cluster has it.
+// MemberCopy is the copy of one object on one cluster.
 type MemberCopy struct {
 	Cluster string            `json:"cluster"`
 	ID      memberview.Object `json:"id"`
-	// Health and the numbers of replicas are as the hub last heard of them.
+	// Health and the numbers of replicas are the last values that the hub received.
 	Health   hubv1.Health `json:"health,omitempty"`
 	Ready    *int64       `json:"ready,omitempty"`
 	Replicas *int64       `json:"replicas,omitempty"`
-	// Object is the copy as the cluster has it now; absent if there is none, and Refused says why.
+	// Object is the current copy on the cluster. It is absent if the hub returned none; Refused has the reason.
 	Object  map[string]any     `json:"object,omitempty"`
 	Refused *memberview.Reason `json:"refused,omitempty"`
 }
 
-// CopyOf is the copy of an object that the hub answered, without managedFields.
+// CopyOf turns the hub's answer about one copy into a MemberCopy, without managedFields.
 func CopyOf(cluster string, b hubv1.BindingObject, answer memberview.CopyAnswer) MemberCopy {
 	out := MemberCopy{
 		Cluster: cluster, ID: memberview.ObjectOf(hubv1.ObjectOf(b)), Object: answer.Object, Refused: answer.Refused,
@@ -58,7 +58,7 @@ func (c Copies) Sort() {
 	slices.SortFunc(c.NotAsked, func(a, b ClusterNote) int { return cmp.Compare(a.Cluster, b.Cluster) })
 }
 
-// Names are those of the objects, each once, as -o name has them.
+// Names returns the names of the objects, each once, for -o name.
 func (c Copies) Names() []string {
 	var names []string
 	for _, item := range c.Items {

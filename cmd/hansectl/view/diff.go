@@ -14,32 +14,33 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// Diff is what the hub would change of the copies of one object.
+// Diff contains the changes that the hub would make to the copies of one object.
 type Diff struct {
 	Object   memberview.Object `json:"object"`
 	Clusters []ClusterDiff     `json:"clusters"`
-	// Colours are for terminals.
+	// Colours turns on colours for terminals.
 	Colours bool `json:"-"`
 }
 
-// ClusterDiff is what it would change on one cluster.
+// ClusterDiff contains the changes on one cluster.
 type ClusterDiff struct {
 	Cluster string `json:"cluster"`
 	Differs bool   `json:"differs"`
-	// Unadopted is true if the object on the cluster is not Hanse's. The difference is what taking it over would change.
+	// Unadopted is true if Hanse does not manage the object on the cluster. The difference shows what adoption would
+	// change.
 	Unadopted bool `json:"unadopted,omitempty"`
-	// Diff is unified, and empty if nothing differs.
+	// Diff is a unified diff; empty if nothing differs.
 	Diff string `json:"diff,omitempty"`
-	// Refused says why the hub would write nothing now, although there is a difference or may be one.
+	// Refused is the reason why the hub does not write now, although the copy differs or may differ.
 	Refused *memberview.Reason `json:"refused,omitempty"`
-	// Error says why nothing could be compared.
+	// Error is the reason why the copy could not be compared.
 	Error string `json:"error,omitempty"`
 }
 
-// contextLines are shown around each change.
+// contextLines is the number of lines around each change.
 const contextLines = 3
 
-// DiffOf compares what the hub answered of one cluster, or says why it did not.
+// DiffOf compares the objects in the hub's answer about one cluster, or records why there is no answer.
 func DiffOf(cluster string, id hubv1.ObjectIdentity, answer memberview.DiffAnswer, err error) ClusterDiff {
 	out := ClusterDiff{Cluster: cluster, Unadopted: answer.Unadopted, Refused: answer.Refused}
 	switch {
@@ -74,7 +75,7 @@ func DiffOf(cluster string, id hubv1.ObjectIdentity, answer memberview.DiffAnswe
 	return out
 }
 
-// lines are those of the YAML of an object, which may not be there.
+// lines returns the YAML lines of an object; none for a missing object.
 func lines(object map[string]any) ([]string, error) {
 	if object == nil {
 		return nil, nil

@@ -22,31 +22,31 @@ import (
 type Finding string
 
 const (
-	// FindingOK means that nothing is to be done.
+	// FindingOK means that no action is needed.
 	FindingOK Finding = "OK"
-	// FindingWarning means that something will not work soon, or that a part of the hub is turned off.
+	// FindingWarning means that a part will stop working soon, or that a part of the hub is turned off.
 	FindingWarning Finding = "Warning"
-	// FindingFailed means that something does not work.
+	// FindingFailed means that a part does not work.
 	FindingFailed Finding = "Failed"
-	// FindingUnknown means that the user may not look.
+	// FindingUnknown means that the user lacks the right for the check.
 	FindingUnknown Finding = "Unknown"
 )
 
-// Check is one check of `doctor`.
+// Check is the result of one check of the command doctor.
 type Check struct {
 	Name    string  `json:"name"`
 	Result  Finding `json:"result"`
 	Message string  `json:"message,omitempty"`
-	// Do says what a user can do about it.
+	// Do tells how the user can fix the problem.
 	Do string `json:"do,omitempty"`
 }
 
-// Diagnosis is what `doctor` shows.
+// Diagnosis is the output of the command doctor.
 type Diagnosis struct {
 	Checks []Check `json:"checks"`
 }
 
-// Failed is how many checks failed.
+// Failed returns the number of failed checks.
 func (d Diagnosis) Failed() int {
 	n := 0
 	for _, c := range d.Checks {
@@ -71,15 +71,15 @@ func (d Diagnosis) Write(w io.Writer, _ time.Time) {
 }
 
 const (
-	// clockTolerance is how much a clock may differ: a hub renews its Lease every 0.75 s, and tokens and certificates are
-	// valid from the time of their issuer.
+	// clockTolerance is the accepted difference of clocks. A hub renews its Lease every 0.75 s, and tokens and
+	// certificates are valid from their issuer's time.
 	clockTolerance = 5 * time.Second
-	// soon is how long before its end a certificate or credential is warned of.
+	// soon is how long before its expiry doctor warns of a certificate or credential.
 	soon = 7 * 24 * time.Hour
 )
 
-// CheckClock compares the user's clock with that of the replica that leads. renewed is when it last renewed its Lease,
-// by its clock.
+// CheckClock compares the user's clock with the clock of the leading replica. renewed is the replica's time of its last
+// Lease renewal.
 func CheckClock(renewed, now time.Time) Check {
 	if ahead := renewed.Sub(now); ahead > clockTolerance {
 		return Check{
@@ -101,7 +101,7 @@ func CheckVersions(client, hub, unknown string) Check {
 	return Check{Name: "version", Result: FindingOK, Message: hub}
 }
 
-// CheckCA looks at the CA bundle by which the API server verifies the hub's webhook.
+// CheckCA checks the CA bundle with which the API server verifies the hub's webhook.
 func CheckCA(bundle []byte, now time.Time) Check {
 	const name, do = "webhook certificate", "restart the hub, which writes the CA into the ValidatingWebhookConfiguration hanse-hub"
 	until, err := lastValid(bundle)
@@ -118,7 +118,7 @@ func CheckCA(bundle []byte, now time.Time) Check {
 
 var errNoCertificate = errors.New("there is no certificate")
 
-// lastValid is the latest end of the certificates of a bundle.
+// lastValid returns the latest expiry of the certificates of a bundle.
 func lastValid(bundle []byte) (time.Time, error) {
 	var until time.Time
 	for rest := bundle; ; {
@@ -166,12 +166,12 @@ func CheckMember(m *hubv1.MemberCluster, now time.Time) Check {
 	return Check{Name: name, Result: FindingOK, Message: ready.Reason}
 }
 
-// Lacks are the kinds that objects cannot be written for, by cluster and reason.
+// Lacks counts the kinds that the hub cannot write, by cluster and reason.
 type Lacks map[lack]map[string]int
 
 type lack struct{ cluster, reason string }
 
-// Add looks at the rows of one object.
+// Add counts the rows of one object.
 func (l Lacks) Add(b hubv1.BindingObject) {
 	id := hubv1.ObjectOf(b)
 	for i := range b.BindingStatus().Clusters {
@@ -187,7 +187,7 @@ func (l Lacks) Add(b hubv1.BindingObject) {
 	}
 }
 
-// Checks has one check for each cluster and reason, or one that says that all is well.
+// Checks returns one check for each cluster and reason, or one check with the result OK.
 func (l Lacks) Checks() []Check {
 	if len(l) == 0 {
 		return []Check{{Name: "grants", Result: FindingOK, Message: "no member refuses a kind of an object that is placed there"}}

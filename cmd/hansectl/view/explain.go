@@ -14,10 +14,10 @@ import (
 	dividing "github.com/hanse-dev/hanse/replicas"
 )
 
-// Explanation is what `explain` shows: the decision on one object, made again.
+// Explanation is the output of the command explain: a replay of the scheduling decision for one object.
 type Explanation struct {
 	Object Object `json:"object"`
-	// Placement that the replay follows; null if there is none.
+	// Placement that the object follows in the replay; null if there is none.
 	Placement   *Followed     `json:"placement"`
 	NotFollowed []NotFollowed `json:"notFollowed,omitempty"`
 	Comparison
@@ -25,9 +25,9 @@ type Explanation struct {
 	Division *ExplainedDivision `json:"division,omitempty"`
 	// Rollout of the object, as the binding says; absent if the placement has none.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
-	// Notes say what only the hub knows.
+	// Notes name the inputs that only the hub knows.
 	Notes []string `json:"notes,omitempty"`
-	// Fields say who set what on the cluster that was asked about, if that was asked for.
+	// Fields tells who set each field on the requested cluster, if the user asked for fields.
 	Fields *Fields `json:"fields,omitempty"`
 
 	cluster string // the one that is asked about; empty for all
@@ -40,11 +40,11 @@ type Followed struct {
 	Name       string `json:"name"`
 	Generation int64  `json:"generation"`
 	Priority   int32  `json:"priority"`
-	// Enforced is true for a ClusterPlacement that no other placement outranks.
+	// Enforced is true for an enforced ClusterPlacement. No other placement takes precedence over it.
 	Enforced bool `json:"enforced,omitempty"`
 }
 
-// NotFollowed is a placement that matches the object, or cannot be read.
+// NotFollowed is a placement that matches the object and is not followed, or that cannot be read.
 type NotFollowed struct {
 	Placement string `json:"placement"`
 	Why       string `json:"why"`
@@ -55,12 +55,12 @@ type ExplainedDivision struct {
 	Path  string         `json:"path"`
 	By    hubv1.DivideBy `json:"by"`
 	Total int64          `json:"total"`
-	// Rest is how many have no room.
+	// Rest is the number of replicas without room.
 	Rest   int64   `json:"rest"`
 	Shares []Share `json:"shares"`
 }
 
-// Share is one cluster's part of the replicas. What is unlimited is null.
+// Share is one cluster's part of the replicas. Null means unlimited.
 type Share struct {
 	Cluster string `json:"cluster"`
 	Weight  int64  `json:"weight"`
@@ -68,12 +68,12 @@ type Share struct {
 	Max     *int64 `json:"max"`
 	Room    *int64 `json:"room"`
 	Held    *int64 `json:"held"`
-	// Fixed shares stay as they are.
+	// Fixed is true if the share does not change.
 	Fixed bool  `json:"fixed,omitempty"`
 	Share int64 `json:"share"`
 }
 
-// Explain tells of a replay. cluster is the one that is asked about, empty for all.
+// Explain describes a replay. cluster is the requested cluster; empty for all.
 func Explain(in decide.Input, replay decide.Replayed, cluster string) Explanation {
 	e := Explanation{
 		Object: objectOf(hubv1.ObjectOf(in.Binding), in.Object.Template), cluster: cluster,
@@ -126,7 +126,7 @@ func limited(n int64) *int64 {
 	return &n
 }
 
-// notes say what of the decision only the hub knows.
+// notes lists the parts of the decision that only the hub knows.
 func notes(in decide.Input, replay decide.Replayed) []string {
 	w := replay.Choice.Winner
 	if w == nil {
@@ -150,12 +150,12 @@ func notes(in decide.Input, replay decide.Replayed) []string {
 	return out
 }
 
-// NeedsScalePath says whether a placement divides objects of a kind and does not say where their replicas are.
+// NeedsScalePath reports whether a placement divides replicas of a kind and does not name the field that has them.
 func NeedsScalePath(p hubv1.PlacementObject, kind schema.GroupKind) bool {
 	return dividing.NeedsPath(kind, &p.PlacementSpec().Replicas)
 }
 
-// NeedsCounts says whether a placement asks how many objects each cluster has.
+// NeedsCounts reports whether a placement uses the number of objects on each cluster.
 func NeedsCounts(p hubv1.PlacementObject) bool {
 	spread := p.PlacementSpec().Spread
 	return spread != nil && slices.ContainsFunc(spread.Scores, func(s hubv1.WeighedScore) bool {
@@ -163,8 +163,8 @@ func NeedsCounts(p hubv1.PlacementObject) bool {
 	})
 }
 
-// Refused says whether the hub itself would act on the object's kind. Whether it runs workloads is known from what it
-// has said.
+// Refused reports whether the hub refuses to federate the object's kind because the hub itself would act on it. The
+// binding's conditions tell whether the hub runs workloads.
 func Refused(binding hubv1.BindingObject, object *unstructured.Unstructured) bool {
 	said := meta.FindStatusCondition(binding.BindingStatus().Conditions, hubv1.ConditionScheduled)
 	return placement.HubWouldRun(object.GroupVersionKind().GroupKind(), said != nil && said.Reason == hubv1.ReasonHubWouldRun)

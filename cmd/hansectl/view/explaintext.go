@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Write writes the explanation as text: of one cluster if one was asked about, else of all.
+// Write writes the explanation as text, for the requested cluster or for all.
 func (e Explanation) Write(w io.Writer, _ time.Time) {
 	subject, rows := e.subject(), e.Clusters
 	if e.cluster != "" {
@@ -91,7 +91,8 @@ func (c Choice) unplaced() []string {
 	return out
 }
 
-// by reads " by Placement shop/web (generation 4, priority 0), Scheduled since 11:58:02Z, replay: same result".
+// by returns the placement and the result: " by Placement shop/web (generation 4, priority 0), Scheduled since
+// 11:58:02Z, replay: same result".
 func (e Explanation) by() string {
 	text := ", no placement is followed"
 	if p := e.Placement; p != nil {
@@ -182,7 +183,7 @@ func (c Choice) writeSpread(w io.Writer, steps []SpreadStep) {
 	}
 }
 
-// passed is how many filters let the cluster pass, of how many.
+// passed returns the number of filters that the cluster passes, and the number of all filters.
 func (c ExplainedCluster) passed() string {
 	if len(c.Filters) == 0 {
 		return ""
@@ -196,7 +197,7 @@ func (c ExplainedCluster) passed() string {
 	return fmt.Sprintf("%d/%d", passed, len(c.Filters))
 }
 
-// why names every filter that speaks against the cluster, in order, or what the spread says of it.
+// why names every filter that rejects the cluster, in order, or the result of the spread.
 func (c ExplainedCluster) why() string {
 	var against []string
 	for _, f := range c.Filters {
@@ -217,7 +218,7 @@ func (c ExplainedCluster) why() string {
 	return strings.Join(against, "; ")
 }
 
-// filtered is true if it is a filter that gives the reason.
+// filtered reports whether the reason comes from a filter.
 func (c ExplainedCluster) filtered() bool {
 	return slices.ContainsFunc(c.Filters, func(f Filter) bool { return f.Reason == c.Reason && f.Message == c.Message })
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// Fields say who set what of an object on one cluster, as `explain --fields` shows it.
+// Fields tells who set each field of an object on one cluster. It is the output of `explain --fields`.
 type Fields struct {
 	Fields []FieldRow `json:"fields"`
-	// Skipped are rules that were left out because a test of theirs is not met.
+	// Skipped are the rules that were skipped because one of their test operations failed.
 	Skipped []string `json:"skipped,omitempty"`
-	// Digest compares what the member carries with what was last confirmed there.
+	// Digest compares the digest on the member with the last confirmed one.
 	Digest string `json:"digest,omitempty"`
-	// Note says why nothing is known of the copy.
+	// Note is the reason why the copy could not be read.
 	Note string `json:"note,omitempty"`
-	// Error says why the hub would not write the object.
+	// Error is the reason why the hub cannot render the object.
 	Error string `json:"error,omitempty"`
 }
 
-// FieldRow is one field that differs from the template, or that is left to the member.
+// FieldRow is one field that differs from the hub object, or that members may change.
 type FieldRow struct {
 	// Field is a JSON pointer.
 	Field string `json:"field"`
@@ -36,14 +36,14 @@ type FieldRow struct {
 	Value string `json:"value"`
 	SetBy string `json:"setBy"`
 	Rank  string `json:"rank,omitempty"`
-	// Shadowed are the values that others gave the field, the one before the last first.
+	// Shadowed are the overwritten values of the field, the latest one first.
 	Shadowed []string `json:"shadowed,omitempty"`
-	// Managers have the field on the member, as its API server says.
+	// Managers are the field managers of the field on the member.
 	Managers []string `json:"managers,omitempty"`
 }
 
-// FieldsOf explains the object for a cluster, from what the hub holds, policies that may speak of the object among it,
-// and the copy there, if that is known.
+// FieldsOf explains the fields of the object on a cluster. It uses the hub's data, the given policies, and the copy if
+// it was read.
 func FieldsOf(in decide.Input, policies []hubv1.OverridePolicyObject, cluster *hubv1.MemberCluster, onMember *unstructured.Unstructured) *Fields {
 	out := &Fields{}
 	result, err := plan.Explain(plan.RenderInput{
@@ -85,8 +85,8 @@ func (f FieldRow) managed(onMember, manifest *unstructured.Unstructured) FieldRo
 	return f
 }
 
-// leftToMember are the fields that the object's placement leaves to members; what the binding has kept of it counts if
-// it is gone.
+// leftToMember returns the fields that the object's placement leaves to members. If the placement is gone, the fields
+// recorded in the binding count.
 func leftToMember(in decide.Input) []string {
 	if ref := in.Binding.BindingSpec().PlacementRef; ref != nil {
 		for _, p := range in.Facts.Placements {
@@ -98,7 +98,7 @@ func leftToMember(in decide.Input) []string {
 	return hubv1.LastSettings(in.Binding).Apply.MemberOwnedFields
 }
 
-// author is such as OverridePolicy/metrics-by-region (shanghai-is-busy).
+// author returns the policy and rule, such as OverridePolicy/metrics-by-region (shanghai-is-busy).
 func author(a overrides.Author) string {
 	if a.Division || a.Rule == (overrides.RuleRef{}) {
 		return a.String()

@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// NotFederated says why an object has no binding, and what to do about it.
+// NotFederated is the reason why an object has no binding, with advice.
 type NotFederated struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
@@ -29,15 +29,15 @@ func (n NotFederated) write(w io.Writer) {
 	}
 }
 
-// Surroundings are what decides whether an object is federated.
+// Surroundings are the inputs that decide whether an object is federated.
 type Surroundings struct {
-	// Placements are those of the object's namespace and the cluster-scoped ones.
+	// Placements of the object's namespace and all ClusterPlacements.
 	Placements      []hubv1.PlacementObject
 	NamespaceLabels map[string]string
 }
 
-// WhyNot says why an object has no binding, as far as that can be seen from outside the hub. It asks the hub's own
-// rules.
+// WhyNot returns the reason why an object has no binding, as far as it is visible outside the hub. It uses the hub's
+// own rules.
 func WhyNot(id hubv1.ObjectIdentity, object *unstructured.Unstructured, around Surroundings) *NotFederated {
 	switch {
 	case id.Group == hubv1.GroupVersion.Group:
@@ -58,7 +58,7 @@ func WhyNot(id hubv1.ObjectIdentity, object *unstructured.Unstructured, around S
 	return unbound(id, object, choice.Winner)
 }
 
-// unselected names the placements that come close.
+// unselected explains an object that no placement selects. It names the placements that almost match.
 func unselected(id hubv1.ObjectIdentity, placements []hubv1.PlacementObject, invalid []placement.InvalidPlacement) *NotFederated {
 	n := &NotFederated{Reason: hubv1.ReasonNotSelected, Message: "no placement selects it"}
 	var close []string
@@ -90,7 +90,7 @@ func unselected(id hubv1.ObjectIdentity, placements []hubv1.PlacementObject, inv
 	return n
 }
 
-// unbound is for an object that a placement selects.
+// unbound explains an object that a placement selects but that has no binding.
 func unbound(id hubv1.ObjectIdentity, object *unstructured.Unstructured, winner hubv1.PlacementObject) *NotFederated {
 	name := nameOf(winner)
 	if placement.HubWouldRun(id.GroupKind(), false) && winner.PlacementSpec().HubExecution != hubv1.HubExecutionAllowed {
@@ -127,7 +127,7 @@ func unbound(id hubv1.ObjectIdentity, object *unstructured.Unstructured, winner 
 	}
 }
 
-// what to do about a placement that is not accepted.
+// what has the advice for each reason why a placement is not accepted.
 var what = map[string]string{
 	hubv1.ReasonNotFederated:  "add the kind to federatedKinds of the chart hanse-hub",
 	hubv1.ReasonKindNotServed: "install the kind's CustomResourceDefinition on the hub",

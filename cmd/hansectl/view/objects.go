@@ -14,38 +14,38 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Objects is what `status` shows of a namespace or of a placement: one line per object.
+// Objects is the output of the command status for a namespace or a placement: one line per object.
 type Objects struct {
-	// Placement is nil if these are not the objects of one placement.
+	// Placement is nil if the objects do not belong to one placement.
 	Placement *PlacementSummary `json:"placement,omitempty"`
 	Objects   []ObjectSummary   `json:"objects"`
 }
 
-// PlacementSummary is a placement.
+// PlacementSummary summarises a placement.
 type PlacementSummary struct {
 	Kind       string              `json:"kind"`
 	Name       string              `json:"name"`
 	Namespace  string              `json:"namespace,omitempty"`
 	Generation int64               `json:"generation"`
 	Suspend    hubv1.SuspendPolicy `json:"suspend,omitzero"`
-	// Clusters is how many clusters hold at least one of its objects.
+	// Clusters is the number of clusters that hold at least one of its objects.
 	Clusters   int32              `json:"clusters"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ObjectSummary is an object with its numbers of clusters.
+// ObjectSummary summarises an object: the numbers of its clusters.
 type ObjectSummary struct {
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Placement string `json:"placement"`
-	// Desired is how many clusters shall hold the object.
+	// Desired is the number of clusters that shall hold the object.
 	Desired int32 `json:"desired"`
 	Applied int32 `json:"applied"`
 	Healthy int32 `json:"healthy"`
-	// Reason and Message are of the first of the conditions Scheduled, Applied and Healthy that is not True. If all are,
-	// Message names selected clusters that do not get the object.
+	// Reason and Message are from the first of the conditions Scheduled, Applied and Healthy that is not True. If all
+	// are True, Message names the selected clusters without the object.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }
@@ -98,7 +98,7 @@ func (o Objects) Sort() {
 	slices.SortFunc(o.Objects, func(a, b ObjectSummary) int { return cmp.Compare(a.id().String(), b.id().String()) })
 }
 
-// Names are those of the objects, as -o name has them.
+// Names returns the names of the objects for -o name.
 func (o Objects) Names() []string {
 	var names []string
 	for _, s := range o.Objects {
@@ -107,17 +107,17 @@ func (o Objects) Names() []string {
 	return names
 }
 
-// Names is the object, as -o name has it.
+// Names returns the name of the object for -o name.
 func (s Status) Names() []string {
 	return []string{resourceName(hubv1.ObjectIdentity{Group: s.Object.Group, Kind: s.Object.Kind, Name: s.Object.Name})}
 }
 
-// resourceName is such as "deployment.apps/web".
+// resourceName returns a name such as "deployment.apps/web".
 func resourceName(id hubv1.ObjectIdentity) string {
 	return strings.ToLower(id.GroupKind().String()) + "/" + id.Name
 }
 
-// Write writes the table, after what is said of the placement.
+// Write writes the lines about the placement, and then the table.
 func (o Objects) Write(w io.Writer, _ time.Time) {
 	if p := o.Placement; p != nil {
 		p.write(w, len(o.Objects))

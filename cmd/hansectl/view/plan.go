@@ -15,16 +15,16 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// Plan is a plan as `plan` and `plan show` print it.
+// Plan is a plan with the data that `plan` and `plan show` print.
 type Plan struct {
 	plan.Plan
-	// Made is when a stored plan was made.
+	// Made is the creation time of a stored plan.
 	Made *metav1.Time `json:"made,omitempty"`
-	// MovedSince is what of the hub differs from when a stored plan was made.
+	// MovedSince lists the hub objects that have changed since a stored plan was made.
 	MovedSince []plan.Difference `json:"movedSince,omitempty"`
 }
 
-// Changed says whether the plan changes a copy, or has a problem.
+// Changed reports whether the plan changes a copy, or has a problem.
 func (p Plan) Changed() bool {
 	s := p.Summary
 	return s.Removed+s.Moved+s.Created+s.Changed+s.Problems > 0
@@ -57,10 +57,10 @@ func (p Plan) Line() string {
 	return "Plan: " + strings.Join(append([]string{strings.Join(parts, ", ")}, also...), "; ")
 }
 
-// planWidth is the width of a terminal for which plans are written.
+// planWidth is the width of plans as text, in columns.
 const planWidth = 100
 
-// planItemsAtMost is how many items of a section are written as text.
+// planItemsAtMost is the maximum number of items of a section in the text.
 const planItemsAtMost = 20
 
 // planSection is a part of a plan.
@@ -69,15 +69,15 @@ type planSection struct {
 	items []planItem
 }
 
-// planItem is what is said of one object, or of several of which the same is said.
+// planItem is the text about one object, or about several objects with equal texts.
 type planItem struct {
-	// what is planned, such as "Deployment shop/web"; where are clusters.
+	// what is the planned object, such as "Deployment shop/web"; where has the clusters.
 	what, where string
 	lines       []string
-	more        []string // other objects of which the same is said
+	more        []string // other objects with the same text
 }
 
-// named is the item with the objects of which the same is said.
+// named returns the text with the names of all its objects.
 func (i planItem) named() string {
 	const most = 2
 	text := strings.Join(append([]string{i.what}, i.more[:min(len(i.more), most)]...), ", ")
@@ -131,7 +131,7 @@ func wrapped(w io.Writer, text, indent string) {
 	fmt.Fprintln(w, text)
 }
 
-// WriteMarkdown writes the plan for a pull request. All that is not ours is in code spans.
+// WriteMarkdown writes the plan for a pull request. It puts all foreign text in code spans.
 func (p Plan) WriteMarkdown(w io.Writer) {
 	fmt.Fprintf(w, "### %s\n", p.Line())
 	for _, s := range p.sections() {
@@ -153,7 +153,7 @@ func (p Plan) WriteMarkdown(w io.Writer) {
 	}
 }
 
-// code is a code span. A text with backquotes needs more of them around it.
+// code returns a code span. If the text has backquotes, it uses longer delimiters.
 func code(text string) string {
 	text = printable(text)
 	fence := "`"
@@ -166,7 +166,7 @@ func code(text string) string {
 	return fence + text + fence
 }
 
-// shown are the first items, and how many are left out.
+// shown returns the first items, and a text with the number of the others.
 func (s planSection) shown() (items []planItem, rest string) {
 	items = s.items[:min(len(s.items), planItemsAtMost)]
 	if n := len(s.items) - len(items); n > 0 {
@@ -175,7 +175,7 @@ func (s planSection) shown() (items []planItem, rest string) {
 	return items, rest
 }
 
-// add adds an item, or the object to an item that says the same.
+// add adds an item, or adds its object to an item with the same text.
 func (s *planSection) add(i planItem) {
 	for n, other := range s.items {
 		if other.where == i.where && slices.Equal(other.lines, i.lines) {
@@ -265,7 +265,7 @@ func (p Plan) creations() planSection {
 	return s
 }
 
-// changesOf are changes of copies, of each object the largest group of clusters first.
+// changesOf returns the section about changed copies. The largest group of clusters of each object comes first.
 func changesOf(title string, copies int, changes []plan.Change) planSection {
 	s := planSection{title: title + ": " + counted(copies, "copy")}
 	for _, c := range changes {
@@ -286,7 +286,7 @@ func changesOf(title string, copies int, changes []plan.Change) planSection {
 	return s
 }
 
-// spread reads "the same on 11 clusters; cn-shanghai-2 differs".
+// spread describes groups of clusters: "the same on 11 clusters; cn-shanghai-2 differs".
 func spread(groups []plan.Group) string {
 	if len(groups) == 0 {
 		return ""
@@ -312,7 +312,7 @@ func spread(groups []plan.Group) string {
 	return text + "; " + list(others) + " differ"
 }
 
-// valueAtMost is how many columns of a value are written.
+// valueAtMost is the maximum width of a value, in columns.
 const valueAtMost = 40
 
 func fieldText(f plan.Field) string {
@@ -357,7 +357,7 @@ func problemsOf(title string, problems []plan.Problem) planSection {
 	return s
 }
 
-// live are the answers of members.
+// live returns the section with the answers of members.
 func (p Plan) live() planSection {
 	if p.Live == nil {
 		return planSection{}

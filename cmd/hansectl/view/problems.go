@@ -16,16 +16,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Problems is what `problems` shows.
+// Problems is the output of the command problems.
 type Problems struct {
-	// Objects and Copies are how many were looked at.
+	// Objects and Copies count the examined objects and copies.
 	Objects int `json:"objects"`
 	Copies  int `json:"copies"`
-	// OfClusters, OfPolicies and OfObjects are conditions that say that a user has something to do.
+	// OfClusters, OfPolicies and OfObjects are conditions that require an action of the user.
 	OfClusters []Problem `json:"clusterProblems"`
 	OfPolicies []Problem `json:"policyProblems"`
 	OfObjects  []Problem `json:"objectProblems"`
-	// What takes longest.
+	// Clusters are the slowest clusters.
 	Clusters  []SlowCluster    `json:"slowestClusters"`
 	Drift     []DriftedCopy    `json:"oldestDrift"`
 	Contested []ContestedField `json:"mostContestedFields"`
@@ -39,22 +39,22 @@ type Problem struct {
 	Message string       `json:"message,omitempty"`
 }
 
-// SlowCluster is a cluster that does not hold what is desired.
+// SlowCluster is a cluster whose copies are not up to date.
 type SlowCluster struct {
 	Cluster string `json:"cluster"`
 	Region  string `json:"region,omitempty"`
 	Ready   string `json:"ready"` // True, False or Unknown
-	// Copies is how many it shall hold, Behind how many of them are not as is desired now.
+	// Copies is the number of copies that it shall hold, Behind the number of them that are not up to date.
 	Copies int `json:"copies"`
 	Behind int `json:"behind"`
-	// Object, Reason and Message are of the copy that has been so for longest, Since when.
+	// Object, Reason and Message are from the copy with the longest delay; Since is its start.
 	Object  string       `json:"object"`
 	Since   *metav1.Time `json:"since,omitempty"`
 	Reason  string       `json:"reason,omitempty"`
 	Message string       `json:"message,omitempty"`
 }
 
-// DriftedCopy is a copy that is not as the hub wants it and is left so.
+// DriftedCopy is a copy that differs from the hub's manifest and that the hub does not correct.
 type DriftedCopy struct {
 	Object  string       `json:"object"`
 	Cluster string       `json:"cluster"`
@@ -63,19 +63,19 @@ type DriftedCopy struct {
 	Message string       `json:"message,omitempty"`
 }
 
-// ContestedField is a field that another field manager keeps changing.
+// ContestedField is a field that another field manager changes repeatedly.
 type ContestedField struct {
-	// Field is empty if the copy is deleted again and again, or its marks are.
+	// Field is empty if another client repeatedly deletes the copy, or its Hanse labels and annotations.
 	Field   string `json:"field,omitempty"`
 	Manager string `json:"manager,omitempty"`
 	Copies  int    `json:"copies"`
-	// Object and Cluster are of the copy that has been fought for longest, Since when.
+	// Object and Cluster are from the copy with the longest conflict; Since is its start.
 	Object  string       `json:"object"`
 	Cluster string       `json:"cluster"`
 	Since   *metav1.Time `json:"since,omitempty"`
 }
 
-// Gatherer gathers problems, binding by binding.
+// Gatherer collects problems from bindings and policies.
 type Gatherer struct {
 	members         map[string]*hubv1.MemberCluster
 	ofClusters      []Problem
@@ -87,7 +87,7 @@ type Gatherer struct {
 	contested       map[[2]string]*ContestedField // by field and manager
 }
 
-// NewGatherer returns a Gatherer that has seen no binding and no policy.
+// NewGatherer returns a Gatherer without bindings and policies.
 func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
 	g := &Gatherer{members: map[string]*hubv1.MemberCluster{}, clusters: map[string]*SlowCluster{}, contested: map[[2]string]*ContestedField{}}
 	for i := range members {
@@ -106,12 +106,12 @@ func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
 	return g
 }
 
-// troubles are conditions of MemberClusters and placements that are True while a user has something to do.
+// troubles are the conditions of MemberClusters and placements that are True while the user has to act.
 var troubles = []string{
 	hubv1.ConditionCredentialsExpireSoon, hubv1.ConditionTopologyChanged, hubv1.ConditionAnswersTooLarge, hubv1.ConditionUnclaimed, hubv1.ConditionRemovalHeld,
 }
 
-// problem is a condition of an object; nil is one that the hub has not written yet.
+// problem returns a condition of an object as a Problem; nil means that the hub has not written the condition yet.
 func problem(of string, c *metav1.Condition) Problem {
 	if c == nil {
 		return Problem{Of: of, Reason: hubv1.ReasonPending, Message: "the hub has not processed it yet"}
@@ -119,7 +119,7 @@ func problem(of string, c *metav1.Condition) Problem {
 	return Problem{Of: of, Since: &c.LastTransitionTime, Reason: c.Reason, Message: c.Message}
 }
 
-// AddPolicy looks at the conditions of a placement or an override policy; of is its kind and name.
+// AddPolicy examines the conditions of a placement or an override policy; of is its kind and name.
 func (t *Gatherer) AddPolicy(of string, conditions []metav1.Condition) {
 	if c := meta.FindStatusCondition(conditions, hubv1.ConditionAccepted); c != nil && c.Status == metav1.ConditionFalse {
 		t.ofPolicies = append(t.ofPolicies, problem(of, c))
@@ -131,7 +131,7 @@ func (t *Gatherer) AddPolicy(of string, conditions []metav1.Condition) {
 	}
 }
 
-// addObject takes the first condition of a binding that is False: what comes after may be its consequence.
+// addObject adds the first condition of a binding that is False. Later ones may be its consequence.
 func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 	for _, kind := range []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy} {
 		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
@@ -141,7 +141,7 @@ func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 	}
 }
 
-// Add looks at the copies of one object.
+// Add examines the copies of one object.
 func (t *Gatherer) Add(b hubv1.BindingObject) {
 	t.objects++
 	name := hubv1.ObjectOf(b).String()
@@ -165,7 +165,7 @@ func (t *Gatherer) Add(b hubv1.BindingObject) {
 	}
 }
 
-// left are reasons of rows whose copy is not as the hub wants it, and will not be soon.
+// left are the reasons of rows whose copy differs from the hub's manifest and will stay so.
 var left = map[string]bool{
 	hubv1.ReasonDiffers: true, hubv1.ReasonMissing: true, hubv1.ReasonNotRecreated: true, hubv1.ReasonPaused: true, hubv1.ReasonContested: true,
 }
@@ -208,7 +208,7 @@ func (t *Gatherer) fought(object string, row *hubv1.ClusterRow) {
 	}
 }
 
-// before puts what has no time last.
+// before compares two times; nil comes last.
 func before(a, b *metav1.Time) bool { return a != nil && (b == nil || a.Before(b)) }
 
 func byTime(a, b *metav1.Time) int {
@@ -221,7 +221,7 @@ func byTime(a, b *metav1.Time) int {
 	return 0
 }
 
-// Worst returns the problems, so many of each part.
+// Worst returns the problems, at most limit of each part.
 func (t *Gatherer) Worst(limit int) Problems {
 	out := Problems{Objects: t.objects, Copies: t.copies, Clusters: []SlowCluster{}, Drift: []DriftedCopy{}, Contested: []ContestedField{}}
 	for _, name := range slices.Sorted(maps.Keys(t.clusters)) {

@@ -17,20 +17,20 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// Renderings are the manifests of one object, as `render` shows them.
+// Renderings contains the rendered manifests of one object, the output of the command render.
 type Renderings struct {
 	Object   Object           `json:"object"`
 	Clusters []plan.Rendering `json:"clusters"`
 }
 
-// Render makes the manifests of one object.
+// Render renders the manifests of one object.
 func Render(in plan.RenderInput) Renderings {
 	return Renderings{Object: objectOf(decide.IdentityOf(in.Object), in.Object), Clusters: plan.Render(in)}
 }
 
-// Digests by cluster are those of what the hub would send now, as far as that can be known outside of the hub: those of
-// Secrets are keyed. What a cluster has no fields for, and prefixes of metadata that the hub leaves out by a flag, are
-// taken for sent.
+// Digests returns by cluster the digest of the manifest that the hub would send now, as far as it can be computed
+// outside the hub. The digest of a Secret is keyed. The result ignores fields that a cluster does not serve, and
+// metadata prefixes that a flag of the hub excludes.
 func Digests(in plan.RenderInput, salt string, memberOwned []string) map[string]string {
 	out := map[string]string{}
 	if hubv1.IsSecret(in.Object.GroupVersionKind().GroupKind()) {
@@ -44,13 +44,13 @@ func Digests(in plan.RenderInput, salt string, memberOwned []string) map[string]
 	return out
 }
 
-// Failed are the clusters for which the object cannot be rendered.
+// Failed returns the clusters for which the object cannot be rendered.
 func (r Renderings) Failed() []plan.Rendering {
 	return slices.DeleteFunc(slices.Clone(r.Clusters), func(c plan.Rendering) bool { return c.Error == "" })
 }
 
-// Write writes the manifests as documents of YAML, each after a comment that says what made it. An excluded cluster
-// has the comment alone. A cluster that failed has nothing.
+// Write writes the manifests as YAML documents, each after a comment with its sources. An excluded cluster has only the
+// comment. A cluster with an error has no document.
 func (r Renderings) Write(w io.Writer, _ time.Time) {
 	for _, c := range r.Clusters {
 		switch {
@@ -58,7 +58,7 @@ func (r Renderings) Write(w io.Writer, _ time.Time) {
 			fmt.Fprintf(w, "# %s\n", printable(c.Cluster+": excluded by "+c.Excluded))
 		case c.Error == "":
 			text, err := yaml.Marshal(c.Manifest)
-			if err != nil { // a manifest is made of what JSON has
+			if err != nil { // a manifest contains only JSON values
 				text = []byte("# " + printable(err.Error()) + "\n")
 			}
 			fmt.Fprintf(w, "---\n# %s\n%s", printable(c.Cluster+": "+made(c)), text)
@@ -66,7 +66,7 @@ func (r Renderings) Write(w io.Writer, _ time.Time) {
 	}
 }
 
-// made reads such as
+// made lists the sources of a manifest's fields, such as
 //
 //	5 at /spec/replicas by the division; OverridePolicy shop/a, rule "r"; skipped OverridePolicy shop/b, rule "s": /spec/paused ...
 func made(c plan.Rendering) string {

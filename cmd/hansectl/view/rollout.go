@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// RolloutResult says whether a rollout has ended.
+// RolloutResult is the result of a rollout.
 type RolloutResult string
 
 const (
@@ -25,25 +25,25 @@ const (
 	RolloutBroken RolloutResult = "Failed"
 )
 
-// Rollout is what `rollout status` shows of one object.
+// Rollout is the output of `rollout status` for one object.
 type Rollout struct {
 	Object    Object `json:"object"`
 	Placement string `json:"placement,omitempty"`
-	// Result is Running, Done or Failed, and Progress says it in one line.
+	// Result is Running, Done or Failed; Progress is one line of text about it.
 	Result   RolloutResult        `json:"result"`
 	Progress string               `json:"progress"`
 	Rollout  hubv1.BindingRollout `json:"rollout"`
-	// Waves are missing if the user may not read the placement or the clusters.
+	// Waves is absent if the user may not read the placement or the clusters.
 	Waves    []RolloutWave    `json:"waves,omitempty"`
 	Clusters []RolloutCluster `json:"clusters,omitempty"`
 
-	scheduled string // why the hub decides nothing; empty if it does
+	scheduled string // why the hub does not schedule the object; empty if it does
 }
 
 // RolloutWave counts the clusters of a wave.
 type RolloutWave struct {
 	Name string `json:"name"`
-	// Clusters that shall hold the object, and of those the ones that have the revision of the rollout.
+	// Clusters is the number of clusters that shall hold the object. Updated counts those at the rollout's revision.
 	Clusters int `json:"clusters"`
 	Updated  int `json:"updated"`
 }
@@ -58,21 +58,21 @@ type RolloutCluster struct {
 	// Holds is the revision that the cluster last reported as applied.
 	Holds  int64        `json:"holds,omitempty"`
 	Health hubv1.Health `json:"health"`
-	// PassingSince is the time since which the copy is healthy at its revision; absent if it is not.
+	// PassingSince is the time since which the copy is healthy at its revision; absent if it is not healthy.
 	PassingSince *metav1.Time `json:"passingSince,omitempty"`
 	Reason       string       `json:"reason,omitempty"`
 	Message      string       `json:"message,omitempty"`
 
-	updated bool // it has the revision of the rollout
+	updated bool // the cluster has the rollout's revision
 	wave    int  // index of the wave
 }
 
-// RolloutInput is what a Rollout is made of. The binding must have a rollout.
+// RolloutInput has the inputs of a Rollout. The binding must have a rollout.
 type RolloutInput struct {
 	ID      hubv1.ObjectIdentity
 	Object  *unstructured.Unstructured
 	Binding hubv1.BindingObject
-	// Placement that the object follows. Nil: it cannot be read.
+	// Placement that the object follows; nil if it cannot be read.
 	Placement hubv1.PlacementObject
 	// Members are empty if the user may not read them.
 	Members []hubv1.MemberCluster
@@ -140,7 +140,7 @@ func (r *Rollout) countWaves(p hubv1.PlacementObject, known bool) {
 	}
 }
 
-// result says whether the rollout has ended, and how far it is.
+// result returns the result of the rollout, and its progress as text.
 func (r *Rollout) result(spec *hubv1.BindingSpec) (RolloutResult, string) {
 	state, name := r.Rollout, r.subject()
 	newest := spec.Revision(state.Newest)
@@ -165,7 +165,7 @@ func (r *Rollout) result(spec *hubv1.BindingSpec) (RolloutResult, string) {
 	return RolloutRuns, text
 }
 
-// waitsFor names the wave in progress and its clusters: wave asia: 2 of 5 clusters have revision 7.
+// waitsFor describes the wave in progress: "wave asia: 2 of 5 clusters have revision 7".
 func (r *Rollout) waitsFor() string {
 	state, all := r.Rollout, RolloutWave{}
 	for _, c := range r.Clusters {
@@ -191,7 +191,7 @@ func (r *Rollout) subject() string {
 	return hubv1.ObjectIdentity{Group: r.Object.Group, Kind: r.Object.Kind, Namespace: r.Object.Namespace, Name: r.Object.Name}.String()
 }
 
-// inShort says in one line how far a rollout is.
+// inShort describes the progress of a rollout in one line.
 func inShort(r *hubv1.BindingRollout) string {
 	text := fmt.Sprintf("revision %d", r.Revision)
 	if r.Revision != r.Newest {

@@ -11,11 +11,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// RolloutHistory is what `rollout history` shows: the revisions of an object that are stored.
+// RolloutHistory is the output of `rollout history`: the stored revisions of an object.
 type RolloutHistory struct {
 	Object    Object `json:"object"`
 	Placement string `json:"placement,omitempty"`
-	// Revision that the clusters get, and Newest of the hub object.
+	// Revision is the one that the clusters get; Newest is the latest revision of the hub object.
 	Revision  int64             `json:"revision"`
 	Newest    int64             `json:"newest"`
 	Revisions []HistoryRevision `json:"revisions"`

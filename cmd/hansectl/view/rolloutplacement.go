@@ -11,12 +11,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// PlacementRollout is what `rollout status` shows of a placement.
+// PlacementRollout is the output of `rollout status` for a placement.
 type PlacementRollout struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Result is Running, Done or Failed, and Progress says it in one line.
+	// Result is Running, Done or Failed; Progress is one line of text about it.
 	Result   RolloutResult           `json:"result"`
 	Progress string                  `json:"progress"`
 	Rollout  *hubv1.PlacementRollout `json:"rollout,omitempty"`
@@ -29,21 +29,21 @@ type PlacementRollout struct {
 // RolloutObject is an object whose rollout is not complete.
 type RolloutObject struct {
 	Object string `json:"object"`
-	// Rollout is missing while the object has no revision.
+	// Rollout is absent until the object has a revision.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
-	// Updated is the number of clusters with the newest revision, and Desired of all.
+	// Updated is the number of clusters with the newest revision, Desired the number of all its clusters.
 	Updated int32 `json:"updated"`
 	Desired int32 `json:"desired"`
 }
 
-// rolloutAnnotations of a placement, with the words for them.
+// rolloutAnnotations are the rollout annotations of a placement, with a text for each.
 var rolloutAnnotations = [][2]string{
 	{hubv1.RolloutPauseAnnotation, "Paused"}, {hubv1.RolloutApproveAnnotation, "Approved"},
 	{hubv1.RolloutSkipAnnotation, "Skipped"}, {hubv1.RolloutPromoteAnnotation, "Promoted"},
 }
 
-// PlacementRolloutOf shows the rollouts of a placement. following are the bindings of its objects; none if they are not
-// asked for.
+// PlacementRolloutOf shows the rollouts of a placement. following are the bindings of its objects; empty if the objects
+// are not shown.
 func PlacementRolloutOf(p hubv1.PlacementObject, following []hubv1.BindingObject) PlacementRollout {
 	r := PlacementRollout{Kind: kindOf(p), Namespace: p.GetNamespace(), Name: p.GetName(), Rollout: p.PlacementStatus().Rollout}
 	for _, a := range rolloutAnnotations {
@@ -98,7 +98,7 @@ func (r *PlacementRollout) result() (RolloutResult, string) {
 
 func (r *PlacementRollout) name() string { return strings.TrimPrefix(r.Namespace+"/"+r.Name, "/") }
 
-// Write writes the counts, and a table of the objects that move.
+// Write writes the counts, and a table of the objects whose rollout is not complete.
 func (r PlacementRollout) Write(w io.Writer, now time.Time) {
 	head := r.Kind + " " + r.name()
 	if s := r.Rollout; s != nil {

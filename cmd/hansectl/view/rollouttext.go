@@ -30,7 +30,7 @@ func (r Rollout) Write(w io.Writer, now time.Time) {
 	line(w, "Progress", r.Progress)
 }
 
-// revisions says where the clusters come from and where they go: revision 6 -> 7.
+// revisions returns the old and the new revision: "revision 6 -> 7".
 func (r Rollout) revisions() string {
 	state := r.Rollout
 	text := fmt.Sprintf("revision %d", state.Revision)
@@ -43,7 +43,7 @@ func (r Rollout) revisions() string {
 	return text
 }
 
-// revisionCell is empty for a revision that is not known.
+// revisionCell returns a revision as text; empty if it is not known.
 func revisionCell(revision int64) string {
 	if revision == 0 {
 		return ""

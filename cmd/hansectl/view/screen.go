@@ -7,25 +7,24 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Screen is a terminal. Tables are cut to its width, and cells that tell how an object does have a colour.
+// Screen is a terminal. It cuts tables to its width and colours cells that show a state.
 type Screen struct {
 	io.Writer
-	// Width in columns; 0 does not cut.
+	// Width in columns; 0 means unlimited.
 	Width   int
 	Colours bool
 }
 
 const yellow = "\x1b[33m"
 
-// colours of whole cells.
+// colours maps the text of a cell to its colour.
 var colours = map[string]string{
 	"Healthy": green, "live": green, "OK": green,
 	"Progressing": yellow, "Unknown": yellow, "Warning": yellow, "True,Draining": yellow, "True,Cordoned": yellow,
 	"Degraded": red, "False": red, "Failed": red,
 }
 
-// paint gives a cell that is padded already its colour. A state of which only the last is known ends in a question
-// mark.
+// paint colours a padded cell by its text. A question mark after a state means that it is the last known one.
 func (s *Screen) paint(cell, padded string) string {
 	colour := colours[strings.TrimSuffix(cell, "?")]
 	if s == nil || !s.Colours || colour == "" {
@@ -34,7 +33,7 @@ func (s *Screen) paint(cell, padded string) string {
 	return colour + cell + plain + padded[len(cell):]
 }
 
-// fits cuts the last cell of a line, which begins at a column, to the width. The header of a column is not cut away.
+// fits cuts the last cell of a line, which starts at a column, to the width. It never cuts the column's header.
 func (s *Screen) fits(cell string, column int) string {
 	const least = 10
 	if s == nil || s.Width == 0 {

@@ -11,42 +11,44 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// Simulation is what `simulate` shows: where a fleet comes to rest as it is, and where with changes.
+// Simulation is the output of the command simulate. It compares the final placement of all objects with and without
+// changes.
 type Simulation struct {
 	Summary SimulationSummary `json:"summary"`
-	// Changes are what is taken to be so.
+	// Changes are the simulated changes.
 	Changes []string `json:"changes,omitempty"`
-	// Objects that differ, by name.
+	// Objects whose placement differs, by name.
 	Objects []SimulatedObject `json:"objects"`
-	// Clusters that there are before or after, by name.
+	// Clusters before or after the changes, by name.
 	Clusters []SimulatedCluster `json:"clusters"`
-	// Notes say what is not known.
+	// Notes name unknown inputs.
 	Notes []string `json:"notes,omitempty"`
 
-	all bool // every object is named
+	all bool // name every object
 }
 
-// SimulationSummary counts objects, and replicas and copies of them.
+// SimulationSummary counts objects, replicas and copies.
 type SimulationSummary struct {
 	Objects int `json:"objects"`
 	Changed int `json:"changed"`
-	// Nowhere are those that lose their last cluster that answers.
+	// Nowhere counts the objects that lose their last cluster that answers.
 	Nowhere int `json:"nowhere"`
-	// TooFew are those that change, run somewhere, and are left with fewer clusters than asked for.
+	// TooFew counts the changed objects that still run, but on fewer clusters than the placement requests.
 	TooFew int `json:"tooFew"`
-	// ReplicasMoved leave one cluster for another one.
+	// ReplicasMoved is the number of replicas that move to another cluster.
 	ReplicasMoved int64 `json:"replicasMoved"`
-	// ReplicasWithoutRoom is how many more have no room than before.
+	// ReplicasWithoutRoom is the increase of replicas without room.
 	ReplicasWithoutRoom int64 `json:"replicasWithoutRoom"`
-	// CopiesAway stay on clusters that no longer answer, and ReplicasAway with them, as far as the replicas are divided.
+	// CopiesAway is the number of copies on clusters that no longer answer. ReplicasAway counts their replicas, if
+	// divided.
 	CopiesAway   int   `json:"copiesAway"`
 	ReplicasAway int64 `json:"replicasAway"`
 }
 
-// SimulatedObject is one object that differs.
+// SimulatedObject is one object whose placement differs.
 type SimulatedObject struct {
 	Object Object `json:"object"`
-	// Placement that is followed, such as "Placement shop/web"; Before is empty if there was no other one.
+	// Placement that the object follows, such as "Placement shop/web"; PlacementBefore is empty if it is the same.
 	Placement       string `json:"placement"`
 	PlacementBefore string `json:"placementBefore,omitempty"`
 	Movement
@@ -62,7 +64,7 @@ type SimulatedObject struct {
 type SimulatedCluster struct {
 	Cluster string `json:"cluster"`
 	Region  string `json:"region,omitempty"`
-	// Away is true if it does not answer after the changes.
+	// Away is true if the cluster does not answer after the changes.
 	Away           bool  `json:"away,omitempty"`
 	ObjectsBefore  int   `json:"objectsBefore"`
 	Objects        int   `json:"objects"`
@@ -70,8 +72,7 @@ type SimulatedCluster struct {
 	Replicas       int64 `json:"replicas"`
 }
 
-// Simulate tells two settlements apart. before is nil if what the bindings said at the beginning is what after is
-// compared with.
+// Simulate compares two simulated results. If before is nil, it compares after with the bindings' recorded state.
 func Simulate(before, after *decide.Settlement, changes, notes []string, all bool) Simulation {
 	s := Simulation{Changes: changes, Notes: notes, Objects: []SimulatedObject{}, all: all}
 	past := pastOf(before, after)
@@ -85,7 +86,7 @@ func Simulate(before, after *decide.Settlement, changes, notes []string, all boo
 		}
 		was := past.outcomes[after.Object(i).Identity()]
 		if was.Binding == nil && outcome.Binding == nil && was.Scheduled.Reason == "" && outcome.Scheduled.Reason == "" {
-			continue // no placement selects it
+			continue // no placement selects the object
 		}
 		o := SimulatedObject{
 			Object:    objectOf(after.Object(i).Identity(), after.Object(i).Object),
@@ -122,7 +123,7 @@ func Simulate(before, after *decide.Settlement, changes, notes []string, all boo
 	return s
 }
 
-// past is what a simulation is compared with.
+// past is the result to which a simulation is compared.
 type past struct {
 	outcomes map[hubv1.ObjectIdentity]decide.Outcome
 	index    map[hubv1.ObjectIdentity]int
@@ -146,7 +147,7 @@ func pastOf(before, after *decide.Settlement) past {
 	return p
 }
 
-// recorded is what a binding says of itself.
+// recorded returns the outcome that a binding has recorded.
 func recorded(b hubv1.BindingObject) decide.Outcome {
 	o := decide.Outcome{Binding: b}
 	if b == nil {
@@ -185,7 +186,7 @@ func saidOf(o decide.Outcome) Said {
 	return Said{o.Scheduled.Status, o.Scheduled.Reason, o.Scheduled.Message}
 }
 
-// roomless is how many replicas of an object have no room.
+// roomless returns the number of an object's replicas without room.
 func roomless(s *decide.Settlement, i int) int64 {
 	if b := s.Outcomes[i].Binding; b == nil || b.BindingSpec().Division == nil {
 		return 0
@@ -205,7 +206,7 @@ func (o *SimulatedObject) same() bool {
 // fewerThanAsked are reasons of decisions that could not choose, or replace, all clusters that they should.
 var fewerThanAsked = []string{hubv1.ReasonNoClusterSelected, hubv1.ReasonSpreadUnsatisfied, hubv1.ReasonNoReplacement, hubv1.ReasonTooManyAway}
 
-// short is true if fewer clusters hold the object, and answer, than asked for.
+// short reports whether fewer answering clusters hold the object than the placement requests.
 func (o *SimulatedObject) short() bool {
 	return o.Running > 0 && o.Scheduled.Status != metav1.ConditionTrue && slices.Contains(fewerThanAsked, o.Scheduled.Reason)
 }
@@ -228,10 +229,10 @@ func (s *SimulationSummary) add(o SimulatedObject) {
 	}
 }
 
-// Changed says whether the changes change anything.
+// Changed reports whether the changes affect any object.
 func (s Simulation) Changed() bool { return s.Summary.Changed > 0 }
 
-// Underway is how many objects are not where they come to rest.
+// Underway returns the number of objects that are not at their final clusters yet.
 func Underway(s *decide.Settlement) int {
 	n := 0
 	for i, o := range s.Outcomes {
@@ -242,7 +243,7 @@ func Underway(s *decide.Settlement) int {
 	return n
 }
 
-// fleetCount counts by cluster.
+// fleetCount has the counts of each cluster.
 type fleetCount map[string]*SimulatedCluster
 
 func (f fleetCount) clusters(all []*hubv1.MemberCluster) {

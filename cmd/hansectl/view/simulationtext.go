@@ -15,13 +15,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// What is named at most in a text that groups objects.
+// Limits of the names in a text that groups objects.
 const (
 	groupsAtMost  = 20
 	objectsAtMost = 3
 )
 
-// Write writes the simulation as text. Objects with the same placement and the same change are one line.
+// Write writes the simulation as text. One line shows all objects with the same placement and the same change.
 func (s Simulation) Write(w io.Writer, _ time.Time) {
 	fmt.Fprintln(w, s.headline())
 	for _, c := range s.Changes {
@@ -48,7 +48,7 @@ func (s Simulation) Write(w io.Writer, _ time.Time) {
 	s.writeClusters(w)
 }
 
-// headline reads "412 objects: 31 change, 3 would run nowhere; 120 replicas move, 14 have no room".
+// headline returns the summary: "412 objects: 31 change, 3 would run nowhere; 120 replicas move, 14 have no room".
 func (s Simulation) headline() string {
 	sum := s.Summary
 	text := counted(sum.Objects, "object")
@@ -79,7 +79,7 @@ func (s Simulation) headline() string {
 	return text
 }
 
-// counted is such as "1 copy" or "3 copies".
+// counted returns a count with its noun, such as "1 copy" or "3 copies".
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -90,15 +90,15 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// column of a table in which one line is about several objects.
+// column is a column of a table in which one line describes several objects.
 type column struct {
 	header string
-	// same is true if the objects of one line have the same cell.
+	// same is true if the objects of one line must have equal cells.
 	same bool
 	cell func(group []SimulatedObject) string
 }
 
-// writeGroups writes one line for the objects that are alike.
+// writeGroups writes one line for each group of similar objects.
 func (s Simulation) writeGroups(w io.Writer, objects []SimulatedObject, columns ...column) {
 	if len(objects) == 0 {
 		return
@@ -131,7 +131,7 @@ func (s Simulation) writeGroups(w io.Writer, objects []SimulatedObject, columns 
 	}
 }
 
-// groups of objects that are alike, the largest first; each object by itself if all are to be named.
+// groups returns groups of similar objects, the largest first. If all objects are named, each is its own group.
 func (s Simulation) groups(objects []SimulatedObject, columns []column) [][]SimulatedObject {
 	var out [][]SimulatedObject
 	places := map[string]int{}
@@ -157,7 +157,7 @@ func (s Simulation) groups(objects []SimulatedObject, columns []column) [][]Simu
 	return out
 }
 
-// dense writes a table without the columns that have nothing to say.
+// dense writes a table without its empty columns.
 func dense(w io.Writer, header []string, rows [][]string) {
 	for i := len(header) - 1; i >= 0; i-- {
 		if slices.ContainsFunc(rows, func(row []string) bool { return row[i] != "" }) {
@@ -171,7 +171,7 @@ func dense(w io.Writer, header []string, rows [][]string) {
 	table(w, header, rows)
 }
 
-// which names the first objects of a group, and a kind where it is another one than before.
+// which names the first objects of a group. It writes the kind only where it differs from the previous object's.
 func which(group []SimulatedObject) string {
 	var names []string
 	kind := ""
@@ -200,7 +200,7 @@ func (s Simulation) list(names []string) string {
 	return list(names)
 }
 
-// follows is the placement, and the one before if that was another one.
+// follows returns the placement, and the previous placement if it differs.
 func (o *SimulatedObject) follows() string {
 	if o.PlacementBefore == "" {
 		return cmp.Or(o.Placement, "none")
@@ -208,7 +208,7 @@ func (o *SimulatedObject) follows() string {
 	return o.PlacementBefore + " -> " + cmp.Or(o.Placement, "none")
 }
 
-// shifts are the replicas before and after on each cluster where they differ, over all of the objects.
+// shifts returns the total replicas before and after on each cluster where they differ.
 func (s Simulation) shifts(objects []SimulatedObject) string {
 	before, after := map[string]int64{}, map[string]int64{}
 	all := map[string]bool{}
@@ -238,7 +238,7 @@ func (o *SimulatedObject) noRoom() string {
 	return fmt.Sprintf("%d -> %d", o.NoRoomBefore, o.NoRoom)
 }
 
-// problem is what an operator has to know of an object; empty if it does well.
+// problem describes an object's problem for an operator; empty if there is none.
 func (o *SimulatedObject) problem() string {
 	switch {
 	case o.Scheduled.Reason != hubv1.ReasonScheduled && (o.Scheduled.Status != metav1.ConditionTrue || len(o.Away) > 0):
@@ -251,7 +251,7 @@ func (o *SimulatedObject) problem() string {
 	return ""
 }
 
-// writeClusters writes the clusters on which something differs.
+// writeClusters writes the clusters with differences.
 func (s Simulation) writeClusters(w io.Writer) {
 	var rows [][]string
 	for _, c := range s.Clusters {

@@ -13,10 +13,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Status is what `status` shows of one object.
+// Status is the output of the command status for one object.
 type Status struct {
 	Object Object `json:"object"`
-	// Silence is absent while a hub runs, and for users who may not know.
+	// Silence is absent while a hub runs, and for users who may not read the hub's Lease.
 	Silence *Silence `json:"silence,omitempty"`
 	// NotFederated says why there is no binding; Federated is empty then.
 	NotFederated *NotFederated `json:"notFederated,omitempty"`
@@ -27,7 +27,7 @@ type Status struct {
 type Federated struct {
 	Placement       *hubv1.PlacementReference `json:"placement,omitempty"`
 	OtherPlacements []string                  `json:"otherPlacements,omitempty"`
-	// StatusTo says where the merged status goes.
+	// StatusTo tells where the hub writes the merged status.
 	StatusTo   *StatusTo             `json:"statusTo,omitempty"`
 	Summary    *hubv1.BindingSummary `json:"summary,omitempty"`
 	Replicas   *Replicas             `json:"replicas,omitempty"`
@@ -42,9 +42,9 @@ type Federated struct {
 	Waiting []Wait                `json:"waiting,omitempty"`
 }
 
-// Silence means that no hub renews its Lease: what is shown is what one wrote last.
+// Silence means that no hub renews its Lease. The shown state is the last one that a hub wrote.
 type Silence struct {
-	// Since is when the Lease was last renewed; absent if it never was.
+	// Since is when the Lease was last renewed; absent if it never was renewed.
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
@@ -66,9 +66,9 @@ const (
 	Deleted  = "Deleted"
 )
 
-// StatusTo says where the merged status goes.
+// StatusTo tells where the hub writes the merged status.
 type StatusTo struct {
-	// Mode is OnObject, BindingOnly, or Pending while the hub has not said.
+	// Mode is OnObject, BindingOnly, or Pending before the hub's first report.
 	Mode    string `json:"mode"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -79,56 +79,56 @@ type StatusTo struct {
 // Replicas sums up the rows that have replicas.
 type Replicas struct {
 	ReadyLive      int64 `json:"readyLive"`
-	ReadyLastKnown int64 `json:"readyLastKnown"` // on clusters that are away, or all while no hub runs
+	ReadyLastKnown int64 `json:"readyLastKnown"` // on unreachable clusters, or on all while no hub runs
 	Total          int64 `json:"total"`
 }
 
-// Region sums up the clusters of one region.
+// Region sums the clusters of one region.
 type Region struct {
-	Region  string `json:"region"` // empty for clusters without one
+	Region  string `json:"region"` // empty for clusters without a region
 	Applied int    `json:"applied"`
 	Healthy int    `json:"healthy"`
 	Unknown int    `json:"unknown"`
 	Total   int    `json:"total"`
-	// Replicas and those that are ready, as last known; absent if no copy says so.
+	// Replicas and ready replicas, as last known; absent if no copy has them.
 	Replicas      *int64 `json:"replicas,omitempty"`
 	ReadyReplicas *int64 `json:"readyReplicas,omitempty"`
 }
 
-// OnObject is what the hub object's own status says.
+// OnObject is the status of the hub object itself.
 type OnObject struct {
 	Integers map[string]int64 `json:"integers,omitempty"`
 	// Available is the status of the condition Available; empty if there is none.
 	Available string `json:"available,omitempty"`
 }
 
-// Wait is a cluster that is waited for.
+// Wait is a cluster that the operation waits for.
 type Wait struct {
 	Cluster string `json:"cluster"`
 	Reason  string `json:"reason,omitempty"`
-	// Withdrawing is true if the object is to go from there.
+	// Withdrawing is true if the object is to be removed from the cluster.
 	Withdrawing bool `json:"withdrawing,omitempty"`
-	// Replaced is true if others have taken its place, and the copy goes when they are healthy.
+	// Replaced is true if other clusters replace this one. Its copy is removed when they are healthy.
 	Replaced bool `json:"replaced,omitempty"`
 	// Away is true if the cluster does not answer.
 	Away bool `json:"away,omitempty"`
-	// MayBeLost is true if it has not been observed for an hour although a hub runs: only then it is offered to give it
-	// up.
+	// MayBeLost is true if the cluster has not been observed for an hour although a hub runs. Only then the output
+	// suggests to abandon the copy.
 	MayBeLost bool `json:"mayBeLost,omitempty"`
 }
 
-// StatusInput is what a Status is made of.
+// StatusInput has the inputs of a Status.
 type StatusInput struct {
 	ID hubv1.ObjectIdentity
-	// Object is nil if it is deleted, Binding nil if there is none.
+	// Object is nil if it is deleted; Binding is nil if there is none.
 	Object  *unstructured.Unstructured
 	Binding hubv1.BindingObject
 	Members []hubv1.MemberCluster
-	// Silence is nil while a hub runs. During one, Digests by cluster are those of what the hub would send now, as far as
-	// that is known.
+	// Silence is nil while a hub runs. If no hub runs, Digests has by cluster the digest of the manifest that a hub
+	// would send now, if known.
 	Silence *Silence
 	Digests map[string]string
-	// Blind is true if the user may not see whether a hub runs: then only a cluster that says when it was observed can be
+	// Blind is true if the user may not read the hub's Lease. Then only a cluster with a recent time of observation is
 	// live.
 	Blind bool
 	Now   time.Time
@@ -149,15 +149,15 @@ func Of(in StatusInput) Status {
 	s.StatusTo, s.Unplaced = statusTo(status.Conditions), unplacedOf(in.Binding)
 	s.Rollout = spec.Rollout
 	summary := status.Summary
-	summary.Desired = 0 // the status may be of an earlier decision
+	summary.Desired = 0 // the status may belong to an earlier decision
 	if in.Silence != nil {
-		summary.Applied = 0 // what the hub counted may have changed since
+		summary.Applied = 0 // the counts of the hub may be outdated
 	}
 	for _, t := range spec.Clusters {
 		row := rowOf(t, status.Row(t.Name), byName[t.Name], in.Now)
 		row.unsure = in.Blind && row.sight == nil
 		if in.Silence != nil {
-			digest := in.Digests[t.Name] // of the newest revision
+			digest := in.Digests[t.Name] // digest of the newest revision
 			if s.Rollout != nil && t.Revision != s.Rollout.Newest {
 				digest = ""
 			}
@@ -194,7 +194,7 @@ func objectOf(id hubv1.ObjectIdentity, object *unstructured.Unstructured) Object
 	return o
 }
 
-// leftOut starts the message of StatusWritten if fields could not be merged.
+// leftOut is the start of the StatusWritten message if fields could not be merged.
 const leftOut = "left out: "
 
 func statusTo(conditions []metav1.Condition) *StatusTo {
@@ -205,7 +205,7 @@ func statusTo(conditions []metav1.Condition) *StatusTo {
 	case c.Status == metav1.ConditionTrue:
 		to := &StatusTo{Mode: string(hubv1.StatusOnObject), Reason: c.Reason, Message: c.Message}
 		if fields, ok := strings.CutPrefix(c.Message, leftOut); ok {
-			fields, _, _ = strings.Cut(fields, "; ") // why a rule of the placement cannot be followed
+			fields, _, _ = strings.Cut(fields, "; ") // the second part is a rule of the placement that cannot be followed
 			to.LeftOut = strings.Split(fields, ", ")
 		}
 		return to

@@ -1,7 +1,7 @@
-// Package view says what the commands show: it turns what was read from the hub into values with stable JSON fields,
-// and these into text.
+// Package view decides what the commands show. It turns the read objects into values with stable JSON fields,
+// and these values into text.
 //
-// It reads no server and no clock. Text from members is shown without control characters.
+// It reads no server and no clock. It removes control characters from the text of members.
 package view
 
 import (

@@ -19,7 +19,7 @@ import (
 // Write writes the status as text.
 func (s Status) Write(w io.Writer, now time.Time) { s.write(w, now, false) }
 
-// WriteWide writes the status with all that rows say.
+// WriteWide writes the status as text with all columns of the rows.
 func (s Status) WriteWide(w io.Writer, now time.Time) { s.write(w, now, true) }
 
 func (s Status) write(w io.Writer, now time.Time, wide bool) {
@@ -57,7 +57,7 @@ func (s Status) write(w io.Writer, now time.Time, wide bool) {
 	}
 }
 
-// Text says what this means for all that is shown.
+// Text describes the consequence of the silence for the shown state.
 func (s Silence) Text(now time.Time) string {
 	const so = "no change reaches a member; see kubectl get pods -n " + hubv1.SystemNamespace
 	if s.Since == nil {
@@ -78,7 +78,7 @@ func (s Status) header() []string {
 	case Deleting:
 		parts = append(parts, fmt.Sprintf("generation %d, being deleted", s.Object.Generation))
 	default:
-		if s.Object.Generation != 0 { // ConfigMaps have none
+		if s.Object.Generation != 0 { // ConfigMaps have no generation
 			parts = append(parts, fmt.Sprintf("generation %d", s.Object.Generation))
 		}
 	}
@@ -127,7 +127,7 @@ func (s Status) summary() []string {
 	healthy := "Healthy=Unknown (not yet reported)"
 	if c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionHealthy); c != nil {
 		healthy = fmt.Sprintf("Healthy=%s (%s)", c.Status, c.Reason)
-		if s.Unplaced != nil && c.Reason == hubv1.ReasonHealthyEverywhere { // not everywhere
+		if s.Unplaced != nil && c.Reason == hubv1.ReasonHealthyEverywhere { // not healthy on every selected cluster
 			healthy = fmt.Sprintf("Healthy=%s", c.Status)
 		}
 	}
@@ -161,13 +161,13 @@ func (r Row) generation(hub int64) string {
 	switch {
 	case r.Generation == 0:
 		return ""
-	case hub == 0: // the object is gone
+	case hub == 0: // the hub object is gone
 		return strconv.FormatInt(r.Generation, 10)
 	}
 	return fmt.Sprintf("%d/%d", r.Generation, hub)
 }
 
-// revision that the cluster holds, of the newest one.
+// revision returns the revision that the cluster holds, compared with the newest one.
 func (r Row) revision(newest int64) string {
 	if r.Revision == 0 {
 		return ""
@@ -255,7 +255,7 @@ func (s Status) onObject() string {
 	return text
 }
 
-// rollout says how far a change is.
+// rollout describes the progress of a change.
 func (s Status) rollout(now time.Time) string {
 	if s.Rollout == nil {
 		return ""
@@ -263,7 +263,7 @@ func (s Status) rollout(now time.Time) string {
 	return inShort(s.Rollout) + ", for " + age(s.Rollout.Since, now)
 }
 
-// scheduled is empty while the decision is a plain one.
+// scheduled describes a decision with a problem; it is empty for a normal decision.
 func (s Status) scheduled() string {
 	c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionScheduled)
 	if c == nil || c.Reason == hubv1.ReasonScheduled {
@@ -290,7 +290,7 @@ func (s Status) truncated() string {
 	return c.Message
 }
 
-// namedAtMost is how many clusters a line names.
+// namedAtMost is the maximum number of clusters in a line.
 const namedAtMost = 5
 
 func (s Status) waits() string {

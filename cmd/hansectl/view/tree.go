@@ -13,13 +13,13 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Tree is what a placement comes to: its objects, where they are, and what was made of them there.
+// Tree shows the objects of a placement, their clusters, and their children on each cluster.
 type Tree struct {
 	Placement PlacementName `json:"placement"`
-	// Objects are those that are shown, of Total.
+	// Objects are the shown objects; Total counts all.
 	Objects []TreeObject `json:"objects"`
 	Total   int          `json:"total"`
-	// Notes say what could not be looked at on which cluster.
+	// Notes name the data that could not be read, by cluster.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -39,18 +39,18 @@ type TreeObject struct {
 // TreeCluster is the copy of an object on one cluster.
 type TreeCluster struct {
 	Cluster string `json:"cluster"`
-	// State is Present, Absent or Evicting, as in the binding.
+	// State of the cluster in the binding: Present, Absent or Evicting.
 	State    hubv1.TargetState `json:"state"`
 	Applied  string            `json:"applied,omitempty"`
 	Health   hubv1.Health      `json:"health,omitempty"`
 	Reason   string            `json:"reason,omitempty"`
 	Message  string            `json:"message,omitempty"`
 	Children []member.Child    `json:"children,omitempty"`
-	// Refused says why the hub tells nothing of what is below.
+	// Refused is the reason why the hub does not show the children.
 	Refused *memberview.Reason `json:"refused,omitempty"`
 }
 
-// TreeOf is the tree of some bindings, down to the clusters. Of more than most, the first are shown.
+// TreeOf returns the tree of bindings, down to the clusters. It shows at most most objects.
 func TreeOf(placement PlacementName, bindings []hubv1.BindingObject, clusters []string, most int) Tree {
 	t := Tree{Placement: placement, Total: len(bindings)}
 	for _, b := range bindings {
@@ -75,7 +75,7 @@ func TreeOf(placement PlacementName, bindings []hubv1.BindingObject, clusters []
 	return t
 }
 
-// On are the objects that are on a cluster.
+// On returns the objects on a cluster.
 func (t Tree) On(cluster string) []memberview.Object {
 	var out []memberview.Object
 	for _, o := range t.Objects {
@@ -88,7 +88,7 @@ func (t Tree) On(cluster string) []memberview.Object {
 	return out
 }
 
-// Clusters are those that hold one of the objects, sorted.
+// Clusters returns the clusters that hold one of the objects, sorted.
 func (t Tree) Clusters() []string {
 	var out []string
 	for _, o := range t.Objects {
@@ -100,7 +100,7 @@ func (t Tree) Clusters() []string {
 	return slices.Compact(out)
 }
 
-// Grow adds what was found on a cluster.
+// Grow adds the children found on a cluster.
 func (t Tree) Grow(cluster string, found []memberview.ObjectChildren) {
 	of := map[memberview.Object]memberview.ObjectChildren{}
 	for _, f := range found {
@@ -133,7 +133,7 @@ func (t Tree) Write(w io.Writer, _ time.Time) {
 	}
 }
 
-// branch is one line with those below it.
+// branch is one line with its child lines.
 type branch struct {
 	text  string
 	below []branch
@@ -150,7 +150,7 @@ func grow(w io.Writer, indent string, branches []branch) {
 	}
 }
 
-// branch of an object. Its namespace is left out if the placement has it, too.
+// branch returns the branch of an object. It omits the namespace if the placement has the same one.
 func (o TreeObject) branch(namespace string) branch {
 	name := o.Name
 	if o.Namespace != namespace {

@@ -9,10 +9,10 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// Unclaimed is what `unclaimed` shows.
+// Unclaimed is the output of the command unclaimed.
 type Unclaimed struct {
 	Copies []UnclaimedCopy `json:"copies"`
-	// Notes say which kinds are not listed, and why.
+	// Notes name the kinds that are not listed, with the reason.
 	Notes []ClusterNote `json:"notes,omitempty"`
 }
 
@@ -22,7 +22,7 @@ type UnclaimedCopy struct {
 	memberview.UnclaimedCopy
 }
 
-// ClusterNote is a remark about one cluster.
+// ClusterNote is a note about one cluster.
 type ClusterNote struct {
 	Cluster string `json:"cluster"`
 	Note    string `json:"note"`
@@ -49,12 +49,12 @@ func objectName(o memberview.Object) string {
 	return hubv1.ObjectIdentity{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}.String()
 }
 
-// Pruned is what `prune` shows at its end.
+// Pruned is the output of the command prune.
 type Pruned struct {
 	Copies []PrunedCopy `json:"copies"`
 }
 
-// PrunedCopy is the outcome of one copy.
+// PrunedCopy is the result for one copy.
 type PrunedCopy struct {
 	Cluster string `json:"cluster"`
 	memberview.PrunedCopy
@@ -69,7 +69,7 @@ func (p Pruned) Write(w io.Writer, _ time.Time) {
 	table(w, []string{"CLUSTER", "OBJECT", "OUTCOME", "WHY"}, rows)
 }
 
-// Left counts the copies that are unclaimed still, and those of them that are held.
+// Left counts the copies that are still unclaimed. held counts those of them that are held.
 func (p Pruned) Left() (left, held int) {
 	for _, c := range p.Copies {
 		switch c.Outcome {

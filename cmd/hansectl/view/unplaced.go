@@ -8,24 +8,24 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Unplaced are clusters that the placement selects and that do not get the object.
+// Unplaced has the clusters that the placement selects and that do not get the object.
 type Unplaced struct {
-	// Selected counts the clusters that the placement selects. Clusters that hold the object are among them.
+	// Selected counts the clusters that the placement selects, including those that hold the object.
 	Selected int `json:"selected"`
-	// Count of the clusters without it. Clusters has up to 20 of them for each reason.
+	// Count is the number of clusters without the object. Clusters has up to 20 of them for each reason.
 	Count    int               `json:"count"`
 	Clusters []UnplacedCluster `json:"clusters"`
 }
 
-// UnplacedCluster is one of them.
+// UnplacedCluster is a selected cluster without the object.
 type UnplacedCluster struct {
 	Cluster string `json:"cluster"`
-	// Reason is that of the decision, such as TaintNotTolerated.
+	// Reason of the decision, such as TaintNotTolerated.
 	Reason string `json:"reason"`
 }
 
-// keptAway are the reasons for which a cluster that a placement selects does not get an object, in words for one
-// cluster. Those for counts of clusters are in package decide.
+// keptAway has a text about one cluster for each reason why a selected cluster does not get an object. The texts for
+// several clusters are in package decide.
 var keptAway = map[string]string{
 	hubv1.ReasonTaintNotTolerated:   "tainted",
 	hubv1.ReasonUnschedulable:       "cordoned",
@@ -38,8 +38,8 @@ var keptAway = map[string]string{
 	hubv1.ReasonTopologyMissing:     "in no domain",
 }
 
-// unplacedOf reads the decision; nil if every selected cluster has the object. A placement that chooses among the
-// clusters does without some of them, so nothing is said there.
+// unplacedOf reads the decision; nil if every selected cluster has the object. It also returns nil if the placement
+// limits the number of clusters.
 func unplacedOf(b hubv1.BindingObject) *Unplaced {
 	d := b.BindingStatus().Decision
 	if d == nil || slices.ContainsFunc(d.Reasons, func(c hubv1.ChosenCluster) bool { return c.Reason == hubv1.ReasonScheduled }) {
@@ -68,7 +68,7 @@ func unplacedOf(b hubv1.BindingObject) *Unplaced {
 	return &u
 }
 
-// text reads "1 of 2 selected clusters: eu-fra-1 tainted".
+// text returns a summary: "1 of 2 selected clusters: eu-fra-1 tainted".
 func (u Unplaced) text() string {
 	var names []string
 	for _, c := range u.Clusters[:min(len(u.Clusters), namedAtMost)] {
@@ -81,8 +81,8 @@ func (u Unplaced) text() string {
 	return text
 }
 
-// Withdrawing says from how many clusters the object of a binding is being withdrawn; empty if from none, or without a
-// binding.
+// Withdrawing returns the number of clusters from which the object is being removed, as text. It is empty for none, and
+// without a binding.
 func Withdrawing(b hubv1.BindingObject) string {
 	if b == nil {
 		return ""
@@ -96,7 +96,7 @@ func Withdrawing(b hubv1.BindingObject) string {
 	return withdrawing(absent, len(all))
 }
 
-// withdrawing says of how many clusters an object is being withdrawn; empty if of none.
+// withdrawing returns the number of clusters from which an object is being removed, as text; empty for none.
 func withdrawing(absent, all int) string {
 	switch {
 	case absent == 0:
