@@ -158,6 +158,20 @@ func (h *hub) statusOfMany(ctx context.Context, w *window, out output, args []st
 // errNoObject means that the hub has neither the object nor a binding for it.
 var errNoObject = errors.New("the hub has no")
 
+// noObject is errNoObject for an object. If the user named no namespace, it says that there are others.
+func (h *hub) noObject(id hubv1.ObjectIdentity) error {
+	return fmt.Errorf("%w %s%s", errNoObject, id, h.elsewhere(id.Namespace))
+}
+
+// elsewhere is a hint that follows the error about a name in the default namespace; it is empty if the user named the
+// namespace.
+func (h *hub) elsewhere(namespace string) string {
+	if namespace == "" || *h.flags.Namespace != "" {
+		return ""
+	}
+	return " (look in another namespace with -n)"
+}
+
 func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (found view.Status, err error) {
 	object, err := readObject(ctx, c, id, version)
 	if err != nil {
@@ -168,7 +182,7 @@ func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdenti
 		return found, err
 	}
 	if object == nil && binding == nil {
-		return found, fmt.Errorf("%w %s", errNoObject, id)
+		return found, h.noObject(id)
 	}
 	var members hubv1.MemberClusterList
 	if err := h.unlessForbidden(c.List(ctx, &members), "regions and states of clusters are missing"); err != nil {
