@@ -323,6 +323,19 @@ func readBinding(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) 
 	return binding, nil
 }
 
+// readPlaced reads the binding of an object. The error of an object without one says whether the hub has the object.
+func (h *hub) readPlaced(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (hubv1.BindingObject, error) {
+	binding, err := readBinding(ctx, c, id)
+	if binding != nil || err != nil {
+		return binding, err
+	}
+	object, err := readObject(ctx, c, id, version)
+	if object == nil && err == nil {
+		return nil, h.noObject(id)
+	}
+	return nil, fmt.Errorf("%s is on no cluster: see hansectl status", id) // also if the user may not read the object
+}
+
 // surroundings reads what decides on objects of a namespace.
 func (h *hub) surroundings(ctx context.Context, c client.Client, namespace string) (view.Surroundings, error) {
 	var around view.Surroundings
