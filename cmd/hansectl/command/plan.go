@@ -194,6 +194,7 @@ func (p *planRun) snapshot(ctx context.Context, files *fleetFiles, said *progres
 		return nil, err
 	}
 	s.notes = append(s.notes, r.notes...)
+	s.notes = append(s.notes, unknownNames(files.placements, s.after.Clusters, r.narrowed())...)
 	return s, nil
 }
 
@@ -213,6 +214,7 @@ func (p *planRun) fromFiles(ctx context.Context, s *snapshot, files *fleetFiles)
 	if err := files.applyTo(&s.after, kinds); err != nil {
 		return err
 	}
+	s.notes = append(s.notes, unknownNames(files.placements, s.after.Clusters, false)...)
 	s.definitions = kinds.definitions
 	maps.Copy(s.definitions, files.definitions())
 	return nil

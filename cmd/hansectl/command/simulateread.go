@@ -55,6 +55,12 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 	return r, nil
 }
 
+// narrowed reports whether the hub has told what the user may not list: the clusters that concern the namespace alone.
+func (r *fleetReader) narrowed() bool {
+	c, ok := r.Client.(*tenantClient)
+	return ok && !c.asked.IsZero()
+}
+
 // read reads the fleet, with the objects of all kinds that placements of the hub or of the files select.
 func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, error) {
 	fleet := decide.Fleet{Now: now}
