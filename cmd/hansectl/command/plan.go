@@ -180,7 +180,7 @@ func (p *planRun) snapshot(ctx context.Context, files *fleetFiles, said *progres
 	}
 	r.whole = true
 	if s.before, err = r.read(files, time.Now()); err != nil {
-		return nil, err
+		return nil, files.hintNamespace(err, r.namespace, r.home)
 	}
 	if err := r.known(files); err != nil {
 		return nil, err

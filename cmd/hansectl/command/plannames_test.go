@@ -1,6 +1,7 @@
 package command
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,4 +39,13 @@ func TestAPlanNotesNamesThatNoClusterHas(t *testing.T) {
 	out, _, err := plannedFrom(t, "-f", file)
 	must(t, err)
 	wants(t, out, "NOTES", "Placement shop/new: no cluster is named eu-fra-11; did you mean eu-fra-1 or ")
+}
+
+func TestANoteOnTheNamespaceSaysWhichRightsTheRestNeeds(t *testing.T) {
+	file := planFile(t, `{apiVersion: hanse.dev/v1alpha1, kind: ClusterPlacement, metadata: {name: new}, spec: {resourceSelectors: [{kind: Secret}], clusters: {labelSelector: {}}}}`)
+	out, _, err := plannedFrom(t, "-f", file, "-n", "shop")
+	must(t, err)
+	if text := strings.Join(strings.Fields(out), " "); !strings.Contains(text, "objects of other namespaces than shop are not considered: to consider them, leave out -n, which needs rights in all namespaces") {
+		t.Errorf("the plan is\n%s", out)
+	}
 }
