@@ -22,6 +22,32 @@ func (s Status) Write(w io.Writer, now time.Time) { s.write(w, now, false) }
 // WriteWide writes the status with all that rows say.
 func (s Status) WriteWide(w io.Writer, now time.Time) { s.write(w, now, true) }
 
+// Undated is the text of the status with the same age everywhere: it changes only if something else than an age does.
+func (s Status) Undated(wide bool) string {
+	now := metav1.Unix(1, 0)
+	dated := func(t *metav1.Time) *metav1.Time {
+		if t == nil {
+			return nil
+		}
+		return &now
+	}
+	s.Clusters = slices.Clone(s.Clusters)
+	for i := range s.Clusters {
+		r := &s.Clusters[i]
+		r.LastObservedTime, r.LastTransitionTime = dated(r.LastObservedTime), dated(r.LastTransitionTime)
+	}
+	if s.Silence != nil {
+		s.Silence = &Silence{Since: dated(s.Silence.Since)}
+	}
+	if s.Rollout != nil {
+		s.Rollout = s.Rollout.DeepCopy()
+		s.Rollout.Since = now
+	}
+	var text strings.Builder
+	s.write(&text, now.Time, wide)
+	return text.String()
+}
+
 func (s Status) write(w io.Writer, now time.Time, wide bool) {
 	fmt.Fprintln(w, strings.Join(s.header(), gap))
 	if s.Silence != nil {
