@@ -40,6 +40,8 @@ type Status struct {
 	Waiting []Wait                `json:"waiting,omitempty"`
 
 	withdrawing string // from how many clusters, in words
+	// decided is the generation of the binding: its last decision. Conditions may be of an earlier one for some seconds.
+	decided int64
 }
 
 // Silence means that no hub renews its Lease: what is shown is what one wrote last.
@@ -179,7 +181,7 @@ func Of(in StatusInput) Status {
 	}
 	s.Placement, s.OtherPlacements, s.Conditions = spec.PlacementRef, status.OtherPlacements, status.Conditions
 	s.StatusTo, s.Unplaced, s.withdrawing = statusTo(status.Conditions), unplacedOf(in.Binding), Withdrawing(in.Binding)
-	s.Rollout = spec.Rollout
+	s.Rollout, s.decided = spec.Rollout, in.Binding.GetGeneration()
 	summary := status.Summary
 	summary.Desired = 0 // the status may be of an earlier decision
 	if in.Silence != nil {

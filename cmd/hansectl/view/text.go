@@ -141,9 +141,16 @@ func (s Status) summary() []string {
 	}
 	healthy := "Healthy=Unknown (not yet reported)"
 	if c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionHealthy); c != nil {
-		healthy = fmt.Sprintf("Healthy=%s (%s)", c.Status, c.Reason)
-		if s.Unplaced != nil && c.Reason == hubv1.ReasonHealthyEverywhere { // not everywhere
-			healthy = fmt.Sprintf("Healthy=%s", c.Status)
+		var because []string
+		if s.Unplaced == nil || c.Reason != hubv1.ReasonHealthyEverywhere { // else it is not everywhere
+			because = append(because, c.Reason)
+		}
+		if c.ObservedGeneration > 0 && c.ObservedGeneration < s.decided {
+			because = append(because, "before the last decision")
+		}
+		healthy = fmt.Sprintf("Healthy=%s", c.Status)
+		if len(because) > 0 {
+			healthy += " (" + strings.Join(because, ", ") + ")"
 		}
 	}
 	return append(parts, healthy)
