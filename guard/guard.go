@@ -42,6 +42,8 @@ func (l Limit) With(copies, percent *int32) Limit {
 type Removal struct {
 	// Set names the placement or the MemberCluster that causes the removal.
 	Set string
+	// Object names the object of the copy. An object may lose several last copies at once.
+	Object string
 	// Placement of the object, and Cluster of the copy. The removals of each are compared with its limit.
 	Placement, Cluster string
 	// Last is true if the object would lose its last copy.
@@ -83,7 +85,7 @@ func Judge(removals []Removal, placements, clusters map[string]Scope) map[string
 	placement := func(r Removal) string { return r.Placement }
 	cluster := func(r Removal) string { return r.Cluster }
 	overPlacements, overClusters := over(removals, placement, placements), over(removals, cluster, clusters)
-	last := map[string]int{}
+	last := map[string]map[string]bool{} // objects by set
 	bad := map[string]map[Breach]bool{}
 	hold := func(set string, b Breach) {
 		if bad[set] == nil {
@@ -101,11 +103,14 @@ func Judge(removals []Removal, placements, clusters map[string]Scope) map[string
 			hold(r.Set, b)
 		}
 		if r.Last {
-			last[r.Set]++
+			if last[r.Set] == nil {
+				last[r.Set] = map[string]bool{}
+			}
+			last[r.Set][r.Object] = true
 		}
 	}
-	for set, n := range last {
-		hold(set, Breach{Removed: n})
+	for set, objects := range last {
+		hold(set, Breach{Removed: len(objects)})
 	}
 	held := map[string][]Breach{}
 	for set, breaches := range bad {

@@ -31,6 +31,12 @@ func TestJudge(t *testing.T) {
 	}
 	last := removals(1, "p", "eu")
 	last[0].Last = true
+	var everywhere []Removal
+	for _, object := range []string{"web", "db"} {
+		for _, cluster := range []string{"eu", "sg"} {
+			everywhere = append(everywhere, Removal{Set: "p", Object: object, Placement: "p", Cluster: cluster, Last: true})
+		}
+	}
 	for name, tc := range map[string]struct {
 		removals             []Removal
 		placements, clusters map[string]Scope
@@ -60,6 +66,9 @@ func TestJudge(t *testing.T) {
 		},
 		"the last copy of an object does not go": {
 			last, map[string]Scope{"p": scope(100)}, map[string]Scope{"eu": scope(100)}, map[string]string{"p": "[the last copy of 1 object]"},
+		},
+		"an object that loses several last copies counts once": {
+			everywhere, map[string]Scope{"p": scope(100)}, map[string]Scope{"eu": scope(100)}, map[string]string{"p": "[the last copies of 2 objects]"},
 		},
 		"what went a moment ago counts": {
 			removals(2, "p", "eu"), map[string]Scope{"p": {Limit: DefaultLimit, Copies: 6, Recent: 4}}, map[string]Scope{"eu": scope(100)},

@@ -229,6 +229,16 @@ func TestCompileRefusesWhatItCannotRead(t *testing.T) {
 			spec: &hubv1.PlacementSpec{},
 			want: "reading spec.clusters: neither names, labelSelector nor expression is set",
 		},
+		"a key that nodes does not have": {
+			spec: &hubv1.PlacementSpec{Clusters: hubv1.ClusterSelection{Expression: "nodes.reddy > 2"}},
+			want: `reading spec.clusters.expression: nodes has no key "reddy": use nodes.ready or nodes.total`,
+		},
+		"such a key in a preference": {
+			spec: &hubv1.PlacementSpec{Clusters: hubv1.ClusterSelection{Names: []string{"eu"}}, Spread: &hubv1.SpreadPolicy{
+				Preferences: []hubv1.ClusterPreference{{Weight: 1, Expression: "nodes['Ready'] > 2"}},
+			}},
+			want: `reading spec.spread.preferences[0].expression: nodes has no key "Ready": use nodes.ready or nodes.total`,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -236,6 +246,23 @@ func TestCompileRefusesWhatItCannotRead(t *testing.T) {
 				t.Errorf("error %v, want %s", err, tc.want)
 			}
 		})
+	}
+}
+
+func TestExpressionsReadTheKeysOfNodes(t *testing.T) {
+	c := &Cluster{Name: "eu", Labels: map[string]string{"tier": "1"}, Facts: Facts{Nodes: hubv1.NodeSummary{Total: 3, Ready: 2}}}
+	for _, text := range []string{
+		"nodes.total == 3 && nodes.ready == 2", "nodes['ready'] == 2", "has(nodes.total)", "'ready' in nodes", "nodes[?'ready'].orValue(0) == 2",
+		"nodes.all(key, nodes[key] > 0)", "size(nodes) == 2", "nodes['rea' + 'dy'] == 2", "labels['tier'] == '1' && !has(labels.reddy)",
+	} {
+		e, err := compileExpression(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if holds, err := e.holds(c); err != nil || !holds {
+			t.Errorf("%s gives %v, %v", text, holds, err)
+		}
 	}
 }
 

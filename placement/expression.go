@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/expression"
 )
 
@@ -68,8 +70,26 @@ func compileExpression(text string) (*condition, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkNodeKeys(e.Reads()); err != nil {
+		return nil, err
+	}
 	said := !slices.ContainsFunc(e.Reads(), func(r expression.Reading) bool { return !variables[r.Variable].said })
 	return &condition{Expression: e, said: said}, nil
+}
+
+// checkNodeKeys refuses keys that no cluster has in nodes: an expression that reads one fails everywhere. Keys that an
+// expression computes are not known before it is evaluated.
+func checkNodeKeys(reads []expression.Reading) error {
+	known := nodeCounts(hubv1.NodeSummary{})
+	for _, r := range reads {
+		if r.Variable != varNodes || r.Key == "" {
+			continue
+		}
+		if _, ok := known[r.Key]; !ok {
+			return fmt.Errorf("nodes has no key %q: use nodes.%s", short(r.Key), strings.Join(slices.Sorted(maps.Keys(known)), " or nodes."))
+		}
+	}
+	return nil
 }
 
 func (e *condition) readsFacts() bool {
@@ -90,9 +110,14 @@ func (c *Cluster) facts() map[string]any {
 		varVersion:     c.Version,
 		varCapacity:    quantities(c.Capacity),
 		varAllocatable: quantities(c.Allocatable),
-		varNodes:       map[string]int64{"total": int64(c.Nodes.Total), "ready": int64(c.Nodes.Ready)},
+		varNodes:       nodeCounts(c.Nodes),
 		varServedKinds: c.servedKinds(),
 	}
+}
+
+// nodeCounts are all keys of nodes.
+func nodeCounts(n hubv1.NodeSummary) map[string]int64 {
+	return map[string]int64{"total": int64(n.Total), "ready": int64(n.Ready)}
 }
 
 func orEmpty(m map[string]string) map[string]string {

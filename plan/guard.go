@@ -31,16 +31,13 @@ const alreadyHeld = "removals of it are held already"
 
 // judge asks the guard for its verdict on all removals.
 func (m *maker) judge() {
-	removals := make([]guard.Removal, 0, len(m.losses))
 	copies := map[string]int{}
-	for _, l := range m.losses {
-		r := guard.Removal{Set: l.Removal.Owner.String(), Placement: l.Removal.Placement.String(), Cluster: l.Cluster, Last: l.Removal.Last}
-		removals = append(removals, r)
+	for _, r := range m.judged {
 		copies[r.Set]++
 	}
-	m.plan.Guard.Judged = len(removals)
+	m.plan.Guard.Judged = len(m.judged)
 	placements, clusters, waiting := m.scopes()
-	held := guard.Judge(removals, placements, clusters)
+	held := guard.Judge(m.judged, placements, clusters)
 	for _, set := range slices.Sorted(maps.Keys(copies)) {
 		var limits []string
 		for _, b := range held[set] {
@@ -53,6 +50,13 @@ func (m *maker) judge() {
 			m.plan.Guard.Held = append(m.plan.Guard.Held, HeldSet{Owner: set, Copies: copies[set], Limits: limits})
 			m.plan.Summary.Held += copies[set]
 		}
+	}
+}
+
+// guardRemoval is a loss that the guard judges.
+func guardRemoval(o Object, l decide.Loss) guard.Removal {
+	return guard.Removal{
+		Set: l.Removal.Owner.String(), Object: o.Identity().String(), Placement: l.Removal.Placement.String(), Cluster: l.Cluster, Last: l.Removal.Last,
 	}
 }
 

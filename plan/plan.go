@@ -224,7 +224,7 @@ type maker struct {
 	was, is       *decide.Settlement
 	places        map[hubv1.ObjectIdentity]int // index of the objects before
 	edit          edit
-	losses        []decide.Loss // the losses that the guard judges
+	judged        []guard.Removal
 	plan          Plan
 }
 
@@ -360,7 +360,7 @@ func (m *maker) remove(p pair) {
 		}
 		m.plan.Summary.Removed++
 		if loss.Removal != nil {
-			m.losses = append(m.losses, loss)
+			m.judged = append(m.judged, guardRemoval(p.object, loss))
 		}
 		r := Removal{Object: p.object, Clusters: []string{cluster}, Reason: loss.Reason, Message: loss.Message, Policy: loss.Policy, Last: len(p.targets) == 0}
 		same := func(o Removal) bool {

@@ -65,7 +65,7 @@ func TestTheGuardJudgesTheRemovalsOfAPlan(t *testing.T) {
 		},
 		"the last copy goes": {
 			1, []func(*hubv1.Placement){decidetest.Named("none"), deleting}, Options{},
-			Guard{Judged: 2, Held: []HeldSet{{"Placement shop/web", 2, []string{"the last copies of 2 objects"}}}},
+			Guard{Judged: 2, Held: []HeldSet{{"Placement shop/web", 2, []string{"the last copy of 1 object"}}}},
 		},
 		"copies that are left on the cluster are not judged": {6, []func(*hubv1.Placement){decidetest.Named("sg"), orphaning}, Options{}, Guard{}},
 	}

@@ -181,7 +181,7 @@ func (f *forecast) object(b hubv1.BindingObject, factsBefore, factsAfter decide.
 		f.first = o.String()
 	}
 	for _, r := range removals {
-		f.add(r, factsAfter)
+		f.add(o.String(), r, factsAfter)
 	}
 }
 
@@ -202,8 +202,8 @@ func replaced[P client.Object](all []P, by P) []P {
 	return append(out, by)
 }
 
-// add adds a removal with its scopes for the guard.
-func (f *forecast) add(r decide.Removal, facts decide.Facts) {
+// add adds a removal of an object's copy with its scopes for the guard.
+func (f *forecast) add(object string, r decide.Removal, facts decide.Facts) {
 	limit, placement := f.reviewer.options.RemovalLimit, r.Placement.String()
 	if _, known := f.placements[placement]; !known {
 		own := limit
@@ -215,7 +215,7 @@ func (f *forecast) add(r decide.Removal, facts decide.Facts) {
 		f.placements[placement] = guard.Scope{Limit: own, Copies: f.copies[placement]}
 	}
 	f.clusters[r.Cluster] = guard.Scope{Limit: limit, Copies: f.objects[r.Cluster]}
-	f.removals = append(f.removals, guard.Removal{Set: r.Owner.String(), Placement: placement, Cluster: r.Cluster, Last: r.Last})
+	f.removals = append(f.removals, guard.Removal{Set: r.Owner.String(), Object: object, Placement: placement, Cluster: r.Cluster, Last: r.Last})
 }
 
 // warnings returns the numbers of copies and objects, the clusters that lose most, one example and the guard's verdict.

@@ -249,7 +249,7 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 	var asked []guard.Removal
 	placements, clusters := map[string]guard.Scope{}, map[string]guard.Scope{}
 	before := map[decide.Owner]bool{} // users have seen them as held
-	r.each(func(_ key, m *removal) {
+	r.each(func(id key, m *removal) {
 		if m.state != removalWaits {
 			return
 		}
@@ -261,7 +261,7 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 		if _, known := clusters[m.Cluster]; !known {
 			clusters[m.Cluster] = guard.Scope{Limit: r.Limit, Copies: c.copiesOn(m.Cluster), Recent: r.recent.Of(decide.MemberClusterKind+" "+m.Cluster, now)}
 		}
-		asked = append(asked, guard.Removal{Set: m.Owner.String(), Placement: p, Cluster: m.Cluster, Last: m.Last})
+		asked = append(asked, guard.Removal{Set: m.Owner.String(), Object: id.String(), Placement: p, Cluster: m.Cluster, Last: m.Last})
 		if m.ShownSince != nil || r.isHeld(c, m.Owner) {
 			before[m.Owner] = true
 		}

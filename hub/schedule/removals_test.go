@@ -234,3 +234,19 @@ func TestANewLeaderReleasesNothingAtFirstAndHoldsWhatWasHeld(t *testing.T) {
 		t.Errorf("after a minute %d of the few go", len(v.released))
 	}
 }
+
+func TestAnObjectOnSeveralClustersHasOneLastCopy(t *testing.T) {
+	b := newBench()
+	b.copies[web] = 100
+	var all []decide.Removal
+	for _, cluster := range []string{"eu", "sg", "us"} {
+		all = append(all, decide.Removal{Cluster: cluster, Reason: hubv1.ReasonNotSelected, Owner: web, Placement: web, Last: true})
+	}
+	b.decided(b.object(web, 0), all, true)
+	b.pass(3 * time.Second)
+	b.look()
+	_, c, _ := b.status(web)
+	if c == nil || !strings.Contains(c.Message, "3 copies on 3 clusters would be removed") || !strings.Contains(c.Message, ": the last copy of 1 object.") {
+		t.Errorf("the condition is %+v", c)
+	}
+}

@@ -81,11 +81,11 @@ func (a *adoption) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	id, _, err := a.hub.identify(kind, name)
+	id, version, err := a.hub.identify(kind, name)
 	if err != nil {
 		return err
 	}
-	binding, err := readBinding(ctx, c, id)
+	binding, err := a.hub.readPlaced(ctx, c, id, version)
 	if err != nil {
 		return err
 	}

@@ -102,4 +102,10 @@ func TestAdoptShowsWhatWouldChangeBeforeItTakesOver(t *testing.T) {
 		_, err := h.hansectl(append(adopt, "--cluster", "nowhere")...)
 		refused(t, err, "does not go to nowhere")
 	})
+	t.Run("an object that the hub does not have is no object without clusters", func(t *testing.T) {
+		for _, command := range []string{"adopt", "diff"} {
+			_, err := h.hansectl(command, "cm/none", "-n", "shop")
+			refused(t, err, "the hub has no ConfigMap shop/none")
+		}
+	})
 }

@@ -3,10 +3,13 @@ package command
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 func TestARefusalNamesTheRoleToAskFor(t *testing.T) {
@@ -37,5 +40,31 @@ func TestARefusalNamesTheRoleToAskFor(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestFilesOfOtherNamespacesAreHintedAt(t *testing.T) {
+	forbidden := fmt.Errorf("listing MemberClusters: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "memberclusters"}, "", errors.New("no right")))
+	for name, tc := range map[string]struct {
+		err        error
+		named      string
+		namespaces []string
+		want       string // what is added; empty: nothing
+	}{
+		"all objects in one other namespace":  {err: forbidden, namespaces: []string{"shop", "shop", ""}, want: "pass -n shop to read this one alone: "},
+		"objects in several other namespaces": {err: forbidden, namespaces: []string{"shop", "monitoring"}, want: "pass -n NAMESPACE with the files of one namespace, such as monitoring: "},
+		"an object in the namespace as well":  {err: forbidden, namespaces: []string{"shop", "default"}},
+		"no object in a namespace":            {err: forbidden, namespaces: []string{""}},
+		"a namespace was named":               {err: forbidden, named: "shop", namespaces: []string{"shop"}},
+		"another error":                       {err: errors.New("timed out"), namespaces: []string{"shop"}},
+	} {
+		files := &fleetFiles{sources: map[hubv1.ObjectIdentity]string{}}
+		for i, namespace := range tc.namespaces {
+			files.sources[hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: namespace, Name: fmt.Sprint(i)}] = "file.yaml"
+		}
+		got := files.hintNamespace(tc.err, tc.named, "default").Error()
+		if tc.want == "" && got != tc.err.Error() || !strings.HasSuffix(got, tc.want+tc.err.Error()) {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }

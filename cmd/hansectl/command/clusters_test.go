@@ -56,6 +56,12 @@ func TestATenantSeesTheClustersOfTheNamespace(t *testing.T) {
 	must(t, err)
 	wants(t, out, "ap-se-1 1")
 
+	file := planFile(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}}`)
+	for _, command := range []string{"plan", "simulate"} {
+		_, err = asTenant(command, "-f", file)
+		refused(t, err, "pass -n shop to read this one alone: ")
+	}
+
 	out, err = asTenant("problems", "-n", "shop")
 	must(t, err)
 	wants(t, out, "OBJECTS 1   COPIES 2", "MemberCluster ap-se-1", "cn-sha-1")

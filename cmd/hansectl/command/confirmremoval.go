@@ -82,7 +82,7 @@ func (c *confirmation) run(ctx context.Context) error {
 	case meta.IsNoMatchError(err):
 		return errNoHub
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("the hub has no %s", named)
+		return fmt.Errorf("the hub has no %s%s", named, c.hub.elsewhere(key.Namespace))
 	case err != nil:
 		return fmt.Errorf("reading %s: %w", named, err)
 	}

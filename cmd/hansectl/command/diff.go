@@ -75,7 +75,7 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	id, _, err := d.hub.identify(kind, name)
+	id, version, err := d.hub.identify(kind, name)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	binding, err := readBinding(ctx, c, id)
+	binding, err := d.hub.readPlaced(ctx, c, id, version)
 	if err != nil {
 		return err
 	}
@@ -115,9 +115,6 @@ const askedAtOnce = 4
 
 // sentTo returns the clusters that get an object, sorted by name. If the user names clusters, it returns only those.
 func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string) ([]string, error) {
-	if binding == nil {
-		return nil, fmt.Errorf("%s is on no cluster: see hansectl status", id)
-	}
 	var there []string
 	for _, t := range binding.BindingSpec().Clusters {
 		if t.State != hubv1.TargetAbsent {

@@ -171,7 +171,7 @@ func (e *explain) placed(ctx context.Context, c client.Client, id hubv1.ObjectId
 	case err != nil:
 		return nil, nil, err
 	case object == nil && binding == nil:
-		return nil, nil, fmt.Errorf("the hub has no %s", id)
+		return nil, nil, e.hub.noObject(id)
 	case object == nil || object.GetDeletionTimestamp() != nil:
 		text := fmt.Sprintf("%s is deleted", id)
 		if going := view.Withdrawing(binding); going != "" {

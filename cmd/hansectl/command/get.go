@@ -91,11 +91,11 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	id, _, err := g.hub.identify(kind, name)
+	id, version, err := g.hub.identify(kind, name)
 	if err != nil {
 		return err
 	}
-	bindings, err := g.bindings(ctx, c, id)
+	bindings, err := g.bindings(ctx, c, id, version)
 	if err != nil {
 		return err
 	}
@@ -126,12 +126,9 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 }
 
 // bindings returns the bindings of the objects of the kind: of one object, of a namespace, or of all.
-func (g *get) bindings(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) ([]hubv1.BindingObject, error) {
+func (g *get) bindings(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) ([]hubv1.BindingObject, error) {
 	if id.Name != "" {
-		binding, err := readBinding(ctx, c, id)
-		if err == nil && binding == nil {
-			err = fmt.Errorf("%s is on no cluster: see hansectl status", id)
-		}
+		binding, err := g.hub.readPlaced(ctx, c, id, version)
 		return []hubv1.BindingObject{binding}, err
 	}
 	var out []hubv1.BindingObject

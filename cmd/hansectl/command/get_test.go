@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -89,7 +90,10 @@ func TestGetShowsCopiesAsTheyAreOnMembers(t *testing.T) {
 		must(t, err)
 		wants(t, out, "No copies found")
 		_, err = h.hansectl("get", "cm/other", "-n", "shop")
-		refused(t, err, "is on no cluster: see hansectl status")
+		refused(t, err, "the hub has no ConfigMap shop/other")
+		apply(t, onHub, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "unplaced"}})
+		_, err = h.hansectl("get", "cm/unplaced", "-n", "shop")
+		refused(t, err, "ConfigMap shop/unplaced is on no cluster: see hansectl status")
 	})
 	t.Run("get clusters is the old name of clusters", func(t *testing.T) {
 		out, err := hansectl(t, "get", "clusters")

@@ -180,7 +180,7 @@ func (p *planRun) snapshot(ctx context.Context, files *fleetFiles, said *progres
 	}
 	r.whole = true
 	if s.before, err = r.read(files, time.Now()); err != nil {
-		return nil, err
+		return nil, files.hintNamespace(err, r.namespace, r.home)
 	}
 	if err := r.known(files); err != nil {
 		return nil, err
@@ -194,6 +194,7 @@ func (p *planRun) snapshot(ctx context.Context, files *fleetFiles, said *progres
 		return nil, err
 	}
 	s.notes = append(s.notes, r.notes...)
+	s.notes = append(s.notes, unknownNames(files.placements, s.after.Clusters, r.narrowed())...)
 	return s, nil
 }
 
@@ -213,6 +214,7 @@ func (p *planRun) fromFiles(ctx context.Context, s *snapshot, files *fleetFiles)
 	if err := files.applyTo(&s.after, kinds); err != nil {
 		return err
 	}
+	s.notes = append(s.notes, unknownNames(files.placements, s.after.Clusters, false)...)
 	s.definitions = kinds.definitions
 	maps.Copy(s.definitions, files.definitions())
 	return nil

@@ -3,11 +3,13 @@ package command
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -95,9 +97,31 @@ func (f *fleetFiles) inNamespace(namespace string) (note string, err error) {
 	}
 	everywhere := slices.ContainsFunc(f.placements, isClusterScoped) || slices.ContainsFunc(f.overrides, isClusterScoped) || len(f.clusters) > 0
 	if everywhere {
-		return "objects of other namespaces than " + namespace + " are not considered: leave out -n", nil
+		return "objects of other namespaces than " + namespace + " are not considered: to consider them, leave out -n, which needs rights in all namespaces", nil
 	}
 	return "", nil
+}
+
+// hintNamespace adds to the error of a user without rights in all namespaces that one can be named. home is where the
+// kubeconfig looks without -n.
+func (f *fleetFiles) hintNamespace(err error, named, home string) error {
+	if named != "" || !apierrors.IsForbidden(err) {
+		return err
+	}
+	found := map[string]bool{}
+	for id := range f.sources {
+		if id.Namespace != "" {
+			found[id.Namespace] = true
+		}
+	}
+	namespaces := slices.Sorted(maps.Keys(found))
+	switch {
+	case len(namespaces) == 0 || found[home]:
+		return err
+	case len(namespaces) == 1:
+		return fmt.Errorf("all namespaces are read without -n: pass -n %s to read this one alone: %w", namespaces[0], err)
+	}
+	return fmt.Errorf("all namespaces are read without -n: pass -n NAMESPACE with the files of one namespace, such as %s: %w", namespaces[0], err)
 }
 
 func isClusterScoped[P interface{ GetNamespace() string }](p P) bool { return p.GetNamespace() == "" }

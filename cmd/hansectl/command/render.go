@@ -152,7 +152,7 @@ func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fl
 		}
 	}
 	if in.Object == nil {
-		return fmt.Errorf("the hub has no %s", id)
+		return r.hub.noObject(id)
 	}
 	r.warnOf(files)
 	return r.readAround(ctx, c, in, files, id.Namespace)

@@ -68,6 +68,23 @@ func TestTheDocumentedRenderingsAreWhatIsPrinted(t *testing.T) {
 	}
 }
 
+func TestRenderOfflineNeedsClusters(t *testing.T) {
+	files := filepath.Join(t.TempDir(), "fleet.yaml")
+	must(t, os.WriteFile(files, []byte(`
+{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}}
+---
+{apiVersion: hanse.dev/v1alpha1, kind: Placement, metadata: {name: web, namespace: shop}, spec: {resourceSelectors: [{kind: ConfigMap}], clusters: {labelSelector: {}}}}
+`), 0o600))
+	for _, flags := range [][]string{nil, {"--all"}, {"--cluster", "eu-fra-1"}} {
+		out, err := run(t, append([]string{"render", "--offline", "-f", files, "configmap", "web"}, flags...)...)
+		refused(t, err, errNoClusterInFiles.Error())
+		exits(t, err, 1)
+		if out != "" {
+			t.Errorf("with %v the output is %q", flags, out)
+		}
+	}
+}
+
 func TestRenderNamesWhatIsWrong(t *testing.T) {
 	tests := map[string]struct {
 		args []string

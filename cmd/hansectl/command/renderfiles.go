@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/plan"
 )
+
+var errNoClusterInFiles = errors.New("no MemberCluster in the files: add them, such as the output of kubectl get memberclusters -o yaml")
 
 // readFiles reads all inputs from the files. If they have no binding of the object, it uses their placements.
 func (r *renderRun) readFiles(ctx context.Context, in *plan.RenderInput, files *fleetFiles, kind, name string) error {
@@ -28,6 +31,9 @@ func (r *renderRun) readFiles(ctx context.Context, in *plan.RenderInput, files *
 	i := slices.IndexFunc(fleet.Objects, func(o decide.FleetObject) bool { return o.Object == object })
 	in.OtherVersions = fleet.Objects[i].OtherVersions
 	binding := fleet.Objects[i].Binding
+	if len(fleet.Clusters) == 0 && (binding == nil || r.all || len(r.clusters) > 0) {
+		return errNoClusterInFiles
+	}
 	if binding == nil && len(fleet.Placements) > 0 {
 		settled, err := fleet.Settle(ctx, func(int, int) {})
 		if err != nil {

@@ -50,7 +50,7 @@ func (h *hub) readStaged(ctx context.Context, c client.Client, id hubv1.ObjectId
 	}
 	switch {
 	case s.object == nil && s.binding == nil:
-		return s, fmt.Errorf("%w %s", errNoObject, id)
+		return s, h.noObject(id)
 	case s.binding == nil:
 		return s, fmt.Errorf("%s goes to no cluster: see hansectl status", id)
 	case s.binding.BindingSpec().Rollout != nil:

@@ -137,7 +137,7 @@ func (s *simulate) fleets(ctx context.Context, files *fleetFiles, said *progress
 		return fleet, nil, nil, err
 	}
 	if fleet, err = r.read(files, now); err != nil {
-		return fleet, nil, nil, err
+		return fleet, nil, nil, files.hintNamespace(err, r.namespace, r.home)
 	}
 	other := fleet
 	if err := files.applyTo(&other, r); err != nil {

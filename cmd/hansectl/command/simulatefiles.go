@@ -101,6 +101,9 @@ func (f *fleetFiles) add(ctx context.Context, u *unstructured.Unstructured) erro
 
 func into[T any](ctx context.Context, u *unstructured.Unstructured, list *[]T, typed T) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, typed, true); err != nil {
+		if invalid := validate(ctx, u); invalid != nil && !runtime.IsStrictDecodingError(err) {
+			return invalid // it names the field whose type is wrong
+		}
 		return err
 	}
 	if err := validate(ctx, u); err != nil {

@@ -60,6 +60,13 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 	return r, nil
 }
 
+// narrowed reports whether the hub has answered for a user who may not list clusters. Then the answer has only the
+// clusters that concern the namespace.
+func (r *fleetReader) narrowed() bool {
+	c, ok := r.Client.(*tenantClient)
+	return ok && !c.asked.IsZero()
+}
+
 // read reads the fleet, with the objects of all kinds that the placements of the hub or the files select.
 func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, error) {
 	fleet := decide.Fleet{Now: now}

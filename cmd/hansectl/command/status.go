@@ -159,6 +159,20 @@ func (h *hub) statusOfMany(ctx context.Context, w *window, out output, args []st
 // errNoObject means that the hub has neither the object nor a binding for it.
 var errNoObject = errors.New("the hub has no")
 
+// noObject is errNoObject for an object. If the user named no namespace, it says that there are others.
+func (h *hub) noObject(id hubv1.ObjectIdentity) error {
+	return fmt.Errorf("%w %s%s", errNoObject, id, h.elsewhere(id.Namespace))
+}
+
+// elsewhere is a hint that follows the error about a name in the default namespace; it is empty if the user named the
+// namespace.
+func (h *hub) elsewhere(namespace string) string {
+	if namespace == "" || *h.flags.Namespace != "" {
+		return ""
+	}
+	return " (look in another namespace with -n)"
+}
+
 func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (found view.Status, err error) {
 	object, err := readObject(ctx, c, id, version)
 	if err != nil {
@@ -169,7 +183,7 @@ func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdenti
 		return found, err
 	}
 	if object == nil && binding == nil {
-		return found, fmt.Errorf("%w %s", errNoObject, id)
+		return found, h.noObject(id)
 	}
 	var members hubv1.MemberClusterList
 	if err := h.unlessForbidden(c.List(ctx, &members), "regions and states of clusters are missing"); err != nil {
@@ -308,6 +322,19 @@ func readBinding(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) 
 		return nil, fmt.Errorf("reading the binding of %s: %w", id, err)
 	}
 	return binding, nil
+}
+
+// readPlaced reads the binding of an object. The error of an object without one says whether the hub has the object.
+func (h *hub) readPlaced(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (hubv1.BindingObject, error) {
+	binding, err := readBinding(ctx, c, id)
+	if binding != nil || err != nil {
+		return binding, err
+	}
+	object, err := readObject(ctx, c, id, version)
+	if object == nil && err == nil {
+		return nil, h.noObject(id)
+	}
+	return nil, fmt.Errorf("%s is on no cluster: see hansectl status", id) // the user may lack the right to read the object
 }
 
 // surroundings reads the placements and facts that affect objects of a namespace.

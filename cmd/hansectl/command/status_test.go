@@ -102,6 +102,14 @@ func TestStatusFindsAnObjectAsKubectlDoes(t *testing.T) {
 	t.Run("what is not there is an error", func(t *testing.T) {
 		_, err := hansectl(t, "status", "cm", "other", "-n", "shop")
 		refused(t, err, "the hub has no ConfigMap shop/other")
+		if strings.Contains(err.Error(), "another namespace") {
+			t.Errorf("the namespace was named: %v", err)
+		}
+		for _, args := range [][]string{{"status", "cm/settings"}, {"explain", "cm/settings"}, {"suspend", "placement/all"}, {"confirm", "placement/all"}} {
+			_, err = hansectl(t, args...)
+			refused(t, err, "the hub has no ", "(look in another namespace with -n)")
+			exits(t, err, 1)
+		}
 		_, err = hansectl(t, "status", "prometheus", "web")
 		refused(t, err, `the hub does not serve a kind "prometheus"`)
 	})

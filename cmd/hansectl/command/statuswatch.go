@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"time"
 
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
@@ -52,33 +51,34 @@ type screen struct {
 	to      io.Writer
 	out     output
 	inPlace bool // on a terminal: each status replaces the previous one
-	last    *view.Status
-	text    string
+	// last is the text of the previous status. Without a terminal it has no ages, so that a new age prints nothing.
+	last string
 }
 
-// show writes a status that differs from the previous one. On a terminal it also updates the ages.
+// show writes a status whose text differs from the previous one. On a terminal it also updates the ages.
 func (s *screen) show(found view.Status) error {
-	if !s.inPlace && s.last != nil && reflect.DeepEqual(*s.last, found) {
-		return nil
-	}
 	var text bytes.Buffer
 	if err := s.out.print(s.out.screen(&text, s.to), found); err != nil {
 		return err
 	}
-	if s.inPlace && text.String() == s.text {
+	now := text.String()
+	if s.out.text() && !s.inPlace {
+		now = found.Undated(s.out.format == "wide")
+	}
+	if now == s.last {
 		return nil
 	}
 	before := ""
 	switch {
 	case s.inPlace:
 		before = clearScreen
-	case s.last != nil && s.out.format == "yaml":
+	case s.last != "" && s.out.format == "yaml":
 		before = "---\n"
-	case s.last != nil && s.out.text():
+	case s.last != "" && s.out.text():
 		before = "\n" + time.Now().UTC().Format(time.RFC3339) + "\n"
 	}
-	s.last, s.text = &found, text.String()
-	_, err := io.WriteString(s.to, before+s.text)
+	s.last = now
+	_, err := io.WriteString(s.to, before+text.String())
 	return err
 }
 

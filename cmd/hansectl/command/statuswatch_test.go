@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +59,21 @@ func TestWatchShowsEachStatusOnce(t *testing.T) {
 			}
 		})
 	}
+	t.Run("what the text does not show, and ages, are no change", func(t *testing.T) {
+		var got bytes.Buffer
+		s := &screen{to: &got, out: output{format: "wide"}}
+		for i := range 4 {
+			status, seen := statusWith(hubv1.HealthUnknown), metav1.NewTime(time.Now().Add(-time.Duration(i)*time.Hour))
+			row := &status.Clusters[0]
+			row.Away, row.LastObservedTime, row.LastTransitionTime = true, &seen, &seen
+			status.Conditions = []metav1.Condition{{Type: hubv1.ConditionApplied, Message: fmt.Sprint(i)}}
+			status.Rollout = &hubv1.BindingRollout{Since: seen}
+			must(t, s.show(status))
+		}
+		if n := strings.Count(got.String(), "Widget web"); n != 1 {
+			t.Errorf("it is shown %d times:\n%s", n, got.String())
+		}
+	})
 	t.Run("for programs nothing is between", func(t *testing.T) {
 		var got, want bytes.Buffer
 		s := &screen{to: &got, out: output{format: "json"}}

@@ -133,7 +133,7 @@ func (h *hub) readPlacement(ctx context.Context, c client.Client, into placement
 	case meta.IsNoMatchError(err):
 		return errNoHub
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%w %s %s", errNoObject, kind, strings.TrimPrefix(key.String(), "/"))
+		return fmt.Errorf("%w %s %s%s", errNoObject, kind, strings.TrimPrefix(key.String(), "/"), h.elsewhere(key.Namespace))
 	case err != nil:
 		return fmt.Errorf("reading %s %s: %w", kind, strings.TrimPrefix(key.String(), "/"), err)
 	}

@@ -100,7 +100,7 @@ func (w *waiting) run(ctx context.Context, kind, name string) error {
 			return "", false, err
 		}
 		if object == nil && binding == nil && w.aim != aimDeleted {
-			return "", false, fmt.Errorf("%w %s", errNoObject, id)
+			return "", false, w.hub.noObject(id)
 		}
 		state, done := reached(w.aim, object, binding)
 		return state, done, nil

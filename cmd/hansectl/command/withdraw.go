@@ -53,7 +53,7 @@ func (h *hub) withdraw(ctx context.Context, kind, name string, yes bool) error {
 	case err != nil:
 		return err
 	case object == nil:
-		return fmt.Errorf("%w %s", errNoObject, id)
+		return h.noObject(id)
 	case binding == nil:
 		return fmt.Errorf("%s has no copies: it has no binding", id)
 	}

@@ -21,6 +21,9 @@ type Status struct {
 	// NotFederated says why there is no binding; Federated is empty then.
 	NotFederated *NotFederated `json:"notFederated,omitempty"`
 	Federated
+
+	// decided is the generation of the binding: its last decision. Conditions may be of an earlier one for some seconds.
+	decided int64
 }
 
 // Federated is what the binding of an object says.
@@ -147,7 +150,7 @@ func Of(in StatusInput) Status {
 	}
 	s.Placement, s.OtherPlacements, s.Conditions = spec.PlacementRef, status.OtherPlacements, status.Conditions
 	s.StatusTo, s.Unplaced = statusTo(status.Conditions), unplacedOf(in.Binding)
-	s.Rollout = spec.Rollout
+	s.Rollout, s.decided = spec.Rollout, in.Binding.GetGeneration()
 	summary := status.Summary
 	summary.Desired = 0 // the status may belong to an earlier decision
 	if in.Silence != nil {

@@ -22,6 +22,32 @@ func (s Status) Write(w io.Writer, now time.Time) { s.write(w, now, false) }
 // WriteWide writes the status as text with all columns of the rows.
 func (s Status) WriteWide(w io.Writer, now time.Time) { s.write(w, now, true) }
 
+// Undated is the text of the status with the same age everywhere: it changes only if something else than an age does.
+func (s Status) Undated(wide bool) string {
+	now := metav1.Unix(1, 0)
+	dated := func(t *metav1.Time) *metav1.Time {
+		if t == nil {
+			return nil
+		}
+		return &now
+	}
+	s.Clusters = slices.Clone(s.Clusters)
+	for i := range s.Clusters {
+		r := &s.Clusters[i]
+		r.LastObservedTime, r.LastTransitionTime = dated(r.LastObservedTime), dated(r.LastTransitionTime)
+	}
+	if s.Silence != nil {
+		s.Silence = &Silence{Since: dated(s.Silence.Since)}
+	}
+	if s.Rollout != nil {
+		s.Rollout = s.Rollout.DeepCopy()
+		s.Rollout.Since = now
+	}
+	var text strings.Builder
+	s.write(&text, now.Time, wide)
+	return text.String()
+}
+
 func (s Status) write(w io.Writer, now time.Time, wide bool) {
 	fmt.Fprintln(w, strings.Join(s.header(), gap))
 	if s.Silence != nil {
@@ -126,9 +152,16 @@ func (s Status) summary() []string {
 	}
 	healthy := "Healthy=Unknown (not yet reported)"
 	if c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionHealthy); c != nil {
-		healthy = fmt.Sprintf("Healthy=%s (%s)", c.Status, c.Reason)
-		if s.Unplaced != nil && c.Reason == hubv1.ReasonHealthyEverywhere { // not healthy on every selected cluster
-			healthy = fmt.Sprintf("Healthy=%s", c.Status)
+		var because []string
+		if s.Unplaced == nil || c.Reason != hubv1.ReasonHealthyEverywhere { // else Healthy does not cover every selected cluster
+			because = append(because, c.Reason)
+		}
+		if c.ObservedGeneration > 0 && c.ObservedGeneration < s.decided {
+			because = append(because, "before the last decision")
+		}
+		healthy = fmt.Sprintf("Healthy=%s", c.Status)
+		if len(because) > 0 {
+			healthy += " (" + strings.Join(because, ", ") + ")"
 		}
 	}
 	return append(parts, healthy)
