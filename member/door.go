@@ -112,8 +112,8 @@ func boundedResources(list corev1.ResourceList) corev1.ResourceList {
 	return kept
 }
 
-// Line returns one line of valid text, of at most most characters, from a text that a member may have written. It is
-// cloned, so that it does not keep a longer text in memory.
+// Line returns one line of valid text from a text that a member may have written. most is the largest number of
+// characters. The line is cloned, so that it does not keep a longer text in memory.
 func Line(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {

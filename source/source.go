@@ -136,7 +136,7 @@ func (l Epochs) Last() (Epoch, bool) {
 	return l.all[len(l.all)-1], true
 }
 
-// Append returns the epochs with one more, of which at most most are kept: the oldest are dropped first. The first
+// Append returns the epochs with one more, and drops the oldest ones beyond most. The first
 // sequence of an empty list is start. See Restart for the choice of it.
 func (l Epochs) Append(random string, start int64, most int) Epochs {
 	next := Epoch{Sequence: start, Random: random}

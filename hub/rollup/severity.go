@@ -21,7 +21,8 @@ type severity struct {
 // severities ranks the words of the vocabulary.
 var severities = severity{rank: health.WordRank, unknown: unknownWord}
 
-// ranks ranks the words that a kind defines. An unreachable cluster counts as the word Unknown, in the kind's spelling.
+// ranks gives each word that a kind defines its rank. An unreachable cluster counts as the word Unknown, in the kind's
+// spelling.
 // If the kind has no such word, the field is left out.
 func ranks(lines [][]string) severity {
 	rank := map[string]int{}

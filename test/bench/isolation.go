@@ -245,7 +245,7 @@ func (s *setting) pace(ctx context.Context, w *watcher, namespace string, p step
 	return all, raw, nil
 }
 
-// converge waits until the first members members have every changed object of a namespace.
+// converge waits until each of the first members has every changed object of a namespace.
 func (s *setting) converge(ctx context.Context, namespace string, members int) error {
 	deadline := time.Now().Add(phaseAtMost)
 	for {

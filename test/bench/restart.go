@@ -39,8 +39,8 @@ type NewObject struct {
 	InSyncSeconds  float64 `json:"inSyncSeconds"`
 }
 
-// restarts restarts the hub process twice with all objects in place: once undisturbed, and once while the user creates
-// an object.
+// restarts ends and starts the hub process twice with all objects in place: once undisturbed, and once while the user
+// creates an object.
 func (s *setting) restarts(ctx context.Context, w *watcher) error {
 	s.say("hanse: cold restart with %d objects in place", s.objects)
 	if _, err := s.meter.settle(ctx); err != nil {

@@ -17,7 +17,7 @@ func NewLeftObject(b hubv1.BindingObject) LeftObject {
 	return LeftObject{Object: hubv1.ObjectOf(b).String(), Placement: followedBy(b.BindingSpec())}
 }
 
-// WriteLeft writes a table of the objects that a drained cluster still has, with at most most lines.
+// WriteLeft writes a table of the objects that a drained cluster still has, and no more lines than most.
 func WriteLeft(w io.Writer, objects []LeftObject, most int) {
 	slices.SortFunc(objects, func(a, b LeftObject) int { return cmp.Compare(a.Object, b.Object) })
 	var rows [][]string

@@ -50,7 +50,7 @@ type TreeCluster struct {
 	Refused *memberview.Reason `json:"refused,omitempty"`
 }
 
-// TreeOf returns the tree of bindings, down to the clusters. It shows at most most objects.
+// TreeOf returns the tree of bindings, down to the clusters. most limits the objects.
 func TreeOf(placement PlacementName, bindings []hubv1.BindingObject, clusters []string, most int) Tree {
 	t := Tree{Placement: placement, Total: len(bindings)}
 	for _, b := range bindings {
