@@ -17,6 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/placement"
 	"github.com/hanse-dev/hanse/replicas"
+	"github.com/hanse-dev/hanse/rollout"
 )
 
 // CheckPlacement returns why a placement is invalid, regardless of the objects that it selects.
@@ -41,7 +42,26 @@ func CheckPlacement(p hubv1.PlacementObject) error {
 	if _, err := rollup.NewRules(p.PlacementSpec().StatusAggregation); err != nil {
 		return fmt.Errorf("spec.%w", err)
 	}
+	if policy := p.PlacementSpec().Rollout; policy != nil {
+		if errs, _ := CheckRollout(policy); len(errs) > 0 {
+			return errs.ToAggregate()
+		}
+	}
 	return readableResources(p.PlacementSpec().ResourceSelectors)
+}
+
+// CheckRollout returns the errors of a placement's rollout, and warnings of settings without an effect.
+func CheckRollout(policy *hubv1.RolloutPolicy) (errs field.ErrorList, warnings []string) {
+	path := field.NewPath("spec", "rollout")
+	errs, warnings = rollout.Validate(policy, path)
+	for i, w := range policy.Waves {
+		for _, err := range overrides.ValidateClusters(w.Clusters, path.Child("waves").Index(i).Child("clusters")) {
+			if !slices.ContainsFunc(errs, func(e *field.Error) bool { return strings.HasPrefix(e.Field, err.Field) }) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errs, warnings
 }
 
 func readableResources(selectors []hubv1.ResourceSelector) error {

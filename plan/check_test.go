@@ -12,6 +12,7 @@ func TestAPlacementIsChecked(t *testing.T) {
 	tests := map[string]struct {
 		aggregation hubv1.StatusAggregation
 		suspend     hubv1.SuspendPolicy
+		rollout     *hubv1.RolloutPolicy
 		says        string // empty: nothing is wrong
 	}{
 		"expressions that can be read": {aggregation: hubv1.StatusAggregation{
@@ -32,10 +33,18 @@ func TestAPlacementIsChecked(t *testing.T) {
 			suspend: hubv1.SuspendPolicy{ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Near"}}}},
 			says:    `spec.suspend.clusterSelector: "Near" is not a valid label selector operator`,
 		},
+		"a window that never opens": {
+			rollout: &hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "all"}}, Windows: []hubv1.RolloutWindow{{Schedule: "0 0 30 2 *", DurationSeconds: 60}}},
+			says:    `spec.rollout.windows[0].schedule: Invalid value: "0 0 30 2 *": the schedule never fires`,
+		},
+		"an expression of a wave that cannot be read": {
+			rollout: &hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "first", Clusters: &hubv1.RuleClusters{Expression: "regin == 'eu'"}}, {Name: "rest"}}},
+			says:    `spec.rollout.waves[0].clusters.expression: Invalid value: line 1, column 1: undeclared reference to 'regin'`,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := &hubv1.Placement{Spec: hubv1.PlacementSpec{Clusters: hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}}, StatusAggregation: tc.aggregation, Suspend: tc.suspend}}
+			p := &hubv1.Placement{Spec: hubv1.PlacementSpec{Clusters: hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}}, StatusAggregation: tc.aggregation, Suspend: tc.suspend, Rollout: tc.rollout}}
 			got := ""
 			if err := CheckPlacement(p); err != nil {
 				got = err.Error()

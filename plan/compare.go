@@ -87,7 +87,7 @@ func (m *maker) compare(p pair, shares []Share) {
 		}
 	}
 	if len(shares) > 0 || len(fields) > 0 {
-		m.plan.Changes = append(m.plan.Changes, Change{Object: p.object, Shares: shares, Groups: Grouped(fields)})
+		m.plan.Changes = append(m.plan.Changes, Change{Object: p.object, Shares: shares, Groups: Grouped(fields), Waves: m.waves(p, fields)})
 		for _, s := range shares {
 			if _, counted := fields[s.Cluster]; !counted {
 				m.plan.Summary.Changed++

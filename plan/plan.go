@@ -123,6 +123,17 @@ type Change struct {
 	Shares []Share `json:"shares,omitempty"`
 	// Groups of clusters with the same differences, the largest first.
 	Groups []Group `json:"groups,omitempty"`
+	// Waves are the waves of the placement's rollout through which the differences go, in order; empty if they reach all
+	// clusters at once.
+	Waves []Wave `json:"waves,omitempty"`
+}
+
+// Wave contains the changing clusters of one wave of a rollout.
+type Wave struct {
+	Name     string   `json:"name"`
+	Clusters []string `json:"clusters"`
+	// Approval is true if a user must approve the wave.
+	Approval bool `json:"approval,omitempty"`
 }
 
 // Group contains clusters on which the same fields of a copy differ.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -16,6 +17,9 @@ func Validate(p *hubv1.RolloutPolicy, path *field.Path) (errs field.ErrorList, w
 	owner := map[string]string{}
 	for i, w := range p.Waves {
 		clusters, last := waves.Index(i).Child("clusters"), i == len(p.Waves)-1
+		if n := w.MaxConcurrent; n != nil && n.Type == intstr.Int && n.IntVal < 1 {
+			errs = append(errs, field.Invalid(waves.Index(i).Child("maxConcurrent"), n.IntVal, "at least 1 cluster changes at a time: to stop a wave, set approval: Manual"))
+		}
 		if w.Clusters == nil {
 			if !last {
 				errs = append(errs, field.Required(clusters, "only the last wave takes all other clusters: the waves behind this one would be empty"))

@@ -5,7 +5,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -43,6 +45,10 @@ func TestValidate(t *testing.T) {
 			errs: []string{`rollout.waves[0].clusters.labelSelector.matchLabels: Invalid value: "a b": a valid label must be an empty string or consist of ` +
 				`alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', ` +
 				`regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`},
+		},
+		"a wave in which no cluster may change": {
+			policy: hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "all", MaxConcurrent: ptr.To(intstr.FromInt32(0))}}},
+			errs:   []string{"rollout.waves[0].maxConcurrent: Invalid value: 0: at least 1 cluster changes at a time: to stop a wave, set approval: Manual"},
 		},
 		"a window on weekdays":                     {policy: window("0 2 * * 1-5", "Asia/Shanghai")},
 		"a window on leap days":                    {policy: window("0 2 29 2 *", "")},

@@ -41,6 +41,7 @@ func TestAPlanReads(t *testing.T) {
 		"a kustomization":                       {[]string{"-k", plansDir + "kustomization"}, 0},
 		"replicas that move":                    {[]string{"-f", plansDir + "shares.yaml"}, 0},
 		"a label of a cluster":                  {[]string{"-f", plansDir + "cluster.yaml"}, 0},
+		"a change that goes in waves":           {[]string{"-f", plansDir + "waves.yaml"}, 0},
 		"nothing":                               {[]string{"-f", plansDir + "hub.yaml", "--detailed-exitcode"}, 0},
 		"what admission refuses":                {[]string{"-f", plansDir + "refused.yaml"}, 1},
 		"what admission refuses, exit code too": {[]string{"-f", plansDir + "refused.yaml", "--summary", "--detailed-exitcode"}, 1},
@@ -85,7 +86,7 @@ func TestThePlanOfStandardInputIsThatOfTheFile(t *testing.T) {
 func TestTheDocumentedPlansAreWhatIsPrinted(t *testing.T) {
 	docs := filepath.Join("..", "..", "..", "docs")
 	for page, names := range map[string][]string{
-		"plan.md":          {"a-folder.txt", "what-admission-refuses.txt", "replicas-that-move.txt"},
+		"plan.md":          {"a-folder.txt", "what-admission-refuses.txt", "replicas-that-move.txt", "a-change-that-goes-in-waves.txt"},
 		"tasks/preview.md": {"a-policy.txt"},
 		"tasks/gitops.md":  {"a-folder-in-one-line.txt"},
 	} {
@@ -151,7 +152,7 @@ func TestAPlanIsStored(t *testing.T) {
 	for _, v := range stored.Versions {
 		kinds[v.Object.Kind]++
 	}
-	if kinds["MemberCluster"] != 12 || kinds["Placement"] != 4 || kinds["Prometheus"] != 1 || stored.Plan.Summary.Objects == 0 {
+	if kinds["MemberCluster"] != 12 || kinds["Placement"] != 5 || kinds["Prometheus"] != 1 || stored.Plan.Summary.Objects == 0 {
 		t.Errorf("stored are the versions of %v and %+v", kinds, stored.Plan.Summary)
 	}
 	for name, text := range map[string]string{"text": "a", "another format": `{"format": "hanse.dev/plan/0"}`} {

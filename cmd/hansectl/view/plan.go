@@ -281,9 +281,19 @@ func changesOf(title string, copies int, changes []plan.Change) planSection {
 				i.lines = append(i.lines, fieldText(f))
 			}
 		}
+		for _, w := range c.Waves {
+			i.lines = append(i.lines, waveText(w))
+		}
 		s.add(i)
 	}
 	return s
+}
+
+func waveText(w plan.Wave) string {
+	if w.Approval {
+		return fmt.Sprintf("wave %s, after an approval: %s", w.Name, list(w.Clusters))
+	}
+	return fmt.Sprintf("wave %s: %s", w.Name, list(w.Clusters))
 }
 
 // spread describes groups of clusters: "the same on 11 clusters; cn-shanghai-2 differs".

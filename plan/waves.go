@@ -1,0 +1,47 @@
+package plan
+
+import (
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+)
+
+// waves returns the waves with clusters whose fields change. A change is staged if the object's placement has a rollout
+// before and after it, and if it changes the object or its override policies. Facts of a cluster are never staged.
+func (m *maker) waves(p pair, fields map[string][]Field) []Wave {
+	if p.old == nil || rolloutOf(m.before, p.oldOutcome) == nil || p.old.Object == p.new.Object && len(m.edit.overrides) == 0 {
+		return nil
+	}
+	policy := rolloutOf(m.after, p.outcome)
+	if policy == nil {
+		return nil
+	}
+	all := make([]Wave, len(policy.Waves))
+	for i, w := range policy.Waves {
+		all[i] = Wave{Name: w.Name, Approval: w.Approval == hubv1.ApprovalManual}
+	}
+	for _, c := range m.after.Clusters {
+		if _, changes := fields[c.Name]; changes {
+			w := &all[decide.WaveOf(policy, c)]
+			w.Clusters = append(w.Clusters, c.Name)
+		}
+	}
+	var out []Wave
+	for _, w := range all {
+		if len(w.Clusters) > 0 {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// rolloutOf returns the rollout of the placement that an object follows; nil if there is none.
+func rolloutOf(f decide.Fleet, o decide.Outcome) *hubv1.RolloutPolicy {
+	if o.Binding == nil {
+		return nil
+	}
+	placement := decide.Facts{Placements: f.Placements}.Placement(o.Binding.BindingSpec().PlacementRef)
+	if placement == nil {
+		return nil
+	}
+	return placement.PlacementSpec().Rollout
+}
