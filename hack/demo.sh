@@ -134,6 +134,24 @@ hub get prometheus -n monitoring
 echo
 bin/hansectl status prometheus web -n monitoring --kubeconfig "$(config hub)"
 
+step 'A change that names a Secret which nobody made stops in the first wave'
+rolled_out() { hub get placement metrics -n monitoring -o 'jsonpath={.status.conditions[?(@.type=="RolledOut")].reason}'; }
+jobs() {
+	for m in "${members[@]}"; do
+		"$bin/kubectl" --kubeconfig "$(config "$m")" get prometheus web -n monitoring -o "jsonpath=$m={.spec.additionalScrapeConfigs.name} "
+	done
+}
+hub apply -f $examples/rollout.yaml
+wait_for 'RolledOut of the placement' RolloutComplete rolled_out
+hub patch prometheus web -n monitoring --type merge -p '{"spec":{"additionalScrapeConfigs":{"name":"jobs","key":"jobs.yaml"}}}'
+wait_for 'RolledOut of the placement' RolloutFailed rolled_out
+bin/hansectl rollout status prometheus web -n monitoring --kubeconfig "$(config hub)" || true
+wait_for 'Secret that each cluster looks for' 'cn-sha-1= ap-se-1= eu-fra-1=jobs ' jobs
+echo 'The object is corrected, and its placement has no waves again:'
+hub patch prometheus web -n monitoring --type merge -p '{"spec":{"additionalScrapeConfigs":null}}'
+hub apply -f $examples/placement.yaml
+wait_for 'Secret that each cluster looks for' 'cn-sha-1= ap-se-1= eu-fra-1= ' jobs
+
 # Without an address but loopback, the API server does not lead to the hub.
 endpoint=''
 if [[ $view_ip == 127.0.0.1 ]]; then

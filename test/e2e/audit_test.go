@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -22,8 +23,10 @@ import (
 
 // auditEvent is the part of an audit event that says who did what.
 type auditEvent struct {
-	Verb           string
+	Verb, Stage    string
+	StageTimestamp metav1.MicroTime
 	User           struct{ Username string }
+	UserAgent      string
 	ObjectRef      struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 	ResponseStatus struct{ Code int }
 	RequestURI     string

@@ -1,12 +1,8 @@
 package e2e
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,26 +87,9 @@ func TestABundleGoesInOrder(t *testing.T) {
 // writesOf reads from an audit log what was applied to objects of these names, in order, with the codes of the answers.
 func writesOf(t *testing.T, path string, names ...string) []string {
 	t.Helper()
-	file, err := os.Open(path)
-	must(t, err)
-	defer func() { _ = file.Close() }()
 	var out []string
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var event struct {
-			Verb, Stage    string
-			ObjectRef      struct{ Resource, Name, Subresource string }
-			ResponseStatus struct{ Code int }
-			UserAgent      string
-		}
-		if err := json.Unmarshal(lines.Bytes(), &event); err != nil || event.Verb != "patch" || event.ObjectRef.Subresource != "" {
-			continue
-		}
-		if slices.Contains(names, event.ObjectRef.Name) && strings.HasPrefix(event.UserAgent, "hanse-hub") && event.Stage == "ResponseComplete" {
-			out = append(out, fmt.Sprintf("%s %d", event.ObjectRef.Resource, event.ResponseStatus.Code))
-		}
+	for _, e := range auditedWrites(t, path, func(e auditEvent) bool { return e.Verb == "patch" && slices.Contains(names, e.ObjectRef.Name) }) {
+		out = append(out, fmt.Sprintf("%s %d", e.ObjectRef.Resource, e.ResponseStatus.Code))
 	}
-	must(t, lines.Err())
 	return out
 }

@@ -52,6 +52,9 @@ func TestObjectsSpreadMoveAndDrainOverRegions(t *testing.T) {
 	t.Run("a closed cluster", aClosedCluster)
 	t.Run("priority", priorityNamesTheLosers)
 	t.Run("suspended scheduling", suspendedScheduling)
+	t.Run("the hub is killed while a change goes in waves", theHubIsKilledInWaves)
+	t.Run("a cluster is down in its wave", aClusterIsDownInItsWave)
+	t.Run("an operator refuses a change that goes in waves", anOperatorRefusesAChange)
 	t.Run("failover and drain", func(t *testing.T) {
 		hasty(t)
 		t.Run("a region is lost and comes back", aRegionIsLost)

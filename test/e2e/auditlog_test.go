@@ -1,0 +1,32 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+// auditedWrites reads the hub's patches and deletions of whole objects from the audit log of a member, in order, without
+// dry runs.
+func auditedWrites(t *testing.T, path string, keep func(auditEvent) bool) []auditEvent {
+	t.Helper()
+	file, err := os.Open(path)
+	must(t, err)
+	defer func() { _ = file.Close() }()
+	var out []auditEvent
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e auditEvent
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil || e.Stage != "ResponseComplete" || e.ObjectRef.Subresource != "" {
+			continue
+		}
+		if (e.Verb == "patch" || e.Verb == "delete") && strings.HasPrefix(e.UserAgent, "hanse-hub") && !strings.Contains(e.RequestURI, "dryRun") && keep(e) {
+			out = append(out, e)
+		}
+	}
+	must(t, lines.Err())
+	return out
+}

@@ -1,0 +1,202 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+const regionByRegion = `
+clusters: {labelSelector: {}}
+rollout:
+  settleSeconds: 0
+  healthGate: {timeoutSeconds: 600, minObservedSeconds: 0}
+  waves:
+  - {name: europe, clusters: {labelSelector: {matchLabels: {topology.kubernetes.io/region: eu-central-1}}}, soakSeconds: 2}
+  - {name: singapore, clusters: {expression: "region == 'ap-southeast-1'"}, maxConcurrent: 1, approval: Manual}
+  - {name: rest}
+`
+
+// regionWaves are the clusters of each wave of regionByRegion.
+var regionWaves = [][]string{{frankfurt, frankfurt2}, {singapore, singapore2}, {shanghai, shanghai2}}
+
+// theHubIsKilledInWaves kills the hub in the first wave, in the pause before an approval, and in the second wave. Each
+// time a new process goes on, and the audit logs of members show that no cluster changed before the wave before it.
+func theHubIsKilledInWaves(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	w := placed(t, ns, "region-by-region", regionByRegion, 3)
+	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: w.GetName()}}
+	eventually(t, normal, func() error { return heldBy(ctx, w, append(europe, asia...)...) })
+	sayReadyEverywhere(t, w)
+	eventually(t, normal, func() error { return rolloutIs(ctx, w, hubv1.RolloutComplete, "") })
+	seed := uint64(time.Now().UnixNano())
+	t.Log("seed", seed)
+	random := rand.New(rand.NewPCG(seed, seed))
+	killSoon := func() {
+		t.Helper()
+		time.Sleep(time.Duration(random.IntN(500)) * time.Millisecond) // any moment will do
+		must(t, suite.hub.Kill())
+		startHub(t)
+	}
+
+	begin := time.Now()
+	must(t, suite.Hub.Patch(ctx, w.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":7}}`))))
+	eventually(t, normal, func() error { return replicasOn(ctx, frankfurt, w, 7) })
+	killSoon()
+	eventually(t, time.Minute, func() error { return rolloutIs(ctx, w, hubv1.RolloutWaitingForApproval, "singapore") })
+	killSoon()
+	must(t, rolloutIs(ctx, w, hubv1.RolloutWaitingForApproval, "singapore"))
+	approve(t, p, "singapore")
+	eventually(t, time.Minute, func() error { return replicasOn(ctx, singapore, w, 7) })
+	killSoon()
+	eventually(t, 2*time.Minute, func() error { return rolloutIs(ctx, w, hubv1.RolloutComplete, "") })
+
+	var before time.Time // the last change of the wave before
+	for i, wave := range regionWaves {
+		last := before
+		for _, name := range wave {
+			must(t, replicasOn(ctx, name, w, 7))
+			writes := writeTimes(t, suite.Members[name].AuditLog, w.GetName(), begin)
+			if len(writes) != 1 {
+				t.Errorf("%s got %d writes, want 1: %v", name, len(writes), writes)
+				continue
+			}
+			if writes[0].Before(before) {
+				t.Errorf("%s of wave %d changed at %s, before the last cluster of the wave before at %s", name, i, writes[0], before)
+			}
+			if writes[0].After(last) {
+				last = writes[0]
+			}
+		}
+		before = last
+	}
+}
+
+// writeTimes reads from a member's audit log when the hub changed an object, from a time on.
+func writeTimes(t *testing.T, path, object string, from time.Time) []time.Time {
+	t.Helper()
+	var out []time.Time
+	for _, e := range auditedWrites(t, path, func(e auditEvent) bool {
+		return e.ObjectRef.Name == object && e.ResponseStatus.Code < 300 && e.StageTimestamp.After(from)
+	}) {
+		out = append(out, e.StageTimestamp.Time)
+	}
+	return out
+}
+
+// aClusterIsDownInItsWave stops a cluster of the first wave, which then waits for it, until the cluster is left out.
+func aClusterIsDownInItsWave(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	w := placed(t, ns, "down-in-its-wave", regionByRegion, 3)
+	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: w.GetName()}}
+	eventually(t, normal, func() error { return heldBy(ctx, w, append(europe, asia...)...) })
+	sayReadyEverywhere(t, w)
+	eventually(t, normal, func() error { return rolloutIs(ctx, w, hubv1.RolloutComplete, "") })
+
+	stop(t, frankfurt2)
+	eventually(t, time.Minute, func() error { return memberIsNotReady(ctx, frankfurt2) })
+	must(t, suite.Hub.Patch(ctx, w.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":7}}`))))
+	eventually(t, normal, func() error { return replicasOn(ctx, frankfurt, w, 7) })
+	eventually(t, normal, func() error { return rowIs(ctx, w, frankfurt, metav1.ConditionTrue, "") })
+	must(t, rolloutIs(ctx, w, hubv1.RolloutProgressing, "europe"))
+	approve(t, p, "singapore")
+	annotate(t, p, hubv1.RolloutSkipAnnotation, frankfurt2+"@"+time.Now().Add(time.Second).UTC().Format(time.RFC3339))
+	for _, name := range asia {
+		eventually(t, time.Minute, func() error { return replicasOn(ctx, name, w, 7) })
+	}
+	resume(t, frankfurt2)
+	eventually(t, time.Minute, func() error { return replicasOn(ctx, frankfurt2, w, 7) })
+	eventually(t, time.Minute, func() error { return rolloutIs(ctx, w, hubv1.RolloutComplete, "") })
+}
+
+func memberIsNotReady(ctx context.Context, name string) error {
+	if memberReady(ctx, name) == nil {
+		return fmt.Errorf("%s is Ready", name)
+	}
+	return nil
+}
+
+func annotate(t *testing.T, p *hubv1.Placement, key, value string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	must(t, suite.Hub.Patch(t.Context(), p.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
+}
+
+const firstClustersRegionByRegion = `
+clusters: {names: [ap-se-1, cn-sha-1, eu-fra-1]}
+rollout:
+  settleSeconds: 0
+  onFailure: Rollback
+  healthGate: {timeoutSeconds: 600, minObservedSeconds: 0}
+  waves:
+  - {name: europe, clusters: {labelSelector: {matchLabels: {topology.kubernetes.io/region: eu-central-1}}}, soakSeconds: 1}
+  - {name: rest}
+`
+
+// anOperatorRefusesAChange changes a Prometheus so that the real operator cannot carry it out: it names a Secret that
+// does not exist. The change goes back by itself, and no other region sees it.
+func anOperatorRefusesAChange(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	crds, err := suite.LabCommand(ctx, "crds", "prometheus-operator", "prometheuses")
+	must(t, err)
+	for _, crd := range documents(t, crds) {
+		crd.SetLabels(map[string]string{"app.kubernetes.io/part-of": "prometheus-operator"})
+		must(t, suite.Hub.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("e2e"), client.ForceOwnership))
+	}
+	applyFile(t, filepath.Join("../../docs/examples/metrics", "operator-crds.yaml"))
+	var spec hubv1.PlacementSpec
+	must(t, yaml.UnmarshalStrict([]byte(firstClustersRegionByRegion), &spec))
+	place(t, ns, "staged", hubv1.ResourceSelector{APIGroup: "monitoring.coreos.com", Kind: "Prometheus"}, spec)
+	web := documents(t, strings.ReplaceAll("{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, metadata: {namespace: NS, name: staged}, spec: {replicas: 1}}", "NS", ns))[0]
+	eventually(t, normal, func() error { return client.IgnoreAlreadyExists(suite.Hub.Create(ctx, web.DeepCopy())) })
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), web.DeepCopy()) })
+	eventually(t, 2*time.Minute, func() error { return bindingCondition(ctx, web, hubv1.ConditionHealthy, metav1.ConditionTrue, "") })
+	eventually(t, normal, func() error { return rolloutIs(ctx, web, hubv1.RolloutComplete, "") })
+	behindEurope := []string{singapore, shanghai}
+	before := writesBehind(t, web, behindEurope)
+
+	patchObject(t, web, `{"spec":{"additionalScrapeConfigs":{"name":"jobs","key":"jobs.yaml"}}}`)
+	eventually(t, time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutRolledBack, "") })
+	if diff := cmp.Diff(before, writesBehind(t, web, behindEurope)); diff != "" {
+		t.Errorf("the change that the operator refuses reached other regions (-before +after):\n%s", diff)
+	}
+	eventually(t, normal, func() error { return fieldOn(ctx, frankfurt, web, nil, "spec", "additionalScrapeConfigs") })
+	eventually(t, time.Minute, func() error { return healthOn(ctx, web, frankfurt, hubv1.HealthHealthy) })
+
+	patchObject(t, web, `{"spec":{"additionalScrapeConfigs":null,"logLevel":"debug"}}`)
+	eventually(t, 2*time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutComplete, "") })
+	for _, name := range members {
+		must(t, fieldOn(ctx, name, web, "debug", "spec", "logLevel"))
+	}
+	deleteHeld(t, frankfurt, web)
+}
+
+func patchObject(t *testing.T, obj *unstructured.Unstructured, patch string) {
+	t.Helper()
+	must(t, suite.Hub.Patch(t.Context(), obj.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))))
+}
+
+// fieldOn is nil if a field of the copy on a member has a value; a nil value means that the field is not set.
+func fieldOn(ctx context.Context, member string, obj *unstructured.Unstructured, want any, path ...string) error {
+	copied, err := on(ctx, member, obj)
+	if err != nil {
+		return err
+	}
+	if got, _, _ := unstructured.NestedFieldNoCopy(copied.Object, path...); !cmp.Equal(got, want) {
+		return fmt.Errorf("on %s: %s is %v, want %v", member, strings.Join(path, "."), got, want)
+	}
+	return nil
+}
