@@ -30,8 +30,8 @@ rollout:
 `
 
 // TestAChangeGoesInWaves makes a change whose pods never become ready, and then a good one. The bad change stops in the
-// first wave and is rolled back. The good one passes all waves, after an approval. An override policy takes the same
-// way.
+// first wave and is rolled back. The good one passes all waves, after an approval. An override policy and an edit of the
+// placement take the same way.
 func TestAChangeGoesInWaves(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	behindEurope := []string{singapore, shanghai}
@@ -75,6 +75,15 @@ func TestAChangeGoesInWaves(t *testing.T) {
 	eventually(t, time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutWaitingForApproval, "singapore") })
 	if diff := cmp.Diff(passed, writesBehind(t, web, behindEurope)); diff != "" {
 		t.Errorf("an override policy that waits for approval reached clusters of the next wave (-before +after):\n%s", diff)
+	}
+	approve(t, p, "singapore")
+	eventually(t, 2*time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutComplete, "") })
+
+	passed = writesBehind(t, web, behindEurope)
+	patchPlacement(t, p, `{"apply":{"memberOwnedFields":["/spec/replicas"]}}`)
+	eventually(t, time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutWaitingForApproval, "singapore") })
+	if diff := cmp.Diff(passed, writesBehind(t, web, behindEurope)); diff != "" {
+		t.Errorf("a placement whose change waits for approval reached clusters of the next wave (-before +after):\n%s", diff)
 	}
 
 	must(t, suite.Hub.Delete(ctx, web.DeepCopy()))
