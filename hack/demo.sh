@@ -134,23 +134,23 @@ hub get prometheus -n monitoring
 echo
 bin/hansectl status prometheus web -n monitoring --kubeconfig "$(config hub)"
 
-step 'A change that names a Secret which nobody made stops in the first wave'
+step 'A change that the operator refuses stops in the first wave: "latest" is no version'
 rolled_out() { hub get placement metrics -n monitoring -o 'jsonpath={.status.conditions[?(@.type=="RolledOut")].reason}'; }
-jobs() {
+versions() {
 	for m in "${members[@]}"; do
-		"$bin/kubectl" --kubeconfig "$(config "$m")" get prometheus web -n monitoring -o "jsonpath=$m={.spec.additionalScrapeConfigs.name} "
+		"$bin/kubectl" --kubeconfig "$(config "$m")" get prometheus web -n monitoring -o "jsonpath=$m={.spec.version} "
 	done
 }
 hub apply -f $examples/rollout.yaml
 wait_for 'RolledOut of the placement' RolloutComplete rolled_out
-hub patch prometheus web -n monitoring --type merge -p '{"spec":{"additionalScrapeConfigs":{"name":"jobs","key":"jobs.yaml"}}}'
+hub patch prometheus web -n monitoring --type merge -p '{"spec":{"version":"latest"}}'
 wait_for 'RolledOut of the placement' RolloutFailed rolled_out
 bin/hansectl rollout status prometheus web -n monitoring --kubeconfig "$(config hub)" || true
-wait_for 'Secret that each cluster looks for' 'cn-sha-1= ap-se-1= eu-fra-1=jobs ' jobs
+wait_for 'version on each cluster' 'cn-sha-1= ap-se-1= eu-fra-1=latest ' versions
 echo 'The object is corrected, and its placement has no waves again:'
-hub patch prometheus web -n monitoring --type merge -p '{"spec":{"additionalScrapeConfigs":null}}'
+hub patch prometheus web -n monitoring --type merge -p '{"spec":{"version":null}}'
 hub apply -f $examples/placement.yaml
-wait_for 'Secret that each cluster looks for' 'cn-sha-1= ap-se-1= eu-fra-1= ' jobs
+wait_for 'version on each cluster' 'cn-sha-1= ap-se-1= eu-fra-1= ' versions
 
 # Without an address but loopback, the API server does not lead to the hub.
 endpoint=''

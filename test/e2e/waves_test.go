@@ -146,11 +146,11 @@ rollout:
   - {name: rest}
 `
 
-// anOperatorRefusesAChange changes a Prometheus so that the real operator cannot carry it out: it names a Secret that
-// does not exist. The change goes back by itself, and no other region sees it.
+// anOperatorRefusesAChange changes a Prometheus so that the real operator cannot carry it out: it names no version. The
+// change goes back by itself, and no other region sees it.
 func anOperatorRefusesAChange(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
-	crds, err := suite.LabCommand(ctx, "crds", "prometheus-operator", "prometheuses")
+	crds, err := suite.LabCommand(ctx, "crds", "prometheus-operator") // the operator waits for all of them
 	must(t, err)
 	for _, crd := range documents(t, crds) {
 		crd.SetLabels(map[string]string{"app.kubernetes.io/part-of": "prometheus-operator"})
@@ -168,15 +168,15 @@ func anOperatorRefusesAChange(t *testing.T) {
 	behindEurope := []string{singapore, shanghai}
 	before := writesBehind(t, web, behindEurope)
 
-	patchObject(t, web, `{"spec":{"additionalScrapeConfigs":{"name":"jobs","key":"jobs.yaml"}}}`)
+	patchObject(t, web, `{"spec":{"version":"latest"}}`)
 	eventually(t, time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutRolledBack, "") })
 	if diff := cmp.Diff(before, writesBehind(t, web, behindEurope)); diff != "" {
 		t.Errorf("the change that the operator refuses reached other regions (-before +after):\n%s", diff)
 	}
-	eventually(t, normal, func() error { return fieldOn(ctx, frankfurt, web, nil, "spec", "additionalScrapeConfigs") })
+	eventually(t, normal, func() error { return fieldOn(ctx, frankfurt, web, nil, "spec", "version") })
 	eventually(t, time.Minute, func() error { return healthOn(ctx, web, frankfurt, hubv1.HealthHealthy) })
 
-	patchObject(t, web, `{"spec":{"additionalScrapeConfigs":null,"logLevel":"debug"}}`)
+	patchObject(t, web, `{"spec":{"version":null,"logLevel":"debug"}}`)
 	eventually(t, 2*time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutComplete, "") })
 	for _, name := range members {
 		must(t, fieldOn(ctx, name, web, "debug", "spec", "logLevel"))
