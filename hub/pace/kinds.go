@@ -9,8 +9,6 @@ import (
 )
 
 const (
-	// kindWrites is how many writes to hub objects of one kind may be in flight. Report has one worker more.
-	kindWrites = 3
 	// slowFactor makes a kind slow: its last write took so many times as long as binding-status writes take.
 	slowFactor = 10
 	// slowWrites is how many writes of slow kinds may be in flight together: half of report's workers.
@@ -37,8 +35,8 @@ type KindTurn struct {
 }
 
 // TryKind returns a turn for a write to a hub object of a kind, or nil and the time after which the caller asks again.
-// A slow webhook of one kind must not hold up the others. So a kind has three writes in flight, a slow kind has one,
-// and all slow kinds together have two. Refused callers ask again one after the other, within 10 s.
+// A slow webhook of one kind must not hold up the others. So a slow kind has one write in flight, and all slow kinds
+// together have two. Other kinds have no limit here. Refused callers ask again one after the other, within 10 s.
 func (p *Pacer) TryKind(of schema.GroupKind) (*KindTurn, time.Duration) {
 	now := p.clock.Now()
 	p.mu.Lock()
@@ -49,9 +47,8 @@ func (p *Pacer) TryKind(of schema.GroupKind) (*KindTurn, time.Duration) {
 		p.kinds[of] = k
 	}
 	limit := slowFactor * p.latency.mean()
-	slow := k.isSlow(now, limit)
-	if len(k.began) >= kindWrites || slow && (len(k.began) > 0 || p.slowInFlight(now, limit) >= slowWrites) {
-		wait := max(k.place.Sub(now), 0) + max(k.took, p.latency.mean())
+	if k.isSlow(now, limit) && (len(k.began) > 0 || p.slowInFlight(now, limit) >= slowWrites) {
+		wait := max(k.place.Sub(now), 0) + max(k.took, limit)
 		if wait > AnswerWithin {
 			wait = AnswerWithin/2 + rand.N(AnswerWithin/2) // many wait: they must not ask together
 		}

@@ -8,7 +8,7 @@
 //     and Jain 1989). A 429 of any write halves it.
 //   - While more writes wait than the width allows, each class gets a share by its weight (weighted fair queueing): a
 //     lost cluster with thousands of objects does not hold up a single change, and no class starves.
-//   - Writes to hub objects of one kind have a limit of their own, because a webhook of a user may be slow (TryKind).
+//   - A kind whose hub objects take long to write, because a webhook of a user is slow, has a limit (TryKind).
 //   - No caller blocks. Try gives a Turn, or the time after which the caller asks again. A caller that waits goes
 //     before one that comes.
 //

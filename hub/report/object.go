@@ -255,8 +255,8 @@ func (r *run) current() *unstructured.Unstructured {
 	return out
 }
 
-// errKindIsBusy means that the hub object is not written now: enough writes to its kind are in flight.
-var errKindIsBusy = errors.New("enough writes to this kind are in flight")
+// errKindIsSlow means that the hub object is not written now, because writes to its kind take too long.
+var errKindIsSlow = errors.New("writes to this kind are slow, and one is in flight")
 
 // apply writes the status if the hub object lacks it. nil means success.
 func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error) {
@@ -277,7 +277,7 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 	turn, wait := r.reporter.opts.Pacer.TryKind(r.id.GroupKind())
 	if turn == nil {
 		r.objectAgain = wait
-		return nil, errKindIsBusy
+		return nil, errKindIsSlow
 	}
 	answer, err := r.reporter.writer.apply(ctx, r.definition.resource, object)
 	turn.Done()

@@ -79,7 +79,7 @@ type writing struct {
 	waitingSince time.Time
 	definition   definition // definition of the hub object's kind
 	wrote        bool
-	objectAgain  time.Duration // until the hub object of a busy kind is written; zero if no write waits
+	objectAgain  time.Duration // until the hub object of a slow kind is written; zero if no write waits
 }
 
 // Reconcile updates the status of one binding and of its hub object.
@@ -105,7 +105,7 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 	if run.unsettled() {
 		return reconcile.Result{}, nil
 	}
-	if err = run.writeObject(ctx); errors.Is(err, errKindIsBusy) {
+	if err = run.writeObject(ctx); errors.Is(err, errKindIsSlow) {
 		if run.waitsForKind() {
 			return reconcile.Result{}, nil
 		}
@@ -236,8 +236,8 @@ func (r *run) unsettled() bool {
 	return true
 }
 
-// waitsForKind opens the window again if the hub object gets its turn soon. The rows do not wait for a slow kind, and
-// failures wait for no kind.
+// waitsForKind opens the window again if the hub object gets its turn soon. Else the rows do not wait for it, and
+// failures never do.
 func (r *run) waitsForKind() bool {
 	if r.objectAgain > longestWindow || fails(r.binding.BindingStatus(), &r.after) {
 		return false

@@ -61,6 +61,9 @@ func (r *run) lost(ctx context.Context) error {
 		if _, err := s.meter.settle(ctx); err != nil {
 			return err
 		}
+		if err := s.collectGarbage(ctx); err != nil {
+			return err
+		}
 		return s.lose(ctx, w)
 	})
 }
@@ -69,6 +72,9 @@ func (s *setting) lose(ctx context.Context, w *watcher) error {
 	left := len(s.names) - 1
 	next := warm
 	createNext := func() (time.Duration, error) {
+		if err := rest(ctx, interval); err != nil {
+			return 0, err
+		}
 		next++
 		return s.createOne(ctx, w, left, next-1)
 	}
