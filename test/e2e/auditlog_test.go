@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// auditedWrites reads the hub's patches and deletions of whole objects from the audit log of a member, in order, without
-// dry runs.
+// auditedWrites reads the hub's patches and deletions of whole objects from the audit log of a member, in order. Dry
+// runs do not count.
 func auditedWrites(t *testing.T, path string, keep func(auditEvent) bool) []auditEvent {
 	t.Helper()
 	file, err := os.Open(path)

@@ -30,8 +30,8 @@ rollout:
 `
 
 // TestAChangeGoesInWaves makes a change whose pods never become ready, and then a good one. The bad change stops in the
-// first wave and is rolled back. The good one passes all waves, after an approval. An override policy and an edit of the
-// placement take the same way.
+// first wave and is rolled back. The good one passes all waves, after an approval. An override policy and an edit of
+// the placement take the same way.
 func TestAChangeGoesInWaves(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	behindEurope := []string{singapore, shanghai}
@@ -59,7 +59,7 @@ func TestAChangeGoesInWaves(t *testing.T) {
 	if diff := cmp.Diff(before, writesBehind(t, web, behindEurope)); diff != "" {
 		t.Errorf("a change that waits for approval reached clusters of the next wave (-before +after):\n%s", diff)
 	}
-	approve(t, p, "singapore")
+	approve(t, p)
 	eventually(t, 2*time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutComplete, "") })
 	for _, name := range members {
 		must(t, imageOn(ctx, name, web, "example.org/web:2"))
@@ -76,7 +76,7 @@ func TestAChangeGoesInWaves(t *testing.T) {
 	if diff := cmp.Diff(passed, writesBehind(t, web, behindEurope)); diff != "" {
 		t.Errorf("an override policy that waits for approval reached clusters of the next wave (-before +after):\n%s", diff)
 	}
-	approve(t, p, "singapore")
+	approve(t, p)
 	eventually(t, 2*time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutComplete, "") })
 
 	passed = writesBehind(t, web, behindEurope)
@@ -140,9 +140,9 @@ func imageOn(ctx context.Context, member string, d *unstructured.Unstructured, i
 	return err
 }
 
-// approve lets a wave of a placement begin, for changes that began before now.
-func approve(t *testing.T, p *hubv1.Placement, wave string) {
+// approve lets the wave singapore of a placement begin, for changes that began before now.
+func approve(t *testing.T, p *hubv1.Placement) {
 	t.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, hubv1.RolloutApproveAnnotation, wave+"@"+time.Now().Add(time.Second).UTC().Format(time.RFC3339))
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, hubv1.RolloutApproveAnnotation, "singapore@"+time.Now().Add(time.Second).UTC().Format(time.RFC3339))
 	must(t, suite.Hub.Patch(t.Context(), p.DeepCopy(), client.RawPatch(types.MergePatchType, patch)))
 }

@@ -59,7 +59,7 @@ func theHubIsKilledInWaves(t *testing.T) {
 	eventually(t, time.Minute, func() error { return rolloutIs(ctx, w, hubv1.RolloutWaitingForApproval, "singapore") })
 	killSoon()
 	must(t, rolloutIs(ctx, w, hubv1.RolloutWaitingForApproval, "singapore"))
-	approve(t, p, "singapore")
+	approve(t, p)
 	eventually(t, time.Minute, func() error { return replicasOn(ctx, singapore, w, 7) })
 	killSoon()
 	eventually(t, 2*time.Minute, func() error { return rolloutIs(ctx, w, hubv1.RolloutComplete, "") })
@@ -112,7 +112,7 @@ func aClusterIsDownInItsWave(t *testing.T) {
 	eventually(t, normal, func() error { return replicasOn(ctx, frankfurt, w, 7) })
 	eventually(t, normal, func() error { return rowIs(ctx, w, frankfurt, metav1.ConditionTrue, "") })
 	must(t, rolloutIs(ctx, w, hubv1.RolloutProgressing, "europe"))
-	approve(t, p, "singapore")
+	approve(t, p)
 	annotate(t, p, hubv1.RolloutSkipAnnotation, frankfurt2+"@"+time.Now().Add(time.Second).UTC().Format(time.RFC3339))
 	for _, name := range asia {
 		eventually(t, time.Minute, func() error { return replicasOn(ctx, name, w, 7) })
