@@ -47,7 +47,7 @@ func theHubIsKilledInWaves(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, seed))
 	killSoon := func() {
 		t.Helper()
-		time.Sleep(time.Duration(random.IntN(500)) * time.Millisecond) // any moment will do
+		<-time.After(time.Duration(random.IntN(500)) * time.Millisecond) // a fault at any moment
 		must(t, suite.hub.Kill())
 		startHub(t)
 	}
