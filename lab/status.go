@@ -58,7 +58,7 @@ func printStatus(status control.Status) {
 	fmt.Println("state and logs:", status.Dir)
 }
 
-// summary names the components, with the reason for those that do not run.
+// summary names the components. A component that does not run has its reason.
 func summary(components []control.Component) string {
 	var words []string
 	for _, c := range components {

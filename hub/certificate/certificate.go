@@ -6,8 +6,8 @@
 // no replica waits for another one. If two replicas write at the same time, the second write is refused, and that
 // replica reads the result of the first.
 //
-//   - The CA signs one certificate, and its key is discarded: nobody can sign another certificate with the Secret's
-//     content.
+//   - The CA signs one certificate. Then the key of the CA is discarded, so that the Secret holds no key that could
+//     sign another certificate.
 //   - A new certificate has a new CA and is made long before the old certificate ends. The old CA stays in the bundle
 //     while it is valid. So a replica may serve the old certificate for a while, and replicas need not switch at the
 //     same time.

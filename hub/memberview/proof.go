@@ -23,8 +23,8 @@ import (
 )
 
 // A user without a bearer token proves the identity by a CertificateSigningRequest. The API server writes the name and
-// the groups of its author into it, and nobody can change them. The CertificateSigningRequest has a public key, and its
-// author signs requests to the hub with the private key. Its signer does not exist, so that no certificate is ever
+// the groups of the author into the request, where no user can change them. The request has a public key, and the
+// author signs requests to the hub with the private key. The signer does not exist, so that no certificate is ever
 // issued.
 const (
 	// ProofSigner is the signer in such a CertificateSigningRequest.

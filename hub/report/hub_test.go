@@ -119,7 +119,7 @@ func (w *world) start() (stop func()) {
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
 		w.t.Fatal("the cache did not sync")
 	}
-	<-mgr.Elected() // nobody wakes what was written before
+	<-mgr.Elected() // bindings reported before the election are not written again
 	w.reporter = r
 	stopped := sync.OnceFunc(func() {
 		cancel()

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
+	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -17,7 +18,47 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
+
+func TestASlowWebhookOfOneKindDoesNotHoldUpOthers(t *testing.T) {
+	w := newWorld(t, "Widget")
+	var widgets []*unstructured.Unstructured
+	for i := range 2 * workers {
+		widgets = append(widgets, w.object(fmt.Sprint("widget-", i), present("a")))
+	}
+	slow := w.slowWebhook("widgets", widgets[0])
+	w.start()
+	for _, o := range widgets {
+		w.applied(o, "a", hubv1.HealthHealthy, two)
+	}
+	w.eventually("the first writes to end without an answer", func() (bool, string) {
+		_, ended := slow.calls()
+		return ended > 0, "none has ended"
+	})
+	w.gvk.Kind = "Strict"
+	w.applied(w.object("web", present("a")), "a", hubv1.HealthHealthy, two)
+	w.until("the status of another kind", is(hubv1.ConditionStatusWritten, metav1.ConditionTrue, hubv1.ReasonWritten))
+	if began, _ := slow.calls(); began > workers+1 {
+		t.Errorf("the status of another kind waited for %d calls of the webhook", began)
+	}
+	slow.release()
+	w.gvk.Kind = "Widget"
+	w.eventually("all statuses of the slow kind", func() (bool, string) {
+		list := w.objects()
+		if err := w.client.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil {
+			return false, err.Error()
+		}
+		with := 0
+		for _, o := range list.Items {
+			if o.Object["status"] != nil {
+				with++
+			}
+		}
+		return with == len(widgets), fmt.Sprint(with, " have a status")
+	})
+}
 
 // slowWebhook is a validating webhook of a user that answers no call until it is released.
 type slowWebhook struct {

@@ -75,20 +75,8 @@ type Isolation struct {
 // faults that begin just before the load, and with a hub process that starts during the faults.
 func (r *run) isolation(ctx context.Context) error {
 	return r.onLab(ctx, r.members, append([]string{warmNamespace, inPlaceNamespace, besideNamespace}, scenarios...), func(ctx context.Context, s *setting) error {
-		w, err := watch(ctx, s.clients, s.cancel)
+		w, err := s.running(ctx, true)
 		if err != nil {
-			return err
-		}
-		if err := s.join(ctx, true); err != nil {
-			return err
-		}
-		if err := s.startHub(ctx); err != nil {
-			return err
-		}
-		if err := s.awaitReady(ctx, s.names); err != nil {
-			return err
-		}
-		if err := s.warmUp(ctx, w); err != nil {
 			return err
 		}
 		if err := s.putInPlace(ctx, w); err != nil {

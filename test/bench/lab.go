@@ -135,6 +135,24 @@ func (s *setting) join(ctx context.Context, proxied bool) error {
 	return nil
 }
 
+// running joins all members, starts the hub, and sends the warm objects, which the watcher shows.
+func (s *setting) running(ctx context.Context, proxied bool) (*watcher, error) {
+	w, err := watch(ctx, s.clients, s.cancel)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.join(ctx, proxied); err != nil {
+		return nil, err
+	}
+	if err := s.startHub(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.awaitReady(ctx, s.names); err != nil {
+		return nil, err
+	}
+	return w, s.warmUp(ctx, w)
+}
+
 // startHub runs a hub process, which the meter then measures.
 func (s *setting) startHub(ctx context.Context) error {
 	process, err := s.StartHub(ctx, "hub")

@@ -35,20 +35,8 @@ type Lost struct {
 // the hub has written all rows of that member.
 func (r *run) lost(ctx context.Context) error {
 	return r.onLab(ctx, r.members, []string{warmNamespace, inPlaceNamespace}, func(ctx context.Context, s *setting) error {
-		w, err := watch(ctx, s.clients, s.cancel)
+		w, err := s.running(ctx, true)
 		if err != nil {
-			return err
-		}
-		if err := s.join(ctx, true); err != nil {
-			return err
-		}
-		if err := s.startHub(ctx); err != nil {
-			return err
-		}
-		if err := s.awaitReady(ctx, s.names); err != nil {
-			return err
-		}
-		if err := s.warmUp(ctx, w); err != nil {
 			return err
 		}
 		s.say("putting %d objects in place", s.objects)

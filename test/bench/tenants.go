@@ -46,20 +46,8 @@ type Neighbour struct {
 // beside permanent changes of their statuses.
 func (r *run) tenants(ctx context.Context) error {
 	return r.onLab(ctx, r.members, []string{warmNamespace, noisyNamespace, besideNamespace}, func(ctx context.Context, s *setting) error {
-		w, err := watch(ctx, s.clients, s.cancel)
+		w, err := s.running(ctx, false)
 		if err != nil {
-			return err
-		}
-		if err := s.join(ctx, false); err != nil {
-			return err
-		}
-		if err := s.startHub(ctx); err != nil {
-			return err
-		}
-		if err := s.awaitReady(ctx, s.names); err != nil {
-			return err
-		}
-		if err := s.warmUp(ctx, w); err != nil {
 			return err
 		}
 		if err := s.neighbour(ctx, w, undisturbed, warm); err != nil {

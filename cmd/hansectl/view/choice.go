@@ -126,7 +126,7 @@ func explainedClusters(in decide.Input, replay decide.Replayed) []ExplainedClust
 	}
 	for _, t := range replay.Decision.Targets {
 		switch {
-		case isEvicting(&replay.Spec, t.Cluster): // it is back, and not yet as it should be
+		case isEvicting(&replay.Spec, t.Cluster): // the cluster answers again, but its copy is not up to date yet
 			add(Evicting, t.Cluster, t.Reason, t.Message)
 		case holds(&replay.Spec, t.Cluster):
 			add(Selected, t.Cluster, t.Reason, t.Message)

@@ -31,7 +31,8 @@ type SimulatedTarget struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// movementOf compares the clusters before and after. awayBefore and away are those that do not answer then.
+// movementOf compares the clusters before and after. awayBefore and away
+// name the clusters that do not answer before and after.
 func movementOf(from, to []SimulatedTarget, awayBefore, away map[string]bool) Movement {
 	m := Movement{Before: from, After: to}
 	before := map[string]*int32{}

@@ -10,7 +10,7 @@ import (
 
 // Unplaced has the clusters that the placement selects and that do not get the object.
 type Unplaced struct {
-	// Selected counts the clusters that the placement selects, including those that hold the object.
+	// Selected is the number of clusters that the placement selects. Clusters that hold the object count, too.
 	Selected int `json:"selected"`
 	// Count is the number of clusters without the object. Clusters has up to 20 of them for each reason.
 	Count    int               `json:"count"`
