@@ -37,7 +37,7 @@ func TestAKindThatIsNotSlowHasNoLimit(t *testing.T) {
 	s.Steer(time.Millisecond)
 	for range 2 * widest {
 		s.takeKind("Widget")
-		s.wait(time.Microsecond)
+		s.pass(time.Microsecond)
 	}
 }
 
@@ -45,12 +45,12 @@ func TestASlowKindHasOneWriteInFlight(t *testing.T) {
 	s := newServer(t)
 	s.Steer(time.Millisecond)
 	turn := s.takeKind("Slow")
-	s.wait(11 * time.Millisecond)
+	s.pass(11 * time.Millisecond)
 	s.refusedKind("Slow")
 	turn.Done()
 	turn = s.takeKind("Slow")
 	s.refusedKind("Slow")
-	s.wait(time.Millisecond)
+	s.pass(time.Millisecond)
 	turn.Done() // it is fast again
 	s.takeKind("Slow")
 	s.takeKind("Slow")
@@ -64,7 +64,7 @@ func TestSlowKindsTogetherHaveTwoWritesInFlight(t *testing.T) {
 	for _, kind := range kinds {
 		turns = append(turns, s.takeKind(kind))
 	}
-	s.wait(time.Second)
+	s.pass(time.Second)
 	for _, turn := range turns {
 		turn.Done()
 	}
@@ -80,7 +80,7 @@ func TestRefusedCallersOfAKindAskAgainOneAfterTheOther(t *testing.T) {
 	s := newServer(t)
 	s.Steer(time.Millisecond)
 	turn := s.takeKind("Slow")
-	s.wait(time.Second)
+	s.pass(time.Second)
 	turn.Done()
 	s.takeKind("Slow")
 	for i := 1; i <= 3; i++ {

@@ -6,11 +6,14 @@
 //   - The width is the number of writes that may be in flight. It grows by one for each round of writes. It shrinks by
 //     a third while binding-status writes take twice as long as usual (additive increase, multiplicative decrease; Chiu
 //     and Jain 1989). A 429 of any write halves it.
-//   - While more writes wait than the width allows, each class gets a share by its weight (weighted fair queueing): a
-//     lost cluster with thousands of objects does not hold up a single change, and no class starves.
+//   - While more writes wait than the width allows, each class gets a share by its weight (start-time fair queueing;
+//     Goyal, Vin and Cheng 1996): a lost cluster with thousands of objects does not hold up a single change, and no
+//     class starves.
+//   - Copies go before reports about copies: while first decisions are written, all later classes together have one
+//     write in flight.
 //   - A kind whose hub objects take long to write, because a webhook of a user is slow, has a limit (TryKind).
-//   - No caller blocks. Try gives a Turn, or the time after which the caller asks again. A caller that waits goes
-//     before one that comes.
+//   - No caller blocks. Try returns a Turn, or nil. In the latter case the caller waits: the Pacer reserves a free turn
+//     for it, and wakes it.
 //
 // Only binding-status writes steer the width: the hub makes many of them, and no webhook or conversion of a user can
 // slow them down. Exempt are Leases, finalizers, removals, and the few writes for each cluster or process: they take no
@@ -33,7 +36,9 @@ type Class int
 const (
 	// Failure is a write about a new failure.
 	Failure Class = iota
-	// FirstResult is a write of the first decision on an object, or of the result of its change.
+	// FirstDecision is a write of the decision on a new or changed object. Its copies wait for this write.
+	FirstDecision
+	// FirstResult is a write of the result of a change.
 	FirstResult
 	// MergedStatus is a write of a hub object's status, after the status on members has changed.
 	MergedStatus
@@ -44,8 +49,8 @@ const (
 	classes
 )
 
-// weights are the shares of the classes while all of them have waiting writes: Rows has 10 %, Many has 5 %.
-var weights = [classes]int{Failure: 8, FirstResult: 6, MergedStatus: 3, Rows: 2, Many: 1}
+// weights are the shares of the classes while all of them have waiting writes: Rows has 6 %, Many has 3 %.
+var weights = [classes]float64{Failure: 8, FirstDecision: 12, FirstResult: 6, MergedStatus: 3, Rows: 2, Many: 1}
 
 // Priority returns the priority of a class in a priority queue: the highest for failures, 0 for first results.
 func (c Class) Priority() int { return 10 * int(FirstResult-c) }
@@ -53,8 +58,10 @@ func (c Class) Priority() int { return 10 * int(FirstResult-c) }
 const (
 	// widest is the largest width. hub/report and hub/schedule have the same number of workers in total.
 	widest = 8
-	// longestWait is the longest time until a caller asks again, so that callers soon find free turns.
-	longestWait = time.Second
+	// reservedFor is how long a turn is reserved for a caller that was woken. Then another caller gets the turn.
+	reservedFor = time.Second
+	// AskAgain is the time after which a waiting caller asks again, in case that it missed the wake.
+	AskAgain = AnswerWithin
 )
 
 // Pacer gives turns to the writers of one process. It is safe for concurrent use.
@@ -63,22 +70,12 @@ type Pacer struct {
 
 	mu       sync.Mutex
 	width    float64 // 1 to widest
-	inFlight int
+	inFlight [classes]int
 	latency  latency
 	skip     int       // samples of writes that began before the last cut of the width
 	throttle time.Time // time of the last cut by a 429
-	swept    time.Time
-	waiting  [classes]callers
+	line     line
 	kinds    map[schema.GroupKind]*kind
-}
-
-// callers are the waiting callers of one class.
-type callers struct {
-	places map[any]time.Time // when each caller asks again
-	// next is a caller whose place came up while all turns were taken. The next free turn is reserved for it until it
-	// asks again.
-	next  any
-	until time.Time
 }
 
 // New returns a Pacer at its full width. A nil clock is the real clock.
@@ -86,108 +83,79 @@ func New(c clock.PassiveClock) *Pacer {
 	if c == nil {
 		c = clock.RealClock{}
 	}
-	p := &Pacer{clock: c, width: widest, kinds: map[schema.GroupKind]*kind{}}
-	for c := range classes {
-		p.waiting[c].places = map[any]time.Time{}
-	}
-	return p
+	return &Pacer{clock: c, width: widest, line: newLine(), kinds: map[schema.GroupKind]*kind{}}
 }
 
 // Turn is the right to one write at a time.
 type Turn struct {
 	pacer *Pacer
+	class Class
 	once  sync.Once
 }
 
-// Try returns a turn for a write of a class, or nil and the time after which the caller must ask again. key identifies
-// the caller: waiting callers go before new ones.
-func (p *Pacer) Try(c Class, key any) (*Turn, time.Duration) {
+// Try returns a turn for a write of a class, or nil. key identifies the caller. After nil, the caller waits for a turn;
+// wake is called when one is reserved for it, and must queue it to call Try again. A caller that is not woken tries
+// again after AskAgain.
+func (p *Pacer) Try(c Class, key any, wake func()) *Turn {
 	now := p.clock.Now()
 	p.mu.Lock()
+	if class, ok := p.line.claim(key); ok {
+		p.mu.Unlock()
+		return &Turn{pacer: p, class: class}
+	}
+	defer p.grant(now)
 	defer p.mu.Unlock()
-	q := &p.waiting[c]
-	place, waits := q.places[key]
-	if waits && now.Before(place) {
-		return nil, place.Sub(now)
+	if p.isFree(c) && p.line.waiting(c) == 0 {
+		p.line.leave(key)
+		p.line.charge(c)
+		p.inFlight[c]++
+		return &Turn{pacer: p, class: c}
 	}
-	if !waits && now.Sub(p.swept) > longestWait {
-		p.sweep(now)
-	}
-	if p.isFree(c, key, now) && (waits || len(q.places) == 0) {
-		q.leave(key)
-		p.inFlight++
-		return &Turn{pacer: p}, 0
-	}
-	wait := min(p.share(c)*time.Duration(len(q.places)+1), longestWait)
-	if waits && (q.next == nil || q.next == key || now.After(q.until)) {
-		wait = p.service() / 4 // it asks often, so that the turn is used soon
-		q.next, q.until = key, now.Add(wait+FirstRetry)
-	}
-	q.places[key] = now.Add(wait)
-	return nil, wait
+	p.line.join(c, key, wake)
+	return nil
 }
 
-// isFree reports whether a caller of a class may have a turn now. Turns reserved for callers of other classes are not
-// free, unless one is reserved for this caller, too.
-func (p *Pacer) isFree(c Class, key any, now time.Time) bool {
-	free := p.room(c) - p.inFlight
-	if p.waiting[c].next == key {
-		return free > 0
+// grant reserves the free turns for waiting callers, and wakes these callers.
+func (p *Pacer) grant(now time.Time) {
+	p.mu.Lock()
+	for _, c := range p.line.lapsed(now) {
+		p.inFlight[c]--
 	}
-	for i := range p.waiting {
-		if q := &p.waiting[i]; q.next != nil && now.Before(q.until) {
-			free--
+	var woken []func()
+	for {
+		c, ok := p.line.next(p.isFree)
+		if !ok {
+			break
 		}
+		p.inFlight[c]++
+		woken = append(woken, p.line.reserve(c, now.Add(reservedFor)))
 	}
-	return free > 0
-}
-
-// leave ends the wait of a caller.
-func (q *callers) leave(key any) {
-	delete(q.places, key)
-	if q.next == key {
-		q.next = nil
+	p.mu.Unlock()
+	for _, wake := range woken {
+		wake()
 	}
 }
 
-// sweep removes the callers that have not asked again in time.
-func (p *Pacer) sweep(now time.Time) {
-	p.swept = now
-	for i := range p.waiting {
-		q := &p.waiting[i]
-		for key, place := range q.places {
-			if now.Sub(place) > 10*longestWait {
-				q.leave(key)
-			}
-		}
+// isFree reports whether a write of the class may begin now.
+func (p *Pacer) isFree(c Class) bool {
+	width := int(p.width)
+	switch {
+	case c == Failure:
+		width++
+	case c > FirstDecision && p.inFlight[FirstDecision]+p.line.waiting(FirstDecision) > 0 && p.from(FirstResult) > 0:
+		return false
+	case c >= Rows && p.from(Rows) >= max(1, width/2): // half of the width stays free for single changes
+		return false
 	}
+	return p.from(Failure) < width
 }
 
-// service returns the time between two turns while all turns are taken.
-func (p *Pacer) service() time.Duration { return time.Duration(float64(p.latency.mean()) / p.width) }
-
-// share returns the time between two turns of a class while all turns are taken.
-func (p *Pacer) share(c Class) time.Duration {
-	sum := weights[c]
-	for other := range classes {
-		if other != c && len(p.waiting[other].places) > 0 {
-			sum += weights[other]
-		}
+// from returns the number of writes in flight of a class and of all later ones.
+func (p *Pacer) from(c Class) (n int) {
+	for _, of := range p.inFlight[c:] {
+		n += of
 	}
-	return p.service() * time.Duration(sum) / time.Duration(weights[c])
-}
-
-// room returns the maximum number of writes in flight when a write of the class begins. Less urgent classes leave half
-// of the width free for single changes.
-func (p *Pacer) room(c Class) int {
-	switch c {
-	case Failure:
-		return int(p.width) + 1
-	case Rows, Many:
-		return max(1, int(p.width/2))
-	default:
-		return int(p.width)
-	}
+	return n
 }
 
 // Done returns the turn. Further calls, and calls on nil, do nothing.
@@ -197,13 +165,15 @@ func (t *Turn) Done() {
 	}
 	t.once.Do(func() {
 		t.pacer.mu.Lock()
-		defer t.pacer.mu.Unlock()
-		t.pacer.inFlight--
+		t.pacer.inFlight[t.class]--
+		t.pacer.mu.Unlock()
+		t.pacer.grant(t.pacer.clock.Now())
 	})
 }
 
 // Steer records the duration of a binding-status write.
 func (p *Pacer) Steer(took time.Duration) {
+	defer p.grant(p.clock.Now())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.latency.add(max(took, 1))
@@ -220,7 +190,7 @@ func (p *Pacer) Steer(took time.Duration) {
 
 // cut reduces the width. The samples of the writes in flight do not cut it again.
 func (p *Pacer) cut(to float64) {
-	p.skip = p.inFlight
+	p.skip = p.from(Failure)
 	p.width = math.Max(to, 1)
 }
 

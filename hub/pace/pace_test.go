@@ -1,50 +1,63 @@
 package pace
 
 import (
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	testclock "k8s.io/utils/clock/testing"
+	"pgregory.net/rapid"
 )
 
-// server is an API server with a fake clock: a write takes long when more are in flight than it serves at once.
+// server is an API server with a fake clock.
 type server struct {
 	*Pacer
 	clock *testclock.FakePassiveClock
 	t     *testing.T
+	woken []string
 }
 
 func newServer(t *testing.T) *server {
 	t.Helper()
 	c := testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	return &server{New(c), c, t}
+	return &server{Pacer: New(c), clock: c, t: t}
 }
 
-func (s *server) wait(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }
+func (s *server) pass(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }
 
 // take takes a turn that must be free.
 func (s *server) take(c Class, key string) *Turn {
 	s.t.Helper()
-	turn, wait := s.Try(c, key)
+	turn := s.ask(c, key)
 	if turn == nil {
-		s.t.Fatalf("%s gets no turn of class %d, but %s to wait", key, c, wait)
+		s.t.Fatalf("%s gets no turn of class %d", key, c)
 	}
 	return turn
 }
 
-// refused is how long a caller has to wait that gets no turn.
-func (s *server) refused(c Class, key string) time.Duration {
+// wait lets a caller wait that must get no turn.
+func (s *server) wait(c Class, key string) {
 	s.t.Helper()
-	turn, wait := s.Try(c, key)
-	if turn != nil {
+	if s.ask(c, key) != nil {
 		s.t.Fatalf("%s gets a turn of class %d", key, c)
 	}
-	if wait <= 0 || wait > longestWait {
-		s.t.Errorf("%s waits for %s", key, wait)
+}
+
+func (s *server) ask(c Class, key string) *Turn {
+	return s.Try(c, key, func() { s.woken = append(s.woken, key) })
+}
+
+// wakes checks which callers were woken since the last call.
+func (s *server) wakes(want ...string) {
+	s.t.Helper()
+	if !slices.Equal(s.woken, want) {
+		s.t.Fatalf("woken: %v, want %v", s.woken, want)
 	}
-	return wait
+	s.woken = nil
 }
 
 func (s *server) setWidth(n int) { s.width = float64(n) }
@@ -53,32 +66,47 @@ func TestNoMoreWritesAreInFlightThanTheWidthAllows(t *testing.T) {
 	s := newServer(t)
 	s.setWidth(2)
 	first := s.take(FirstResult, "a")
-	s.take(MergedStatus, "b")
-	wait := s.refused(FirstResult, "c")
+	second := s.take(MergedStatus, "b")
+	s.wait(FirstResult, "c")
 	s.take(Failure, "d") // one more for a failure
-	s.refused(Failure, "e")
+	s.wait(Failure, "e")
 	first.Done()
 	first.Done() // the second time does nothing
-	s.refused(FirstResult, "f")
-	s.wait(wait)
-	s.refused(FirstResult, "c") // the failure is still in flight
-	if s.inFlight != 2 {
-		t.Errorf("%d in flight, want 2", s.inFlight)
-	}
+	s.wakes("e")
+	s.take(Failure, "e")
+	second.Done()
+	s.wakes() // the failures are still in flight
 }
 
 func TestACallerThatWaitsGoesBeforeOneThatComes(t *testing.T) {
 	s := newServer(t)
 	s.setWidth(1)
 	turn := s.take(FirstResult, "a")
-	wait := s.refused(FirstResult, "waits")
+	s.wait(FirstResult, "first")
+	s.wait(FirstResult, "second")
 	turn.Done()
-	s.refused(FirstResult, "comes")
-	if again := s.refused(FirstResult, "waits"); again != wait {
-		t.Errorf("asking early changes the wait from %s to %s", wait, again)
-	}
-	s.wait(wait)
-	s.take(FirstResult, "waits").Done()
+	s.wakes("first")
+	s.wait(FirstResult, "comes")
+	s.wait(FirstResult, "second") // asking early changes nothing
+	s.take(FirstResult, "first").Done()
+	s.wakes("second")
+	s.take(FirstResult, "second").Done()
+	s.wakes("comes")
+}
+
+func TestACallerThatBecomesUrgentChangesItsClass(t *testing.T) {
+	s := newServer(t)
+	s.setWidth(1)
+	turn := s.take(FirstResult, "a")
+	s.wait(Many, "many")
+	s.wait(Many, "fails")
+	failure := s.take(Failure, "b") // one more than the width
+	s.wait(Failure, "fails")
+	failure.Done()
+	s.wakes("fails")
+	s.take(Failure, "fails").Done()
+	turn.Done()
+	s.wakes("many")
 }
 
 func TestWhatIsNotUrgentLeavesHalfOfTheWidthFree(t *testing.T) {
@@ -86,66 +114,153 @@ func TestWhatIsNotUrgentLeavesHalfOfTheWidthFree(t *testing.T) {
 	s.setWidth(4)
 	s.take(Many, "a")
 	s.take(Rows, "b")
-	s.refused(Many, "c")
-	s.refused(Rows, "d")
+	s.wait(Many, "c")
+	s.wait(Rows, "d")
 	s.take(MergedStatus, "e")
 	s.take(FirstResult, "f")
-	s.refused(FirstResult, "g")
+	s.wait(FirstResult, "g")
 }
 
-func TestAClassThatNobodyWaitsForCostsNothing(t *testing.T) {
+func TestFirstDecisionsLeaveOneTurnForReports(t *testing.T) {
+	s := newServer(t)
+	decision := s.take(FirstDecision, "a")
+	result := s.take(FirstResult, "b")
+	s.wait(FirstResult, "c")
+	s.wait(Rows, "d")
+	s.take(Failure, "e")
+	other := s.take(FirstDecision, "f")
+	result.Done()
+	s.wakes("d") // its class had no turn yet
+	s.take(Rows, "d").Done()
+	s.wakes("c")
+	s.take(FirstResult, "c")
+	s.wait(MergedStatus, "g")
+	decision.Done()
+	s.wakes()
+	other.Done()
+	s.wakes("g")
+}
+
+func TestEveryClassGetsItsShareWhileAllWait(t *testing.T) {
 	s := newServer(t)
 	s.setWidth(1)
-	s.take(FirstResult, "a")
-	alone := s.share(Rows)
-	s.refused(FirstResult, "b")
-	if beside := s.share(Rows); beside != 4*alone { // weights 2 and 6
-		t.Errorf("a turn of rows each %s beside first results, and each %s alone", beside, alone)
+	turn := s.take(FirstResult, "first")
+	for c := FirstDecision; c < classes; c++ {
+		for i := range 200 {
+			s.wait(c, fmt.Sprintf("%d-%d", c, i))
+		}
+	}
+	turns := [classes]int{}
+	for range 120 {
+		turn.Done()
+		if len(s.woken) != 1 {
+			t.Fatalf("woken: %v, want one caller", s.woken)
+		}
+		key := s.woken[0]
+		s.woken = nil
+		var c Class
+		if _, err := fmt.Sscanf(key, "%d-", &c); err != nil {
+			t.Fatal(err)
+		}
+		turns[c]++
+		turn = s.take(c, key)
+	}
+	want := [classes]int{0, 60, 30, 15, 10, 5} // as the weights 12, 6, 3, 2, 1
+	for c := range classes {
+		if math.Abs(float64(turns[c]-want[c])) > 1 {
+			t.Errorf("turns by class: %v, want about %v", turns, want)
+			break
+		}
 	}
 }
 
-// TestEveryClassGetsItsShare lets callers of two classes wait without end, and counts their turns.
-func TestEveryClassGetsItsShare(t *testing.T) {
+func TestAClassSavesUpNoTurnsWhileNobodyWaits(t *testing.T) {
 	s := newServer(t)
 	s.setWidth(1)
-	type caller struct {
-		class Class
-		key   int
-		asks  time.Time
+	turn := s.take(FirstResult, "first")
+	next := func(want string) {
+		t.Helper()
+		turn.Done()
+		s.wakes(want)
+		turn = s.take(Many, want) // the class of the reserved turn counts
 	}
-	var callers []caller
-	for key := range 20 {
-		callers = append(callers, caller{FirstResult, key, s.clock.Now()}, caller{Many, key, s.clock.Now()})
+	for i := range 20 {
+		s.wait(FirstResult, fmt.Sprintf("result-%d", i))
 	}
-	const write, step, all = 10 * time.Millisecond, time.Millisecond, 20 * time.Second
-	turns := map[Class]int{}
-	var turn *Turn // the one that is taken
-	var ends time.Time
-	for end := s.clock.Now().Add(all); s.clock.Now().Before(end); s.wait(step) {
-		if now := s.clock.Now(); turn != nil && !now.Before(ends) {
+	for i := range 10 {
+		next(fmt.Sprintf("result-%d", i))
+	}
+	for i := range 5 {
+		s.wait(Many, fmt.Sprintf("many-%d", i))
+	}
+	next("many-0")
+	for i := range 6 { // as the weights
+		next(fmt.Sprintf("result-%d", i+10))
+	}
+	next("many-1")
+}
+
+func TestATurnThatIsNotClaimedGoesToTheNextCaller(t *testing.T) {
+	s := newServer(t)
+	s.setWidth(1)
+	turn := s.take(Rows, "a")
+	s.wait(Rows, "gone")
+	s.wait(Rows, "b")
+	turn.Done()
+	s.wakes("gone")
+	s.pass(reservedFor)
+	s.wait(Rows, "c")
+	s.wakes("b")
+	s.take(Rows, "b").Done()
+	s.wakes("c")
+}
+
+// TestNoTurnIsLostOrGivenTwice lets callers ask, write, vanish and change their class in random order.
+func TestNoTurnIsLostOrGivenTwice(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		s := newServer(t)
+		turns := map[string]*Turn{}
+		names := rapid.StringMatching(`[a-h]`)
+		rt.Repeat(map[string]func(*rapid.T){
+			"ask": func(rt *rapid.T) {
+				key := names.Draw(rt, "key")
+				if turns[key] == nil {
+					if turn := s.ask(Class(rapid.IntRange(0, int(classes)-1).Draw(rt, "class")), key); turn != nil {
+						turns[key] = turn
+					}
+				}
+			},
+			"end": func(rt *rapid.T) {
+				key := names.Draw(rt, "key")
+				turns[key].Done()
+				delete(turns, key)
+			},
+			"width": func(rt *rapid.T) { s.setWidth(rapid.IntRange(1, widest).Draw(rt, "width")) },
+			"pass":  func(rt *rapid.T) { s.pass(time.Duration(rapid.IntRange(0, 1500).Draw(rt, "ms")) * time.Millisecond) },
+			"": func(rt *rapid.T) {
+				reserved := 0
+				for _, w := range s.line.callers {
+					if w.place == nil {
+						reserved++
+					}
+				}
+				if n := s.from(Failure); n != len(turns)+reserved || n > widest+1 {
+					rt.Fatalf("%d in flight: %d turns are taken and %d reserved", n, len(turns), reserved)
+				}
+			},
+		})
+		s.setWidth(widest)
+		for _, turn := range turns {
 			turn.Done()
-			turn = nil
-			s.Steer(write)
-			s.setWidth(1)
 		}
-		for i := range callers {
-			c := &callers[i]
-			if s.clock.Now().Before(c.asks) {
-				continue
-			}
-			got, wait := s.Try(c.class, c.key)
-			if got != nil {
-				turns[c.class]++
-				turn, ends = got, s.clock.Now().Add(write)
-			}
-			c.asks = s.clock.Now().Add(max(wait, step))
+		for range 20 { // callers that vanished
+			s.pass(reservedFor)
+			s.Steer(time.Millisecond)
 		}
-	}
-	most := int(all / (write + step))
-	if n := turns[FirstResult] + turns[Many]; n < most*3/4 || turns[Many] < n/20 || turns[Many] > n/4 {
-		t.Errorf("of %d turns, first results had %d and many had %d", most, turns[FirstResult], turns[Many])
-	}
-	t.Logf("of %d turns, first results had %d and many had %d", most, turns[FirstResult], turns[Many])
+		if s.from(Failure) != 0 || len(s.line.callers) != 0 || len(s.line.reserved) != 0 {
+			rt.Fatalf("in flight %v, %d callers, %d reserved, after all have ended", s.inFlight, len(s.line.callers), len(s.line.reserved))
+		}
+	})
 }
 
 func TestTheWidthFollowsTheLatency(t *testing.T) {
@@ -206,25 +321,15 @@ func TestTooManyRequestsHalveTheWidthOnceForAllAnswersOfOneMoment(t *testing.T) 
 		t.Errorf("width %.1f after two answers of one moment", s.width)
 	}
 	for range 10 {
-		s.wait(time.Second)
+		s.pass(time.Second)
 		ask()
 	}
 	if s.width != 1 {
 		t.Errorf("width %.1f, want the least", s.width)
 	}
 	status = http.StatusOK
-	s.wait(time.Second)
+	s.pass(time.Second)
 	if ask(); s.width != 1 {
 		t.Errorf("width %.1f after a good answer", s.width)
 	}
-}
-
-func TestCallersThatDoNotAskAgainAreForgotten(t *testing.T) {
-	s := newServer(t)
-	s.setWidth(1)
-	turn := s.take(Rows, "a")
-	s.refused(Rows, "gone")
-	turn.Done()
-	s.wait(20 * longestWait)
-	s.take(Rows, "b")
 }

@@ -164,19 +164,21 @@ func (k *keeper) started() context.Context {
 }
 
 // wake queues a policy, to be computed within foldEvery.
-func (k *keeper) wake(key types.NamespacedName) {
+func (k *keeper) wake(key types.NamespacedName) { k.enqueue(key, foldEvery) }
+
+func (k *keeper) enqueue(key types.NamespacedName, after time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.queue != nil {
-		k.queue.AddWithOpts(priorityqueue.AddOpts{After: foldEvery}, key)
+		k.queue.AddWithOpts(priorityqueue.AddOpts{After: after}, key)
 	}
 }
 
 // Reconcile updates the status of one policy.
 func (k *keeper) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
-	turn, wait := k.pacer.Try(pace.Many, keeperKey{k, key})
+	turn := k.pacer.Try(pace.Many, keeperKey{k, key}, func() { k.enqueue(key, 0) })
 	if turn == nil {
-		return reconcile.Result{RequeueAfter: wait}, nil
+		return reconcile.Result{RequeueAfter: pace.AskAgain}, nil
 	}
 	defer turn.Done()
 	again, err := k.updater.update(ctx, key)

@@ -111,7 +111,7 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 		}
 		err = nil
 	}
-	if run.wrote && !fails(run.binding.BindingStatus(), &run.after) {
+	if run.wrote && class < pace.Rows && !fails(run.binding.BindingStatus(), &run.after) {
 		turn.Done()
 		rows := r.try(key, pace.Rows)
 		if rows == nil {
@@ -135,15 +135,20 @@ func (r *Reporter) classOf(key types.NamespacedName) pace.Class {
 	return pace.Many
 }
 
-// try returns a turn for a write. Without a turn it returns nil, and queues the binding for the next attempt.
+// try returns a turn for a write. Without a turn it returns nil, and the binding is queued again when it has one.
 func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
-	turn, wait := r.opts.Pacer.Try(c, key)
+	turn := r.opts.Pacer.Try(c, key, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.enqueue(key, c, 0)
+	})
 	if turn == nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if e := r.entries[key]; e != nil {
-			e.window.wakeAt(r.opts.Clock.Now(), r.opts.Clock.Now().Add(wait), c)
-			r.enqueue(key, c, wait)
+			now := r.opts.Clock.Now()
+			e.window.wakeAt(now, now.Add(pace.AskAgain), c)
+			r.enqueue(key, c, pace.AskAgain)
 		}
 	}
 	return turn

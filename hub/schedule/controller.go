@@ -209,10 +209,9 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	s.limits.decided(id, p.Claims, err == nil)
 	decided = err == nil && !in.Unconfirmed
 	s.removals.decided(id, p.Claims.Removals, decided && (in.Object.State == decide.Exists || in.Object.State == decide.Deleted))
-	var waits noTurnError
 	switch {
-	case errors.As(err, &waits):
-		return ctrl.Result{RequeueAfter: waits.again}, nil
+	case errors.Is(err, errNoTurn):
+		return ctrl.Result{RequeueAfter: pace.AskAgain}, nil
 	case isOutdated(err):
 		return ctrl.Result{RequeueAfter: pace.FirstRetry}, nil // the cache must first show the other write
 	case err != nil:

@@ -2,15 +2,18 @@ package schedule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
@@ -107,24 +110,25 @@ func (s *Scheduler) storePayloads(ctx context.Context, p decide.Plan) error {
 	return nil
 }
 
-// turn takes a turn for writing a decision. The error is a noTurnError.
+// errNoTurn means that a write waits for its turn. The object is queued again when it has one.
+var errNoTurn = errors.New("the write waits for its turn")
+
+// turn takes a turn for writing a decision. The error is errNoTurn.
 func (s *Scheduler) turn(in decide.Input) (*pace.Turn, error) {
-	class := pace.Many
-	if in.Binding == nil || s.removals.pending.single(in.Object.ID) {
-		class = pace.FirstResult
+	id, class := in.Object.ID, pace.Many
+	if in.Binding == nil || s.removals.pending.single(id) {
+		class = pace.FirstDecision
 	}
-	turn, again := s.Pacer.Try(class, in.Object.ID)
+	turn := s.Pacer.Try(class, id, func() {
+		if _, q := s.leading(); q != nil {
+			q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(class.Priority())}, id)
+		}
+	})
 	if turn == nil {
-		return nil, noTurnError{again}
+		return nil, errNoTurn
 	}
 	return turn, nil
 }
-
-// noTurnError is the error of a write that must wait for its turn. The object is decided again after that time.
-type noTurnError struct{ again time.Duration }
-
-// Error implements error.
-func (e noTurnError) Error() string { return fmt.Sprintf("the write waits for its turn, %s", e.again) }
 
 // moves are the clusters whose state changes by a decision.
 type moves struct{ to, from, evicting []string }

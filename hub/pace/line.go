@@ -1,0 +1,112 @@
+package pace
+
+import (
+	"container/list"
+	"time"
+)
+
+// line has the waiting callers of all classes, each class in the order in which they came. It is not safe for
+// concurrent use.
+type line struct {
+	callers  map[any]*caller
+	classes  [classes]*list.List // of *caller
+	reserved []*caller           // in the order of until; it still has those that have claimed their turn
+	// start has the tag of the next turn of each class, and now is the tag of the last turn. The lowest tag goes first.
+	start [classes]float64
+	now   float64
+}
+
+// caller waits in one class, or has a reserved turn of this class.
+type caller struct {
+	key   any
+	class Class
+	wake  func()
+	place *list.Element // nil while a turn is reserved
+	until time.Time     // the end of the reservation
+}
+
+func newLine() line {
+	l := line{callers: map[any]*caller{}}
+	for c := range l.classes {
+		l.classes[c] = list.New()
+	}
+	return l
+}
+
+func (l *line) waiting(c Class) int { return l.classes[c].Len() }
+
+// claim ends the reservation of a caller, and returns the class of its turn. ok is false if none is reserved.
+func (l *line) claim(key any) (c Class, ok bool) {
+	w := l.callers[key]
+	if w == nil || w.place != nil {
+		return 0, false
+	}
+	delete(l.callers, key)
+	return w.class, true
+}
+
+// join adds a caller to the end of a class. A caller that waits in this or an earlier class keeps its place.
+func (l *line) join(c Class, key any, wake func()) {
+	if w := l.callers[key]; w != nil && w.class <= c {
+		w.wake = wake
+		return
+	}
+	l.leave(key)
+	if l.waiting(c) == 0 {
+		l.start[c] = max(l.start[c], l.now) // a class saves up no turns while it has no callers
+	}
+	w := &caller{key: key, class: c, wake: wake}
+	w.place = l.classes[c].PushBack(w)
+	l.callers[key] = w
+}
+
+// leave removes a waiting caller.
+func (l *line) leave(key any) {
+	if w := l.callers[key]; w != nil && w.place != nil {
+		l.classes[w.class].Remove(w.place)
+		delete(l.callers, key)
+	}
+}
+
+// charge counts a turn of a class.
+func (l *line) charge(c Class) {
+	l.now = max(l.now, l.start[c])
+	l.start[c] = l.now + 1/weights[c]
+}
+
+// next returns the class whose caller gets the next turn; ok is false if no waiting caller may have one.
+func (l *line) next(isFree func(Class) bool) (next Class, ok bool) {
+	for c := range classes {
+		if l.waiting(c) > 0 && (!ok || l.start[c] < l.start[next]) && isFree(c) {
+			next, ok = c, true
+		}
+	}
+	return next, ok
+}
+
+// reserve gives a turn to the first caller of a class, and returns the function that wakes it.
+func (l *line) reserve(c Class, until time.Time) (wake func()) {
+	l.charge(c)
+	first := l.classes[c].Front()
+	w := l.classes[c].Remove(first).(*caller)
+	w.place, w.until = nil, until
+	l.reserved = append(l.reserved, w)
+	return w.wake
+}
+
+// lapsed ends the reservations that were not claimed in time, and returns their classes.
+func (l *line) lapsed(now time.Time) (out []Class) {
+	for len(l.reserved) > 0 {
+		w := l.reserved[0]
+		claimed := l.callers[w.key] != w
+		if !claimed && now.Before(w.until) {
+			break
+		}
+		l.reserved = l.reserved[1:]
+		if !claimed {
+			delete(l.callers, w.key)
+			out = append(out, w.class)
+		}
+	}
+	return out
+}
