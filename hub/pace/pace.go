@@ -144,8 +144,8 @@ func (p *Pacer) isFree(c Class) bool {
 		width++
 	case c > FirstDecision && p.inFlight[FirstDecision]+p.line.waiting(FirstDecision) > 0 && p.from(FirstResult) > 0:
 		return false
-	case c >= Rows && p.from(Rows) >= max(1, width/2): // half of the width stays free for single changes
-		return false
+	case c >= Rows && p.from(Rows) >= max(1, width/2), c == Many && p.inFlight[Many] >= max(1, width/4):
+		return false // the rest of the width stays free for single changes
 	}
 	return p.from(Failure) < width
 }

@@ -109,16 +109,19 @@ func TestACallerThatBecomesUrgentChangesItsClass(t *testing.T) {
 	s.wakes("many")
 }
 
-func TestWhatIsNotUrgentLeavesHalfOfTheWidthFree(t *testing.T) {
+func TestWhatIsNotUrgentLeavesWidthForSingleChanges(t *testing.T) {
 	s := newServer(t)
-	s.setWidth(4)
+	s.setWidth(8)
 	s.take(Many, "a")
-	s.take(Rows, "b")
-	s.wait(Many, "c")
-	s.wait(Rows, "d")
-	s.take(MergedStatus, "e")
-	s.take(FirstResult, "f")
-	s.wait(FirstResult, "g")
+	s.take(Many, "b")
+	s.wait(Many, "a quarter")
+	s.take(Rows, "c")
+	s.take(Rows, "d")
+	s.wait(Rows, "a half")
+	for i := range 4 {
+		s.take(MergedStatus, fmt.Sprint(i))
+	}
+	s.wait(FirstResult, "all")
 }
 
 func TestFirstDecisionsLeaveOneTurnForReports(t *testing.T) {
