@@ -60,7 +60,7 @@ const (
 	widest = 8
 	// reservedFor is how long a turn is reserved for a caller that was woken. Then another caller gets the turn.
 	reservedFor = time.Second
-	// AskAgain is the time after which a waiting caller asks again, in case that it missed the wake.
+	// AskAgain is the time after which a waiting caller asks again, in case it missed the wake.
 	AskAgain = AnswerWithin
 )
 
@@ -136,18 +136,23 @@ func (p *Pacer) grant(now time.Time) {
 	}
 }
 
-// isFree reports whether a write of the class may begin now.
+// isFree reports whether a write of the class may begin now. Rows use at most a half of the width, and Many a quarter,
+// so that single changes find a free turn.
 func (p *Pacer) isFree(c Class) bool {
-	width := int(p.width)
+	width, deciding := int(p.width), p.inFlight[FirstDecision]+p.line.waiting(FirstDecision) > 0
 	switch {
 	case c == Failure:
-		width++
-	case c > FirstDecision && p.inFlight[FirstDecision]+p.line.waiting(FirstDecision) > 0 && p.from(FirstResult) > 0:
+		return p.from(Failure) <= width
+	case p.from(Failure) >= width:
 		return false
-	case c >= Rows && p.from(Rows) >= max(1, width/2), c == Many && p.inFlight[Many] >= max(1, width/4):
-		return false // the rest of the width stays free for single changes
+	case c > FirstDecision && deciding && p.from(FirstResult) > 0:
+		return false
+	case c == Many && p.inFlight[Many] >= max(1, width/4):
+		return false
+	case c >= Rows:
+		return p.from(Rows) < max(1, width/2)
 	}
-	return p.from(Failure) < width
+	return true
 }
 
 // from returns the number of writes in flight of a class and of all later ones.
