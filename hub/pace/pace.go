@@ -44,7 +44,7 @@ const (
 	MergedStatus
 	// Rows is a write of a binding's rows after its merged status was written.
 	Rows
-	// Many is a write for one of many objects affected by one event, such as a lost cluster.
+	// Many is a write for one of many objects affected by one event, such as a lost cluster or an edited policy.
 	Many
 	classes
 )

@@ -199,13 +199,15 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	if e.overtook(binding, cluster) {
 		return // the later decision is tried next
 	}
+	repeats := e.reported == reached{binding: e.generation, hub: o.HubContent}
 	u, news := e.record(cluster, o, r.away, r.opts.Holds)
 	switch {
 	case !news:
 	case u == failure:
 		r.wake(key, e, u, pace.Failure)
-	case o.Applied == metav1.ConditionUnknown:
-		r.wake(key, e, u, pace.Many) // a member that stops answering causes this outcome for many objects at once
+	case o.Applied == metav1.ConditionUnknown || repeats:
+		// A member that stops answering, or an edited policy, causes such outcomes for many objects at once.
+		r.wake(key, e, u, pace.Many)
 	default:
 		r.wake(key, e, u, pace.FirstResult)
 	}

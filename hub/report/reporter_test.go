@@ -96,8 +96,11 @@ func TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged(t *testing.T) {
 }
 
 func TestTheClassOfAnOutcome(t *testing.T) {
+	rendered := appliedAt(1)
+	rendered.Hash = "other"
 	silent := member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonUnreachable}
 	tests := map[string]struct {
+		before  []member.Outcome // of an earlier window
 		earlier []member.Outcome // of the same window
 		last    member.Outcome
 		want    pace.Class
@@ -105,6 +108,8 @@ func TestTheClassOfAnOutcome(t *testing.T) {
 		"a copy that was applied is a first result":           {last: appliedAt(1), want: pace.FirstResult},
 		"a copy that is refused is a failure":                 {last: refusedBy(hubv1.ReasonForbidden), want: pace.Failure},
 		"a member that is silent is silent for many objects":  {last: silent, want: pace.Many},
+		"an edited policy applies many objects again":         {before: []member.Outcome{appliedAt(1)}, last: rendered, want: pace.Many},
+		"a change of the object is a first result":            {before: []member.Outcome{appliedAt(1)}, last: appliedAt(2), want: pace.FirstResult},
 		"a first result beside one of a silent member counts": {earlier: []member.Outcome{silent}, last: appliedAt(1), want: pace.FirstResult},
 		"a failure before a first result counts":              {earlier: []member.Outcome{refusedBy(hubv1.ReasonForbidden)}, last: appliedAt(1), want: pace.Failure},
 	}
@@ -117,6 +122,9 @@ func TestTheClassOfAnOutcome(t *testing.T) {
 			b := bindingOf(1, present("a"))
 			r.bindingChanged(b, pace.Many)
 			key := client.ObjectKeyFromObject(b)
+			for _, o := range tc.before {
+				r.Record(b, "a", o)
+			}
 			r.shut(key)
 			for _, o := range append(tc.earlier, tc.last) {
 				r.Record(b, "a", o)
