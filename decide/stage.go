@@ -93,7 +93,8 @@ func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payloa
 func (in input) staged(p *Plan, policy *hubv1.RolloutPolicy) []rollout.Target {
 	least := int64(0) // a replacement gets at least the revision of the clusters that it replaces
 	for _, e := range in.Spec().Clusters {
-		if e.State == hubv1.TargetEvicting {
+		now := p.Spec.Target(e.Name)
+		if e.State == hubv1.TargetEvicting || now != nil && now.State == hubv1.TargetEvicting {
 			least = max(least, e.Revision)
 		}
 	}
