@@ -45,6 +45,19 @@ func TestGate(t *testing.T) {
 			s.change("t2").step().report(hubv1.HealthHealthy, "a").step().want(waits).again(time.Second)
 			s.later(time.Second).step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1")
 		},
+		"a refusal of the change before does not fail the next one": func(s *story) {
+			s.in.Policy.HealthGate.MinObservedSeconds = ptr.To[int32](0)
+			refused := func() { // such a row says nothing of a revision, so the caller names the one that the cluster holds
+				row := &s.target("a").Row
+				row.Applied, row.Refused, row.Reason, row.Revision = false, true, "Forbidden", s.target("a").Holds
+			}
+			s.change("t2").step().later(time.Second).report(hubv1.HealthUnknown, "a")
+			refused()
+			s.step().want("Failed canary: a=2 b=1 c=1 d=1 e=1").later(time.Second).change("t3").step()
+			refused()
+			s.step().want("Progressing canary: a=3 b=1 c=1 d=1 e=1").again(time.Minute)
+			s.later(time.Minute).step().want("Failed canary: a=3 b=1 c=1 d=1 e=1")
+		},
 		"a cluster that does not answer does not pass by an old report": func(s *story) {
 			s.change("t2").step().healthy("a")
 			s.target("a").Row.Away = true
