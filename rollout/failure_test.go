@@ -149,6 +149,32 @@ func TestFailures(t *testing.T) {
 			s.target("a").Row.HeldByMember = true
 			s.step().want(waits)
 		},
+		"a change that failed does not go on because its cluster is cordoned or leaves": func(s *story) {
+			s.change("t2").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().want(failed)
+			s.target("a").Kept = true
+			s.step().want(failed)
+			s.says("revision 2 failed, and no cluster of wave canary is left that can pass; to leave the cluster out, use hansectl rollout skip PLACEMENT a" + waysOut)
+			s.leave("a").step().want("Failed canary: b=1 c=1 d=1 e=1")
+			s.says("revision 2 failed, and no cluster of wave canary is left that can pass" + waysOut)
+			s.change("t3").step().want("Progressing asia: b=3 c=3 d=1 e=1")
+		},
+		"a change that failed goes on when a user leaves its cordoned cluster out": func(s *story) {
+			s.change("t2").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step()
+			s.target("a").Kept = true
+			s.verb(hubv1.RolloutSkipAnnotation, "a@"+s.at()).step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1")
+		},
+		"a change that failed goes on when another cluster joins its wave and passes": func(s *story) {
+			s.change("t2").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().leave("a").join("aa", 0).step()
+			s.want("Progressing canary: b=1 c=1 d=1 e=1 aa=2").healthy("aa").step().want("Progressing asia: b=2 c=2 d=1 e=1 aa=2")
+		},
+		"a change that failed does not go on because its cluster goes down and the gate skips it": func(s *story) {
+			s.in.Policy.HealthGate.Unreachable = hubv1.UnreachableSkip
+			s.change("t2").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().want(failed)
+			s.target("a").Row.Away = true
+			s.step().want(failed)
+			s.target("a").Row.Away = false
+			s.healthy("a").step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1")
+		},
 		"a cluster that joins late has the whole time": func(s *story) {
 			s.in.Policy.Waves[1].Approval = hubv1.ApprovalManual
 			s.change("t2").step().healthy("a").later(time.Hour).step().join("aa", 0).step().want("WaitingForApproval asia: a=2 b=1 c=1 d=1 e=1 aa=2").again(0)

@@ -35,10 +35,25 @@ func (s *step) failure(bad []*target) string {
 	}
 	skip := ""
 	if t.Row.Away {
-		skip = fmt.Sprintf("to leave the cluster out, use hansectl rollout skip PLACEMENT %s", t.Cluster)
+		skip = skipping(t)
 	}
-	return join(fmt.Sprintf("%s failed: %s", t.Cluster, s.report(t)), others, skip,
-		"change the object, or use hansectl rollout undo or hansectl rollout promote")
+	return join(fmt.Sprintf("%s failed: %s", t.Cluster, s.report(t)), others, skip, waysOn)
+}
+
+const waysOn = "change the object, or use hansectl rollout undo or hansectl rollout promote"
+
+func skipping(t *target) string {
+	return fmt.Sprintf("to leave the cluster out, use hansectl rollout skip PLACEMENT %s", t.Cluster)
+}
+
+// desertion describes a failed change whose wave in progress has no cluster left that can pass.
+func (s *step) desertion() string {
+	skip := ""
+	for t := range s.members(s.at) {
+		skip = skipping(t)
+		break
+	}
+	return join(fmt.Sprintf("revision %d failed, and no cluster of wave %s is left that can pass", s.rollout.Revision, s.waves[s.at].Name), skip, waysOn)
 }
 
 // report returns the report of a failing cluster as text.

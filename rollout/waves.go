@@ -139,6 +139,10 @@ func (s *step) advance() {
 			s.fail(bad)
 			return
 		}
+		if s.rollout.Failed == s.rollout.Revision && s.deserted(s.at) {
+			s.say(hubv1.RolloutFailed, s.desertion())
+			return
+		}
 		if s.judge(s.at) != wavePassed {
 			break
 		}
@@ -151,6 +155,17 @@ func (s *step) advance() {
 	s.rollout.Failed = 0
 	s.catchUp()
 	s.change()
+}
+
+// deserted reports whether the wave waits for no cluster that can show whether the revision works, although no user has
+// left one out: its clusters have left, or they are suspended, cordoned or unreachable.
+func (s *step) deserted(w int) bool {
+	for t := range s.members(w) {
+		if s.counts(t) || s.covers(s.in.Verbs.Skipped(t.Cluster)) {
+			return false
+		}
+	}
+	return true
 }
 
 // catchUp gives the desired revision to clusters that were not part of their wave when it passed. Clusters that do not
