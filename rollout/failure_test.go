@@ -246,6 +246,14 @@ func TestRollback(t *testing.T) {
 			s.target("c").Row.Away = true
 			s.concurrent("1").step().want("RollingBack asia: a=1 b=1 c=1 d=1 e=1").healthy("a", "b").step().want("RolledBack: a=1 b=1 c=1 d=1 e=1")
 		},
+		"a rollback waits for a copy that the member's admin has paused, and says so": func(s *story) {
+			failing(s.concurrent("1")).step().healthy("a", "c")
+			s.target("b").Row.HeldByMember = true
+			s.step().want("RollingBack asia: a=1 b=1 c=1 d=1 e=1").says("revision 2 failed: the clusters return to revision 1")
+			s.later(15 * time.Minute).step().says("revision 2 failed: the clusters return to revision 1; an admin of b has paused the copy there")
+			s.target("b").Row.HeldByMember = false
+			s.healthy("b").step().want("RolledBack: a=1 b=1 c=1 d=1 e=1")
+		},
 		"a suspended cluster keeps the revision that failed": func(s *story) {
 			failing(s)
 			s.target("c").Kept = true

@@ -75,15 +75,27 @@ func (s *step) report(t *target) string {
 
 // remarks names a cluster that keeps the wave in progress waiting, and a cluster that has failed without a stop.
 func (s *step) remarks() string {
-	held, left := "", ""
+	left := ""
 	for t := range s.counted(s.at) {
-		switch {
-		case t.Holds != s.rollout.Revision:
-		case held == "" && t.Row.HeldByMember && !s.healthy(t) && s.reached(latest(t.Since, s.rollout.Began.Time).Add(s.gate.timeout)):
-			held = fmt.Sprintf("an admin of %s has paused the copy there", t.Cluster)
-		case left == "" && s.failing(t):
+		if left == "" && t.Holds == s.rollout.Revision && s.failing(t) {
 			left = fmt.Sprintf("%s failed and is left out: %s", t.Cluster, s.report(t))
 		}
 	}
-	return join(held, left)
+	return join(s.pausedByMember(s.at, s.at), left)
+}
+
+// pausedByMember names a cluster of these waves whose copy an admin there has paused for longer than the gate allows.
+func (s *step) pausedByMember(from, to int) string {
+	for _, t := range s.targets {
+		if t.Wave < from || t.Wave > to || !t.Row.HeldByMember || t.Holds != s.rollout.Revision || s.healthy(t) || !s.counts(t) {
+			continue
+		}
+		if s.rollingBack() && !s.began(t) {
+			continue // it never had the revision that failed
+		}
+		if s.reached(latest(t.Since, s.rollout.Began.Time).Add(s.gate.timeout)) {
+			return fmt.Sprintf("an admin of %s has paused the copy there", t.Cluster)
+		}
+	}
+	return ""
 }

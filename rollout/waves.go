@@ -351,7 +351,8 @@ func (s *step) rollBack() {
 		s.complete()
 		return
 	}
-	s.say(hubv1.RolloutRollingBack, fmt.Sprintf("revision %d failed: the clusters return to revision %d", s.rollout.Failed, s.rollout.Revision))
+	message := fmt.Sprintf("revision %d failed: the clusters return to revision %d", s.rollout.Failed, s.rollout.Revision)
+	s.say(hubv1.RolloutRollingBack, join(message, s.pausedByMember(0, len(s.waves)-1)))
 }
 
 // moveBack returns clusters of one wave, within its limit. It reports whether all of them were told.
