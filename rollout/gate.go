@@ -38,7 +38,8 @@ func latest(a, b time.Time) time.Time {
 // counts reports whether waves wait for the cluster. A rollback never waits for a cluster that does not answer.
 func (s *step) counts(t *target) bool {
 	away := t.Row.Away && (s.gate.skipAway || s.rollingBack())
-	return !t.Kept && !away && !s.covers(s.in.Verbs.Skipped(t.Cluster))
+	evicting := t.Evicting && (s.rollingBack() || !s.began(t))
+	return !t.Kept && !evicting && !away && !s.covers(s.in.Verbs.Skipped(t.Cluster))
 }
 
 // covers reports whether a verb with that time applies to this change.

@@ -35,6 +35,9 @@ func (s *step) counted(w int) iter.Seq[*target] {
 	}
 }
 
+// keeps reports whether the cluster keeps its current revision.
+func (t *target) keeps() bool { return t.Kept || t.Evicting }
+
 // move gives the cluster the desired revision.
 func (s *step) move(t *target) {
 	if t.Holds != s.rollout.Revision {
@@ -65,7 +68,7 @@ func (s *step) first(t *target) int64 {
 	counts := map[int64]int{}
 	for _, other := range s.targets {
 		n := other.Holds
-		if n == 0 || other.Kept || s.revision(n) == nil {
+		if n == 0 || other.keeps() || s.revision(n) == nil {
 			continue
 		}
 		if other.Wave == t.Wave && n != s.rollout.Revision {
@@ -87,7 +90,7 @@ func (s *step) first(t *target) int64 {
 func (s *step) establish() {
 	passes := true
 	for _, t := range s.targets {
-		if t.Kept {
+		if t.keeps() {
 			continue
 		}
 		s.move(t)
@@ -116,7 +119,7 @@ func (s *step) promote() {
 // moveAll carries out a promotion.
 func (s *step) moveAll() {
 	for _, t := range s.targets {
-		if !t.Kept {
+		if !t.keeps() {
 			s.move(t)
 		}
 	}
@@ -173,7 +176,7 @@ func (s *step) deserted(w int) bool {
 // window.
 func (s *step) catchUp() {
 	for _, t := range s.targets {
-		if t.Wave >= s.at || t.Kept || t.Holds == s.rollout.Revision {
+		if t.Wave >= s.at || t.keeps() || t.Holds == s.rollout.Revision {
 			continue
 		}
 		open := !s.counts(t)
@@ -366,7 +369,7 @@ func (s *step) moveBack(w int) bool {
 	all := true
 	for t := range s.members(w) {
 		switch {
-		case t.Kept || t.Holds == s.rollout.Revision:
+		case t.keeps() || t.Holds == s.rollout.Revision:
 		case !s.counts(t):
 			s.move(t)
 		case free > 0:
