@@ -89,21 +89,25 @@ func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payloa
 	return out, err
 }
 
-// staged returns the targets that a rollout counts: Present entries, without the hub itself.
+// staged returns the targets of a rollout: Present entries, and Evicting ones with a revision, without the hub itself.
 func (in input) staged(p *Plan, policy *hubv1.RolloutPolicy) []rollout.Target {
 	least := int64(0) // a replacement gets at least the revision of the clusters that it replaces
 	for _, e := range in.Spec().Clusters {
-		if e.State == hubv1.TargetEvicting {
+		now := p.Spec.Target(e.Name)
+		if e.State == hubv1.TargetEvicting || now != nil && now.State == hubv1.TargetEvicting {
 			least = max(least, e.Revision)
 		}
 	}
 	var out []rollout.Target
 	for _, e := range p.Spec.Clusters {
-		if e.State != hubv1.TargetPresent || in.isTemplate(e.Name) {
+		before, evicting := in.Spec().Target(e.Name), e.State == hubv1.TargetEvicting
+		if e.State == hubv1.TargetAbsent || in.isTemplate(e.Name) || evicting && (before == nil || before.Revision == 0) {
 			continue
 		}
-		t := rollout.Target{Cluster: e.Name, Wave: WaveOf(policy, in.Facts.Cluster(e.Name)), Least: least, Kept: in.keeps(e, p)}
-		if before := in.Spec().Target(e.Name); before != nil && before.State != hubv1.TargetAbsent {
+		t := rollout.Target{
+			Cluster: e.Name, Wave: WaveOf(policy, in.Facts.Cluster(e.Name)), Least: least, Kept: in.keeps(e, p), Evicting: evicting,
+		}
+		if before != nil && before.State != hubv1.TargetAbsent {
 			t.Holds, t.Least = before.Revision, 0
 			if before.RevisionTime != nil {
 				t.Since = before.RevisionTime.Time

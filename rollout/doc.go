@@ -25,7 +25,8 @@
 // next change. Clusters that join, return or are resumed get the revision that their wave has passed.
 //
 // Waves do not wait for some clusters: suspended and cordoned ones (Target.Kept, which also keep their revision),
-// clusters that a user skips, and, if the gate says Skip, unreachable clusters.
+// clusters that a user skips, and, if the gate says Skip, unreachable clusters. They wait for a cluster that is evicted
+// only if it has begun to change. So a change that brings down a cluster does not go on because its objects fail over.
 //
 // Step does no I/O and reads no clock. Equal inputs give equal results, whatever the order of the targets. A call
 // without a new fact changes nothing.

@@ -45,6 +45,19 @@ func TestGate(t *testing.T) {
 			s.change("t2").step().report(hubv1.HealthHealthy, "a").step().want(waits).again(time.Second)
 			s.later(time.Second).step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1")
 		},
+		"a refusal of the change before does not fail the next one": func(s *story) {
+			s.in.Policy.HealthGate.MinObservedSeconds = ptr.To[int32](0)
+			refused := func() { // such a row says nothing of a revision, so the caller names the one that the cluster holds
+				row := &s.target("a").Row
+				row.Applied, row.Refused, row.Reason, row.Revision = false, true, "Forbidden", s.target("a").Holds
+			}
+			s.change("t2").step().later(time.Second).report(hubv1.HealthUnknown, "a")
+			refused()
+			s.step().want("Failed canary: a=2 b=1 c=1 d=1 e=1").later(time.Second).change("t3").step()
+			refused()
+			s.step().want("Progressing canary: a=3 b=1 c=1 d=1 e=1").again(time.Minute)
+			s.later(time.Minute).step().want("Failed canary: a=3 b=1 c=1 d=1 e=1")
+		},
 		"a cluster that does not answer does not pass by an old report": func(s *story) {
 			s.change("t2").step().healthy("a")
 			s.target("a").Row.Away = true
@@ -136,6 +149,32 @@ func TestFailures(t *testing.T) {
 			s.target("a").Row.HeldByMember = true
 			s.step().want(waits)
 		},
+		"a change that failed does not go on because its cluster is cordoned or leaves": func(s *story) {
+			s.change("t2").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().want(failed)
+			s.target("a").Kept = true
+			s.step().want(failed)
+			s.says("revision 2 failed, and no cluster of wave canary is left that can pass; to leave the cluster out, use hansectl rollout skip PLACEMENT a" + waysOut)
+			s.leave("a").step().want("Failed canary: b=1 c=1 d=1 e=1")
+			s.says("revision 2 failed, and no cluster of wave canary is left that can pass" + waysOut)
+			s.change("t3").step().want("Progressing asia: b=3 c=3 d=1 e=1")
+		},
+		"a change that failed goes on when a user leaves its cordoned cluster out": func(s *story) {
+			s.change("t2").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step()
+			s.target("a").Kept = true
+			s.verb(hubv1.RolloutSkipAnnotation, "a@"+s.at()).step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1")
+		},
+		"a change that failed goes on when another cluster joins its wave and passes": func(s *story) {
+			s.change("t2").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().leave("a").join("aa", 0).step()
+			s.want("Progressing canary: b=1 c=1 d=1 e=1 aa=2").healthy("aa").step().want("Progressing asia: b=2 c=2 d=1 e=1 aa=2")
+		},
+		"a change that failed does not go on because its cluster goes down and the gate skips it": func(s *story) {
+			s.in.Policy.HealthGate.Unreachable = hubv1.UnreachableSkip
+			s.change("t2").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().want(failed)
+			s.target("a").Row.Away = true
+			s.step().want(failed)
+			s.target("a").Row.Away = false
+			s.healthy("a").step().want("Progressing asia: a=2 b=2 c=2 d=1 e=1")
+		},
 		"a cluster that joins late has the whole time": func(s *story) {
 			s.in.Policy.Waves[1].Approval = hubv1.ApprovalManual
 			s.change("t2").step().healthy("a").later(time.Hour).step().join("aa", 0).step().want("WaitingForApproval asia: a=2 b=1 c=1 d=1 e=1 aa=2").again(0)
@@ -206,6 +245,14 @@ func TestRollback(t *testing.T) {
 			failing(s)
 			s.target("c").Row.Away = true
 			s.concurrent("1").step().want("RollingBack asia: a=1 b=1 c=1 d=1 e=1").healthy("a", "b").step().want("RolledBack: a=1 b=1 c=1 d=1 e=1")
+		},
+		"a rollback waits for a copy that the member's admin has paused, and says so": func(s *story) {
+			failing(s.concurrent("1")).step().healthy("a", "c")
+			s.target("b").Row.HeldByMember = true
+			s.step().want("RollingBack asia: a=1 b=1 c=1 d=1 e=1").says("revision 2 failed: the clusters return to revision 1")
+			s.later(15 * time.Minute).step().says("revision 2 failed: the clusters return to revision 1; an admin of b has paused the copy there")
+			s.target("b").Row.HeldByMember = false
+			s.healthy("b").step().want("RolledBack: a=1 b=1 c=1 d=1 e=1")
 		},
 		"a suspended cluster keeps the revision that failed": func(s *story) {
 			failing(s)

@@ -23,9 +23,9 @@ type fleet struct {
 }
 
 type cluster struct {
-	name       string
-	wave       int
-	away, kept bool
+	name                 string
+	wave                 int
+	away, kept, evicting bool
 }
 
 // object is one object with its binding and its copies.
@@ -110,11 +110,14 @@ func (f *fleet) input(o *object) Input {
 	}
 	for _, c := range f.clusters {
 		t := o.targets[c.name]
+		if c.evicting && (t == nil || t.Holds == 0) {
+			continue
+		}
 		if t == nil {
 			t = &Target{Cluster: c.name}
 			o.targets[c.name] = t
 		}
-		t.Wave, t.Kept, t.Row.Away = c.wave, c.kept, c.away
+		t.Wave, t.Kept, t.Evicting, t.Row.Away = c.wave, c.kept, c.evicting, c.away
 		in.Targets = append(in.Targets, *t)
 	}
 	return in
@@ -203,7 +206,7 @@ func (f *fleet) disturb(t *rapid.T) {
 	case 11:
 		o.sick[c.name] = rapid.SampledFrom([]string{"", "b", "c", "d"}).Draw(t, "sick")
 	case 12:
-		f.replace(c)
+		f.replace(c, rapid.Bool().Draw(t, "at once"))
 	case 13:
 		c.wave = rapid.IntRange(0, len(f.policy.Waves)-1).Draw(t, "wave")
 	default:
@@ -215,15 +218,23 @@ func (f *fleet) disturb(t *rapid.T) {
 	}
 }
 
-// replace moves all objects of a cluster to a new one.
-func (f *fleet) replace(c *cluster) {
-	f.clusters = slices.DeleteFunc(f.clusters, func(other *cluster) bool { return other == c })
+// replace moves all objects of a cluster to a new one. If not at once, the cluster keeps its copies for now.
+func (f *fleet) replace(c *cluster, atOnce bool) {
+	if atOnce {
+		f.clusters = slices.DeleteFunc(f.clusters, func(other *cluster) bool { return other == c })
+	}
+	if c.evicting {
+		return
+	}
 	f.join(c.wave)
+	c.evicting = true
 	for _, o := range f.objects {
 		if left := o.targets[c.name]; left != nil {
 			name := f.clusters[len(f.clusters)-1].name
 			o.targets[name] = &Target{Cluster: name, Least: left.Holds}
-			delete(o.targets, c.name)
+			if atOnce {
+				delete(o.targets, c.name)
+			}
 		}
 	}
 }

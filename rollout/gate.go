@@ -14,8 +14,8 @@ type gate struct {
 	skipAway          bool
 }
 
-// doubt is the minimum time until a report that is older than the order to change counts. The cluster may have held
-// another revision in the meantime.
+// doubt is the minimum time until a report that is older than the order to change counts. It may be about another
+// revision.
 const doubt = time.Minute
 
 func newGate(p *hubv1.RolloutPolicy) gate {
@@ -38,7 +38,8 @@ func latest(a, b time.Time) time.Time {
 // counts reports whether waves wait for the cluster. A rollback never waits for a cluster that does not answer.
 func (s *step) counts(t *target) bool {
 	away := t.Row.Away && (s.gate.skipAway || s.rollingBack())
-	return !t.Kept && !away && !s.covers(s.in.Verbs.Skipped(t.Cluster))
+	evicting := t.Evicting && (s.rollingBack() || !s.began(t))
+	return !t.Kept && !evicting && !away && !s.covers(s.in.Verbs.Skipped(t.Cluster))
 }
 
 // covers reports whether a verb with that time applies to this change.
@@ -63,14 +64,20 @@ func (s *step) passing(t *target) (since time.Time, ok bool) {
 	if !t.Row.Observes {
 		wait = s.gate.observed
 	}
-	switch passing.Compare(t.Since) {
-	case -1:
-		wait = max(s.gate.observed, doubt)
-	case 0: // Stored times have seconds, so the report may be older.
-		wait = max(wait, time.Second)
-	}
 	since = latest(passing, t.Since)
-	return since, s.reached(since.Add(wait))
+	return since, s.reached(since.Add(s.wait(wait, passing, t.Since)))
+}
+
+// wait returns how long a report must last until it counts: the usual time, or longer if the report is older than the
+// order to change.
+func (s *step) wait(usual time.Duration, report, order time.Time) time.Duration {
+	switch report.Compare(order) {
+	case -1:
+		return max(s.gate.observed, doubt)
+	case 0: // Stored times have seconds, so the report may be older.
+		return max(usual, time.Second)
+	}
+	return usual
 }
 
 // failing reports whether the cluster has failed at the desired revision.
@@ -83,7 +90,7 @@ func (s *step) failing(t *target) bool {
 	if t.Since.IsZero() {
 		start = latest(row.Changed, s.rollout.Began.Time)
 	}
-	if s.broken(t) && s.reached(latest(start, row.Changed).Add(s.gate.observed)) {
+	if s.broken(t) && s.reached(latest(start, row.Changed).Add(s.wait(s.gate.observed, row.Changed, start))) {
 		return true
 	}
 	if t.Since.IsZero() && row.Changed.IsZero() {

@@ -35,10 +35,25 @@ func (s *step) failure(bad []*target) string {
 	}
 	skip := ""
 	if t.Row.Away {
-		skip = fmt.Sprintf("to leave the cluster out, use hansectl rollout skip PLACEMENT %s", t.Cluster)
+		skip = skipping(t)
 	}
-	return join(fmt.Sprintf("%s failed: %s", t.Cluster, s.report(t)), others, skip,
-		"change the object, or use hansectl rollout undo or hansectl rollout promote")
+	return join(fmt.Sprintf("%s failed: %s", t.Cluster, s.report(t)), others, skip, waysOn)
+}
+
+const waysOn = "change the object, or use hansectl rollout undo or hansectl rollout promote"
+
+func skipping(t *target) string {
+	return fmt.Sprintf("to leave the cluster out, use hansectl rollout skip PLACEMENT %s", t.Cluster)
+}
+
+// desertion describes a failed change whose wave in progress has no cluster left that can pass.
+func (s *step) desertion() string {
+	skip := ""
+	for t := range s.members(s.at) {
+		skip = skipping(t)
+		break
+	}
+	return join(fmt.Sprintf("revision %d failed, and no cluster of wave %s is left that can pass", s.rollout.Revision, s.waves[s.at].Name), skip, waysOn)
 }
 
 // report returns the report of a failing cluster as text.
@@ -60,15 +75,27 @@ func (s *step) report(t *target) string {
 
 // remarks names a cluster that keeps the wave in progress waiting, and a cluster that has failed without a stop.
 func (s *step) remarks() string {
-	held, left := "", ""
+	left := ""
 	for t := range s.counted(s.at) {
-		switch {
-		case t.Holds != s.rollout.Revision:
-		case held == "" && t.Row.HeldByMember && !s.healthy(t) && s.reached(latest(t.Since, s.rollout.Began.Time).Add(s.gate.timeout)):
-			held = fmt.Sprintf("an admin of %s has paused the copy there", t.Cluster)
-		case left == "" && s.failing(t):
+		if left == "" && t.Holds == s.rollout.Revision && s.failing(t) {
 			left = fmt.Sprintf("%s failed and is left out: %s", t.Cluster, s.report(t))
 		}
 	}
-	return join(held, left)
+	return join(s.pausedByMember(s.at, s.at), left)
+}
+
+// pausedByMember names a cluster of these waves whose copy an admin there has paused for longer than the gate allows.
+func (s *step) pausedByMember(from, to int) string {
+	for _, t := range s.targets {
+		if t.Wave < from || t.Wave > to || !t.Row.HeldByMember || t.Holds != s.rollout.Revision || s.healthy(t) || !s.counts(t) {
+			continue
+		}
+		if s.rollingBack() && !s.began(t) {
+			continue // it never had the revision that failed
+		}
+		if s.reached(latest(t.Since, s.rollout.Began.Time).Add(s.gate.timeout)) {
+			return fmt.Sprintf("an admin of %s has paused the copy there", t.Cluster)
+		}
+	}
+	return ""
 }

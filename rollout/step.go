@@ -10,8 +10,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Target is one cluster with a Present entry that counts. The caller leaves out Evicting and Absent entries, and the
-// hub itself.
+// Target is one cluster with a Present or Evicting entry. The caller leaves out Absent entries, and the hub itself.
 type Target struct {
 	Cluster string
 	// Wave is the index of the cluster's wave in Policy.Waves.
@@ -26,7 +25,10 @@ type Target struct {
 	// Kept is true if the cluster is suspended or cordoned, or if the removal of its copy is held. It keeps its current
 	// revision, and no wave waits for it.
 	Kept bool
-	Row  Row
+	// Evicting is true if other clusters replace the cluster. It keeps its current revision. Its wave waits for it only if
+	// it has begun to change.
+	Evicting bool
+	Row      Row
 }
 
 // Row is the last report of a cluster. The zero value means that there is none.

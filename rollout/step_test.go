@@ -84,6 +84,13 @@ func TestWaves(t *testing.T) {
 		"a wave without clusters has passed": func(s *story) {
 			s.leave("b").leave("c").change("t2").step().healthy("a").step().want("Progressing rest: a=2 d=2 e=2")
 		},
+		"a wave whose last cluster leaves or is cordoned has passed": func(s *story) {
+			s.in.Policy.Waves[1].SoakSeconds = 600
+			s.change("t2").step().leave("a").step().want("Progressing asia: b=2 c=2 d=1 e=1")
+			s.healthy("b", "c").step().want("Soaking asia: b=2 c=2 d=1 e=1").leave("b")
+			s.target("c").Kept = true
+			s.step().want("Progressing rest: c=2 d=2 e=2")
+		},
 		"a wave soaks from the time at which its last cluster became healthy": func(s *story) {
 			s.in.Policy.Waves[0].SoakSeconds = 600
 			s.join("aa", 0).step().healthy("aa").change("t2").step().healthy("a").later(time.Minute).healthy("aa").step()
@@ -262,6 +269,23 @@ func TestClustersThatDoNotCount(t *testing.T) {
 			s.target("b").Row.Away = true
 			s.change("t2").step().healthy("a").step().want("Progressing asia: a=2 b=1 c=2 d=1 e=1")
 			s.healthy("c").step().want("Progressing rest: a=2 b=2 c=2 d=2 e=2")
+		},
+		"a cluster that is evicted after it has begun to change is waited for": func(s *story) {
+			s.change("t2").step()
+			s.target("a").Evicting, s.target("a").Row.Away = true, true
+			s.step().want("Progressing canary: a=2 b=1 c=1 d=1 e=1").later(15 * time.Minute).step().want("Failed canary: a=2 b=1 c=1 d=1 e=1")
+			s.leave("a").step().want("Failed canary: b=1 c=1 d=1 e=1")
+		},
+		"a cluster that is evicted before it begins to change keeps its revision, and is not waited for": func(s *story) {
+			s.target("a").Evicting = true
+			s.change("t2").step().want("Progressing asia: a=1 b=2 c=2 d=1 e=1")
+			s.healthy("b", "c").step().healthy("d", "e").step().want("Complete: a=1 b=2 c=2 d=2 e=2")
+		},
+		"a rollback neither moves nor waits for a cluster that is evicted": func(s *story) {
+			s.in.Policy.OnFailure = hubv1.FailureRollback
+			s.change("t2").step().healthy("a").step().report(hubv1.HealthDegraded, "b").later(time.Minute)
+			s.target("c").Evicting = true
+			s.step().want("RollingBack asia: a=1 b=1 c=2 d=1 e=1").healthy("a", "b").step().want("RolledBack: a=1 b=1 c=2 d=1 e=1")
 		},
 		"a user leaves a cluster out of this change": func(s *story) {
 			s.verb(hubv1.RolloutSkipAnnotation, "a@"+s.at()).later(time.Second)

@@ -35,6 +35,9 @@ func (s *step) counted(w int) iter.Seq[*target] {
 	}
 }
 
+// keeps reports whether the cluster keeps its current revision.
+func (t *target) keeps() bool { return t.Kept || t.Evicting }
+
 // move gives the cluster the desired revision.
 func (s *step) move(t *target) {
 	if t.Holds != s.rollout.Revision {
@@ -65,7 +68,7 @@ func (s *step) first(t *target) int64 {
 	counts := map[int64]int{}
 	for _, other := range s.targets {
 		n := other.Holds
-		if n == 0 || other.Kept || s.revision(n) == nil {
+		if n == 0 || other.keeps() || s.revision(n) == nil {
 			continue
 		}
 		if other.Wave == t.Wave && n != s.rollout.Revision {
@@ -87,7 +90,7 @@ func (s *step) first(t *target) int64 {
 func (s *step) establish() {
 	passes := true
 	for _, t := range s.targets {
-		if t.Kept {
+		if t.keeps() {
 			continue
 		}
 		s.move(t)
@@ -116,7 +119,7 @@ func (s *step) promote() {
 // moveAll carries out a promotion.
 func (s *step) moveAll() {
 	for _, t := range s.targets {
-		if !t.Kept {
+		if !t.keeps() {
 			s.move(t)
 		}
 	}
@@ -139,6 +142,10 @@ func (s *step) advance() {
 			s.fail(bad)
 			return
 		}
+		if s.rollout.Failed == s.rollout.Revision && s.deserted(s.at) {
+			s.say(hubv1.RolloutFailed, s.desertion())
+			return
+		}
 		if s.judge(s.at) != wavePassed {
 			break
 		}
@@ -153,12 +160,23 @@ func (s *step) advance() {
 	s.change()
 }
 
+// deserted reports whether the wave waits for no cluster that can show whether the revision works, although no user has
+// left one out: its clusters have left, or they are suspended, cordoned or unreachable.
+func (s *step) deserted(w int) bool {
+	for t := range s.members(w) {
+		if s.counts(t) || s.covers(s.in.Verbs.Skipped(t.Cluster)) {
+			return false
+		}
+	}
+	return true
+}
+
 // catchUp gives the desired revision to clusters that were not part of their wave when it passed. Clusters that do not
 // count get it at once. The others were resumed or came from another wave: they wait for the end of a pause and for a
 // window.
 func (s *step) catchUp() {
 	for _, t := range s.targets {
-		if t.Wave >= s.at || t.Kept || t.Holds == s.rollout.Revision {
+		if t.Wave >= s.at || t.keeps() || t.Holds == s.rollout.Revision {
 			continue
 		}
 		open := !s.counts(t)
@@ -336,7 +354,8 @@ func (s *step) rollBack() {
 		s.complete()
 		return
 	}
-	s.say(hubv1.RolloutRollingBack, fmt.Sprintf("revision %d failed: the clusters return to revision %d", s.rollout.Failed, s.rollout.Revision))
+	message := fmt.Sprintf("revision %d failed: the clusters return to revision %d", s.rollout.Failed, s.rollout.Revision)
+	s.say(hubv1.RolloutRollingBack, join(message, s.pausedByMember(0, len(s.waves)-1)))
 }
 
 // moveBack returns clusters of one wave, within its limit. It reports whether all of them were told.
@@ -350,7 +369,7 @@ func (s *step) moveBack(w int) bool {
 	all := true
 	for t := range s.members(w) {
 		switch {
-		case t.Kept || t.Holds == s.rollout.Revision:
+		case t.keeps() || t.Holds == s.rollout.Revision:
 		case !s.counts(t):
 			s.move(t)
 		case free > 0:
