@@ -127,6 +127,11 @@ func checkTotal(t *rapid.T, in Input, r Result) {
 			t.Fatalf("%s gets revision %d, which is not stored: %+v", target.Cluster, r.Holds[target.Cluster], r)
 		}
 	}
+	for _, entry := range r.Revisions {
+		if entry.SupersededBy != 0 && (entry.SupersededBy <= entry.Number || entry.Passed || entry.Number == r.Rollout.Revision) {
+			t.Fatalf("%+v is superseded, in %+v", entry, r)
+		}
+	}
 	ro := r.Rollout
 	if !stored[ro.Revision] || !stored[ro.Newest] || ro.Passed != 0 && !stored[ro.Passed] || len(r.Revisions) > hubv1.MostRevisions {
 		t.Fatalf("revisions in use are not stored: %+v", r)

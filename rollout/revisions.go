@@ -57,7 +57,16 @@ func (s *step) identify() {
 		r.Revision, r.Phase, r.Began = change, hubv1.RolloutProgressing, s.stamp()
 		return
 	}
+	s.supersede(change)
 	s.start(change)
+}
+
+// supersede records that a change begins before the last one has passed on all clusters or failed.
+func (s *step) supersede(by int64) {
+	r := &s.rollout
+	if last := s.revision(r.Revision); last != nil && !last.Passed && r.Failed != last.Number {
+		last.SupersededBy = by
+	}
 }
 
 // instead returns the change for the clusters if only policies have changed since a rollback or an undo: the new
@@ -75,7 +84,7 @@ func (s *step) instead(live hubv1.ObjectRevision) *hubv1.ObjectRevision {
 // add adds a revision with the next number, and returns the number. An older revision with the same content gets that
 // number.
 func (s *step) add(added hubv1.ObjectRevision) int64 {
-	added.Number, added.Time, added.Passed = s.highest()+1, s.stamp(), false
+	added.Number, added.Time, added.Passed, added.SupersededBy = s.highest()+1, s.stamp(), false, 0
 	s.revisions = slices.DeleteFunc(s.revisions, func(r hubv1.ObjectRevision) bool {
 		if !same(&r, &added) {
 			return false
@@ -95,6 +104,9 @@ func (s *step) add(added hubv1.ObjectRevision) int64 {
 func (s *step) start(revision int64) {
 	r := &s.rollout
 	r.Revision, r.Failed, r.Began = revision, 0, s.stamp()
+	if again := s.revision(revision); again != nil {
+		again.SupersededBy = 0
+	}
 	r.Wave, r.Phase = s.waves[0].Name, hubv1.RolloutProgressing
 }
 
@@ -120,8 +132,10 @@ func (s *step) renumber(from, to int64) {
 		s.rollout.RolledBack = to
 	}
 	for i := range s.revisions {
-		if s.revisions[i].TemplateOf == from {
-			s.revisions[i].TemplateOf = to
+		for _, other := range []*int64{&s.revisions[i].TemplateOf, &s.revisions[i].SupersededBy} {
+			if *other == from {
+				*other = to
+			}
 		}
 	}
 	for _, t := range s.targets {

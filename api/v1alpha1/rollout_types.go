@@ -289,6 +289,10 @@ type ObjectRevision struct {
 	// +optional
 	Passed bool `json:"passed,omitempty"`
 
+	// supersededBy is the revision whose change began before this one had passed on all clusters or failed. Unset: none.
+	// +optional
+	SupersededBy int64 `json:"supersededBy,omitempty"`
+
 	// templateOf is the earlier revision with this template. It is set if only policies changed after a rollback or an
 	// undo. Unset: the template is the one that the hub object had.
 	// +optional

@@ -23,7 +23,7 @@ func newRolloutHistory(h *hub) *cobra.Command {
   GENERATION  generation of the object on the hub with this revision
   PASSED      yes if the revision passed on all clusters
   WHERE       clusters that hold the revision
-  NOTE        that the revision failed, or which earlier revision has its template`,
+  NOTE        that the revision failed, which later revision replaced it before it had passed, or which earlier revision has its template`,
 		Example: `  hansectl rollout history deployment web -n shop`,
 		Args:    objectArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -32,6 +32,8 @@ type HistoryRevision struct {
 	Passed bool `json:"passed"`
 	// Failed is true if the revision failed last.
 	Failed bool `json:"failed,omitempty"`
+	// SupersededBy is the revision whose change began before this one had passed on all clusters or failed.
+	SupersededBy int64 `json:"supersededBy,omitempty"`
 	// TemplateOf is the earlier revision with this template, if only policies changed after a rollback or an undo.
 	TemplateOf int64 `json:"templateOf,omitempty"`
 	// Clusters that hold the revision.
@@ -46,7 +48,7 @@ func RolloutHistoryOf(id hubv1.ObjectIdentity, binding hubv1.BindingObject) Roll
 		Revision: spec.Rollout.Revision, Newest: spec.Rollout.Newest, Revisions: []HistoryRevision{},
 	}
 	for _, r := range spec.Revisions {
-		one := HistoryRevision{Number: r.Number, Generation: r.Generation, FirstSeen: r.Time, Passed: r.Passed, TemplateOf: r.TemplateOf}
+		one := HistoryRevision{Number: r.Number, Generation: r.Generation, FirstSeen: r.Time, Passed: r.Passed, SupersededBy: r.SupersededBy, TemplateOf: r.TemplateOf}
 		one.Failed = r.Number == spec.Rollout.Failed || r.Number == spec.Rollout.RolledBack
 		for _, row := range binding.BindingStatus().Clusters {
 			if row.Revision == r.Number {
@@ -80,6 +82,9 @@ func (r HistoryRevision) note() string {
 	var notes []string
 	if r.Failed {
 		notes = append(notes, "failed")
+	}
+	if r.SupersededBy != 0 {
+		notes = append(notes, fmt.Sprintf("superseded by revision %d", r.SupersededBy))
 	}
 	if r.TemplateOf != 0 {
 		notes = append(notes, fmt.Sprintf("template of revision %d", r.TemplateOf))
