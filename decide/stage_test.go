@@ -156,12 +156,6 @@ func TestAChangeReachesOneWaveAfterTheOther(t *testing.T) {
 
 func TestWhatIsARevision(t *testing.T) {
 	t.Parallel()
-	marking := func(value string) *hubv1.OverridePolicy {
-		p := &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: "marks"}}
-		p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: object.Group, Kind: object.Kind}}
-		p.Spec.Rules = []hubv1.OverrideRule{{Name: "mark", Labels: map[string]string{"mark": value}}}
-		return p
-	}
 	for name, tc := range map[string]struct {
 		change func(*staged)
 		staged bool
@@ -196,6 +190,65 @@ func TestWhatIsARevision(t *testing.T) {
 			if got := s.binding.Spec.Rollout.Newest == 2; got != tc.staged {
 				t.Errorf("there is a new revision: %t, want %t", got, tc.staged)
 			}
+		})
+	}
+}
+
+// marking is a policy that sets a label of the object.
+func marking(value string) *hubv1.OverridePolicy {
+	p := &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: "marks"}}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: object.Group, Kind: object.Kind}}
+	p.Spec.Rules = []hubv1.OverrideRule{{Name: "mark", Labels: map[string]string{"mark": value}}}
+	return p
+}
+
+func TestPoliciesThatChangeAfterARollbackGoWithTheOlderTemplate(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*staged){
+		"a rule of a policy":              func(s *staged) { s.in.Facts.Overrides = these(marking("b")) },
+		"a field that is left to members": func(s *staged) { s.policy.Spec.Apply.MemberOwnedFields = []string{"/spec/value"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStaged(t, func(p *hubv1.Placement) { p.Spec.Rollout.OnFailure = hubv1.FailureRollback })
+			s.passBaseline()
+			s.edit("bad")
+			s.decide()
+			s.report()
+			eu := s.binding.Status.Row("eu")
+			eu.Health, eu.PassingSince = hubv1.HealthDegraded, nil
+			s.decide()
+			s.is(hubv1.RolloutRollingBack, "first", "ap 1, eu 1, us 1")
+			s.report()
+			s.decide()
+			s.is(hubv1.RolloutRolledBack, "", "ap 1, eu 1, us 1")
+			change(s)
+			p := s.decide()
+			s.is(hubv1.RolloutProgressing, "first", "ap 1, eu 3, us 1")
+			first, third := s.binding.Spec.Revision(1), s.binding.Spec.Revision(3)
+			if third.Template != first.Template || third.Policies == first.Policies || third.TemplateOf != 1 || third.Generation != 1 {
+				t.Errorf("revision 1 is %+v, revision 3 is %+v", first, third)
+			}
+			if len(p.Payloads) != 1 || p.Payloads[0].Digest != third.Policies {
+				t.Errorf("%d parts are stored, want the policies alone", len(p.Payloads))
+			}
+			if newest := s.binding.Spec.Revision(s.binding.Spec.Rollout.Newest); newest.Number != 4 || newest.Generation != 2 {
+				t.Errorf("the newest revision is %+v", newest)
+			}
+			for range 3 { // nothing has changed
+				before := s.binding.Spec.DeepCopy()
+				if p := s.decide(); cmp.Diff(before, &s.binding.Spec) != "" || len(p.Payloads) != 0 {
+					t.Fatalf("a decision without a change differs:\n%s", cmp.Diff(before, &s.binding.Spec))
+				}
+			}
+			for range 3 {
+				s.report()
+				s.decide()
+			}
+			s.is(hubv1.RolloutRolledBack, "", "ap 3, eu 3, us 3")
+			s.edit("good")
+			s.decide()
+			s.is(hubv1.RolloutProgressing, "first", "ap 3, eu 5, us 3")
 		})
 	}
 }

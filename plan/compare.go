@@ -95,6 +95,9 @@ func (m *maker) compare(p pair, shares []Share) {
 		}
 		m.plan.Summary.Changed += len(fields)
 	}
+	if len(fields) > 0 {
+		m.noteTemplate(p)
+	}
 	m.unwritten(p, before, after)
 }
 

@@ -125,6 +125,53 @@ func TestAPlanNamesWhatAdmissionRefusesAndWhatCannotBeWritten(t *testing.T) {
 	}
 }
 
+func TestAPlanNotesThatPoliciesGoWithAnOlderTemplate(t *testing.T) {
+	t.Parallel()
+	staged := func(p *hubv1.Placement) {
+		p.Spec.Rollout = &hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "all"}}}
+	}
+	marks := &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "marks"}}
+	marks.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: "example.com", Kind: "Widget"}}
+	marks.Spec.Rules = []hubv1.OverrideRule{{Name: "mark", Labels: map[string]string{"mark": "yes"}}}
+	for name, tc := range map[string]struct {
+		desired string
+		edit    func(*decide.Fleet)
+		want    []string
+	}{
+		"policies of an object that was rolled back": {
+			"t1", func(f *decide.Fleet) { f.Overrides = decidetest.These(marks) },
+			[]string{"Widget shop/web-0 was rolled back or undone: its clusters get the changed policies with the template of revision 1; " +
+				"the plan shows them with the newest template"},
+		},
+		"policies of another object": {"t2", func(f *decide.Fleet) { f.Overrides = decidetest.These(marks) }, nil},
+		"a template": {"t1", func(f *decide.Fleet) {
+			changed := object("web-0")
+			changed.Binding = f.Objects[0].Binding
+			changed.Object.Object["spec"] = map[string]any{"size": int64(5)}
+			f.Objects = []decide.FleetObject{changed}
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := fleet(1, decidetest.Policy("web", staged))
+			b := decidetest.Bound()
+			for _, name := range []string{"eu", "sg", "us"} {
+				b.Spec.Clusters = append(b.Spec.Clusters, hubv1.BindingTarget{Name: name, State: hubv1.TargetPresent, Revision: 1})
+			}
+			b.Spec.ObjectRef.Name, b.Spec.ObjectRef.UID = "web-0", before.Objects[0].Object.GetUID()
+			b.Spec.Rollout = &hubv1.BindingRollout{Revision: 1, Newest: 2, Phase: hubv1.RolloutRolledBack}
+			b.Spec.Revisions = []hubv1.ObjectRevision{{Number: 1, Template: tc.desired, Policies: "p"}, {Number: 2, Template: "t2", Policies: "p"}}
+			before.Objects[0].Binding = b
+			after := before
+			tc.edit(&after)
+			p := planned(t, before, after, Options{})
+			if diff := cmp.Diff(tc.want, p.Notes); diff != "" || p.Summary.Changed != 3 {
+				t.Errorf("%d copies change; notes (-want +got):\n%s", p.Summary.Changed, diff)
+			}
+		})
+	}
+}
+
 func TestAPlanOfNothingIsEmpty(t *testing.T) {
 	t.Parallel()
 	f := fleet(3, decidetest.Policy("web"))

@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"cmp"
+	"fmt"
+
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
 )
@@ -32,6 +35,25 @@ func (m *maker) waves(p pair, fields map[string][]Field) []Wave {
 		}
 	}
 	return out
+}
+
+// noteTemplate notes that changed policies go to the clusters with an older template than the one in the plan, because
+// the object was rolled back or undone.
+func (m *maker) noteTemplate(p pair) {
+	if p.old == nil || p.old.Object != p.new.Object || p.oldOutcome.Binding == nil {
+		return
+	}
+	spec := p.oldOutcome.Binding.BindingSpec()
+	if spec.Rollout == nil || rolloutOf(m.after, p.outcome) == nil {
+		return
+	}
+	desired, newest := spec.Revision(spec.Rollout.Revision), spec.Revision(spec.Rollout.Newest)
+	if desired == nil || newest == nil || desired.Template == newest.Template {
+		return
+	}
+	m.plan.Notes = append(m.plan.Notes, fmt.Sprintf(
+		"%s was rolled back or undone: its clusters get the changed policies with the template of revision %d; the plan shows them with the newest template",
+		p.object, cmp.Or(desired.TemplateOf, desired.Number)))
 }
 
 // rolloutOf returns the rollout of the placement that an object follows; nil if there is none.

@@ -19,7 +19,8 @@
 //     allows stop the change (Failed), or return all clusters to the last revision that passed (RollingBack, then
 //     RolledBack).
 //   - A second change starts again at the first wave. Clusters that hold an older revision keep it until their wave
-//     comes.
+//     comes. The revision that it replaces is superseded, unless it has passed or failed.
+//   - If only policies change after a rollback or an undo, the change has the template to which the clusters returned.
 //
 // The position is the state: BindingRollout.Wave names the wave in progress, and no earlier wave is repeated until the
 // next change. Clusters that join, return or are resumed get the revision that their wave has passed.

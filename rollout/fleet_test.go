@@ -32,6 +32,7 @@ type cluster struct {
 type object struct {
 	name      string
 	template  string
+	policies  string
 	undo      string
 	neverBack bool
 	observes  bool
@@ -49,7 +50,7 @@ func drawFleet(t *rapid.T) *fleet {
 	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "objects") {
 		f.objects = append(f.objects, &object{
-			name: fmt.Sprint("o", i), template: "a", targets: map[string]*Target{}, sick: map[string]string{},
+			name: fmt.Sprint("o", i), template: "a", policies: "p", targets: map[string]*Target{}, sick: map[string]string{},
 			neverBack: rapid.IntRange(0, 3).Draw(t, "neverBack") == 0, observes: rapid.Bool().Draw(t, "observes"),
 		})
 	}
@@ -105,7 +106,7 @@ func (f *fleet) input(o *object) Input {
 		}
 	}
 	in := Input{
-		Policy: f.policy, Before: o.before, Revisions: o.revisions, Live: hubv1.ObjectRevision{Template: o.template, Policies: "p"},
+		Policy: f.policy, Before: o.before, Revisions: o.revisions, Live: hubv1.ObjectRevision{Template: o.template, Policies: o.policies},
 		Undo: o.undo, NeverBack: o.neverBack, Verbs: verbs, Peers: NewPeers(all).Without(o.name), Now: f.now,
 	}
 	for _, c := range f.clusters {
@@ -171,7 +172,7 @@ func (f *fleet) report(o *object, c *cluster) {
 func (f *fleet) disturb(t *rapid.T) {
 	o := f.objects[rapid.IntRange(0, len(f.objects)-1).Draw(t, "object")]
 	stamp := f.now.Format(time.RFC3339)
-	action := rapid.IntRange(0, 19).Draw(t, "action")
+	action := rapid.IntRange(0, 21).Draw(t, "action")
 	switch action {
 	case 0:
 		o.template = rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "f"}).Draw(t, "template")
@@ -185,6 +186,8 @@ func (f *fleet) disturb(t *rapid.T) {
 		if rapid.IntRange(0, 4).Draw(t, "promote") == 0 {
 			f.verbs[hubv1.RolloutPromoteAnnotation] = stamp + " now"
 		}
+	case 20, 21:
+		o.policies = rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "policies")
 	case 6:
 		f.join(rapid.IntRange(0, len(f.policy.Waves)-1).Draw(t, "wave"))
 	}

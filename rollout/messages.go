@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 const (
@@ -24,6 +26,20 @@ func cut(text string, most int) string {
 func join(parts ...string) string {
 	set := slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	return cut(strings.Join(set, "; "), mostMessage)
+}
+
+// origin says which template the clusters get if it is not the one of the hub object, although only policies changed.
+func (s *step) origin() string {
+	r := &s.rollout
+	desired := s.revision(r.Revision)
+	if r.Revision == r.Newest || desired == nil || desired.TemplateOf == 0 {
+		return ""
+	}
+	why := fmt.Sprintf("as annotation %s asks", hubv1.RolloutUndoAnnotation)
+	if r.RolledBack != 0 {
+		why = fmt.Sprintf("because revision %d failed", r.RolledBack)
+	}
+	return fmt.Sprintf("revision %d has newer policies and the template of revision %d, %s", r.Revision, desired.TemplateOf, why)
 }
 
 // failure describes why the change has failed, and how to continue.

@@ -91,6 +91,7 @@ func (v view) baseline() bool {
 func check(t *rapid.T, in Input, r Result) {
 	checkTotal(t, in, r)
 	checkMonotone(t, in, r)
+	checkTemplate(t, in, r)
 	shuffled := in
 	shuffled.Targets = slices.Clone(in.Targets)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(in.Targets), func(i, j int) {
@@ -127,6 +128,11 @@ func checkTotal(t *rapid.T, in Input, r Result) {
 			t.Fatalf("%s gets revision %d, which is not stored: %+v", target.Cluster, r.Holds[target.Cluster], r)
 		}
 	}
+	for _, entry := range r.Revisions {
+		if entry.SupersededBy != 0 && (entry.SupersededBy <= entry.Number || entry.Passed || entry.Number == r.Rollout.Revision) {
+			t.Fatalf("%+v is superseded, in %+v", entry, r)
+		}
+	}
 	ro := r.Rollout
 	if !stored[ro.Revision] || !stored[ro.Newest] || ro.Passed != 0 && !stored[ro.Passed] || len(r.Revisions) > hubv1.MostRevisions {
 		t.Fatalf("revisions in use are not stored: %+v", r)
@@ -143,7 +149,7 @@ func checkTotal(t *rapid.T, in Input, r Result) {
 func content(in Input, r Result, number int64) string {
 	for _, entry := range slices.Concat(r.Revisions, in.Revisions) {
 		if entry.Number == number {
-			return entry.Template
+			return entry.Template + entry.Policies
 		}
 	}
 	return fmt.Sprint("gone: ", number)
@@ -171,6 +177,24 @@ func checkMonotone(t *rapid.T, in Input, r Result) {
 	}
 }
 
+// checkTemplate: an edit of policies alone never brings a template back that was rolled back or undone.
+func checkTemplate(t *rapid.T, in Input, r Result) {
+	if in.Before == nil || in.Undo != in.Before.Undone || look(in, r).promoted() {
+		return
+	}
+	template := func(number int64) string {
+		i := slices.IndexFunc(in.Revisions, func(r hubv1.ObjectRevision) bool { return r.Number == number })
+		return in.Revisions[i].Template
+	}
+	newest, desired := template(in.Before.Newest), template(in.Before.Revision)
+	if newest != in.Live.Template || newest == desired || r.Rollout.Revision == in.Before.Passed || r.Rollout.Revision == r.Rollout.Passed {
+		return // the user has changed the template, or the clusters return to a revision that passed
+	}
+	if now := content(in, r, r.Rollout.Revision); now != desired+in.Live.Policies && r.Rollout.Revision != in.Before.Revision {
+		t.Fatalf("an edit of policies brings %s, and the clusters shall have template %s", now, desired)
+	}
+}
+
 // checkWaves: only clusters up to the wave in progress get the desired revision, and a wave has passed when the next
 // one is in progress.
 func checkWaves(t *rapid.T, v view) {
@@ -181,7 +205,7 @@ func checkWaves(t *rapid.T, v view) {
 	}
 	entry := slices.IndexFunc(v.in.Revisions, func(r hubv1.ObjectRevision) bool { return r.Number == v.r.Rollout.Revision })
 	reverts := slices.ContainsFunc(v.in.Revisions, func(r hubv1.ObjectRevision) bool {
-		return r.Passed && r.Template == content(v.in, v.r, v.r.Rollout.Revision)
+		return r.Passed && r.Template+r.Policies == content(v.in, v.r, v.r.Rollout.Revision)
 	})
 	for w := v.before; w < v.at; w++ {
 		failed := 0

@@ -32,43 +32,88 @@ func (s *step) proven() bool {
 	return r != nil && r.Passed
 }
 
-// identify assigns a number to the current state of the hub object. A new number starts a change at the first wave. An
-// older revision with the same content gets the new number.
+// identify assigns a number to the current state of the hub object. A new number starts a change at the first wave. If
+// the clusters shall not get the template of the hub object, the change has the template that they shall have.
 func (s *step) identify() {
-	live := s.in.Live
-	if newest := s.revision(s.rollout.Newest); s.in.Before != nil && newest != nil && same(newest, &live) {
+	r, live := &s.rollout, s.in.Live
+	if newest := s.revision(r.Newest); s.in.Before != nil && newest != nil && same(newest, &live) {
 		newest.Generation = live.Generation
 		return
 	}
-	live.Number, live.Time, live.Passed = s.highest()+1, s.stamp(), false
-	s.revisions = slices.DeleteFunc(s.revisions, func(r hubv1.ObjectRevision) bool {
-		if !same(&r, &live) {
-			return false
-		}
-		live.Passed = live.Passed || r.Passed
-		s.renumber(r.Number, live.Number)
-		return true
-	})
-	s.revisions = append(s.revisions, live)
-	s.rollout.Newest = live.Number
+	desired := s.instead(live)
+	switch {
+	case desired == nil:
+		r.RolledBack = 0
+	case r.Failed == r.Newest:
+		r.RolledBack = r.Failed
+	}
+	change := int64(0)
+	if desired != nil {
+		change = s.add(*desired)
+	}
+	r.Newest = s.add(live)
+	change = cmp.Or(change, r.Newest)
 	if s.in.Before == nil {
-		s.rollout.Revision, s.rollout.Phase, s.rollout.Began = live.Number, hubv1.RolloutProgressing, s.stamp()
+		r.Revision, r.Phase, r.Began = change, hubv1.RolloutProgressing, s.stamp()
 		return
 	}
-	s.start(live.Number)
+	s.supersede(change)
+	s.start(change)
+}
+
+// supersede records that a change begins before the last one has passed on all clusters or failed.
+func (s *step) supersede(by int64) {
+	r := &s.rollout
+	if last := s.revision(r.Revision); last != nil && !last.Passed && r.Failed != last.Number {
+		last.SupersededBy = by
+	}
+}
+
+// instead returns the change for the clusters if only policies have changed since a rollback or an undo: the new
+// policies with the template that the clusters get. It returns nil if they shall get the template of the hub object.
+func (s *step) instead(live hubv1.ObjectRevision) *hubv1.ObjectRevision {
+	newest, desired := s.revision(s.rollout.Newest), s.revision(s.rollout.Revision)
+	if newest == nil || desired == nil || newest.Template != live.Template || desired.Template == live.Template {
+		return nil
+	}
+	return &hubv1.ObjectRevision{
+		Template: desired.Template, Generation: desired.Generation, Policies: live.Policies, TemplateOf: cmp.Or(desired.TemplateOf, desired.Number),
+	}
+}
+
+// add adds a revision with the next number, and returns the number. An older revision with the same content gets that
+// number.
+func (s *step) add(added hubv1.ObjectRevision) int64 {
+	added.Number, added.Time, added.Passed, added.SupersededBy = s.highest()+1, s.stamp(), false, 0
+	s.revisions = slices.DeleteFunc(s.revisions, func(r hubv1.ObjectRevision) bool {
+		if !same(&r, &added) {
+			return false
+		}
+		added.Passed = added.Passed || r.Passed
+		if r.TemplateOf == 0 {
+			added.TemplateOf = 0
+		}
+		s.renumber(r.Number, added.Number)
+		return true
+	})
+	s.revisions = append(s.revisions, added)
+	return added.Number
 }
 
 // start begins a change at the first wave.
 func (s *step) start(revision int64) {
 	r := &s.rollout
 	r.Revision, r.Failed, r.Began = revision, 0, s.stamp()
+	if again := s.revision(revision); again != nil {
+		again.SupersededBy = 0
+	}
 	r.Wave, r.Phase = s.waves[0].Name, hubv1.RolloutProgressing
 }
 
 // highest returns the highest number in use.
 func (s *step) highest() int64 {
 	r := &s.rollout
-	n := max(r.Newest, r.Revision, r.Passed, r.Failed)
+	n := max(r.Newest, r.Revision, r.Passed, r.Failed, r.RolledBack)
 	for i := range s.revisions {
 		n = max(n, s.revisions[i].Number)
 	}
@@ -78,10 +123,20 @@ func (s *step) highest() int64 {
 	return n
 }
 
-// renumber replaces the old number by the new one in clusters. Their content does not change.
+// renumber replaces the old number by the new one. The content of clusters does not change.
 func (s *step) renumber(from, to int64) {
 	if s.rollout.Passed == from {
 		s.rollout.Passed = to
+	}
+	if s.rollout.RolledBack == from {
+		s.rollout.RolledBack = to
+	}
+	for i := range s.revisions {
+		for _, other := range []*int64{&s.revisions[i].TemplateOf, &s.revisions[i].SupersededBy} {
+			if *other == from {
+				*other = to
+			}
+		}
 	}
 	for _, t := range s.targets {
 		if t.Holds == from {
@@ -102,7 +157,7 @@ func (s *step) undo() {
 	}
 	if s.in.Undo == "" {
 		r.Undone = ""
-		if r.Revision != r.Newest && r.Failed != r.Newest {
+		if r.Revision != r.Newest && r.Failed != r.Newest && r.RolledBack == 0 {
 			s.start(r.Newest)
 		}
 		return
@@ -115,7 +170,8 @@ func (s *step) undo() {
 		s.note = fmt.Sprintf("cannot return to revision %d, which is gone: see hansectl rollout history", number)
 	default:
 		r.Undone = s.in.Undo
-		if number != r.Revision || r.Failed != 0 {
+		if number != r.Revision || r.Failed != 0 || r.RolledBack != 0 {
+			r.RolledBack = 0
 			s.start(number)
 		}
 	}

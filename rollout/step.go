@@ -197,7 +197,7 @@ func (s *step) result() Result {
 	if before := s.in.Before; before == nil || before.Wave != r.Wave || before.Phase != r.Phase {
 		r.Since = s.stamp()
 	}
-	r.Message = join(s.note, r.Message)
+	r.Message = join(s.note, r.Message, s.origin())
 	out := Result{Rollout: *r, Holds: map[string]int64{}, Progress: s.progress(), Revisions: s.pruned()}
 	for _, t := range s.targets {
 		out.Holds[t.Cluster] = t.Holds

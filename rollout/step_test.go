@@ -81,6 +81,21 @@ func TestWaves(t *testing.T) {
 			s.later(time.Minute).change("t3").step().want("Progressing canary: a=3 b=2 c=2 d=1 e=1")
 			s.healthy("a", "b", "c").step().want("Progressing asia: a=3 b=3 c=3 d=1 e=1")
 		},
+		"a revision that another one replaces before it has passed is superseded": func(s *story) {
+			s.change("t2").step().healthy("a").step().change("t3").step().wantSuperseded("2 by 3")
+			s.step().wantSuperseded("2 by 3")
+			s.all().want("Complete: a=3 b=3 c=3 d=3 e=3").wantSuperseded("2 by 3")
+		},
+		"a revision that has passed, has failed or was undone is not superseded": func(s *story) {
+			s.change("t2").all().change("t3").step().report(hubv1.HealthDegraded, "a").later(time.Minute).step().want("Failed canary: a=3 b=2 c=2 d=2 e=2")
+			s.change("t4").step().undo("2").step().change("t5").step().want("Progressing canary: a=5 b=2 c=2 d=2 e=2").wantSuperseded("")
+		},
+		"a revision that a user asks for again is no longer superseded": func(s *story) {
+			s.change("t2").step().change("t3").step().undo("2").step().want("Progressing canary: a=2 b=1 c=1 d=1 e=1").wantSuperseded("")
+		},
+		"a superseded revision whose content comes back begins anew": func(s *story) {
+			s.change("t2").step().change("t3").step().change("t2").step().want("Progressing canary: a=4 b=1 c=1 d=1 e=1").wantSuperseded("3 by 4")
+		},
 		"a wave without clusters has passed": func(s *story) {
 			s.leave("b").leave("c").change("t2").step().healthy("a").step().want("Progressing rest: a=2 d=2 e=2")
 		},

@@ -154,6 +154,20 @@ func (s *story) want(summary string) *story {
 	return s
 }
 
+// wantSuperseded checks the revisions that later ones have superseded: "2 by 3".
+func (s *story) wantSuperseded(want string) {
+	s.t.Helper()
+	var got []string
+	for _, r := range s.last.Revisions {
+		if r.SupersededBy != 0 {
+			got = append(got, fmt.Sprintf("%d by %d", r.Number, r.SupersededBy))
+		}
+	}
+	if text := strings.Join(got, ", "); text != want {
+		s.t.Fatalf("superseded are %q, want %q", text, want)
+	}
+}
+
 func (s *story) says(message string) *story {
 	s.t.Helper()
 	if diff := cmp.Diff(message, s.last.Rollout.Message); diff != "" {

@@ -111,7 +111,7 @@ func (s *step) promote() {
 	if r.Wave == "" && r.Revision == r.Newest || !s.covers(s.in.Verbs.Promote) {
 		return
 	}
-	r.Revision, r.Failed = r.Newest, 0
+	r.Revision, r.Failed, r.RolledBack = r.Newest, 0, 0
 	r.Wave, r.Phase = s.waves[len(s.waves)-1].Name, hubv1.RolloutProgressing
 	s.promoted = true
 }
@@ -198,11 +198,14 @@ func (s *step) complete() {
 		entry.Passed = true
 	}
 	s.catchUp()
+	failed := cmp.Or(r.Failed, r.RolledBack)
 	switch {
 	case r.Revision == r.Newest:
 		s.say(hubv1.RolloutComplete, "")
-	case r.Failed != 0:
-		s.say(hubv1.RolloutRolledBack, fmt.Sprintf("all clusters returned to revision %d: revision %d failed", r.Revision, r.Failed))
+	case r.Failed == 0 && s.origin() != "":
+		s.say(hubv1.RolloutRolledBack, fmt.Sprintf("all clusters have revision %d", r.Revision))
+	case failed != 0:
+		s.say(hubv1.RolloutRolledBack, fmt.Sprintf("all clusters returned to revision %d: revision %d failed", r.Revision, failed))
 	default:
 		s.say(hubv1.RolloutRolledBack, fmt.Sprintf("all clusters returned to revision %d, as annotation %s asks", r.Revision, hubv1.RolloutUndoAnnotation))
 	}

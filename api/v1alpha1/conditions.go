@@ -139,6 +139,10 @@ const (
 	ReasonBaselinePending = "BaselinePending" // objects have no revision yet, so that their changes go to all clusters at once
 )
 
+// ReasonSuperseded is the reason of an event on an object: a later change began before a revision had passed on all
+// clusters or failed.
+const ReasonSuperseded = "Superseded"
+
 // Reasons of rows and of the conditions over them.
 const (
 	ReasonApplied            = "Applied"

@@ -242,6 +242,11 @@ type BindingRollout struct {
 	// +optional
 	Failed int64 `json:"failed,omitempty"`
 
+	// rolledBack is the revision that failed with the template that the hub object has. Since then, only policies have
+	// changed: the clusters get the newest policies with an older template. Unset: none.
+	// +optional
+	RolledBack int64 `json:"rolledBack,omitempty"`
+
 	// undone is the value of the annotation hanse.dev/rollout-undo that this rollout follows or has followed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -283,6 +288,15 @@ type ObjectRevision struct {
 	// passed is true if the revision passed on all clusters.
 	// +optional
 	Passed bool `json:"passed,omitempty"`
+
+	// supersededBy is the revision whose change began before this one had passed on all clusters or failed. Unset: none.
+	// +optional
+	SupersededBy int64 `json:"supersededBy,omitempty"`
+
+	// templateOf is the earlier revision with this template. It is set if only policies changed after a rollback or an
+	// undo. Unset: the template is the one that the hub object had.
+	// +optional
+	TemplateOf int64 `json:"templateOf,omitempty"`
 }
 
 // MostRevisions bounds BindingSpec.Revisions.

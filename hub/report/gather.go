@@ -93,8 +93,14 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 		}
 		f.Observation = &o
 	}
-	r.unseen = r.unseen || awaited(f) || (f.Outcome == nil && !f.IsHub && r.binding.BindingStatus().Row(t.Name) == nil)
+	r.unseen = r.unseen || awaited(f) || changesRevision(t, f) || (f.Outcome == nil && !f.IsHub && r.binding.BindingStatus().Row(t.Name) == nil)
 	return f, f.Outcome != nil || f.Observation != nil || f.IsHub, nil
+}
+
+// changesRevision reports whether the cluster is about to report on another revision than its last outcome. A row about
+// the time between would cost a write for each batch of a rollout.
+func changesRevision(t hubv1.BindingTarget, f rollup.Fact) bool {
+	return t.Revision != 0 && f.Outcome != nil && !f.IsHub && f.Outcome.Applied == metav1.ConditionTrue && f.Outcome.HubRevision != t.Revision
 }
 
 // awaited reports whether the watch has not shown the cluster's copy yet.

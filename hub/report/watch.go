@@ -51,8 +51,14 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 		e.behind, u, wake = false, lastResult, true
 	}
 	if p, complete := e.complete(r.away, r.opts.Holds); wake && complete && b.GetDeletionTimestamp() == nil {
-		// No cluster will report: there is no target, or all are unreachable.
-		e.reported, u = p, max(u, lastResult)
+		// No cluster will report: there is no target, all are unreachable, or only the phase of a rollout has changed.
+		// The status of a phase waits a little for the next batch.
+		e.reported = p
+		if b.BindingSpec().Rollout != nil {
+			u = max(u, result)
+		} else {
+			u = max(u, lastResult)
+		}
 	}
 	if wake {
 		r.wake(key, e, u, class)

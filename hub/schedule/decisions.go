@@ -96,6 +96,7 @@ func (s *Scheduler) announce(in decide.Input, p decide.Plan, b hubv1.BindingObje
 		s.event(in.Object.Template, p.Status.Scheduled.Reason, "Schedule", p.Status.Scheduled.Message)
 	}
 	s.leftBehind(in, p.LeftBehind)
+	s.superseded(in, p)
 	if len(p.Claims.Evicted) > 0 && in.Object.Template != nil {
 		s.event(in.Object.Template, hubv1.ReasonEvicted, "Schedule", evictedText(p))
 	}
@@ -129,6 +130,20 @@ func (s *Scheduler) leftBehind(in decide.Input, left []string) {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	s.event(regarding, "LeftBehind", "Withdraw", in.Object.ID.String()+" keeps its copy on "+text)
+}
+
+// superseded records an event about a revision that another one replaces before it has passed on all clusters.
+func (s *Scheduler) superseded(in decide.Input, p decide.Plan) {
+	if in.Binding == nil || in.Object.Template == nil || p.Spec == nil {
+		return
+	}
+	for _, r := range p.Spec.Revisions {
+		if before := in.Spec().Revision(r.Number); r.SupersededBy == 0 || before == nil || before.SupersededBy != 0 {
+			continue
+		}
+		s.Recorder.Eventf(in.Object.Template, nil, corev1.EventTypeNormal, hubv1.ReasonSuperseded, "RollOut", "%s",
+			fmt.Sprintf("revision %d was superseded by revision %d before it had passed on all clusters", r.Number, r.SupersededBy))
+	}
 }
 
 func (s *Scheduler) event(regarding runtime.Object, reason, action, note string) {

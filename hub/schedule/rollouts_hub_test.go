@@ -146,6 +146,32 @@ func TestAChangeWaitsForItsApprovalAndThenGoesOn(t *testing.T) {
 	}
 }
 
+func TestAChangeThatSupersedesAnotherSaysSo(t *testing.T) {
+	s := newScene(t, "superseded", "ap", "eu", "us")
+	p := s.place("staged", "ap", "eu", "us")
+	inWaves(p, s.cluster("eu"), s.cluster("us"), hubv1.FailurePause)
+	s.create(p)
+	s.object()
+	s.rollsOut(hubv1.RolloutComplete, "")
+	s.change("new")
+	s.rollsOut(hubv1.RolloutWaitingForApproval, "second")
+	if got := heard.of(s.id.Namespace); slices.Contains(got, hubv1.ReasonSuperseded) {
+		t.Errorf("after one change, the events are %v", got)
+	}
+	s.change("newer")
+	s.eventually("the second change waits for its approval", func() error {
+		b, err := s.rolls(hubv1.RolloutWaitingForApproval, "second")
+		if err == nil && b.Spec.Rollout.Revision != 3 {
+			return fmt.Errorf("it is %+v", b.Spec.Rollout)
+		}
+		return err
+	})
+	told := slices.DeleteFunc(heard.of(s.id.Namespace), func(reason string) bool { return reason != hubv1.ReasonSuperseded })
+	if second := s.binding().Spec.Revision(2); len(told) != 1 || second.SupersededBy != 3 {
+		t.Errorf("there are %d events, and revision 2 is %+v", len(told), second)
+	}
+}
+
 func TestAnOverridePolicyGoesInWaves(t *testing.T) {
 	s := newScene(t, "policywaves", "ap", "eu", "us")
 	p := s.place("staged", "ap", "eu", "us")

@@ -78,6 +78,7 @@ type event struct {
 	Resume  bool            `json:"resume"`
 	Undo    string          `json:"undo"`
 	Change  bool            `json:"change"`
+	Policy  bool            `json:"policy"`
 	Answers string          `json:"answers"`
 }
 
@@ -289,6 +290,9 @@ func (x *teller) do(e event) {
 		a.in.Undo = cmp.Or(e.Undo, a.in.Undo)
 		if e.Change {
 			a.in.Live.Template = "3"
+		}
+		if e.Policy {
+			a.in.Live.Policies = "2"
 		}
 		for i := range a.in.Targets {
 			if t := &a.in.Targets[i]; t.Cluster == e.Answers {

@@ -151,7 +151,7 @@ func (r *Rollout) result(spec *hubv1.BindingSpec) (RolloutResult, string) {
 		return RolloutRuns, fmt.Sprintf("Waiting for the hub to see generation %d of %s", r.Object.Generation, name)
 	case state.Phase == hubv1.RolloutComplete:
 		return RolloutDone, fmt.Sprintf("%s successfully rolled out: revision %d on %s", name, state.Revision, counted(len(r.Clusters), "cluster"))
-	case state.Phase == hubv1.RolloutRolledBack && state.Failed == 0:
+	case state.Phase == hubv1.RolloutRolledBack && state.Failed == 0 && state.RolledBack == 0:
 		return RolloutDone, fmt.Sprintf("%s successfully returned to revision %d on %s", name, state.Revision, counted(len(r.Clusters), "cluster"))
 	case state.Phase == hubv1.RolloutRolledBack:
 		return RolloutBroken, fmt.Sprintf("%s was rolled back: %s", name, state.Message)

@@ -54,7 +54,7 @@ func TestTheResultOfARollout(t *testing.T) {
 	for name, want := range map[string]RolloutResult{
 		"a-wave-is-changing": RolloutRuns, "a-wave-waits-for-approval": RolloutRuns, "a-newer-generation-is-not-seen-yet": RolloutRuns,
 		"a-change-is-too-large": RolloutRuns, "a-tenant-sees-no-clusters": RolloutRuns, "it-is-complete": RolloutDone, "an-undo-has-ended": RolloutDone,
-		"the-first-wave-failed": RolloutBroken, "it-was-rolled-back": RolloutBroken,
+		"the-first-wave-failed": RolloutBroken, "it-was-rolled-back": RolloutBroken, "policies-changed-after-a-rollback": RolloutBroken,
 	} {
 		if got := read(t, "testdata/rollout/"+name+".yaml").rollout(); got.Result != want {
 			t.Errorf("%s: got %s, want %s: %s", name, got.Result, want, got.Progress)

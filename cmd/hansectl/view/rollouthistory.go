@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,12 @@ type HistoryRevision struct {
 	FirstSeen  metav1.Time `json:"firstSeen"`
 	// Passed is true if the revision passed on all clusters.
 	Passed bool `json:"passed"`
+	// Failed is true if the revision failed last.
+	Failed bool `json:"failed,omitempty"`
+	// SupersededBy is the revision whose change began before this one had passed on all clusters or failed.
+	SupersededBy int64 `json:"supersededBy,omitempty"`
+	// TemplateOf is the earlier revision with this template, if only policies changed after a rollback or an undo.
+	TemplateOf int64 `json:"templateOf,omitempty"`
 	// Clusters that hold the revision.
 	Clusters []string `json:"clusters,omitempty"`
 }
@@ -41,7 +48,8 @@ func RolloutHistoryOf(id hubv1.ObjectIdentity, binding hubv1.BindingObject) Roll
 		Revision: spec.Rollout.Revision, Newest: spec.Rollout.Newest, Revisions: []HistoryRevision{},
 	}
 	for _, r := range spec.Revisions {
-		one := HistoryRevision{Number: r.Number, Generation: r.Generation, FirstSeen: r.Time, Passed: r.Passed}
+		one := HistoryRevision{Number: r.Number, Generation: r.Generation, FirstSeen: r.Time, Passed: r.Passed, SupersededBy: r.SupersededBy, TemplateOf: r.TemplateOf}
+		one.Failed = r.Number == spec.Rollout.Failed || r.Number == spec.Rollout.RolledBack
 		for _, row := range binding.BindingStatus().Clusters {
 			if row.Revision == r.Number {
 				one.Clusters = append(one.Clusters, row.Name)
@@ -64,7 +72,22 @@ func (h RolloutHistory) Write(w io.Writer, _ time.Time) {
 	fmt.Fprintln(w, printable(id.String()+gap+h.Placement+gap+revisions))
 	var rows [][]string
 	for _, r := range h.Revisions {
-		rows = append(rows, []string{revisionCell(r.Number), revisionCell(r.Generation), r.FirstSeen.UTC().Format(time.RFC3339), yes(r.Passed), list(r.Clusters)})
+		rows = append(rows, []string{revisionCell(r.Number), revisionCell(r.Generation), r.FirstSeen.UTC().Format(time.RFC3339), yes(r.Passed), list(r.Clusters), r.note()})
 	}
-	table(w, []string{"REVISION", "GENERATION", "FIRST SEEN", "PASSED", "WHERE"}, rows)
+	table(w, []string{"REVISION", "GENERATION", "FIRST SEEN", "PASSED", "WHERE", "NOTE"}, rows)
+}
+
+// note describes the fate of the revision and the origin of its template.
+func (r HistoryRevision) note() string {
+	var notes []string
+	if r.Failed {
+		notes = append(notes, "failed")
+	}
+	if r.SupersededBy != 0 {
+		notes = append(notes, fmt.Sprintf("superseded by revision %d", r.SupersededBy))
+	}
+	if r.TemplateOf != 0 {
+		notes = append(notes, fmt.Sprintf("template of revision %d", r.TemplateOf))
+	}
+	return strings.Join(notes, ", ")
 }
