@@ -281,9 +281,6 @@ func (s *Settlement) Replay(i int) Replayed { return Replay(s.input(i)) }
 // Object returns one object of the fleet.
 func (s *Settlement) Object(i int) FleetObject { return s.fleet.Objects[i] }
 
-// Clusters of the fleet.
-func (s *Settlement) Clusters() []*hubv1.MemberCluster { return s.fleet.Clusters }
-
 // Without returns the fleet in which the given clusters are unreachable for longer than any placement tolerates.
 func (f Fleet) Without(clusters ...string) Fleet {
 	out := f

@@ -40,23 +40,23 @@ func editOf(before, after decide.Fleet) edit {
 }
 
 // concerns reports whether the change may affect the manifests of an object, or adds a copy of it.
-func (m *maker) concerns(p pair) bool {
-	if p.old == nil || p.old.Object != p.new.Object || len(p.gained) > 0 || p.oldOutcome.Binding == nil || p.outcome.Binding == nil {
+func (m *maker) concerns(p Pair) bool {
+	if p.Old == nil || p.Old.Object != p.New.Object || len(p.Gained) > 0 || p.Before.Binding == nil || p.After.Binding == nil {
 		return true
 	}
-	if !equality.Semantic.DeepEqual(p.oldOutcome.Binding.BindingSpec().Division, p.outcome.Binding.BindingSpec().Division) {
+	if !equality.Semantic.DeepEqual(p.Before.Binding.BindingSpec().Division, p.After.Binding.BindingSpec().Division) {
 		return true
 	}
-	if slices.ContainsFunc(p.stayed, func(name string) bool {
-		return m.edit.clusters[name] || shareOf(p.oldTargets[name]) != shareOf(p.targets[name])
+	if slices.ContainsFunc(p.Stayed, func(name string) bool {
+		return m.edit.clusters[name] || shareOf(p.HeldBefore[name]) != shareOf(p.Held[name])
 	}) {
 		return true
 	}
-	before, after := m.before.NamespaceLabels[p.object.Namespace], m.after.NamespaceLabels[p.object.Namespace]
+	before, after := m.before.NamespaceLabels[p.Object.Namespace], m.after.NamespaceLabels[p.Object.Namespace]
 	if !equality.Semantic.DeepEqual(before, after) {
 		return true
 	}
-	matching, err := overrides.Matching(m.edit.overrides, selectable(p.new, after))
+	matching, err := overrides.Matching(m.edit.overrides, selectable(p.New, after))
 	return len(matching) > 0 || err != nil
 }
 
@@ -65,17 +65,17 @@ func selectable(o *decide.FleetObject, namespaceLabels map[string]string) hubv1.
 }
 
 // compare adds the differences in the copies that stay, and the reasons why copies could not be written.
-func (m *maker) compare(p pair, shares []Share) {
+func (m *maker) compare(p Pair, shares []Share) {
 	if !m.concerns(p) {
 		return
 	}
 	before := map[string]Rendering{}
-	if p.old != nil {
-		before = m.render(m.before, *p.old, p.oldOutcome.Binding, p.stayed)
+	if p.Old != nil {
+		before = m.render(m.before, *p.Old, p.Before.Binding, p.Stayed)
 	}
-	after := m.render(m.after, *p.new, p.outcome.Binding, slices.Sorted(slices.Values(slices.Concat(p.stayed, p.gained))))
+	after := m.render(m.after, *p.New, p.After.Binding, slices.Sorted(slices.Values(slices.Concat(p.Stayed, p.Gained))))
 	fields := map[string][]Field{}
-	for _, cluster := range p.stayed {
+	for _, cluster := range p.Stayed {
 		was, is := before[cluster], after[cluster]
 		if was.Manifest == nil || is.Manifest == nil {
 			continue
@@ -87,7 +87,7 @@ func (m *maker) compare(p pair, shares []Share) {
 		}
 	}
 	if len(shares) > 0 || len(fields) > 0 {
-		m.plan.Changes = append(m.plan.Changes, Change{Object: p.object, Shares: shares, Groups: Grouped(fields), Waves: m.waves(p, fields)})
+		m.plan.Changes = append(m.plan.Changes, Change{Object: p.Object, Shares: shares, Groups: Grouped(fields), Waves: m.waves(p, fields)})
 		for _, s := range shares {
 			if _, counted := fields[s.Cluster]; !counted {
 				m.plan.Summary.Changed++
@@ -133,17 +133,17 @@ func (m *maker) render(f decide.Fleet, o decide.FleetObject, b hubv1.BindingObje
 }
 
 // unwritten adds copies that the hub writes now but would not write after the change, or that members would refuse.
-func (m *maker) unwritten(p pair, before, after map[string]Rendering) {
+func (m *maker) unwritten(p Pair, before, after map[string]Rendering) {
 	clusters := map[string][]string{} // by reason and message
 	var order []Problem
-	for _, cluster := range slices.Concat(p.stayed, p.gained) {
-		fault := m.fault(after[cluster], m.after.NamespaceLabels[p.object.Namespace])
-		if fault.Message == "" || fault == m.fault(before[cluster], m.before.NamespaceLabels[p.object.Namespace]) {
+	for _, cluster := range slices.Concat(p.Stayed, p.Gained) {
+		fault := m.fault(after[cluster], m.after.NamespaceLabels[p.Object.Namespace])
+		if fault.Message == "" || fault == m.fault(before[cluster], m.before.NamespaceLabels[p.Object.Namespace]) {
 			continue
 		}
 		key := fault.Reason + "\x00" + fault.Message
 		if clusters[key] == nil {
-			order = append(order, Problem{Object: p.object, Reason: fault.Reason, Message: fault.Message})
+			order = append(order, Problem{Object: p.Object, Reason: fault.Reason, Message: fault.Message})
 		}
 		clusters[key] = append(clusters[key], cluster)
 	}

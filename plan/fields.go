@@ -66,7 +66,8 @@ func differences(path string, before, after any, out *[]Field) {
 }
 
 func differentKeys(path string, before, after map[string]any, out *[]Field) {
-	keys := maps.Clone(before)
+	keys := map[string]any{}
+	maps.Copy(keys, before)
 	maps.Copy(keys, after)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		differences(path+"/"+escaper.Replace(key), before[key], after[key], out)

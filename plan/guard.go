@@ -76,15 +76,15 @@ func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting m
 	}
 	for i := range m.after.Objects {
 		p := m.pair(i)
-		binding := p.outcome.Binding
+		binding := p.After.Binding
 		if binding == nil {
 			continue
 		}
 		owner := decide.OwnerOf(binding.BindingSpec().PlacementRef).String()
-		for _, cluster := range slices.Concat(p.stayed, p.lost, p.gained) {
+		for _, cluster := range slices.Concat(p.Stayed, p.Lost, p.Gained) {
 			addCopy(placements, owner)
 			addCopy(clusters, cluster)
-			if t := p.targets[cluster]; t.Removal != nil {
+			if t := p.Held[cluster]; t.Removal != nil {
 				waiting[heldBy(t, owner)] = true
 			}
 		}

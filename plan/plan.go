@@ -62,14 +62,10 @@ type Object struct {
 	Name      string `json:"name"`
 }
 
-func objectOf(id hubv1.ObjectIdentity) Object {
-	return Object{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
-}
+func objectOf(id hubv1.ObjectIdentity) Object { return Object(id) }
 
 // Identity returns the object's identity for the API.
-func (o Object) Identity() hubv1.ObjectIdentity {
-	return hubv1.ObjectIdentity{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
-}
+func (o Object) Identity() hubv1.ObjectIdentity { return hubv1.ObjectIdentity(o) }
 
 // String returns the object as text: "Prometheus monitoring/web".
 func (o Object) String() string {
@@ -194,186 +190,66 @@ func Make(ctx context.Context, before, after decide.Fleet, o Options) (Plan, err
 	if o.RemovalLimit == (guard.Limit{}) {
 		o.RemovalLimit = guard.DefaultLimit
 	}
-	was, is, err := Settle(ctx, before, after, o.Tell, o.Tell)
+	d, err := Decide(ctx, before, after, o.Tell, o.Tell)
 	if err != nil {
 		return Plan{}, err
 	}
-	m := &maker{options: o, before: before, after: after, was: was, is: is, places: map[hubv1.ObjectIdentity]int{}, edit: editOf(before, after)}
-	for i, object := range before.Objects {
-		m.places[object.Identity()] = i
-	}
-	for _, i := range m.order() {
+	m := &maker{Decisions: d, options: o, edit: editOf(before, after), plan: Plan{Notes: d.Notes()}}
+	for p := range d.Pairs() {
 		if err := ctx.Err(); err != nil {
 			return Plan{}, err
 		}
-		m.object(i)
+		m.object(p)
 	}
 	m.plan.Summary.Objects = len(after.Objects)
 	m.judge()
 	m.refuse()
 	m.away()
-	m.underway()
+	if n := d.Underway(); n > 0 {
+		m.plan.Notes = append(m.plan.Notes, fmt.Sprintf("the hub has yet to carry out decisions on %s without this change: they are no part of the plan", counted(n, "object")))
+	}
 	return m.plan, nil
-}
-
-// Settle returns the final states without and with a change. The change starts from the final state without it, so that
-// the difference excludes work that the hub has to do anyway.
-func Settle(ctx context.Context, before, after decide.Fleet, tellBefore, tellAfter func(decided, of int)) (was, is *decide.Settlement, err error) {
-	if was, err = before.Settle(ctx, tellBefore); err != nil {
-		return nil, nil, fmt.Errorf("deciding on the fleet as it is: %w", err)
-	}
-	if is, err = after.From(was).Settle(ctx, tellAfter); err != nil {
-		return nil, nil, fmt.Errorf("deciding on the changed fleet: %w", err)
-	}
-	return was, is, nil
 }
 
 // maker is one run of Make.
 type maker struct {
-	options       Options
-	before, after decide.Fleet
-	was, is       *decide.Settlement
-	places        map[hubv1.ObjectIdentity]int // index of the objects before
-	edit          edit
-	judged        []guard.Removal
-	plan          Plan
-}
-
-// order returns the order of the objects after the change.
-func (m *maker) order() []int {
-	out := make([]int, len(m.after.Objects))
-	for i := range out {
-		out[i] = i
-	}
-	slices.SortFunc(out, func(a, b int) int {
-		return compareObjects(objectOf(m.after.Objects[a].Identity()), objectOf(m.after.Objects[b].Identity()))
-	})
-	return out
-}
-
-func compareObjects(a, b Object) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
-}
-
-// pair is one object before and after the change.
-type pair struct {
-	object Object
-	// old is nil for an object that the hub does not have yet. The bindings are nil for an object without one.
-	old, new             *decide.FleetObject
-	oldOutcome, outcome  decide.Outcome
-	oldTargets, targets  map[string]hubv1.BindingTarget // Present ones
-	gained, lost, stayed []string
-}
-
-func (m *maker) pair(i int) pair {
-	p := pair{object: objectOf(m.after.Objects[i].Identity()), new: &m.after.Objects[i], outcome: m.is.Outcomes[i]}
-	if j, ok := m.places[p.new.Identity()]; ok {
-		p.old, p.oldOutcome = &m.before.Objects[j], m.was.Outcomes[j]
-	}
-	p.oldTargets, p.targets = targetsOf(p.oldOutcome.Binding), targetsOf(p.outcome.Binding)
-	for name := range p.oldTargets {
-		if _, ok := p.targets[name]; ok {
-			p.stayed = append(p.stayed, name)
-		} else {
-			p.lost = append(p.lost, name)
-		}
-	}
-	for name := range p.targets {
-		if _, ok := p.oldTargets[name]; !ok {
-			p.gained = append(p.gained, name)
-		}
-	}
-	slices.Sort(p.stayed)
-	slices.Sort(p.lost)
-	slices.Sort(p.gained)
-	return p
-}
-
-func targetsOf(b hubv1.BindingObject) map[string]hubv1.BindingTarget {
-	out := map[string]hubv1.BindingTarget{}
-	if b == nil {
-		return out
-	}
-	for _, t := range b.BindingSpec().Clusters {
-		if t.State == hubv1.TargetPresent {
-			out[t.Name] = t
-		}
-	}
-	return out
+	*Decisions
+	options Options
+	edit    edit
+	judged  []guard.Removal
+	plan    Plan
 }
 
 // object adds the changes of one object to the plan.
-func (m *maker) object(i int) {
-	p := m.pair(i)
-	if p.outcome.Restless {
-		m.plan.Notes = append(m.plan.Notes, p.object.String()+" does not come to rest: each decision leads to another one")
-	}
+func (m *maker) object(p Pair) {
 	m.remove(p)
-	shares, moves := p.shares()
-	if moves || len(p.lost) > 0 && len(p.gained) > 0 {
-		m.plan.Moves = append(m.plan.Moves, Move{Object: p.object, From: p.lost, To: p.gained, Shares: shares})
+	shares, moved := p.shares()
+	if moved > 0 || len(p.Lost) > 0 && len(p.Gained) > 0 {
+		m.plan.Moves = append(m.plan.Moves, Move{Object: p.Object, From: p.Lost, To: p.Gained, Shares: shares})
 		m.plan.Summary.Moved++
 		shares = nil
-	} else if len(p.gained) > 0 {
-		m.plan.Creations = append(m.plan.Creations, Creation{Object: p.object, Clusters: p.gained, Shares: p.newShares(), New: p.old == nil})
-		m.plan.Summary.Created += len(p.gained)
+	} else if len(p.Gained) > 0 {
+		m.plan.Creations = append(m.plan.Creations, Creation{Object: p.Object, Clusters: p.Gained, Shares: p.newShares(), New: p.Old == nil})
+		m.plan.Summary.Created += len(p.Gained)
 	}
 	m.unplaced(p)
-	m.compare(p, slices.DeleteFunc(shares, func(s Share) bool { return !slices.Contains(p.stayed, s.Cluster) }))
-}
-
-// shares returns the changed shares of clusters that keep their copy. moves is true if one cluster gets fewer replicas
-// and another one more.
-func (p pair) shares() (out []Share, moves bool) {
-	if !divided(p.oldOutcome.Binding) || !divided(p.outcome.Binding) {
-		return nil, false
-	}
-	fewer, more := false, false
-	for _, name := range slices.Sorted(slices.Values(slices.Concat(p.stayed, p.lost, p.gained))) {
-		s := Share{Cluster: name, Before: shareOf(p.oldTargets[name]), After: shareOf(p.targets[name])}
-		if s.Before != s.After {
-			fewer, more = fewer || s.After < s.Before, more || s.After > s.Before
-			out = append(out, s)
-		}
-	}
-	return out, fewer && more
-}
-
-// newShares returns the shares of the clusters with a new copy.
-func (p pair) newShares() []Share {
-	if !divided(p.outcome.Binding) {
-		return nil
-	}
-	out := make([]Share, 0, len(p.gained))
-	for _, name := range p.gained {
-		out = append(out, Share{Cluster: name, After: shareOf(p.targets[name])})
-	}
-	return out
-}
-
-func divided(b hubv1.BindingObject) bool { return b != nil && b.BindingSpec().Division != nil }
-
-func shareOf(t hubv1.BindingTarget) int64 {
-	if t.Replicas == nil {
-		return 0
-	}
-	return int64(*t.Replicas)
+	m.compare(p, slices.DeleteFunc(shares, func(s Share) bool { return !slices.Contains(p.Stayed, s.Cluster) }))
 }
 
 // remove adds the copies that clusters lose, by reason.
-func (m *maker) remove(p pair) {
-	for _, cluster := range p.lost {
+func (m *maker) remove(p Pair) {
+	for _, cluster := range p.Lost {
 		loss := decide.Loss{Cluster: cluster, Reason: hubv1.ReasonEvicted}
-		for _, l := range p.outcome.Losses {
+		for _, l := range p.After.Losses {
 			if l.Cluster == cluster {
 				loss = l
 			}
 		}
 		m.plan.Summary.Removed++
 		if loss.Removal != nil {
-			m.judged = append(m.judged, guardRemoval(p.object, loss))
+			m.judged = append(m.judged, guardRemoval(p.Object, loss))
 		}
-		r := Removal{Object: p.object, Clusters: []string{cluster}, Reason: loss.Reason, Message: loss.Message, Policy: loss.Policy, Last: len(p.targets) == 0}
+		r := Removal{Object: p.Object, Clusters: []string{cluster}, Reason: loss.Reason, Message: loss.Message, Policy: loss.Policy, Last: len(p.Held) == 0}
 		same := func(o Removal) bool {
 			return o.Object == r.Object && o.Reason == r.Reason && o.Message == r.Message && o.Policy == r.Policy
 		}
@@ -386,12 +262,12 @@ func (m *maker) remove(p pair) {
 }
 
 // unplaced adds a decision that is worse than before.
-func (m *maker) unplaced(p pair) {
-	c := p.outcome.Scheduled
-	if c.Reason == "" || c.Reason == hubv1.ReasonScheduled || c.Status == "True" || c.Reason == p.oldOutcome.Scheduled.Reason {
+func (m *maker) unplaced(p Pair) {
+	c := p.After.Scheduled
+	if c.Reason == "" || c.Reason == hubv1.ReasonScheduled || c.Status == "True" || c.Reason == p.Before.Scheduled.Reason {
 		return
 	}
-	m.problem(Problem{Object: p.object, Reason: c.Reason, Message: c.Message})
+	m.problem(Problem{Object: p.Object, Reason: c.Reason, Message: c.Message})
 }
 
 func (m *maker) problem(p Problem) {
@@ -414,33 +290,6 @@ func (m *maker) away() {
 		m.plan.NotAsked = append(m.plan.NotAsked, NotAsked{Cluster: c.Name, Why: why})
 	}
 	slices.SortFunc(m.plan.NotAsked, func(a, b NotAsked) int { return cmp.Compare(a.Cluster, b.Cluster) })
-}
-
-// underway adds a note about objects whose current decisions are not carried out yet.
-func (m *maker) underway() {
-	n, bound := 0, false
-	for i, o := range m.was.Outcomes {
-		bound = bound || m.before.Objects[i].Binding != nil
-		if !sameTargets(targetsOf(m.before.Objects[i].Binding), targetsOf(o.Binding)) {
-			n++
-		}
-	}
-	if n > 0 && bound { // without bindings, the placements decide from the start
-		m.plan.Notes = append(m.plan.Notes, fmt.Sprintf("the hub has yet to carry out decisions on %s without this change: they are no part of the plan", counted(n, "object")))
-	}
-}
-
-func sameTargets(a, b map[string]hubv1.BindingTarget) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, t := range a {
-		other, ok := b[name]
-		if !ok || shareOf(t) != shareOf(other) || (t.Replicas == nil) != (other.Replicas == nil) {
-			return false
-		}
-	}
-	return true
 }
 
 func counted(n int, what string) string {

@@ -31,15 +31,19 @@ func TestAPlanIsWhatTheDecisionsOnTheEditedFleetSay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			was, is, err := Settle(t.Context(), before, after, func(int, int) {}, func(int, int) {})
+			d, err := Decide(t.Context(), before, after, func(int, int) {}, func(int, int) {})
 			if err != nil {
 				t.Fatal(err)
 			}
+			was, is := d.was, d.is
 			redivided := redividedIn(was, is)
 			if diff := cmp.Diff(heldIn(is, redivided), carriedOut(heldIn(was, redivided), got, redivided)); diff != "" {
 				t.Fatalf("copies after the plan (-settled +planned):\n%s", diff)
 			}
-			if diff := cmp.Diff(changedIn(before, after, was, is), changedBy(got)); diff != "" {
+			if diff := cmp.Diff(movedIn(d, redivided), movedBy(got, redivided)); diff != "" {
+				t.Fatalf("objects that move (-simulated +planned):\n%s", diff)
+			}
+			if diff := cmp.Diff(changedIn(d), changedBy(got)); diff != "" {
 				t.Fatalf("copies with changed fields (-rendered +planned):\n%s", diff)
 			}
 			before = after.From(is)
@@ -119,26 +123,47 @@ func carriedOut(held copies, p Plan, redivided map[string]bool) copies {
 	return held
 }
 
-// changedIn renders every copy that stays, and returns those that differ, without shares.
-func changedIn(before, after decide.Fleet, was, is *decide.Settlement) []string {
-	m := &maker{before: before, after: after, was: was, is: is, places: map[hubv1.ObjectIdentity]int{}}
-	for i, o := range before.Objects {
-		m.places[o.Identity()] = i
-	}
+// movedIn are the objects that the command simulate shows as moving.
+func movedIn(d *Decisions, redivided map[string]bool) []string {
 	out := []string{}
-	for i := range after.Objects {
-		p := m.pair(i)
-		if p.old == nil {
+	for p := range d.Pairs() {
+		if name := p.Object.String(); p.Moves() && !redivided[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// movedBy are the objects of which a plan says that copies or replicas move.
+func movedBy(p Plan, redivided map[string]bool) []string {
+	out := []string{}
+	for _, o := range p.Objects() {
+		of := func(other Object) bool { return other == o }
+		moves := slices.ContainsFunc(p.Removals, func(r Removal) bool { return of(r.Object) }) || slices.ContainsFunc(p.Moves, func(m Move) bool { return of(m.Object) }) ||
+			slices.ContainsFunc(p.Creations, func(c Creation) bool { return of(c.Object) }) || slices.ContainsFunc(p.Changes, func(c Change) bool { return of(c.Object) && len(c.Shares) > 0 })
+		if name := o.String(); moves && !redivided[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// changedIn renders every copy that stays, and returns those that differ, without shares.
+func changedIn(d *Decisions) []string {
+	m := &maker{Decisions: d}
+	out := []string{}
+	for p := range d.Pairs() {
+		if p.Old == nil {
 			continue
 		}
-		old, now := m.render(before, *p.old, p.oldOutcome.Binding, p.stayed), m.render(after, *p.new, p.outcome.Binding, p.stayed)
-		for _, c := range p.stayed {
+		old, now := m.render(d.before, *p.Old, p.Before.Binding, p.Stayed), m.render(d.after, *p.New, p.After.Binding, p.Stayed)
+		for _, c := range p.Stayed {
 			if old[c].Manifest == nil || now[c].Manifest == nil {
 				continue
 			}
 			shared := isShare(old[c], "/spec/size") && isShare(now[c], "/spec/size")
 			if withoutShare(old[c], shared) != withoutShare(now[c], shared) {
-				out = append(out, p.object.String()+" on "+c)
+				out = append(out, p.Object.String()+" on "+c)
 			}
 		}
 	}

@@ -10,11 +10,11 @@ import (
 
 // waves returns the waves with clusters whose fields change. A change is staged if the object's placement has a rollout
 // before and after it, and if it changes the object or its override policies. Facts of a cluster are never staged.
-func (m *maker) waves(p pair, fields map[string][]Field) []Wave {
-	if p.old == nil || rolloutOf(m.before, p.oldOutcome) == nil || p.old.Object == p.new.Object && len(m.edit.overrides) == 0 {
+func (m *maker) waves(p Pair, fields map[string][]Field) []Wave {
+	if p.Old == nil || rolloutOf(m.before, p.Before) == nil || p.Old.Object == p.New.Object && len(m.edit.overrides) == 0 {
 		return nil
 	}
-	policy := rolloutOf(m.after, p.outcome)
+	policy := rolloutOf(m.after, p.After)
 	if policy == nil {
 		return nil
 	}

@@ -2,15 +2,12 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -79,8 +76,11 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	policies, err := readPolicies(d.files)
+	files, err := readFiles(ctx, d.files)
 	if err != nil {
+		return err
+	}
+	if err := files.onlyOverrides(id.Namespace); err != nil {
 		return err
 	}
 	binding, err := d.hub.readPlaced(ctx, c, id, version)
@@ -91,27 +91,20 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	views, err := d.window.open(ctx, d.hub, c)
+	var questions []memberQuestion
+	for _, cluster := range clusters {
+		questions = append(questions, memberQuestion{cluster, id})
+	}
+	answers, err := d.hub.askMembers(ctx, &d.window, c, questions, files)
 	if err != nil {
 		return err
 	}
-	result := view.Diff{Object: memberview.ObjectOf(id), Clusters: make([]view.ClusterDiff, len(clusters))}
-	asking, ctx := errgroup.WithContext(ctx)
-	asking.SetLimit(askedAtOnce)
-	for i, cluster := range clusters {
-		asking.Go(func() error {
-			var answer memberview.DiffAnswer
-			err := views.ask(ctx, cluster, memberview.Diff, id.Namespace, memberview.DiffRequest{Object: result.Object, Policies: policies}, &answer)
-			result.Clusters[i] = view.DiffOf(cluster, id, answer, err)
-			return nil
-		})
+	result := view.Diff{Object: memberview.ObjectOf(id), Clusters: []view.ClusterDiff{}}
+	for _, a := range answers {
+		result.Clusters = append(result.Clusters, view.DiffOf(a.cluster, id, a.DiffAnswer, a.err))
 	}
-	_ = asking.Wait() // each cluster has its own error
 	return d.show(result)
 }
-
-// askedAtOnce is the number of members that get a request at the same time.
-const askedAtOnce = 4
 
 // sentTo returns the clusters that get an object, sorted by name. If the user names clusters, it returns only those.
 func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string) ([]string, error) {
@@ -133,28 +126,15 @@ func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string
 	return there, nil
 }
 
-// readPolicies reads files that may contain only override policies.
-func readPolicies(options cliresource.FilenameOptions) ([]json.RawMessage, error) {
-	if len(options.Filenames) == 0 {
-		return nil, nil
-	}
-	infos, err := cliresource.NewLocalBuilder().Unstructured().FilenameParam(false, &options).Flatten().Do().Infos()
-	if err != nil {
-		return nil, fmt.Errorf("reading the files: %w", err)
-	}
-	var out []json.RawMessage
-	for _, info := range infos {
-		u, ok := info.Object.(*unstructured.Unstructured)
-		if !ok || u.GroupVersionKind().Group != hubv1.GroupVersion.Group || !strings.HasSuffix(u.GetKind(), "OverridePolicy") {
-			return nil, fmt.Errorf("reading %s: %s is no override policy, and only these are compared", info.Source, info.ObjectName())
+// onlyOverrides returns an error if the files have anything but override policies. namespace is that of the object.
+func (f *fleetFiles) onlyOverrides(namespace string) error {
+	for id, source := range f.sources {
+		if id.Group != hubv1.GroupVersion.Group || !strings.HasSuffix(id.Kind, "OverridePolicy") {
+			return fmt.Errorf("reading %s: %s is no override policy, and only these are compared", source, id)
 		}
-		text, err := u.MarshalJSON()
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", info.Source, err)
-		}
-		out = append(out, text)
 	}
-	return out, nil
+	f.defaultNamespaces(namespace)
+	return nil
 }
 
 // show prints the differences. On standard error it prints why a cluster has no comparison.

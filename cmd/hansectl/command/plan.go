@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/plan"
 )
 
@@ -113,7 +109,14 @@ func (p *planRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := p.snapshot(ctx, files, said)
+	in := snapshotInput{files: files, content: true}
+	if len(p.from.Filenames) > 0 {
+		p.from.Recursive = p.files.Recursive
+		if in.from, err = readFiles(ctx, p.from); err != nil {
+			return err
+		}
+	}
+	s, err := p.hub.snapshot(ctx, &p.window, in, said)
 	if err != nil {
 		return err
 	}
@@ -150,72 +153,5 @@ func (p *planRun) tell(shown view.Plan) error {
 	case p.detailed && shown.Changed():
 		return &ExitError{Code: 2}
 	}
-	return nil
-}
-
-// snapshot is the fleet without and with the files.
-type snapshot struct {
-	before, after decide.Fleet
-	definitions   map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
-	namespace     string
-	notes         []string
-}
-
-// snapshot reads the hub, or the files that replace it, and applies the user's files to a copy.
-func (p *planRun) snapshot(ctx context.Context, files *fleetFiles, said *progress) (*snapshot, error) {
-	s := &snapshot{namespace: *p.hub.flags.Namespace}
-	note, err := files.inNamespace(s.namespace)
-	if err != nil {
-		return nil, err
-	}
-	if note != "" {
-		s.notes = append(s.notes, note)
-	}
-	if len(p.from.Filenames) > 0 {
-		return s, p.fromFiles(ctx, s, files)
-	}
-	r, err := newFleetReader(ctx, p.hub, &p.window, said)
-	if err != nil {
-		return nil, err
-	}
-	r.whole = true
-	if s.before, err = r.read(files, time.Now()); err != nil {
-		return nil, files.hintNamespace(err, r.namespace, r.home)
-	}
-	if err := r.known(files); err != nil {
-		return nil, err
-	}
-	s.after = s.before
-	files.objects = slices.DeleteFunc(files.objects, func(u *unstructured.Unstructured) bool { return r.unread[u.GroupVersionKind().GroupKind()] })
-	if err := files.applyTo(&s.after, r); err != nil {
-		return nil, err
-	}
-	if s.definitions, err = r.definitionsFor(files); err != nil {
-		return nil, err
-	}
-	s.notes = append(s.notes, r.notes...)
-	s.notes = append(s.notes, unknownNames(files.placements, s.after.Clusters, r.narrowed())...)
-	return s, nil
-}
-
-// fromFiles reads the hub's objects from files.
-func (p *planRun) fromFiles(ctx context.Context, s *snapshot, files *fleetFiles) error {
-	p.from.Recursive = p.files.Recursive
-	there, err := readFiles(ctx, p.from)
-	if err != nil {
-		return err
-	}
-	var notes []string
-	s.before, notes = there.fleet(time.Now(), s.namespace)
-	s.notes = append(s.notes, notes...)
-	files.defaultNamespaces(s.namespace)
-	kinds := kindsOfFiles(there, s.namespace)
-	s.after = s.before
-	if err := files.applyTo(&s.after, kinds); err != nil {
-		return err
-	}
-	s.notes = append(s.notes, unknownNames(files.placements, s.after.Clusters, false)...)
-	s.definitions = kinds.definitions
-	maps.Copy(s.definitions, files.definitions())
 	return nil
 }

@@ -3,14 +3,13 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
-	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/plan"
 )
 
 // simulate is one run of the command.
@@ -93,57 +92,36 @@ func (s *simulate) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fleet, changed, notes, err := s.fleets(ctx, files, said)
+	in := snapshotInput{files: files, changes: s.changes}
+	if s.offline {
+		in.from, in.files = files, &fleetFiles{}
+	}
+	snap, err := s.hub.snapshot(ctx, &s.window, in, said)
 	if err != nil {
 		return err
 	}
-	before, err := fleet.Settle(ctx, said.decided("as it is"))
-	if err != nil {
-		return fmt.Errorf("deciding on the fleet as it is: %w", err)
-	}
-	changes, err := s.changes.applyTo(ctx, changed)
-	if err != nil {
-		return err
-	}
-	if !s.offline && !files.empty() {
-		changes = append([]string{files.said() + " applied"}, changes...)
-		if len(files.overrides)+len(files.objects) > 0 {
+	changes, notes := snap.changes, snap.notes
+	if !in.files.empty() {
+		changes = append([]string{in.files.said() + " applied"}, changes...)
+		if len(in.files.overrides)+len(in.files.objects) > 0 {
 			notes = append(notes, "content of copies not compared: hansectl diff compares it")
 		}
 	}
-	if len(changes) == 0 { // without changes, compare with the bindings
-		return s.tell(view.Simulate(nil, before, nil, notes, s.all))
+	if len(changes) == 0 {
+		next, err := plan.DecideNext(ctx, snap.before, said.decided("as it is"))
+		if err != nil {
+			return err
+		}
+		return s.tell(view.Simulate(next, nil, notes, s.all))
 	}
-	if n := view.Underway(before); n > 0 && (!s.offline || len(files.bindings) > 0) {
+	decisions, err := plan.Decide(ctx, snap.before, snap.after, said.decided("as it is"), said.decided("with the changes"))
+	if err != nil {
+		return err
+	}
+	if n := decisions.Underway(); n > 0 {
 		notes = append(notes, "the current decision on "+counted(n, "object")+" is not carried out yet: the simulation compares with that decision")
 	}
-	after, err := changed.From(before).Settle(ctx, said.decided("with the changes"))
-	if err != nil {
-		return fmt.Errorf("deciding on the changed fleet: %w", err)
-	}
-	return s.tell(view.Simulate(before, after, changes, notes, s.all))
-}
-
-// fleets returns the current fleet and a changed copy of it. The copy has the files and the changes of the flags.
-func (s *simulate) fleets(ctx context.Context, files *fleetFiles, said *progress) (fleet decide.Fleet, changed *decide.Fleet, notes []string, err error) {
-	now := time.Now()
-	if s.offline {
-		fleet, notes = files.fleet(now, *s.hub.flags.Namespace)
-		other := fleet
-		return fleet, &other, notes, nil
-	}
-	r, err := newFleetReader(ctx, s.hub, &s.window, said)
-	if err != nil {
-		return fleet, nil, nil, err
-	}
-	if fleet, err = r.read(files, now); err != nil {
-		return fleet, nil, nil, files.hintNamespace(err, r.namespace, r.home)
-	}
-	other := fleet
-	if err := files.applyTo(&other, r); err != nil {
-		return fleet, nil, nil, err
-	}
-	return fleet, &other, r.notes, nil
+	return s.tell(view.Simulate(decisions, changes, notes, s.all))
 }
 
 func (s *simulate) tell(result view.Simulation) error {

@@ -28,7 +28,7 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// fleetFiles contains the objects in the files of plan, simulate and render, each object once.
+// fleetFiles contains the objects in the files of plan, simulate, diff and render, each object once.
 type fleetFiles struct {
 	sources    map[hubv1.ObjectIdentity]string                     // file of each object
 	policies   map[hubv1.ObjectIdentity]*unstructured.Unstructured // clusters, placements and overrides, as written in the files

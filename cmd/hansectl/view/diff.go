@@ -8,10 +8,12 @@ import (
 	"unicode"
 
 	"github.com/pmezard/go-difflib/difflib"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/plan"
 )
 
 // Diff contains the changes that the hub would make to the copies of one object.
@@ -51,6 +53,9 @@ func DiffOf(cluster string, id hubv1.ObjectIdentity, answer memberview.DiffAnswe
 		return out
 	case answer.After == nil && answer.Refused != nil:
 		out.Error, out.Refused = answer.Refused.Reason+": "+answer.Refused.Message, nil
+		return out
+	}
+	if len(plan.FieldsOf(&unstructured.Unstructured{Object: answer.Before}, &unstructured.Unstructured{Object: answer.After})) == 0 {
 		return out
 	}
 	before, err := lines(answer.Before)

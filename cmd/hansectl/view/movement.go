@@ -1,11 +1,11 @@
 package view
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/plan"
 )
 
 // Movement is how an object and its replicas move among clusters.
@@ -31,41 +31,21 @@ type SimulatedTarget struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// movementOf compares the clusters before and after. awayBefore and away
-// name the clusters that do not answer before and after.
-func movementOf(from, to []SimulatedTarget, awayBefore, away map[string]bool) Movement {
-	m := Movement{Before: from, After: to}
-	before := map[string]*int32{}
-	for _, t := range from {
-		before[t.Cluster] = t.Replicas
+// movementOf returns how an object moves. awayBefore and away name the clusters that do not answer before and after.
+func movementOf(p plan.Pair, awayBefore, away map[string]bool) Movement {
+	m := Movement{Before: targetsOf(p.HeldBefore), After: targetsOf(p.Held), Gained: p.Gained, Lost: p.Lost, ReplicasMoved: p.ReplicasMoved()}
+	for _, t := range m.Before {
 		if !awayBefore[t.Cluster] {
 			m.RunningBefore++
 		}
 	}
-	var more, fewer int64
-	for _, t := range to {
-		had, held := before[t.Cluster]
-		delete(before, t.Cluster)
-		if !held {
-			m.Gained = append(m.Gained, t.Cluster)
-		}
+	for _, t := range m.After {
 		if !away[t.Cluster] {
 			m.Running++
 		} else if !awayBefore[t.Cluster] {
 			m.Away = append(m.Away, t.Cluster)
 		}
-		if d := shareOf(t.Replicas) - shareOf(had); d > 0 {
-			more += d
-		} else {
-			fewer -= d
-		}
 	}
-	for name, had := range before {
-		m.Lost = append(m.Lost, name)
-		fewer += shareOf(had)
-	}
-	slices.Sort(m.Lost)
-	m.ReplicasMoved = min(more, fewer)
 	return m
 }
 
@@ -79,22 +59,10 @@ func shareOf(n *int32) int64 {
 // nowhere is true if the last cluster that answers is lost.
 func (m *Movement) nowhere() bool { return m.Running == 0 && m.RunningBefore > 0 }
 
-func targetsOf(o decide.Outcome) []SimulatedTarget {
+func targetsOf(held map[string]hubv1.BindingTarget) []SimulatedTarget {
 	out := []SimulatedTarget{}
-	if o.Binding == nil {
-		return out
+	for _, name := range slices.Sorted(maps.Keys(held)) {
+		out = append(out, SimulatedTarget{name, held[name].Replicas})
 	}
-	for _, t := range o.Binding.BindingSpec().Clusters {
-		if t.State == hubv1.TargetPresent {
-			out = append(out, SimulatedTarget{t.Name, t.Replicas})
-		}
-	}
-	slices.SortFunc(out, func(a, b SimulatedTarget) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	return out
-}
-
-func sameTargets(before, after []SimulatedTarget) bool {
-	return slices.EqualFunc(before, after, func(a, b SimulatedTarget) bool {
-		return a.Cluster == b.Cluster && (a.Replicas == nil) == (b.Replicas == nil) && shareOf(a.Replicas) == shareOf(b.Replicas)
-	})
 }

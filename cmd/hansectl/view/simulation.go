@@ -9,6 +9,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/plan"
 )
 
 // Simulation is the output of the command simulate. It compares the final placement of all objects with and without
@@ -72,93 +73,43 @@ type SimulatedCluster struct {
 	Replicas       int64 `json:"replicas"`
 }
 
-// Simulate compares two simulated results. If before is nil, it compares after with the bindings' recorded state.
-func Simulate(before, after *decide.Settlement, changes, notes []string, all bool) Simulation {
-	s := Simulation{Changes: changes, Notes: notes, Objects: []SimulatedObject{}, all: all}
-	past := pastOf(before, after)
-	away := awayIn(after.Clusters())
+// Simulate shows where decisions differ. If they are the next decisions on a fleet, the recorded decisions count no
+// cluster as away.
+func Simulate(d *plan.Decisions, changes, notes []string, all bool) Simulation {
+	s := Simulation{Changes: changes, Notes: append(notes, d.Notes()...), Objects: []SimulatedObject{}, all: all}
+	before, after := d.Clusters()
+	awayBefore, away := awayIn(before), awayIn(after)
 	count := fleetCount{}
-	count.clusters(past.clusters)
-	count.clusters(after.Clusters())
-	for i, outcome := range after.Outcomes {
-		if outcome.Restless {
-			s.Notes = append(s.Notes, after.Object(i).Identity().String()+" does not come to rest: each decision leads to another one")
-		}
-		was := past.outcomes[after.Object(i).Identity()]
-		if was.Binding == nil && outcome.Binding == nil && was.Scheduled.Reason == "" && outcome.Scheduled.Reason == "" {
+	count.clusters(before)
+	count.clusters(after)
+	for p := range d.Pairs() {
+		if p.Before.Binding == nil && p.After.Binding == nil && p.Before.Scheduled.Reason == "" && p.After.Scheduled.Reason == "" {
 			continue // no placement selects the object
 		}
 		o := SimulatedObject{
-			Object:    objectOf(after.Object(i).Identity(), after.Object(i).Object),
-			Placement: followed(outcome), PlacementBefore: followed(was),
-			Movement:        movementOf(targetsOf(was), targetsOf(outcome), past.away, away),
-			ScheduledBefore: saidOf(was), Scheduled: saidOf(outcome),
+			Object:    objectOf(p.New.Identity(), p.New.Object),
+			Placement: followed(p.After), PlacementBefore: followed(p.Before),
+			Movement:        movementOf(p, awayBefore, away),
+			ScheduledBefore: saidOf(p.Before), Scheduled: saidOf(p.After),
 		}
 		count.add(o.Before, func(c *SimulatedCluster) (*int, *int64) { return &c.ObjectsBefore, &c.ReplicasBefore })
 		count.add(o.After, func(c *SimulatedCluster) (*int, *int64) { return &c.Objects, &c.Replicas })
 		s.Summary.Objects++
-		if o.same() {
+		if !p.Moves() && o.same() {
 			continue
 		}
-		o.NoRoom = roomless(after, i)
-		if before != nil {
-			if j, ok := past.index[after.Object(i).Identity()]; ok {
-				o.NoRoomBefore = roomless(before, j)
-			}
-		}
+		o.NoRoomBefore, o.NoRoom = d.NoRoom(p)
 		if o.PlacementBefore == o.Placement {
 			o.PlacementBefore = ""
 		}
 		s.Summary.add(o)
 		s.Objects = append(s.Objects, o)
 	}
-	slices.SortFunc(s.Objects, func(a, b SimulatedObject) int {
-		return cmp.Or(cmp.Compare(a.Object.Namespace, b.Object.Namespace), cmp.Compare(a.Object.Kind, b.Object.Kind),
-			cmp.Compare(a.Object.Group, b.Object.Group), cmp.Compare(a.Object.Name, b.Object.Name))
-	})
 	s.Clusters = count.sorted(away)
 	if slices.ContainsFunc(s.Objects, func(o SimulatedObject) bool { return o.Scheduled.Reason == hubv1.ReasonTooManyAway }) {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d clusters would be away: the hub would blame itself and move nothing from them", len(away), len(after.Clusters())))
+		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d clusters would be away: the hub would blame itself and move nothing from them", len(away), len(after)))
 	}
 	return s
-}
-
-// past is the result to which a simulation is compared.
-type past struct {
-	outcomes map[hubv1.ObjectIdentity]decide.Outcome
-	index    map[hubv1.ObjectIdentity]int
-	clusters []*hubv1.MemberCluster
-	away     map[string]bool
-}
-
-func pastOf(before, after *decide.Settlement) past {
-	p := past{outcomes: map[hubv1.ObjectIdentity]decide.Outcome{}, index: map[hubv1.ObjectIdentity]int{}}
-	if before == nil {
-		for i := range after.Outcomes {
-			p.outcomes[after.Object(i).Identity()] = recorded(after.Object(i).Binding)
-		}
-		return p
-	}
-	for i, o := range before.Outcomes {
-		id := before.Object(i).Identity()
-		p.outcomes[id], p.index[id] = o, i
-	}
-	p.clusters, p.away = before.Clusters(), awayIn(before.Clusters())
-	return p
-}
-
-// recorded returns the outcome that a binding has recorded.
-func recorded(b hubv1.BindingObject) decide.Outcome {
-	o := decide.Outcome{Binding: b}
-	if b == nil {
-		return o
-	}
-	for _, c := range b.BindingStatus().Conditions {
-		if c.Type == hubv1.ConditionScheduled {
-			o.Scheduled = c
-		}
-	}
-	return o
 }
 
 func awayIn(clusters []*hubv1.MemberCluster) map[string]bool {
@@ -175,31 +126,16 @@ func followed(o decide.Outcome) string {
 	if o.Binding == nil || o.Binding.BindingSpec().PlacementRef == nil {
 		return ""
 	}
-	ref := o.Binding.BindingSpec().PlacementRef
-	if ref.Namespace == "" {
-		return ref.Kind + " " + ref.Name
-	}
-	return ref.Kind + " " + ref.Namespace + "/" + ref.Name
+	return decide.OwnerOf(o.Binding.BindingSpec().PlacementRef).String()
 }
 
 func saidOf(o decide.Outcome) Said {
 	return Said{o.Scheduled.Status, o.Scheduled.Reason, o.Scheduled.Message}
 }
 
-// roomless returns the number of an object's replicas without room.
-func roomless(s *decide.Settlement, i int) int64 {
-	if b := s.Outcomes[i].Binding; b == nil || b.BindingSpec().Division == nil {
-		return 0
-	}
-	if d := s.Replay(i).Division; d != nil {
-		return d.Result.Rest
-	}
-	return 0
-}
-
-// same is true if nothing has changed but words.
+// same is true if the object follows its placement for the same reason, and none of its clusters goes away.
 func (o *SimulatedObject) same() bool {
-	return sameTargets(o.Before, o.After) && len(o.Away) == 0 && o.Placement == o.PlacementBefore &&
+	return len(o.Away) == 0 && o.Placement == o.PlacementBefore &&
 		(o.ScheduledBefore.Reason == "" || o.Scheduled.Status == o.ScheduledBefore.Status && o.Scheduled.Reason == o.ScheduledBefore.Reason)
 }
 
@@ -231,17 +167,6 @@ func (s *SimulationSummary) add(o SimulatedObject) {
 
 // Changed reports whether the changes affect any object.
 func (s Simulation) Changed() bool { return s.Summary.Changed > 0 }
-
-// Underway returns the number of objects that are not at their final clusters yet.
-func Underway(s *decide.Settlement) int {
-	n := 0
-	for i, o := range s.Outcomes {
-		if !sameTargets(targetsOf(recorded(s.Object(i).Binding)), targetsOf(o)) {
-			n++
-		}
-	}
-	return n
-}
 
 // fleetCount has the counts of each cluster.
 type fleetCount map[string]*SimulatedCluster

@@ -1,0 +1,73 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+// askedAtOnce is the number of members that get a request at the same time.
+const askedAtOnce = 4
+
+// memberQuestion is about one copy on a member.
+type memberQuestion struct {
+	cluster string
+	object  hubv1.ObjectIdentity
+}
+
+// memberAnswer has the copy before and after a dry run, or an error.
+type memberAnswer struct {
+	memberQuestion
+	memberview.DiffAnswer
+	err error
+}
+
+// askMembers returns the answers of members to a dry run with the override policies of the files, for diff and plan
+// --live. Package plan cannot compute them: defaults, webhooks and drift are known to the members alone.
+func (h *hub) askMembers(ctx context.Context, w *window, c client.Client, questions []memberQuestion, files *fleetFiles) ([]memberAnswer, error) {
+	views, err := w.open(ctx, h, c)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]memberAnswer, len(questions))
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(askedAtOnce)
+	for i, q := range questions {
+		asking.Go(func() error {
+			policies, err := files.policiesFor(q.object)
+			if err != nil {
+				return err
+			}
+			out[i].memberQuestion = q
+			request := memberview.DiffRequest{Object: memberview.ObjectOf(q.object), Policies: policies}
+			out[i].err = views.ask(ctx, q.cluster, memberview.Diff, q.object.Namespace, request, &out[i].DiffAnswer)
+			return nil
+		})
+	}
+	if err := asking.Wait(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// policiesFor returns the override policies of the files that may select an object.
+func (f *fleetFiles) policiesFor(object hubv1.ObjectIdentity) ([]json.RawMessage, error) {
+	var out []json.RawMessage
+	for _, p := range f.overrides {
+		if ns := p.GetNamespace(); ns != "" && ns != object.Namespace {
+			continue
+		}
+		text, err := json.Marshal(p)
+		if err != nil {
+			return nil, fmt.Errorf("writing the override policy %s: %w", p.GetName(), err)
+		}
+		out = append(out, text)
+	}
+	return out, nil
+}

@@ -1,0 +1,104 @@
+package command
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hanse-dev/hanse/decide"
+)
+
+// snapshot is the input of package plan: the fleet without and with the changes of plan or simulate.
+type snapshot struct {
+	before, after decide.Fleet
+	// changes of the flags, in words.
+	changes     []string
+	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
+	namespace   string
+	notes       []string
+}
+
+// snapshotInput says from what a snapshot is made.
+type snapshotInput struct {
+	// from are files that replace the hub; nil if the hub is read.
+	from *fleetFiles
+	// files are applied to a copy of the fleet, and then changes.
+	files   *fleetFiles
+	changes fleetChanges
+	// content is true if the content of copies is compared, and not only where they are.
+	content bool
+}
+
+// snapshot reads the hub, or the files that replace it, and makes the changes to a copy.
+func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, said *progress) (*snapshot, error) {
+	s := &snapshot{namespace: *h.flags.Namespace}
+	note, err := in.files.inNamespace(s.namespace)
+	if err != nil {
+		return nil, err
+	}
+	if note != "" {
+		s.notes = append(s.notes, note)
+	}
+	narrowed := false
+	if in.from != nil {
+		err = s.fromFiles(in)
+	} else {
+		narrowed, err = s.fromHub(ctx, h, w, in, said)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.changes, err = in.changes.applyTo(ctx, &s.after); err != nil {
+		return nil, err
+	}
+	s.notes = append(s.notes, unknownNames(in.files.placements, s.after.Clusters, narrowed)...)
+	return s, nil
+}
+
+// fromHub reads the hub. narrowed is true if the user sees only a part of its clusters.
+func (s *snapshot) fromHub(ctx context.Context, h *hub, w *window, in snapshotInput, said *progress) (narrowed bool, err error) {
+	r, err := newFleetReader(ctx, h, w, said)
+	if err != nil {
+		return false, err
+	}
+	r.whole = in.content
+	if s.before, err = r.read(in.files, time.Now()); err != nil {
+		return false, in.files.hintNamespace(err, r.namespace, r.home)
+	}
+	if err := r.known(in.files); err != nil {
+		return false, err
+	}
+	in.files.objects = slices.DeleteFunc(in.files.objects, func(u *unstructured.Unstructured) bool { return r.unread[u.GroupVersionKind().GroupKind()] })
+	s.after = s.before
+	if err := in.files.applyTo(&s.after, r); err != nil {
+		return false, err
+	}
+	if in.content {
+		if s.definitions, err = r.definitionsFor(in.files); err != nil {
+			return false, err
+		}
+	}
+	s.notes = append(s.notes, r.notes...)
+	return r.narrowed(), nil
+}
+
+// fromFiles reads the hub's objects from files.
+func (s *snapshot) fromFiles(in snapshotInput) error {
+	var notes []string
+	s.before, notes = in.from.fleet(time.Now(), s.namespace)
+	s.notes = append(s.notes, notes...)
+	in.files.defaultNamespaces(s.namespace)
+	kinds := kindsOfFiles(in.from, s.namespace)
+	s.after = s.before
+	if err := in.files.applyTo(&s.after, kinds); err != nil {
+		return err
+	}
+	s.definitions = kinds.definitions
+	maps.Copy(s.definitions, in.files.definitions())
+	return nil
+}
