@@ -39,12 +39,12 @@ func (m *maker) waves(p Pair, fields map[string][]Field) []Wave {
 
 // noteTemplate notes that changed policies go to the clusters with an older template than the one in the plan, because
 // the object was rolled back or undone.
-func (m *maker) noteTemplate(p pair) {
-	if p.old == nil || p.old.Object != p.new.Object || p.oldOutcome.Binding == nil {
+func (m *maker) noteTemplate(p Pair) {
+	if p.Old == nil || p.Old.Object != p.New.Object || p.Before.Binding == nil {
 		return
 	}
-	spec := p.oldOutcome.Binding.BindingSpec()
-	if spec.Rollout == nil || rolloutOf(m.after, p.outcome) == nil {
+	spec := p.Before.Binding.BindingSpec()
+	if spec.Rollout == nil || rolloutOf(m.after, p.After) == nil {
 		return
 	}
 	desired, newest := spec.Revision(spec.Rollout.Revision), spec.Revision(spec.Rollout.Newest)
@@ -53,7 +53,7 @@ func (m *maker) noteTemplate(p pair) {
 	}
 	m.plan.Notes = append(m.plan.Notes, fmt.Sprintf(
 		"%s was rolled back or undone: its clusters get the changed policies with the template of revision %d; the plan shows them with the newest template",
-		p.object, cmp.Or(desired.TemplateOf, desired.Number)))
+		p.Object, cmp.Or(desired.TemplateOf, desired.Number)))
 }
 
 // rolloutOf returns the rollout of the placement that an object follows; nil if there is none.

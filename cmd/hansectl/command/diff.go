@@ -126,11 +126,15 @@ func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string
 	return there, nil
 }
 
-// onlyOverrides returns an error if the files have anything but override policies. namespace is that of the object.
+// onlyOverrides returns an error if the files have anything but override policies that may select the object. namespace
+// is that of the object.
 func (f *fleetFiles) onlyOverrides(namespace string) error {
 	for id, source := range f.sources {
-		if id.Group != hubv1.GroupVersion.Group || !strings.HasSuffix(id.Kind, "OverridePolicy") {
+		switch {
+		case id.Group != hubv1.GroupVersion.Group || !strings.HasSuffix(id.Kind, "OverridePolicy"):
 			return fmt.Errorf("reading %s: %s is no override policy, and only these are compared", source, id)
+		case id.Namespace != "" && id.Namespace != namespace:
+			return fmt.Errorf("reading %s: %s selects no object of another namespace, such as one of namespace %q", source, id, namespace)
 		}
 	}
 	f.defaultNamespaces(namespace)

@@ -153,6 +153,7 @@ func TestDiffAndSimulateReadFilesAsPlanDoes(t *testing.T) {
 	systemNamespace(t, onHub)
 	h := newPlayedHub(t, func(cluster, _ string, body []byte) (any, error) { return dryRun(t, cluster, body) })
 	unknownField := `{apiVersion: hanse.dev/v1alpha1, kind: OverridePolicy, metadata: {name: x}, spec: {resourceSelectors: [{kind: ConfigMap}], rule: []}}`
+	elsewherePolicy := `{apiVersion: hanse.dev/v1alpha1, kind: OverridePolicy, metadata: {name: x, namespace: elsewhere}, spec: {resourceSelectors: [{kind: ConfigMap}], rules: [{name: r, labels: {a: b}}]}}`
 	elsewhere := `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: elsewhere}}`
 	tests := map[string]struct {
 		args []string
@@ -161,6 +162,7 @@ func TestDiffAndSimulateReadFilesAsPlanDoes(t *testing.T) {
 	}{
 		"diff of a field that there is not":       {[]string{"diff", "configmap", "settings"}, unknownField, `OverridePolicy.hanse.dev x: strict decoding error: unknown field "spec.rule"`},
 		"diff of another kind":                    {[]string{"diff", "configmap", "settings"}, planPlacement, "Placement.hanse.dev all is no override policy, and only these are compared"},
+		"diff of a policy of another namespace":   {[]string{"diff", "configmap", "settings"}, elsewherePolicy, `OverridePolicy.hanse.dev elsewhere/x selects no object of another namespace, such as one of namespace "shop"`},
 		"simulate an object of another namespace": {[]string{"simulate"}, elsewhere, "ConfigMap elsewhere/a is not in namespace shop: leave out -n, or name its namespace"},
 		"simulate a kind that the hub has not":    {[]string{"simulate"}, `{apiVersion: example.com/v1, kind: Nothing, metadata: {name: a}}`, "the hub does not serve example.com/v1 Nothing, and no file has its CustomResourceDefinition"},
 	}
