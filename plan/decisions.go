@@ -38,7 +38,7 @@ func Decide(ctx context.Context, before, after decide.Fleet, tellBefore, tellAft
 	return d, nil
 }
 
-// DecideNext compares the next decisions on a fleet with those that its bindings have recorded.
+// DecideNext returns the next decisions on a fleet. The bindings of the fleet have the decisions before.
 func DecideNext(ctx context.Context, fleet decide.Fleet, tell func(decided, of int)) (*Decisions, error) {
 	is, err := fleet.Settle(ctx, tell)
 	if err != nil {

@@ -148,7 +148,7 @@ func movedBy(p Plan, redivided map[string]bool) []string {
 	return out
 }
 
-// changedIn renders every copy that stays, and returns those that differ, without shares.
+// changedIn renders all copies that stay on their clusters. It returns the copies that differ in more than their share.
 func changedIn(d *Decisions) []string {
 	m := &maker{Decisions: d}
 	out := []string{}

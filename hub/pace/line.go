@@ -10,7 +10,7 @@ import (
 type line struct {
 	callers  map[any]*caller
 	classes  [classes]*list.List // of *caller
-	reserved []*caller           // in the order of until; it still has those that have claimed their turn
+	reserved []*caller           // by until; callers that have claimed their turn are removed later
 	// start has the tag of the next turn of each class, and now is the tag of the last turn. The lowest tag goes first.
 	start [classes]float64
 	now   float64

@@ -23,7 +23,8 @@ func newRolloutHistory(h *hub) *cobra.Command {
   GENERATION  generation of the object on the hub with this revision
   PASSED      yes if the revision passed on all clusters
   WHERE       clusters that hold the revision
-  NOTE        that the revision failed, which later revision replaced it before it had passed, or which earlier revision has its template`,
+  NOTE        the revision failed, or a later revision replaced it before it had passed,
+              or its template is that of an earlier revision`,
 		Example: `  hansectl rollout history deployment web -n shop`,
 		Args:    objectArguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,8 +64,8 @@ func newRolloutUndo(h *hub) *cobra.Command {
 		Long: `Return the clusters to an earlier revision of an object, wave by wave: set the annotation hanse.dev/rollout-undo on the object. Without
 --to-revision, it is the last revision that passed on all clusters, except the current one.
 
-The object on the hub keeps its newest spec. The next change of the object ends the undo, and so does the removal of the annotation. A change of its
-policies alone goes to the clusters with the template of the earlier revision.`,
+The object on the hub keeps its newest spec. The next change of the object ends the undo, and so does the removal of
+the annotation. A change of its policies alone goes to the clusters with the template of the earlier revision.`,
 		Example: `  hansectl rollout undo deployment web -n shop
 
   hansectl rollout undo deployment web -n shop --to-revision 5`,
