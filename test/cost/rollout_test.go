@@ -1,4 +1,5 @@
-// Package cost counts the writes of a hub process to its API server.
+// Package cost counts the writes of a hub process to its API server. It is a package of its own, because a process can
+// run one hub: the names of its controllers are unique.
 package cost
 
 import (
