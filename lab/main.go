@@ -46,7 +46,7 @@ func newCommand() *cobra.Command {
 		signalCommand(p, control.Start, "Start a component that was killed or has ended"),
 		signalCommand(p, control.Pause, "Stop a component with SIGSTOP"),
 		signalCommand(p, control.Resume, "Continue a paused component with SIGCONT"),
-		faultCommand(p), runCommand(p),
+		faultCommand(p), runCommand(p), loadCommand(p), checkCommand(),
 	)
 	return root
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hanse-dev/hanse/lab/control"
+	"github.com/hanse-dev/hanse/lab/namespaces"
 	"github.com/hanse-dev/hanse/lab/process"
 	"github.com/hanse-dev/hanse/lab/supervise"
 	"github.com/hanse-dev/hanse/lab/topology"
@@ -72,8 +73,8 @@ func addCommand(p *places) *cobra.Command {
 	cmd.Flags().BoolVar(&c.Hub, "hub", false, "it is the hub")
 	cmd.Flags().StringVar(&c.Region, "region", "", "region label of its nodes")
 	cmd.Flags().StringSliceVar(&c.Zones, "zones", nil, "zone labels, dealt to the nodes in turn")
-	cmd.Flags().IntVar(&c.Nodes, "nodes", 0, "number of nodes")
-	cmd.Flags().BoolVar(&c.Controllers, "controllers", false, "run kube-controller-manager, kube-scheduler and kwok")
+	cmd.Flags().Var(&c.Nodes, "nodes", "number of Node objects, or `real` for one node that runs pods")
+	cmd.Flags().BoolVar(&c.Controllers, "controllers", false, "run kube-controller-manager, kube-scheduler and, without a real node, kwok")
 	cmd.Flags().StringSliceVar(&c.Operators, "operators", nil, "operators to start once their CRDs are there")
 	return cmd
 }
@@ -96,7 +97,7 @@ func (p *places) up(ctx context.Context, t topology.Topology) error {
 	if err != nil {
 		return err
 	}
-	if err := ensureSupervisor(ctx, dir); err != nil {
+	if err := ensureSupervisor(ctx, dir, t.Real()); err != nil {
 		return err
 	}
 	client := control.NewClient(dir)
@@ -132,10 +133,15 @@ func awaitQuiet(client *control.Client, dir string) error {
 	return errors.New("the supervisor does not come to rest; run `lab down`")
 }
 
-// ensureSupervisor starts a supervisor in a separate session, if none answers.
-func ensureSupervisor(ctx context.Context, dir string) error {
+// ensureSupervisor starts a supervisor in a separate session, if none answers. For real nodes it gets namespaces of its
+// own.
+func ensureSupervisor(ctx context.Context, dir string, real bool) error {
 	client := control.NewClient(dir)
 	if _, err := client.Status(ctx); !errors.Is(err, control.ErrNotRunning) {
+		return err
+	}
+	state, err := supervise.ReadState(dir)
+	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -154,7 +160,13 @@ func ensureSupervisor(ctx context.Context, dir string) error {
 	cmd := exec.Command(exe, "supervise", "--dir", dir)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
+	if real {
+		cmd.Args = append(cmd.Args, "--own-namespaces")
+		err = namespaces.Start(cmd, dir, state.Network)
+	} else {
+		err = cmd.Start()
+	}
+	if err != nil {
 		return fmt.Errorf("starting the supervisor: %w", err)
 	}
 	ended := make(chan error, 1)
@@ -177,7 +189,8 @@ func ensureSupervisor(ctx context.Context, dir string) error {
 }
 
 func superviseCommand(p *places) *cobra.Command {
-	return &cobra.Command{
+	isolated := false
+	cmd := &cobra.Command{
 		Use:    "supervise",
 		Short:  "Be the parent of everything that runs; `lab up` starts this",
 		Args:   cobra.NoArgs,
@@ -187,7 +200,16 @@ func superviseCommand(p *places) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return supervise.Run(cmd.Context(), dir)
+			if !isolated {
+				return supervise.Run(cmd.Context(), dir, nil)
+			}
+			lab, err := namespaces.Enter(dir)
+			if err != nil {
+				return err
+			}
+			return supervise.Run(cmd.Context(), dir, &lab)
 		},
 	}
+	cmd.Flags().BoolVar(&isolated, "own-namespaces", false, "it is process 1 of namespaces for real nodes")
+	return cmd
 }

@@ -111,6 +111,24 @@ type job struct {
 type module struct{ Version, Dir string }
 
 func (j job) run(ctx context.Context, share string) error {
+	var m module
+	if j.module != "" {
+		if err := j.download(ctx, &m); err != nil {
+			return err
+		}
+		if err := j.copyShare(m, share); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(j.binary); err == nil {
+		fmt.Fprintf(j.progress, "%s %s: in the cache\n", j.label, m.Version)
+		return nil
+	}
+	return j.compile(ctx, m)
+}
+
+// download fetches the component's module and reads where it is.
+func (j job) download(ctx context.Context, m *module) error {
 	if out, err := j.goCommand(ctx, "mod", "download", j.module).CombinedOutput(); err != nil {
 		return failure("downloading "+j.module, out, err)
 	}
@@ -118,18 +136,10 @@ func (j job) run(ctx context.Context, share string) error {
 	if err != nil {
 		return failure("finding "+j.module, out, err)
 	}
-	var m module
-	if err := json.Unmarshal(out, &m); err != nil {
+	if err := json.Unmarshal(out, m); err != nil {
 		return fmt.Errorf("reading what is known of %s: %w", j.module, err)
 	}
-	if err := j.copyShare(m, share); err != nil {
-		return err
-	}
-	if _, err := os.Stat(j.binary); err == nil {
-		fmt.Fprintf(j.progress, "%s %s: in the cache\n", j.label, m.Version)
-		return nil
-	}
-	return j.compile(ctx, m)
+	return nil
 }
 
 // compile builds under a temporary name first, so that an existing binary is always complete.
@@ -156,6 +166,9 @@ func (j job) compile(ctx context.Context, m module) error {
 
 // stamp returns the linker flags that set the module's version in the programs.
 func (j job) stamp(version string) []string {
+	if len(j.stamps) == 0 {
+		return nil
+	}
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	fill := strings.NewReplacer("{version}", version, "{release}", strings.TrimPrefix(version, "v"), "{major}", parts[0], "{minor}", parts[1])
 	var flags []string

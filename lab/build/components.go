@@ -17,7 +17,7 @@ import (
 // component is one binary and the files from its module.
 type component struct {
 	name     string            // the folder under components/, and the binary
-	module   string            // the module with the version
+	module   string            // the module with the version; none if the folder has the whole source
 	pkg      string            // the main package
 	programs []string          // names under which the binary is called
 	stamps   map[string]string // string variables to set; {version}, {release}, {major} and {minor} are the module's
@@ -36,7 +36,7 @@ var components = []component{
 		name:     "kubernetes",
 		module:   "k8s.io/kubernetes",
 		pkg:      ".",
-		programs: []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"},
+		programs: []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"},
 		stamps: map[string]string{
 			kubeVersion + ".gitVersion": "{version}", clientVersion + ".gitVersion": "{version}",
 			kubeVersion + ".gitMajor": "{major}", clientVersion + ".gitMajor": "{major}",
@@ -63,6 +63,7 @@ var components = []component{
 		stamps:   map[string]string{"github.com/prometheus/common/version.Version": "{release}"},
 		share:    map[string]string{operatorCRDs: "example/prometheus-operator-crd/*.yaml"},
 	},
+	{name: "pause", pkg: ".", programs: []string{"pause"}},
 }
 
 // Built is a complete cache entry.

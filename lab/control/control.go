@@ -30,6 +30,7 @@ const (
 	RemovePath = "/remove"
 	SignalPath = "/signal"
 	FaultPath  = "/fault"
+	LoadPath   = "/load"
 	RunPath    = "/run"
 	DownPath   = "/down"
 )
@@ -74,6 +75,12 @@ const (
 type Fault struct {
 	Name  string           `json:"name"`
 	Fault faultproxy.Fault `json:"fault"`
+}
+
+// Load requests the import of archives of images into the real node of a cluster.
+type Load struct {
+	Name     string   `json:"name"`
+	Archives []string `json:"archives"`
 }
 
 // Run requests an extra process.

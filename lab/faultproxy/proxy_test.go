@@ -49,7 +49,7 @@ func newBench(t *testing.T) *bench {
 	check(t, err)
 	frontCA, err := pki.Authority(dir, "front-ca")
 	check(t, err)
-	serving, err := ca.Server("server")
+	serving, err := ca.Server("server", nil)
 	check(t, err)
 	front, err := frontCA.Client("front", "front-proxy-client")
 	check(t, err)

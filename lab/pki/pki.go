@@ -69,14 +69,19 @@ func (ca *CA) Pool() *x509.CertPool {
 	return pool
 }
 
-// Server returns a certificate for a server on the loopback address; names are further DNS names.
-func (ca *CA) Server(name string, names ...string) (Cert, error) {
+// Server returns a certificate for a server on the loopback addresses and further IP addresses; names are further DNS
+// names.
+func (ca *CA) Server(name string, addresses []string, names ...string) (Cert, error) {
+	ips := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	for _, address := range addresses {
+		ips = append(ips, net.ParseIP(address))
+	}
 	return ca.issue(name, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: name},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		DNSNames:    append([]string{"localhost"}, names...),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		IPAddresses: ips,
 	})
 }
 

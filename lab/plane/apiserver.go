@@ -7,7 +7,11 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-const frontProxyUser = "front-proxy-client"
+const (
+	frontProxyUser = "front-proxy-client"
+	serviceNetwork = "10.96.0.0/16"
+	serviceAddress = "10.96.0.1" // of the Service kubernetes
+)
 
 // auditPolicy records only the requests of Hanse's ServiceAccounts: a test compares them with the rights from RBAC.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
@@ -34,11 +38,10 @@ func (c *Cluster) APIServerSpec(store *Store, controllers bool) process.Spec {
 		"--etcd-cafile=" + store.CA.File,
 		"--etcd-certfile=" + store.Client.CertFile,
 		"--etcd-keyfile=" + store.Client.KeyFile,
-		"--bind-address=127.0.0.1",
-		"--advertise-address=127.0.0.1",
+		"--bind-address=" + c.site.server(),
+		"--advertise-address=" + c.site.server(),
 		fmt.Sprintf("--secure-port=%d", c.apiPort),
-		"--endpoint-reconciler-type=none",
-		"--service-cluster-ip-range=10.96.0.0/16",
+		"--service-cluster-ip-range=" + serviceNetwork,
 
 		"--tls-cert-file=" + c.Serving.CertFile,
 		"--tls-private-key-file=" + c.Serving.KeyFile,
@@ -70,7 +73,16 @@ func (c *Cluster) APIServerSpec(store *Store, controllers bool) process.Spec {
 		// No controller would remove the taint that this plugin puts on new nodes.
 		args = append(args, "--disable-admission-plugins=TaintNodesByCondition")
 	}
-	return c.spec(APIServer, args...)
+	if c.site.Node == nil {
+		return c.spec(APIServer, append(args, "--endpoint-reconciler-type=none")...)
+	}
+	args = append(args,
+		"--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-certificate-authority="+c.CA.File,
+		"--kubelet-client-certificate="+c.Admin.CertFile,
+		"--kubelet-client-key="+c.Admin.KeyFile,
+	)
+	return c.onNode(c.spec(APIServer, args...))
 }
 
 // EtcdPrefix returns the prefix of the cluster's objects in its etcd.

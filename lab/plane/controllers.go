@@ -7,8 +7,12 @@ import (
 )
 
 // ControllerSpecs returns the commands that make workloads run: kube-controller-manager, kube-scheduler, and kwok
-// instead of kubelets. stages are kwok's Stage manifests.
+// instead of kubelets, unless the cluster has a real node. stages are kwok's Stage manifests.
 func (c *Cluster) ControllerSpecs(stages []string) ([]process.Spec, error) {
+	names := []string{ControllerManager, Scheduler}
+	if c.site.Node == nil {
+		names = append(names, Kwok)
+	}
 	config, err := c.kwokConfig(stages)
 	if err != nil {
 		return nil, fmt.Errorf("configuring kwok of cluster %q: %w", c.Name, err)
@@ -27,12 +31,12 @@ func (c *Cluster) ControllerSpecs(stages []string) ([]process.Spec, error) {
 		Kwok:      {"--manage-all-nodes=true", "--node-port=0", "--config=" + config},
 	}
 	var specs []process.Spec
-	for _, program := range []string{ControllerManager, Scheduler, Kwok} {
+	for _, program := range names {
 		kubeconfig, _, err := c.identity(program)
 		if err != nil {
 			return nil, fmt.Errorf("preparing %s of cluster %q: %w", program, c.Name, err)
 		}
-		spec := c.spec(program, append([]string{"--kubeconfig=" + kubeconfig}, programs[program]...)...)
+		spec := c.onNode(c.spec(program, append([]string{"--kubeconfig=" + kubeconfig}, programs[program]...)...))
 		spec.Restart = true
 		specs = append(specs, spec)
 	}
@@ -54,8 +58,9 @@ func (c *Cluster) OperatorSpec(ports Ports) (process.Spec, error) {
 		"--ca-file="+c.CA.File,
 		"--cert-file="+cert.CertFile,
 		"--key-file="+cert.KeyFile,
-		fmt.Sprintf("--web.listen-address=127.0.0.1:%d", port),
+		fmt.Sprintf("--web.listen-address=%s:%d", c.site.server(), port),
 	)
+	spec = c.onNode(spec)
 	spec.Restart = true
 	return spec, nil
 }

@@ -23,8 +23,9 @@ type Store struct {
 	peerURL string
 }
 
-// PrepareStore returns the folder and the certificates of an etcd, and creates missing ones.
-func PrepareStore(dir, bin, name string, ports Ports) (*Store, error) {
+// PrepareStore returns the folder and the certificates of an etcd that listens at an IP address, and creates missing
+// ones.
+func PrepareStore(dir, bin, name, address string, ports Ports) (*Store, error) {
 	s := &Store{Name: name, Dir: filepath.Join(dir, name), Bin: bin}
 	for purpose, url := range map[string]*string{"client": &s.ClientURL, "peer": &s.peerURL, "metrics": &s.MetricsURL} {
 		port, err := ports(StorePurpose + name + "/" + purpose)
@@ -35,13 +36,13 @@ func PrepareStore(dir, bin, name string, ports Ports) (*Store, error) {
 		if purpose == "metrics" {
 			scheme = "http" // counters alone, for tests to read
 		}
-		*url = fmt.Sprintf("%s://127.0.0.1:%d", scheme, port)
+		*url = fmt.Sprintf("%s://%s:%d", scheme, address, port)
 	}
 	var err error
 	if s.CA, err = pki.Authority(filepath.Join(s.Dir, "pki"), "ca"); err != nil {
 		return nil, fmt.Errorf("preparing etcd %q: %w", name, err)
 	}
-	if s.serving, err = s.CA.Server("server"); err != nil {
+	if s.serving, err = s.CA.Server("server", []string{address}); err != nil {
 		return nil, fmt.Errorf("preparing etcd %q: %w", name, err)
 	}
 	if s.Client, err = s.CA.Client("client", "kube-apiserver"); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/hanse-dev/hanse/lab/namespaces"
 	"github.com/hanse-dev/hanse/lab/pki"
 	"github.com/hanse-dev/hanse/lab/process"
 )
@@ -18,11 +19,30 @@ const (
 	ControllerManager  = "kube-controller-manager"
 	Scheduler          = "kube-scheduler"
 	Kwok               = "kwok"
+	Containerd         = "containerd"
+	Kubelet            = "kubelet"
+	KubeProxy          = "kube-proxy"
 	PrometheusOperator = "prometheus-operator"
 )
 
 // Ports returns the port for a purpose: always the same one.
 type Ports func(purpose string) (int, error)
+
+// Site is where a cluster listens.
+type Site struct {
+	// Address is the IP address of the lab, where etcds and fault proxies listen, and API servers without a real node.
+	Address string
+	// Node is the network namespace of the real node and its control plane, or nil.
+	Node *namespaces.Node
+}
+
+// server is the IP address of the API server.
+func (s Site) server() string {
+	if s.Node != nil {
+		return s.Node.Address()
+	}
+	return s.Address
+}
 
 // Cluster is the folder and the identity of one cluster.
 type Cluster struct {
@@ -34,12 +54,13 @@ type Cluster struct {
 	FrontProxy          pki.Cert
 	ServiceAccountKey   string
 
+	site    Site
 	apiPort int
 }
 
 // Prepare returns the folder and the certificates of a cluster, and creates missing ones.
-func Prepare(dir, bin, name string, ports Ports) (*Cluster, error) {
-	c := &Cluster{Name: name, Dir: filepath.Join(dir, name), Bin: bin}
+func Prepare(dir, bin, name string, site Site, ports Ports) (*Cluster, error) {
+	c := &Cluster{Name: name, Dir: filepath.Join(dir, name), Bin: bin, site: site}
 	proxyPort, err := ports(name + "/proxy")
 	if err != nil {
 		return nil, err
@@ -47,8 +68,8 @@ func Prepare(dir, bin, name string, ports Ports) (*Cluster, error) {
 	if c.apiPort, err = ports(name + "/" + APIServer); err != nil {
 		return nil, err
 	}
-	c.Server = fmt.Sprintf("https://127.0.0.1:%d", c.apiPort)
-	c.ProxyAddress = fmt.Sprintf("127.0.0.1:%d", proxyPort)
+	c.Server = fmt.Sprintf("https://%s:%d", site.server(), c.apiPort)
+	c.ProxyAddress = fmt.Sprintf("%s:%d", site.Address, proxyPort)
 	c.ProxyServer = "https://" + c.ProxyAddress
 	if err := c.certify(); err != nil {
 		return nil, fmt.Errorf("preparing cluster %q: %w", name, err)
@@ -69,7 +90,8 @@ func (c *Cluster) certify() (err error) {
 	if c.FrontCA, err = pki.Authority(dir, "front-proxy-ca"); err != nil {
 		return err
 	}
-	if c.Serving, err = c.CA.Server("server", "kubernetes", "kubernetes.default", "kubernetes.default.svc"); err != nil {
+	addresses := []string{c.site.Address, c.site.server(), serviceAddress}
+	if c.Serving, err = c.CA.Server("server", addresses, "kubernetes", "kubernetes.default", "kubernetes.default.svc"); err != nil {
 		return err
 	}
 	if c.Admin, err = c.CA.Client("admin", "lab-admin", "system:masters"); err != nil {
@@ -81,6 +103,9 @@ func (c *Cluster) certify() (err error) {
 	c.ServiceAccountKey, err = pki.SigningKey(dir, "service-account")
 	return err
 }
+
+// Network returns the network namespace of the cluster's real node, or nil.
+func (c *Cluster) Network() *namespaces.Node { return c.site.Node }
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }
 
@@ -104,6 +129,15 @@ func (c *Cluster) spec(program string, args ...string) process.Spec {
 		Dir:  c.Dir,
 		Log:  c.Log(program),
 	}
+}
+
+// onNode returns the command in the network namespace of a real node, if the cluster has one.
+func (c *Cluster) onNode(spec process.Spec) process.Spec {
+	if c.site.Node != nil {
+		command := c.site.Node.Command(spec.Path, spec.Args...)
+		spec.Path, spec.Args = command[0], command[1:]
+	}
+	return spec
 }
 
 // identity writes a kubeconfig with a client certificate for a component. The lab grants its own components all rights,

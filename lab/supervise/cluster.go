@@ -59,6 +59,7 @@ type cluster struct {
 
 	// workloads are started in this order, and stopped first.
 	workloads []*process.Process
+	node      *node // the real node, or nil
 	operators []*operator
 	proxyLog  *os.File
 }
@@ -82,6 +83,11 @@ func startCluster(ctx context.Context, s starting, c *plane.Cluster, t topology.
 	if out.client, err = kube.New(c.Server, c.CA, c.Admin); err != nil {
 		return nil, err
 	}
+	if network := c.Network(); network != nil {
+		if err := network.Open(); err != nil {
+			return nil, err
+		}
+	}
 	if out.apiServer, err = s.starter.Start(c.APIServerSpec(etcd.Store, t.Controllers)); err != nil {
 		return nil, err
 	}
@@ -93,6 +99,9 @@ func startCluster(ctx context.Context, s starting, c *plane.Cluster, t topology.
 	}
 	s.say("%s: API server ready at %s", c.Name, c.Server)
 	for _, node := range t.NodeObjects() {
+		if t.Nodes == topology.Real {
+			break // kubelet creates it
+		}
 		if err := out.client.CreateNode(ctx, node, !t.Controllers); err != nil {
 			return nil, fmt.Errorf("cluster %q: creating node: %w", c.Name, err)
 		}
@@ -133,17 +142,47 @@ func (c *cluster) startWorkloads(ctx context.Context, s starting) error {
 		}
 		c.workloads = append(c.workloads, p)
 	}
-	ready := func(ctx context.Context) error { return c.client.WorkloadsReady(ctx, c.topology.Nodes) }
-	if err := await(ctx, c.workloads[0], ready, c.workloads[1:]...); err != nil {
+	if c.topology.Nodes == topology.Real {
+		if err := c.startNode(ctx, s); err != nil {
+			return err
+		}
+	}
+	nodes := c.topology.Nodes.Count()
+	ready := func(ctx context.Context) error { return c.client.WorkloadsReady(ctx, nodes) }
+	if err := await(ctx, c.workloads[len(c.workloads)-1], ready, c.workloads...); err != nil {
 		return err
 	}
-	s.say("%s: %d nodes ready", c.Name, c.topology.Nodes)
+	s.say("%s: %d nodes ready", c.Name, nodes)
 	for range c.topology.Operators { // there is one kind of operator, and the topology has been validated
 		spec, err := c.OperatorSpec(s.ports)
 		if err != nil {
 			return err
 		}
 		c.operators = append(c.operators, superviseOperator(s.starter, spec, c.client))
+	}
+	return nil
+}
+
+// startNode starts the cluster's real node.
+func (c *cluster) startNode(ctx context.Context, s starting) error {
+	var err error
+	if c.node, err = newNode(c); err != nil {
+		return err
+	}
+	if err := c.node.start(ctx, s); err != nil {
+		return err
+	}
+	s.say("%s: containerd ready", c.Name)
+	specs, err := c.node.Specs()
+	if err != nil {
+		return err
+	}
+	for _, spec := range specs {
+		p, err := s.starter.Start(spec)
+		if err != nil {
+			return err
+		}
+		c.workloads = append(c.workloads, p)
 	}
 	return nil
 }
@@ -180,6 +219,9 @@ func (c *cluster) stop() {
 	for _, p := range slices.Backward(c.workloads) {
 		p.Kill(syscall.SIGKILL)
 	}
+	if c.node != nil {
+		c.node.end()
+	}
 	if c.proxy != nil {
 		_ = c.proxy.Close() // its connections end with the supervisor at the latest
 	}
@@ -189,11 +231,17 @@ func (c *cluster) stop() {
 	if c.apiServer != nil {
 		c.apiServer.Kill(syscall.SIGKILL)
 	}
+	if network := c.Network(); network != nil {
+		_ = network.Close() // it ends with the supervisor at the latest
+	}
 }
 
 // processes returns all started processes of the cluster.
 func (c *cluster) processes() []*process.Process {
 	all := append([]*process.Process{c.apiServer}, c.workloads...)
+	if c.node != nil {
+		all = append(all, c.node.containerd)
+	}
 	for _, o := range c.operators {
 		if p := o.running(); p != nil {
 			all = append(all, p)

@@ -29,6 +29,7 @@ func (s *Supervisor) handler() http.Handler {
 	mux.HandleFunc("POST "+control.RemovePath, serve(func(ctx context.Context, r control.Remove) error { return s.Remove(ctx, r.Name) }))
 	mux.HandleFunc("POST "+control.SignalPath, serve(s.signal))
 	mux.HandleFunc("POST "+control.FaultPath, serve(s.fault))
+	mux.HandleFunc("POST "+control.LoadPath, serve(s.load))
 	mux.HandleFunc("POST "+control.RunPath, serve(s.run))
 	return mux
 }
@@ -143,6 +144,24 @@ func (s *Supervisor) fault(_ context.Context, request control.Fault) error {
 		return s.unknown(request.Name)
 	}
 	c.proxy.Set(request.Fault)
+	return nil
+}
+
+func (s *Supervisor) load(ctx context.Context, request control.Load) error {
+	s.mu.Lock()
+	c := s.clusters[request.Name]
+	s.mu.Unlock()
+	switch {
+	case c == nil:
+		return s.unknown(request.Name)
+	case c.node == nil:
+		return fmt.Errorf("cluster %q has no real node", request.Name)
+	}
+	for _, archive := range request.Archives {
+		if err := c.node.load(ctx, archive); err != nil {
+			return fmt.Errorf("cluster %q: %w", request.Name, err)
+		}
+	}
 	return nil
 }
 

@@ -4,22 +4,30 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/hanse-dev/hanse/lab/namespaces"
 	"github.com/hanse-dev/hanse/lab/topology"
 )
 
 // State is the data that outlives the supervisor: a restarted lab has the same clusters at the same addresses.
 type State struct {
-	PID      int               `json:"pid"` // the supervisor's, while it runs
+	PID      int               `json:"pid"` // the supervisor's, while it runs, as the machine sees it
 	Topology topology.Topology `json:"topology"`
 	Ports    map[string]int    `json:"ports"`
+
+	// Network is the number of the network of a lab with namespaces of its own, or 0.
+	Network int `json:"network,omitempty"`
+	// Slots are the slots of the clusters with a real node, by name.
+	Slots map[string]int `json:"slots,omitempty"`
 }
 
 // ReadState returns the state in a lab's folder; a folder without one has an empty state.
@@ -48,7 +56,7 @@ type ledger struct {
 	state State
 }
 
-func openLedger(dir string) (*ledger, error) {
+func openLedger(dir string, own *namespaces.Lab) (*ledger, error) {
 	state, err := ReadState(dir)
 	if err != nil {
 		return nil, err
@@ -56,8 +64,39 @@ func openLedger(dir string) (*ledger, error) {
 	if state.Ports == nil {
 		state.Ports = map[string]int{}
 	}
+	if state.Slots == nil {
+		state.Slots = map[string]int{}
+	}
 	l := &ledger{dir: dir, state: state}
-	return l, l.change(func(s *State) { s.PID = os.Getpid() })
+	return l, l.change(func(s *State) {
+		s.PID = os.Getpid()
+		if own != nil {
+			s.PID, s.Network = own.PID, own.Number
+		}
+	})
+}
+
+// slot returns the recorded slot of a cluster with a real node, or records the first free one.
+func (l *ledger) slot(name string) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slot, ok := l.state.Slots[name]; ok {
+		return slot, nil
+	}
+	taken := slices.Collect(maps.Values(l.state.Slots))
+	for slot := 1; slot < 255; slot++ {
+		if !slices.Contains(taken, slot) {
+			return slot, l.changeLocked(func(s *State) { s.Slots[name] = slot })
+		}
+	}
+	return 0, fmt.Errorf("cluster %q: the lab has 254 real nodes already", name)
+}
+
+// pid returns the supervisor's process id as the machine sees it.
+func (l *ledger) pid() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.PID
 }
 
 // change changes the state and writes the file atomically.
@@ -98,9 +137,10 @@ func (l *ledger) port(purpose string) (int, error) {
 	return port, l.changeLocked(func(s *State) { s.Ports[purpose] = port })
 }
 
-// forget frees the ports of a cluster or an etcd that is gone.
+// forget frees the ports and the slot of a cluster or an etcd that is gone.
 func (l *ledger) forget(prefix string) error {
 	return l.change(func(s *State) {
+		delete(s.Slots, prefix)
 		for purpose := range s.Ports {
 			if strings.HasPrefix(purpose, prefix+"/") {
 				delete(s.Ports, purpose)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +23,7 @@ func (s *Supervisor) Status(ctx context.Context) control.Status {
 		s.turn.Unlock()
 	}
 	s.mu.Lock()
-	status := control.Status{Dir: s.dir, Bin: s.bin, Supervisor: os.Getpid(), Busy: busy}
+	status := control.Status{Dir: s.dir, Bin: s.bin, Supervisor: s.ledger.pid(), Busy: busy}
 	clusters := slices.SortedFunc(maps.Values(s.clusters), func(a, b *cluster) int {
 		if a.topology.Hub != b.topology.Hub {
 			return map[bool]int{true: -1, false: 1}[a.topology.Hub]
@@ -57,7 +56,7 @@ func (s *Supervisor) Status(ctx context.Context) control.Status {
 
 func (c *cluster) status(ctx context.Context) control.Cluster {
 	out := control.Cluster{
-		Name: c.Name, Hub: c.topology.Hub, Region: c.topology.Region, Zones: c.topology.Zones, Nodes: c.topology.Nodes,
+		Name: c.Name, Hub: c.topology.Hub, Region: c.topology.Region, Zones: c.topology.Zones, Nodes: c.topology.Nodes.Count(),
 		Ready:  c.client.Ready(ctx) == nil,
 		Server: c.Server, ProxyServer: c.ProxyServer,
 		Kubeconfig: c.Kubeconfig(), ProxyKubeconfig: c.ProxyKubeconfig(),

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/hanse-dev/hanse/lab/control"
+	"github.com/hanse-dev/hanse/lab/namespaces"
 	"github.com/hanse-dev/hanse/lab/plane"
 	"github.com/hanse-dev/hanse/lab/process"
 )
@@ -39,6 +40,7 @@ type Supervisor struct {
 	dir     string
 	ledger  *ledger
 	starter *process.Starter
+	own     *namespaces.Lab // the namespaces of a lab with real nodes, or nil
 	quit    context.CancelFunc
 
 	// turn serialises changes of the set of processes. A change may take minutes.
@@ -54,14 +56,15 @@ type Supervisor struct {
 	clean    bool // remove all files at the end
 }
 
-// Run supervises the lab in dir until ctx ends or a client requests the end. Then no process runs any more.
-func Run(ctx context.Context, dir string) error {
+// Run supervises the lab in dir until ctx ends or a client requests the end. Then no process runs any more. own are the
+// namespaces of a lab with real nodes, of which this process is the first, or nil.
+func Run(ctx context.Context, dir string, own *namespaces.Lab) error {
 	lock, err := acquire(dir)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = lock.Close() }()
-	book, err := openLedger(dir)
+	book, err := openLedger(dir, own)
 	if err != nil {
 		return err
 	}
@@ -72,7 +75,7 @@ func Run(ctx context.Context, dir string) error {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
 	s := &Supervisor{
-		dir: dir, ledger: book, starter: process.NewStarter(), quit: quit,
+		dir: dir, ledger: book, starter: process.NewStarter(), own: own, quit: quit,
 		stores: map[string]*store{}, clusters: map[string]*cluster{}, extra: map[string]*process.Process{},
 	}
 	server := &http.Server{Handler: s.handler()} // no timeouts: only our own clients use this private socket
@@ -83,6 +86,11 @@ func Run(ctx context.Context, dir string) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.stopAll()
+	if own != nil {
+		if err := own.Leave(dir); err != nil {
+			return err
+		}
+	}
 	if s.clean {
 		return Clean(dir)
 	}

@@ -32,7 +32,7 @@ func runSupervisor(t *testing.T, dir string) *running {
 	r := &running{dir: dir, client: control.NewClient(dir), cancel: cancel, ended: make(chan error, 1)}
 	go func() {
 		defer close(r.ended)
-		r.ended <- Run(ctx, dir)
+		r.ended <- Run(ctx, dir, nil)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -98,7 +98,7 @@ func TestSecondSupervisorIsRefused(t *testing.T) {
 	if !Alive(r.dir) {
 		t.Error("the first one is not seen")
 	}
-	if err := Run(t.Context(), r.dir); err == nil || !strings.Contains(err.Error(), "another supervisor") {
+	if err := Run(t.Context(), r.dir, nil); err == nil || !strings.Contains(err.Error(), "another supervisor") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -141,7 +141,7 @@ func TestComponentThatEndsIsNamedWithTheEndOfItsLog(t *testing.T) {
 
 func TestPortsAreKeptAndDistinct(t *testing.T) {
 	dir := t.TempDir()
-	first, err := openLedger(dir)
+	first, err := openLedger(dir, nil)
 	check(t, err)
 	ports := map[string]int{}
 	seen := map[int]bool{}
@@ -156,7 +156,7 @@ func TestPortsAreKeptAndDistinct(t *testing.T) {
 	}
 	check(t, first.forget("c1"))
 	delete(ports, "c1/api")
-	second, err := openLedger(dir)
+	second, err := openLedger(dir, nil)
 	check(t, err)
 	if diff := cmp.Diff(ports, second.state.Ports); diff != "" {
 		t.Error(diff)
@@ -165,7 +165,7 @@ func TestPortsAreKeptAndDistinct(t *testing.T) {
 
 func TestCleanLeavesWhatIsNotTheLabs(t *testing.T) {
 	dir := t.TempDir()
-	book, err := openLedger(dir)
+	book, err := openLedger(dir, nil)
 	check(t, err)
 	_, err = book.port("hub/api")
 	check(t, err)

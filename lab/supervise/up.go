@@ -32,6 +32,9 @@ func (s *Supervisor) Up(ctx context.Context, request control.Up, say func(format
 	timed := func(format string, args ...any) {
 		say("%6.1fs  %s", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
 	}
+	if request.Topology.Real() && s.own == nil {
+		return errors.New("the lab was started without a real node, and so has no namespaces for one; run `lab down` first")
+	}
 	wanted, err := s.missing(request.Topology, timed)
 	if err != nil || len(wanted) == 0 {
 		return err
@@ -107,7 +110,7 @@ func (s *Supervisor) startStores(ctx context.Context, wanted []topology.Cluster)
 		if s.stores[name] != nil {
 			continue
 		}
-		prepared, err := plane.PrepareStore(filepath.Join(s.dir, etcdFolder), s.bin, name, s.ledger.port)
+		prepared, err := plane.PrepareStore(filepath.Join(s.dir, etcdFolder), s.bin, name, s.address(), s.ledger.port)
 		if err != nil {
 			return err
 		}
@@ -173,11 +176,28 @@ func (s *Supervisor) startClusters(ctx context.Context, wanted []topology.Cluste
 }
 
 func (s *Supervisor) startOne(ctx context.Context, with starting, t topology.Cluster) (*cluster, error) {
-	prepared, err := plane.Prepare(s.dir, s.bin, t.Name, s.ledger.port)
+	site := plane.Site{Address: s.address()}
+	if t.Nodes == topology.Real {
+		slot, err := s.ledger.slot(t.Name)
+		if err != nil {
+			return nil, err
+		}
+		network := s.own.Node(t.Name, slot)
+		site.Node = &network
+	}
+	prepared, err := plane.Prepare(s.dir, s.bin, t.Name, site, s.ledger.port)
 	if err != nil {
 		return nil, err
 	}
 	return startCluster(ctx, with, prepared, t, s.stores[storeOf(t)])
+}
+
+// address is the IP address of the lab.
+func (s *Supervisor) address() string {
+	if s.own == nil {
+		return "127.0.0.1"
+	}
+	return s.own.Address()
 }
 
 func (s *Supervisor) recordTopology() error {

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -37,12 +38,64 @@ type Cluster struct {
 	Region string `json:"region,omitempty"`
 	// Zones are assigned to the nodes in turn as their label topology.kubernetes.io/zone.
 	Zones []string `json:"zones,omitempty"`
-	// Nodes is the number of Node objects. Default 0.
-	Nodes int `json:"nodes,omitempty"`
-	// Controllers starts kube-controller-manager, kube-scheduler and kwok, so that pods become Ready.
+	// Nodes is the number of Node objects, or Real. Default 0.
+	Nodes Nodes `json:"nodes,omitzero"`
+	// Controllers starts kube-controller-manager and kube-scheduler, and kwok unless the node is real, so that pods become
+	// Ready.
 	Controllers bool `json:"controllers,omitempty"`
 	// Operators are started once their CRDs are established. They need Controllers.
 	Operators []string `json:"operators,omitempty"`
+}
+
+// Nodes are the nodes of a cluster: a number of Node objects, or one real node. In a file it is the number or the word
+// real.
+type Nodes int
+
+// Real is one node with containerd, kubelet and kube-proxy, on which pods run.
+const Real Nodes = -1
+
+// String returns what a file says.
+func (n Nodes) String() string {
+	if n == Real {
+		return "real"
+	}
+	return strconv.Itoa(int(n))
+}
+
+// Set reads a flag.
+func (n *Nodes) Set(s string) error {
+	if s == Real.String() {
+		*n = Real
+		return nil
+	}
+	count, err := strconv.Atoi(s)
+	if err != nil || count < 0 {
+		return fmt.Errorf("%q is neither a number nor real", s)
+	}
+	*n = Nodes(count)
+	return nil
+}
+
+// Type names the values of a flag.
+func (n *Nodes) Type() string { return "number|real" }
+
+// UnmarshalJSON reads a number or the string real.
+func (n *Nodes) UnmarshalJSON(data []byte) error { return n.Set(strings.Trim(string(data), `"`)) }
+
+// MarshalJSON writes a number or the string real.
+func (n Nodes) MarshalJSON() ([]byte, error) {
+	if n == Real {
+		return []byte(`"real"`), nil
+	}
+	return []byte(n.String()), nil
+}
+
+// Count is the number of Node objects.
+func (n Nodes) Count() int {
+	if n == Real {
+		return 1
+	}
+	return int(n)
 }
 
 const (
@@ -118,8 +171,11 @@ func (c Cluster) validate(path string) []error {
 			fault(fmt.Sprintf("zones[%d]", i), "%q is not a label value", zone)
 		}
 	}
-	if c.Nodes < 0 || c.Nodes > maxNodes {
+	if c.Nodes != Real && (c.Nodes < 0 || c.Nodes > maxNodes) {
 		fault("nodes", "%d is not between 0 and %d", c.Nodes, maxNodes)
+	}
+	if c.Nodes == Real && !c.Controllers {
+		fault("nodes", "a real node needs controllers: true")
 	}
 	for i, operator := range c.Operators {
 		if !slices.Contains(Operators, operator) {
@@ -133,6 +189,11 @@ func (c Cluster) validate(path string) []error {
 		fault("operators", "an operator needs controllers: true")
 	}
 	return faults
+}
+
+// Real reports whether a cluster has a real node.
+func (t Topology) Real() bool {
+	return slices.ContainsFunc(t.Clusters, func(c Cluster) bool { return c.Nodes == Real })
 }
 
 // Difference names the first field in which two clusters differ, or is empty.
@@ -149,7 +210,7 @@ func (c Cluster) Difference(other Cluster) string {
 	return ""
 }
 
-// Node is a Node object that the lab creates.
+// Node is a Node object that the lab, or a kubelet, creates.
 type Node struct {
 	Name   string
 	Labels map[string]string
@@ -157,7 +218,7 @@ type Node struct {
 
 // NodeObjects returns the nodes of a cluster, with its zones assigned in turn.
 func (c Cluster) NodeObjects() []Node {
-	nodes := make([]Node, c.Nodes)
+	nodes := make([]Node, c.Nodes.Count())
 	for i := range nodes {
 		name := fmt.Sprintf(nodeNameFmt, c.Name, i)
 		labels := map[string]string{"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}

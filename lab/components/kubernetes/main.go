@@ -1,4 +1,4 @@
-// Command kubernetes is etcd, the Kubernetes control plane and kubectl in one binary.
+// Command kubernetes is etcd, the Kubernetes control plane, kubelet, kube-proxy and kubectl in one binary.
 //
 // It runs the program by whose name it is called: bin/ has a symbolic link for each program. Linking once takes a fifth
 // of the time and disk space of five binaries, and the processes of all clusters share one text segment. The programs
@@ -6,6 +6,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,7 +24,9 @@ import (
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	kubeproxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
 func main() {
@@ -36,10 +39,15 @@ func main() {
 		serve(controllermanager.NewControllerManagerCommand)
 	case "kube-scheduler":
 		serve(func() *cobra.Command { return scheduler.NewSchedulerCommand() })
+	case "kubelet":
+		serve(func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) })
+	case "kube-proxy":
+		serve(kubeproxy.NewProxyCommand)
 	case "kubectl":
 		runKubectl()
 	default:
-		fmt.Fprintf(os.Stderr, "%s: call this binary as etcd, kube-apiserver, kube-controller-manager, kube-scheduler or kubectl\n", name)
+		fmt.Fprintf(os.Stderr, "%s: call this binary as etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, "+
+			"kube-proxy or kubectl\n", name)
 		os.Exit(2)
 	}
 }

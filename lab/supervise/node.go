@@ -1,0 +1,89 @@
+package supervise
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hanse-dev/hanse/hack/image"
+	"github.com/hanse-dev/hanse/lab/namespaces"
+	"github.com/hanse-dev/hanse/lab/plane"
+	"github.com/hanse-dev/hanse/lab/process"
+)
+
+// node is the running containerd of a real node. Its kubelet and kube-proxy are workloads of the cluster.
+type node struct {
+	*plane.Node
+	network    *namespaces.Node
+	containerd *process.Process
+}
+
+func newNode(c *cluster) (*node, error) {
+	prepared, err := c.Node(c.topology.NodeObjects()[0])
+	return &node{Node: prepared, network: c.Network()}, err
+}
+
+// start starts containerd and imports the image that every pod needs.
+func (n *node) start(ctx context.Context, s starting) error {
+	archive := filepath.Join(n.Dir, "pause.tar")
+	_, err := image.Write(archive, image.Spec{
+		Reference:  plane.PauseImage,
+		Binaries:   []image.Binary{{OS: "linux", Arch: runtime.GOARCH, Path: n.Pause()}},
+		Entrypoint: "/pause",
+		Created:    time.Unix(0, 0),
+	})
+	if err != nil {
+		return err
+	}
+	if n.containerd, err = s.starter.Start(n.ContainerdSpec()); err != nil {
+		return err
+	}
+	return await(ctx, n.containerd, func(ctx context.Context) error { return n.load(ctx, archive) })
+}
+
+// load imports an archive of images into containerd.
+func (n *node) load(ctx context.Context, archive string) error {
+	command := n.ImportCommand(archive)
+	out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("importing %s: %w: %s", archive, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// end kills containerd and the containers of a node whose kubelet has ended, and removes their mounts and cgroups. The
+// end of the supervisor removes what is left.
+func (n *node) end() {
+	if n.containerd != nil {
+		n.containerd.Kill(syscall.SIGKILL)
+	}
+	for _, pid := range append(n.shims(), namespaces.Processes(n.network.Cgroup())...) {
+		if id, err := strconv.Atoi(pid); err == nil {
+			_ = syscall.Kill(id, syscall.SIGKILL) // it may have ended
+		}
+	}
+	_ = namespaces.Detach(n.Dir)
+	_ = namespaces.Detach(n.State)
+	_ = os.RemoveAll(n.State)
+}
+
+// shims returns the ids of the processes between containerd and the containers, which do not end with containerd.
+func (n *node) shims() []string {
+	var pids []string
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
+	for _, file := range files {
+		data, _ := os.ReadFile(file) // empty if the process has ended
+		if strings.Contains(string(data), "containerd-shim") && strings.Contains(string(data), n.Socket) {
+			pids = append(pids, filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return pids
+}
