@@ -3,26 +3,31 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/hanse-dev/hanse/lab/control"
 	"github.com/hanse-dev/hanse/lab/namespaces"
+	"github.com/hanse-dev/hanse/lab/topology"
 )
 
 func loadCommand(p *places) *cobra.Command {
 	return &cobra.Command{
-		Use:   "load NAME ARCHIVE...",
-		Short: "Import archives of images into the real node of a cluster",
+		Use:   "load NAME IMAGE...",
+		Short: "Import images into the real node of a cluster: archives, or the images of the lab's operators",
 		Args:  cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := control.Load{Name: args[0]}
-			for _, archive := range args[1:] {
-				path, err := filepath.Abs(archive)
-				if err != nil {
-					return err
+			for _, image := range args[1:] {
+				if !slices.Contains(topology.Operators, image) {
+					path, err := filepath.Abs(image)
+					if err != nil {
+						return err
+					}
+					image = path
 				}
-				request.Archives = append(request.Archives, path)
+				request.Images = append(request.Images, image)
 			}
 			return p.do(cmd.Context(), control.LoadPath, request)
 		},

@@ -77,10 +77,11 @@ type Fault struct {
 	Fault faultproxy.Fault `json:"fault"`
 }
 
-// Load requests the import of archives of images into the real node of a cluster.
+// Load requests the import of images into the real node of a cluster: each is the path of an archive, or the name of an
+// operator of the lab.
 type Load struct {
-	Name     string   `json:"name"`
-	Archives []string `json:"archives"`
+	Name   string   `json:"name"`
+	Images []string `json:"images"`
 }
 
 // Run requests an extra process.

@@ -14,8 +14,11 @@ import (
 	"github.com/hanse-dev/hanse/lab/topology"
 )
 
-// PauseImage is the image of the process that keeps the namespaces of a pod.
-const PauseImage = "hanse.dev/pause:lab"
+// Pause is the program that keeps the namespaces of a pod.
+const Pause = "pause"
+
+// Image returns the name of the image that the lab makes of one of its programs.
+func Image(program string) string { return "hanse.dev/" + program + ":lab" }
 
 // containerdConfig is for containerd 1.6 and later, which still read version 2.
 //
@@ -84,7 +87,7 @@ func (c *Cluster) Node(object topology.Node) (*Node, error) {
 	var config strings.Builder
 	err := containerdConfig.Execute(&config, map[string]string{
 		"Root": n.path("containerd"), "State": filepath.Join(state, "containerd"), "Socket": n.Socket,
-		"Pause": PauseImage, "Plugins": namespaces.CNI, "Network": n.path("cni"),
+		"Pause": Image(Pause), "Plugins": namespaces.CNI, "Network": n.path("cni"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configuring containerd of cluster %q: %w", c.Name, err)
@@ -195,8 +198,8 @@ func (n *Node) restarted(spec process.Spec) process.Spec {
 	return spec
 }
 
-// Pause is the program of PauseImage.
-func (n *Node) Pause() string { return filepath.Join(n.cluster.Bin, "pause") }
+// Program returns the path of one of the lab's programs.
+func (n *Node) Program(name string) string { return filepath.Join(n.cluster.Bin, name) }
 
 // ImportCommand returns the command that imports an archive of images.
 func (n *Node) ImportCommand(archive string) []string {

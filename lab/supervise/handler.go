@@ -157,8 +157,8 @@ func (s *Supervisor) load(ctx context.Context, request control.Load) error {
 	case c.node == nil:
 		return fmt.Errorf("cluster %q has no real node", request.Name)
 	}
-	for _, archive := range request.Archives {
-		if err := c.node.load(ctx, archive); err != nil {
+	for _, image := range request.Images {
+		if err := c.node.load(ctx, image); err != nil {
 			return fmt.Errorf("cluster %q: %w", request.Name, err)
 		}
 	}

@@ -33,28 +33,32 @@ func newNode(c *cluster) (*node, error) {
 
 // start starts containerd and imports the image that every pod needs.
 func (n *node) start(ctx context.Context, s starting) error {
-	archive := filepath.Join(n.Dir, "pause.tar")
-	_, err := image.Write(archive, image.Spec{
-		Reference:  plane.PauseImage,
-		Binaries:   []image.Binary{{OS: "linux", Arch: runtime.GOARCH, Path: n.Pause()}},
-		Entrypoint: "/pause",
-		Created:    time.Unix(0, 0),
-	})
-	if err != nil {
-		return err
-	}
+	var err error
 	if n.containerd, err = s.starter.Start(n.ContainerdSpec()); err != nil {
 		return err
 	}
-	return await(ctx, n.containerd, func(ctx context.Context) error { return n.load(ctx, archive) })
+	return await(ctx, n.containerd, func(ctx context.Context) error { return n.load(ctx, plane.Pause) })
 }
 
-// load imports an archive of images into containerd.
-func (n *node) load(ctx context.Context, archive string) error {
-	command := n.ImportCommand(archive)
+// load imports an image into containerd: an archive, or a program of the lab.
+func (n *node) load(ctx context.Context, source string) error {
+	if !filepath.IsAbs(source) {
+		archive := filepath.Join(n.Dir, source+".tar")
+		_, err := image.Write(archive, image.Spec{
+			Reference:  plane.Image(source),
+			Binaries:   []image.Binary{{OS: "linux", Arch: runtime.GOARCH, Path: n.Program(source)}},
+			Entrypoint: "/" + source,
+			Created:    time.Unix(0, 0),
+		})
+		if err != nil {
+			return err
+		}
+		source = archive
+	}
+	command := n.ImportCommand(source)
 	out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("importing %s: %w: %s", archive, err, bytes.TrimSpace(out))
+		return fmt.Errorf("importing %s: %w: %s", source, err, bytes.TrimSpace(out))
 	}
 	return nil
 }
