@@ -50,6 +50,17 @@ helm.sh/hook: pre-delete
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
+{{/* What is made for `helm test` alone. The pod stays until the next test, so that its log can be read. */}}
+{{- define "hanse-hub.testAnnotations" -}}
+helm.sh/hook: test
+helm.sh/hook-delete-policy: before-hook-creation
+{{- end -}}
+
+{{/* The image with hansectl. */}}
+{{- define "hanse-hub.hansectl" -}}
+{{ .Values.uninstallHook.image.repository }}:{{ .Values.uninstallHook.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+
 {{/* The rules for one of federatedKinds. */}}
 {{- define "hanse-hub.federatedKind" -}}
 - apiGroups: {{ toJson .apiGroups }}

@@ -1,0 +1,190 @@
+package pods
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hanse-dev/hanse/test/fleet"
+)
+
+const (
+	loaded     = "loaded" // the namespace of the objects that change
+	objects    = 200
+	changeEach = 200 * time.Millisecond
+)
+
+func loadedName(i int) string { return fmt.Sprintf("c-%03d", i%objects) }
+
+// change is one value of one object.
+type change struct {
+	object, value string
+}
+
+// changes changes objects of the hub in turn, and records when each change arrives on each member.
+type changes struct {
+	written  map[change]time.Time
+	arrived  map[string]map[change]time.Time // by member
+	last     map[string]string               // by object
+	writes   map[string]int                  // by member, before the first change
+	mu       sync.Mutex
+	watches  []watch.Interface
+	watching sync.WaitGroup
+}
+
+// next is the value of the next change. Values never repeat.
+var next int
+
+// changed runs do while objects change, and then checks that every change arrived on every member, and that the hub
+// wrote nothing else there.
+func changed(t *testing.T, do func()) {
+	t.Helper()
+	c := &changes{
+		written: map[change]time.Time{}, arrived: map[string]map[change]time.Time{}, last: map[string]string{}, writes: map[string]int{},
+	}
+	for _, name := range members {
+		c.observe(t, suite.Members[name])
+	}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	writing := make(chan error, 1)
+	go func() { writing <- c.write(ctx) }()
+	do()
+	end()
+	must(t, <-writing)
+	eventually(t, c.complete)
+	for _, w := range c.watches {
+		w.Stop()
+	}
+	c.watching.Wait()
+	c.check(t)
+}
+
+// observe records what arrives on a member.
+func (c *changes) observe(t *testing.T, member *fleet.Cluster) {
+	t.Helper()
+	c.writes[member.Name] = writesOn(t, member)
+	clients, err := client.NewWithWatch(member.Config, client.Options{Scheme: fleet.Scheme()})
+	must(t, err)
+	w, err := clients.Watch(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(loaded))
+	must(t, err)
+	seen := map[change]time.Time{}
+	c.arrived[member.Name] = seen
+	c.watches = append(c.watches, w)
+	c.watching.Go(func() {
+		for event := range w.ResultChan() {
+			if config, ok := event.Object.(*corev1.ConfigMap); ok {
+				c.mu.Lock()
+				key := change{config.Name, config.Data["value"]}
+				if _, ok := seen[key]; !ok {
+					seen[key] = time.Now()
+				}
+				c.mu.Unlock()
+			}
+		}
+	})
+}
+
+// write changes one object after the other until ctx ends.
+func (c *changes) write(ctx context.Context) error {
+	tick := time.NewTicker(changeEach)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		next++
+		key := change{loadedName(next), strconv.Itoa(next)}
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: loaded, Name: key.object}}
+		patch := fmt.Appendf(nil, `{"data":{"value":%q}}`, key.value)
+		begin := time.Now()
+		if err := suite.Hub.Patch(context.WithoutCancel(ctx), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			return fmt.Errorf("changing %s: %w", key.object, err)
+		}
+		c.mu.Lock()
+		c.written[key], c.last[key.object] = begin, key.value
+		c.mu.Unlock()
+	}
+}
+
+// complete returns nil if every member has the last value of every changed object.
+func (c *changes) complete() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, seen := range c.arrived {
+		for object, value := range c.last {
+			if _, ok := seen[change{object, value}]; !ok {
+				return fmt.Errorf("%s has not got %s with value %s", name, object, value)
+			}
+		}
+	}
+	return nil
+}
+
+// longestGap is how late a change may be while the hub's pods are replaced.
+const longestGap = 5 * time.Second
+
+func (c *changes) check(t *testing.T) {
+	t.Helper()
+	for _, name := range members {
+		var longest time.Duration
+		skipped := 0 // replaced by a newer change of the object before it was sent
+		for key, at := range c.written {
+			arrived, ok := c.arrived[name][key]
+			if !ok {
+				skipped++
+				continue
+			}
+			longest = max(longest, arrived.Sub(at))
+		}
+		wrote := writesOn(t, suite.Members[name]) - c.writes[name]
+		t.Logf("%s: %d changes, %d writes of the hub, the longest took %.1f s", name, len(c.written), wrote, longest.Seconds())
+		if longest > longestGap {
+			t.Errorf("%s: a change took %s to arrive, want at most %s", name, longest, longestGap)
+		}
+		if wrote+skipped != len(c.written) {
+			t.Errorf("%s: the hub wrote %d times for %d changes, of which %d were replaced by newer ones", name, wrote, len(c.written), skipped)
+		}
+	}
+}
+
+// writesOn counts the writes of the hub's ServiceAccount that the member's audit log has of the loaded namespace.
+func writesOn(t *testing.T, member *fleet.Cluster) int {
+	t.Helper()
+	file, err := os.Open(member.AuditLog)
+	must(t, err)
+	defer func() { _ = file.Close() }()
+	count := 0
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var event struct {
+			Verb, RequestURI string
+			ObjectRef        struct{ Namespace, Resource string }
+			ResponseStatus   struct{ Code int }
+		}
+		must(t, json.Unmarshal(lines.Bytes(), &event))
+		reads := event.Verb == "get" || event.Verb == "list" || event.Verb == "watch"
+		dry := strings.Contains(event.RequestURI, "dryRun=")
+		if !reads && !dry && event.ObjectRef.Namespace == loaded && event.ObjectRef.Resource == "configmaps" && event.ResponseStatus.Code < 300 {
+			count++
+		}
+	}
+	must(t, lines.Err())
+	return count
+}

@@ -1,0 +1,321 @@
+package pods
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+const (
+	release  = "hanse"
+	olderTag = "older"
+)
+
+// TestHanseInstalledByHelm has one step after the other, as in the life of a hub.
+func TestHanseInstalledByHelm(t *testing.T) {
+	if suite.impossible != "" {
+		t.Skip(suite.impossible)
+	}
+	for _, step := range []struct {
+		sentence string
+		run      func(t *testing.T)
+	}{
+		{"the chart of an older commit has two pods Ready", olderHubIsInstalled},
+		{"its pods fan 200 objects out to three members", objectsAreFannedOut},
+		{"an upgrade under changes loses none, and objects and definitions stay", hubIsUpgraded},
+		{"hansectl of the older commit understands the newer hub", olderHansectlWorks},
+		{"a restart of the pods under changes loses none and writes nothing else", podsAreRestarted},
+		{"a rollback to the older hub and back loses no change", hubIsRolledBack},
+		{"a drain evicts the leader, but not both pods at once", leaderIsDrained},
+		{"helm test passes", chartIsTested},
+		{"the webhook refuses a wrong policy through its Service", webhookRefuses},
+		{"metrics are for clients with the right", metricsAreGuarded},
+		{"views of members go through their Service", viewsAreServed},
+		{"an operator that is a pod on a member acts on the hub's custom resource", operatorActs},
+		{"helm uninstall leaves members as they are, and no finalizer on the hub", hubIsUninstalled},
+	} {
+		if !t.Run(step.sentence, step.run) {
+			t.FailNow() // the next step needs this one
+		}
+	}
+}
+
+func older(names ...string) string { return filepath.Join(append([]string{suite.older}, names...)...) }
+
+// helmUpgrade installs or upgrades the hub with the default values and the kinds of the suite, and waits for its pods.
+func helmUpgrade(t *testing.T, chart string, more ...string) {
+	t.Helper()
+	values, err := json.Marshal(kinds)
+	must(t, err)
+	_, err = suite.HelmCommand(t.Context(), suite.Hub, append([]string{
+		"upgrade", "--install", release, chart, "--namespace", hubv1.SystemNamespace, "--create-namespace",
+		"--set-json", "federatedKinds=" + string(values), "--wait", "--timeout", "3m",
+	}, more...)...)
+	must(t, err)
+}
+
+func olderHubIsInstalled(t *testing.T) {
+	load(t, suite.Hub.Name, older("images", "hanse-hub.tar"), older("images", "hansectl.tar"),
+		filepath.Join(suite.images, "hanse-hub.tar"), filepath.Join(suite.images, "hansectl.tar"))
+	helmUpgrade(t, older("charts", "hanse-hub"), "--set", "image.tag="+olderTag, "--set", "uninstallHook.image.tag="+olderTag)
+	must(t, podsReady(t.Context(), olderTag))
+}
+
+func load(t *testing.T, cluster string, images ...string) {
+	t.Helper()
+	_, err := suite.LabCommand(t.Context(), append([]string{"load", cluster}, images...)...)
+	must(t, err)
+}
+
+// podsReady returns nil if two pods with this tag are ready, and no other.
+func podsReady(ctx context.Context, tag string) error {
+	pods, err := hubPods(ctx)
+	if err != nil {
+		return err
+	}
+	ready := 0
+	for _, p := range pods {
+		for _, c := range p.Status.Conditions {
+			right := tag == "" || strings.HasSuffix(p.Spec.Containers[0].Image, ":"+tag)
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && right {
+				ready++
+			}
+		}
+		for _, c := range p.Status.ContainerStatuses {
+			if c.RestartCount > 0 {
+				return fmt.Errorf("pod %s was restarted: %+v", p.Name, c.LastTerminationState)
+			}
+		}
+	}
+	if ready != 2 || len(pods) != 2 {
+		return fmt.Errorf("%d of %d pods are ready with the tag %q, want 2", ready, len(pods), tag)
+	}
+	return nil
+}
+
+// hubPods returns the pods of the hub that are not ending.
+func hubPods(ctx context.Context) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	err := suite.Hub.List(ctx, &list, client.InNamespace(hubv1.SystemNamespace), client.MatchingLabels{"app.kubernetes.io/name": "hanse-hub"})
+	var pods []corev1.Pod
+	for _, p := range list.Items {
+		if p.DeletionTimestamp == nil {
+			pods = append(pods, p)
+		}
+	}
+	return pods, err
+}
+
+func objectsAreFannedOut(t *testing.T) {
+	ctx := t.Context()
+	for _, name := range members {
+		must(t, suite.InstallMember(ctx, suite.Members[name], kinds))
+		must(t, suite.Join(ctx, suite.Members[name], nil))
+	}
+	must(t, suite.Hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: loaded}}))
+	must(t, suite.Hub.Create(ctx, &hubv1.Placement{
+		ObjectMeta: metav1.ObjectMeta{Namespace: loaded, Name: "all"},
+		Spec: hubv1.PlacementSpec{
+			ResourceSelectors: []hubv1.ResourceSelector{{Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": loaded}}}},
+			Clusters:          hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}},
+		},
+	}))
+	for i := range objects {
+		must(t, suite.Hub.Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: loaded, Name: loadedName(i), Labels: map[string]string{"app": loaded}},
+			Data:       map[string]string{"value": "0"},
+		}))
+	}
+	eventually(t, func() error { return applied(ctx) })
+}
+
+// applied returns nil if every object is on every member.
+func applied(ctx context.Context) error {
+	var list hubv1.ResourceBindingList
+	if err := suite.Hub.List(ctx, &list, client.InNamespace(loaded)); err != nil {
+		return err
+	}
+	count := 0
+	for _, b := range list.Items {
+		if b.Status.Summary.Applied == int32(len(members)) {
+			count++
+		}
+	}
+	if count != objects {
+		return fmt.Errorf("%d of %d bindings are applied everywhere, want %d", count, len(list.Items), objects)
+	}
+	return nil
+}
+
+func hubIsUpgraded(t *testing.T) {
+	before := uids(t)
+	changed(t, func() { helmUpgrade(t, filepath.Join(suite.Charts, "hanse-hub")) })
+	must(t, podsReady(t.Context(), ""))
+	same(t, before)
+	must(t, applied(t.Context()))
+}
+
+// uids returns the UIDs of what an upgrade must not replace, by kind and name: definitions, objects, policies, bindings
+// and copies.
+func uids(t *testing.T) map[string]types.UID {
+	t.Helper()
+	ctx := t.Context()
+	out := map[string]types.UID{}
+	for where, list := range map[string]client.ObjectList{
+		"definition": partial("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+		"object":     partial("", "v1", "ConfigMap"),
+		"member":     partial("hanse.dev", "v1alpha1", "MemberCluster"),
+		"placement":  partial("hanse.dev", "v1alpha1", "Placement"),
+		"binding":    partial("hanse.dev", "v1alpha1", "ResourceBinding"),
+	} {
+		must(t, addUIDs(ctx, suite.Hub, where, list, out))
+	}
+	for _, name := range members {
+		must(t, addUIDs(ctx, suite.Members[name], "copy on "+name, partial("", "v1", "ConfigMap"), out))
+	}
+	return out
+}
+
+func partial(group, version, kind string) *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.APIVersion, list.Kind = group+"/"+version, kind+"List"
+	if group == "" {
+		list.APIVersion = version
+	}
+	return list
+}
+
+func addUIDs(ctx context.Context, c client.Client, where string, list client.ObjectList, to map[string]types.UID) error {
+	if err := c.List(ctx, list); err != nil {
+		return err
+	}
+	for _, item := range list.(*metav1.PartialObjectMetadataList).Items {
+		if item.Namespace == "" || item.Namespace == loaded {
+			to[where+" "+item.Name] = item.UID
+		}
+	}
+	return nil
+}
+
+// same fails the test if one of the objects is gone or replaced.
+func same(t *testing.T, before map[string]types.UID) {
+	t.Helper()
+	now := uids(t)
+	for name, uid := range before {
+		if now[name] != uid {
+			t.Errorf("%s had UID %s, now %q", name, uid, now[name])
+		}
+	}
+}
+
+func olderHansectlWorks(t *testing.T) {
+	for _, args := range [][]string{{"doctor"}, {"status", "configmap", loadedName(0), "-n", loaded}, {"clusters"}} {
+		out, err := exec.CommandContext(t.Context(), older("bin", "hansectl"), append(args, "--kubeconfig", suite.Hub.Kubeconfig)...).CombinedOutput()
+		if err != nil {
+			t.Errorf("hansectl %s: %v: %s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+func podsAreRestarted(t *testing.T) {
+	ctx := t.Context()
+	before := uids(t)
+	changed(t, func() {
+		for _, args := range [][]string{{"rollout", "restart"}, {"rollout", "status", "--timeout=2m"}} {
+			_, err := suite.Kubectl(ctx, suite.Hub, append(args, "deployment/hanse-hub", "-n", hubv1.SystemNamespace)...)
+			must(t, err)
+		}
+	})
+	same(t, before)
+}
+
+func hubIsRolledBack(t *testing.T) {
+	changed(t, func() {
+		_, err := suite.HelmCommand(t.Context(), suite.Hub, "rollback", release, "1", "--namespace", hubv1.SystemNamespace, "--wait", "--timeout", "3m")
+		must(t, err)
+		eventually(t, func() error { return podsReady(t.Context(), olderTag) })
+		helmUpgrade(t, filepath.Join(suite.Charts, "hanse-hub"))
+	})
+	must(t, podsReady(t.Context(), ""))
+	must(t, applied(t.Context()))
+}
+
+func leaderIsDrained(t *testing.T) {
+	ctx := t.Context()
+	clients, err := kubernetes.NewForConfig(suite.Hub.Config)
+	must(t, err)
+	evict := func(pod string) error {
+		return clients.PolicyV1().Evictions(hubv1.SystemNamespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: pod}})
+	}
+	changed(t, func() {
+		old := leader(t)
+		pods, err := hubPods(ctx)
+		must(t, err)
+		must(t, evict(old))
+		for _, p := range pods {
+			if p.Name == old {
+				continue
+			}
+			if err := evict(p.Name); !apierrors.IsTooManyRequests(err) {
+				t.Errorf("the eviction of the last pod %s answers %v, want 429 by the PodDisruptionBudget", p.Name, err)
+			}
+		}
+		eventually(t, func() error {
+			if now := leader(t); now == old || now == "" {
+				return errors.New("no other pod leads")
+			}
+			return podsReady(ctx, "")
+		})
+	})
+}
+
+// leader returns the name of the pod that leads.
+func leader(t *testing.T) string {
+	t.Helper()
+	var lease coordinationv1.Lease
+	must(t, suite.Hub.Get(t.Context(), types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: "hanse-hub"}, &lease))
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	return name
+}
+
+func hubIsUninstalled(t *testing.T) {
+	ctx := t.Context()
+	before := uids(t)
+	_, err := suite.HelmCommand(ctx, suite.Hub, "uninstall", release, "--namespace", hubv1.SystemNamespace, "--wait", "--timeout", "3m")
+	must(t, err)
+	same(t, before)
+	pods, err := hubPods(ctx)
+	must(t, err)
+	if len(pods) > 0 {
+		t.Errorf("pods are left: %d", len(pods))
+	}
+	for kind, list := range map[string]*metav1.PartialObjectMetadataList{
+		"MemberCluster": partial("hanse.dev", "v1alpha1", "MemberCluster"), "ResourceBinding": partial("hanse.dev", "v1alpha1", "ResourceBinding"),
+	} {
+		must(t, suite.Hub.List(ctx, list))
+		for _, item := range list.Items {
+			if len(item.Finalizers) > 0 {
+				t.Errorf("%s %s has the finalizers %v", kind, item.Name, item.Finalizers)
+			}
+		}
+	}
+}

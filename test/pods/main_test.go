@@ -1,0 +1,91 @@
+// Package pods installs Hanse as users do: by helm, with the default values of the charts, on nodes that run the pods.
+// The hub is upgraded from an older commit under changes, rolled back, drained and uninstalled.
+//
+// The suite needs real nodes of the lab, HANSE_LAB, HANSE_BIN, HANSE_HELM, HANSE_IMAGES (the folder with this commit's
+// images) and HANSE_OLDER (a folder with charts, images and hansectl of the commit in hack/upgrade-from), which
+// `make test-pods` sets. Where real nodes cannot run, the tests are skipped, unless HANSE_REAL_NODES is require.
+package pods
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hanse-dev/hanse/test/fleet"
+)
+
+// The members of lab/topologies/pods.yaml. The first has a real node.
+const (
+	frankfurt = "eu-fra-1"
+	shanghai  = "cn-sha-1"
+	singapore = "ap-se-1"
+)
+
+var members = []string{frankfurt, shanghai, singapore}
+
+// kinds are what the charts grant in this suite.
+var kinds = []fleet.Kind{
+	{APIGroups: []string{""}, Resources: []string{"configmaps"}},
+	{APIGroups: []string{"monitoring.coreos.com"}, Resources: []string{"prometheuses"}, Status: true},
+}
+
+// suite is the fleet of all tests.
+var suite struct {
+	*fleet.Fleet
+	images, older string // folders
+	impossible    string // why there is no fleet
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	config, ok := fleet.FromEnvironment(root)
+	suite.images, suite.older = os.Getenv("HANSE_IMAGES"), os.Getenv("HANSE_OLDER")
+	if !ok || suite.images == "" || suite.older == "" || testing.Short() {
+		fmt.Println("skipped: the suite runs with make test-pods")
+		return 0
+	}
+	if out, err := exec.Command(config.Lab, "check").CombinedOutput(); err != nil {
+		suite.impossible = string(out)
+		if os.Getenv("HANSE_REAL_NODES") == "require" {
+			fmt.Fprintf(os.Stderr, "HANSE_REAL_NODES is require: %s", out)
+			return 1
+		}
+		return m.Run()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	config.Topology = filepath.Join(root, "lab", "topologies", "pods.yaml")
+	if config.Dir, err = os.MkdirTemp("", "hanse-pods-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := 1
+	defer func() {
+		if suite.Fleet != nil {
+			_ = suite.Down(context.Background()) // also after a time-out
+		}
+		if code == 0 {
+			_ = os.RemoveAll(config.Dir)
+		}
+	}()
+	if suite.Fleet, err = fleet.Up(ctx, config); err != nil {
+		fmt.Fprintln(os.Stderr, "starting the lab:", err)
+		return code
+	}
+	code = m.Run()
+	return code
+}

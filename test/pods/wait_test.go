@@ -1,0 +1,37 @@
+package pods
+
+import (
+	"testing"
+	"time"
+)
+
+// normal is how long anything may take on a busy machine.
+const normal = 60 * time.Second
+
+// must fails the test on an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually fails the test if check does not return nil in time.
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	deadline := time.NewTimer(normal)
+	defer deadline.Stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline.C:
+			t.Fatalf("after %s: %v", normal, err)
+		case <-tick.C:
+		}
+	}
+}
