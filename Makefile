@@ -10,10 +10,12 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOL := hack/tool.sh
 GOTESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
+# The images are IMAGE_REPOSITORY/NAME:VERSION. The charts name the tag appVersion, which has no "v".
 IMAGE_REPOSITORY ?= ghcr.io/hanse-dev
+IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
+IMAGE_SETTINGS = IMAGE_REPOSITORY='$(IMAGE_REPOSITORY)' IMAGE_PLATFORMS='$(IMAGE_PLATFORMS)' VERSION='$(VERSION)'
 # What tests and benchmarks on the lab are told: see CONTRIBUTING.md.
 ON_LAB = HANSE_LAB=$(CURDIR)/bin/lab HANSE_BIN=$(CURDIR)/$(1) HANSE_HELM="$$($(TOOL) --path helm)"
-BINARIES := hanse-hub hansectl
 # At most three failed end-to-end tests run once more, each as a whole and in a fleet of its own. A data race is never run again.
 RERUN = --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
 	--rerun-fails-report=bin/reruns.txt
@@ -60,10 +62,19 @@ bin/lab:
 	@go build -C lab -o $(CURDIR)/bin/lab .
 
 .PHONY: images
-images: $(addprefix image-,$(BINARIES)) ## Build the container images with docker
+images: ## Write the images of cmd/ and their SBOMs to bin/images/, without docker; VERSION=0.1.0 is the tag
+	$(call say,building the images of cmd/ into bin/images/)
+	@$(IMAGE_SETTINGS) LDFLAGS='$(LDFLAGS)' hack/images.sh
 
-image-%:
-	docker build --build-arg BINARY=$* --build-arg VERSION=$(VERSION) -t $(IMAGE_REPOSITORY)/$*:$(VERSION) .
+.PHONY: images-load
+images-load: ## Import bin/images/ into the kind cluster KIND_CLUSTER, the containerd of this node, or docker
+	$(call say,importing the images of bin/images/)
+	@KIND_CLUSTER='$(KIND_CLUSTER)' hack/images-load.sh bin/images/*.tar
+
+.PHONY: images-verify
+images-verify: ## Two clones of the current commit give the same images
+	$(call say,building the images from two clones)
+	@$(IMAGE_SETTINGS) hack/images-verify.sh
 
 .PHONY: clean
 clean: ## Remove bin/ and the built tools; the lab's control planes stay
@@ -97,10 +108,11 @@ verify-generated: generate ## Generated files are current and committed
 	@hack/verify-generated.sh
 
 .PHONY: verify-lint
-verify-lint: ## golangci-lint on the root and the lab module
-	$(call say,linting both modules)
+verify-lint: ## golangci-lint on the root, the lab and the image module
+	$(call say,linting the modules)
 	$(TOOL) golangci-lint run ./...
 	cd lab && ../$(TOOL) golangci-lint run ./...
+	cd hack/image && ../../$(TOOL) golangci-lint run ./...
 
 .PHONY: verify-import-rules
 verify-import-rules: ## The linter refuses an import against the direction of the packages
@@ -108,10 +120,11 @@ verify-import-rules: ## The linter refuses an import against the direction of th
 	@hack/verify-import-rules.sh
 
 .PHONY: verify-vet
-verify-vet: ## go vet on the root and the lab module
-	$(call say,vetting both modules)
+verify-vet: ## go vet on the root, the lab and the image module
+	$(call say,vetting the modules)
 	go vet ./...
 	cd lab && go vet ./...
+	cd hack/image && go vet ./...
 
 .PHONY: verify-charts
 verify-charts: ## The charts lint, render, and refuse bad values
@@ -139,11 +152,12 @@ test: test-unit test-envtest test-e2e ## All tests, with the race detector
 
 .PHONY: test-unit
 test-unit: ## Tests that need nothing but Go
-	$(call say,unit tests of the root and the lab module)
+	$(call say,unit tests of all modules)
 	$(GOTESTSUM) -- -race -short ./...
 	$(call say,bounds of time and memory, and statuses of operators by their own definitions, without the race detector)
 	$(GOTESTSUM) -- ./expression ./overrides ./hub/rollup ./member/health ./test/operators
 	cd lab && ../$(GOTESTSUM) -- -race -short ./...
+	cd hack/image && ../../$(GOTESTSUM) -- -race -short ./...
 
 .PHONY: test-envtest
 test-envtest: lab ## Tests against a real API server

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		for _, arch := range []string{"amd64", "arm64"} {
-			build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(built, arch), source)
+			build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(built, arch), source)
 			build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 			if out, err := build.CombinedOutput(); err != nil {
 				panic(string(out))

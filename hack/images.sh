@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Writes the container images of the commands in cmd/ to bin/images, without a container runtime: make images.
+#
+# NAME.tar is an OCI archive for all platforms, NAME.spdx.json lists its contents. Two builds of one commit with one
+# version of Go give equal files: no path, clock or setting of the machine gets into them.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+: "${IMAGE_REPOSITORY:?}" "${IMAGE_PLATFORMS:?}" "${VERSION:?}" "${LDFLAGS:?}"
+revision=$(git rev-parse HEAD)
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+go build -C hack/image -o "$work/image" ./cmd/image
+
+# Variables that change code are set here, so that none of the environment counts. Without version control data, the
+# binary does not depend on tags that a clone lacks.
+export GOFLAGS= CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= GOFIPS140=off
+names=()
+for folder in cmd/*/; do
+	names+=("$(basename "$folder")")
+done
+for platform in ${IMAGE_PLATFORMS//,/ }; do
+	mkdir -p "$work/$platform"
+	GOOS=${platform%/*} GOARCH=${platform#*/} \
+		go build -trimpath -buildvcs=false -ldflags "$LDFLAGS" -o "$work/$platform/" ./cmd/...
+done
+
+mkdir -p bin/images
+"$work/image" build -repository "$IMAGE_REPOSITORY" -version "$VERSION" -revision "$revision" \
+	-platforms "$IMAGE_PLATFORMS" -binaries "$work" -output bin/images "${names[@]}"
