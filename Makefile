@@ -11,6 +11,8 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOL := hack/tool.sh
 GOTESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
 # The images are IMAGE_REPOSITORY/NAME:VERSION. The charts name the tag appVersion, which has no "v".
+# The tag of the images that the charts name by default.
+CHART_VERSION = $(shell sed -n 's/^appVersion: //p' charts/hanse-hub/Chart.yaml)
 IMAGE_REPOSITORY ?= ghcr.io/hanse-dev
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 IMAGE_SETTINGS = IMAGE_REPOSITORY='$(IMAGE_REPOSITORY)' IMAGE_PLATFORMS='$(IMAGE_PLATFORMS)' VERSION='$(VERSION)'
@@ -148,7 +150,7 @@ vuln: ## Known vulnerabilities that the code reaches (needs the network)
 ##@ Test
 
 .PHONY: test
-test: test-unit test-envtest test-e2e ## All tests, with the race detector
+test: test-unit test-envtest test-e2e test-pods ## All tests, with the race detector
 
 .PHONY: test-unit
 test-unit: ## Tests that need nothing but Go
@@ -171,6 +173,15 @@ test-e2e: lab build-race ## End-to-end tests: hub and regional clusters on the l
 	@rm -f bin/reruns.txt
 	$(call ON_LAB,bin/race) $(TOOL) gotestsum --format testname $(RERUN) --packages ./test/e2e/... -- -race -count=1 -timeout 40m
 	@if [ -s bin/reruns.txt ]; then sed 's/^/FLAKY: /' bin/reruns.txt; fi
+
+.PHONY: test-pods
+test-pods: build lab ## Tests of the charts as pods: install, upgrade, roll back, drain, uninstall. They need real nodes of the lab
+	$(call say,tests of the charts on real nodes)
+	@hack/node-packages.sh
+	$(MAKE) images VERSION=$(CHART_VERSION) IMAGE_PLATFORMS=linux/$$(go env GOARCH)
+	hack/older.sh
+	$(call ON_LAB,bin) HANSE_IMAGES=$(CURDIR)/bin/images HANSE_OLDER="$$(hack/older.sh --path)" \
+		$(TOOL) gotestsum --format testname --packages ./test/pods -- -count=1 -timeout 15m
 
 .PHONY: bench
 bench: build lab ## Measure throughput, latency, writes and memory against a raw client loop; ARGS="-profile wide" for flags

@@ -50,10 +50,10 @@ helm.sh/hook: pre-delete
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
-{{/* What is made for `helm test` alone. The pod stays until the next test, so that its log can be read. */}}
+{{/* What is made for `helm test` alone. After a failure the pod stays until the next test, so that its log can be read. */}}
 {{- define "hanse-hub.testAnnotations" -}}
 helm.sh/hook: test
-helm.sh/hook-delete-policy: before-hook-creation
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
 {{/* The image with hansectl. */}}
