@@ -20,7 +20,7 @@ controller-gen) package=sigs.k8s.io/controller-tools/cmd/controller-gen ;;
 golangci-lint) package=github.com/golangci/golangci-lint/v2/cmd/golangci-lint module+=/golangci-lint ;;
 gotestsum) package=gotest.tools/gotestsum ;;
 govulncheck) package=golang.org/x/vuln/cmd/govulncheck module+=/govulncheck ;;
-helm) package=helm.sh/helm/v4/cmd/helm ;;
+helm) package=helm.sh/helm/v4/cmd/helm module+=/helm ;;
 helm-docs) package=github.com/norwoodj/helm-docs/cmd/helm-docs ;;
 helm-schema) package=github.com/losisin/helm-values-schema-json/v2 ;;
 *)
