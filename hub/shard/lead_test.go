@@ -19,6 +19,7 @@ func TestALeaderThatMayHaveLostItsLeadDoesNotWrite(t *testing.T) {
 		renewals []renewal
 		lapsed   bool
 		method   string
+		path     string // that of a widget if empty
 		at       time.Duration
 		refused  bool
 	}{
@@ -34,6 +35,12 @@ func TestALeaderThatMayHaveLostItsLeadDoesNotWrite(t *testing.T) {
 		},
 		"it still reads": {
 			renewals: []renewal{{status: http.StatusOK}}, method: http.MethodGet, at: time.Hour,
+		},
+		"it still asks for the rights of a user": {
+			renewals: []renewal{{status: http.StatusOK}}, method: http.MethodPost, path: "/apis/authorization.k8s.io/v1/subjectaccessreviews", at: time.Hour,
+		},
+		"a replica whose own Lease has run out still asks who a token is of": {
+			lapsed: true, method: http.MethodPost, path: "/apis/authentication.k8s.io/v1/tokenreviews",
 		},
 		"a renewal lets it write again": {
 			renewals: []renewal{{status: http.StatusCreated}, {at: time.Minute, status: http.StatusOK}}, method: http.MethodPatch, at: time.Minute + time.Second,
@@ -69,7 +76,7 @@ func TestALeaderThatMayHaveLostItsLeadDoesNotWrite(t *testing.T) {
 				sent = true
 				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 			}))
-			err := send(t, guarded, tt.method, "/apis/test.hanse.dev/v1/widgets/w")
+			err := send(t, guarded, tt.method, cmp.Or(tt.path, "/apis/test.hanse.dev/v1/widgets/w"))
 			if errors.Is(err, ErrUnsure) != tt.refused || sent == tt.refused {
 				t.Errorf("error %v, sent %t; want refused %t", err, sent, tt.refused)
 			}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -226,10 +227,15 @@ func same(t *testing.T, before map[string]types.UID) {
 
 func olderHansectlWorks(t *testing.T) {
 	for _, args := range [][]string{{"doctor"}, {"status", "configmap", loadedName(0), "-n", loaded}, {"clusters"}} {
-		out, err := exec.CommandContext(t.Context(), older("bin", "hansectl"), append(args, "--kubeconfig", suite.Hub.Kubeconfig)...).CombinedOutput()
-		if err != nil {
-			t.Errorf("hansectl %s: %v: %s", strings.Join(args, " "), err, out)
-		}
+		// Pods of charts without a preStop hook end before every connection to them does: for a moment, doctor finds that the
+		// webhook does not answer.
+		eventually(t, func() error {
+			out, err := exec.CommandContext(t.Context(), older("bin", "hansectl"), append(args, "--kubeconfig", suite.Hub.Kubeconfig)...).CombinedOutput()
+			if err != nil {
+				return fmt.Errorf("hansectl %s: %w: %s", strings.Join(args, " "), err, out)
+			}
+			return nil
+		})
 	}
 }
 
@@ -237,12 +243,66 @@ func podsAreRestarted(t *testing.T) {
 	ctx := t.Context()
 	before := uids(t)
 	changed(t, func() {
-		for _, args := range [][]string{{"rollout", "restart"}, {"rollout", "status", "--timeout=2m"}} {
-			_, err := suite.Kubectl(ctx, suite.Hub, append(args, "deployment/hanse-hub", "-n", hubv1.SystemNamespace)...)
-			must(t, err)
-		}
+		reviewed(t, func() {
+			for _, args := range [][]string{{"rollout", "restart"}, {"rollout", "status", "--timeout=2m"}} {
+				_, err := suite.Kubectl(ctx, suite.Hub, append(args, "deployment/hanse-hub", "-n", hubv1.SystemNamespace)...)
+				must(t, err)
+			}
+			eventually(t, func() error { return ended(ctx) })
+		})
 	})
 	same(t, before)
+}
+
+// ended returns nil if no pod of the hub is ending.
+func ended(ctx context.Context) error {
+	var list corev1.PodList
+	if err := suite.Hub.List(ctx, &list, client.InNamespace(hubv1.SystemNamespace), client.MatchingLabels{"app.kubernetes.io/name": "hanse-hub"}); err != nil {
+		return err
+	}
+	for _, p := range list.Items {
+		if p.DeletionTimestamp != nil {
+			return fmt.Errorf("pod %s is ending", p.Name)
+		}
+	}
+	return nil
+}
+
+// reviewed runs do while users create policies as dry runs, each of which the webhook must review.
+func reviewed(t *testing.T, do func()) {
+	t.Helper()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	type result struct {
+		asked  int
+		faults []string
+	}
+	reviewing := make(chan result, 1)
+	go func() {
+		var r result
+		for ctx.Err() == nil {
+			r.asked++
+			begin := time.Now()
+			err := suite.Hub.Create(context.WithoutCancel(ctx), &hubv1.Placement{
+				ObjectMeta: metav1.ObjectMeta{Namespace: loaded, GenerateName: "reviewed-"},
+				Spec: hubv1.PlacementSpec{
+					ResourceSelectors: []hubv1.ResourceSelector{{Kind: "ConfigMap", Name: "none"}},
+					Clusters:          hubv1.ClusterSelection{Names: []string{frankfurt}},
+				},
+			}, client.DryRunAll)
+			if err != nil {
+				r.faults = append(r.faults, fmt.Sprintf("at %s, after %.1f s: %v", begin.Format(time.TimeOnly), time.Since(begin).Seconds(), err))
+			}
+		}
+		reviewing <- r
+	}()
+	do()
+	end()
+	r := <-reviewing
+	t.Logf("the webhook was asked %d times", r.asked)
+	for _, fault := range r.faults {
+		t.Errorf("a policy was not reviewed %s", fault)
+	}
 }
 
 func hubIsRolledBack(t *testing.T) {
