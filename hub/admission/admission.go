@@ -121,7 +121,8 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	case unchanged:
 		return admission.Allowed("")
 	}
-	ctx, cancel := context.WithTimeout(ctx, reviewWithin)
+	// A review that has begun is finished while the process ends: ctx is canceled with the process, too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewWithin)
 	defer cancel()
 	giveBack, ok := r.slots.Take(ctx, parties(req.UserInfo.Username, policy.GetNamespace())...)
 	if !ok {
