@@ -112,8 +112,8 @@ func newIndex(spec Spec) (v1.ImageIndex, error) {
 	return mutate.Annotations(index, spec.Labels).(v1.ImageIndex), nil
 }
 
-// untyped is an image whose descriptor has no artifact type. The type says nothing of an image, and skopeo drops it from
-// the index on the way to a registry, which changes the digest.
+// untyped is an image whose descriptor has no artifact type. The type says nothing about an image. skopeo drops it on
+// the way to a registry, and so changes the digest of the index.
 type untyped struct{ v1.Image }
 
 func (untyped) ArtifactType() (string, error) { return "", nil }
