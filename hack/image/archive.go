@@ -46,7 +46,7 @@ func writeArchive(file string, name reference.NamedTagged, index v1.ImageIndex) 
 	if err != nil {
 		return err
 	}
-	defer pending.Cleanup()
+	defer func() { err = errors.Join(err, pending.Cleanup()) }()
 	if err := packFolder(pending, os.DirFS(folder)); err != nil {
 		return fmt.Errorf("packing the layout: %w", err)
 	}
@@ -79,9 +79,8 @@ func packFolder(w io.Writer, folder fs.FS) error {
 		if err != nil {
 			return err
 		}
-		defer content.Close()
 		_, err = io.Copy(archive, content)
-		return err
+		return errors.Join(err, content.Close())
 	})
 	if err != nil {
 		return err

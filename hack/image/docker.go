@@ -70,17 +70,17 @@ func find(folder, platform string) (name.Tag, v1.Image, error) {
 }
 
 // unpack writes the files of an archive into an empty folder.
-func unpack(folder, archive string) error {
+func unpack(folder, archive string) (err error) {
 	in, err := os.Open(archive)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer func() { err = errors.Join(err, in.Close()) }()
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { err = errors.Join(err, root.Close()) }()
 	for entries := tar.NewReader(in); ; {
 		header, err := entries.Next()
 		if errors.Is(err, io.EOF) {

@@ -104,13 +104,19 @@ func newIndex(spec Spec) (v1.ImageIndex, error) {
 			return nil, err
 		}
 		images = append(images, mutate.IndexAddendum{
-			Add:        img,
+			Add:        untyped{img},
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: binary.OS, Architecture: binary.Arch}},
 		})
 	}
 	index := mutate.AppendManifests(empty.Index, images...)
 	return mutate.Annotations(index, spec.Labels).(v1.ImageIndex), nil
 }
+
+// untyped is an image whose descriptor has no artifact type. The type says nothing about an image. skopeo drops it on
+// the way to a registry, and so changes the digest of the index.
+type untyped struct{ v1.Image }
+
+func (untyped) ArtifactType() (string, error) { return "", nil }
 
 var numericUser = regexp.MustCompile(`^[0-9]+:[0-9]+$`)
 

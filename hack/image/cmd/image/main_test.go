@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/spdx/tools-golang/json"
 )
@@ -102,6 +103,7 @@ func TestBuildWritesAnArchiveAndItsContents(t *testing.T) {
 		if !cmp.Equal(config.Config.Entrypoint, []string{"/hanse"}) || config.Config.User != "65532:65532" {
 			t.Errorf("the image runs %v as %s", config.Config.Entrypoint, config.Config.User)
 		}
+		checkDockerfile(t, config.Config)
 		if diff := cmp.Diff(map[string]string{
 			"org.opencontainers.image.created":  "2023-11-14T22:13:20Z",
 			"org.opencontainers.image.licenses": "Apache-2.0",
@@ -165,6 +167,24 @@ func TestBuildWritesAnArchiveAndItsContents(t *testing.T) {
 			}
 		}
 	})
+}
+
+// checkDockerfile fails unless the Dockerfile sets the same labels, user and entrypoint.
+func checkDockerfile(t *testing.T, config v1.Config) {
+	t.Helper()
+	content, err := os.ReadFile("../../../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"\nUSER " + config.User + "\n", "\nENTRYPOINT [\"" + strings.Join(config.Entrypoint, `", "`) + "\"]\n"}
+	for label := range config.Labels {
+		want = append(want, " "+label+"=")
+	}
+	for _, line := range want {
+		if !strings.Contains(string(content), line) {
+			t.Errorf("the Dockerfile does not say %q", strings.TrimSpace(line))
+		}
+	}
 }
 
 func TestBadInputIsNamedAndWritesNothing(t *testing.T) {
