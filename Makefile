@@ -188,7 +188,7 @@ bench-compare: ## Print the last run of bench beside the last recorded one of it
 release-dry-run: ## Everything of a release that needs no network, in bin/release: VERSION=vX.Y.Z; ALLOW_DIRTY=1 for a trial
 	$(call say,making release $(VERSION) in bin/release)
 	@$(call RELEASE,check)
-	@$(MAKE) images VERSION=$(VERSION)
+	@$(MAKE) images VERSION=$(VERSION:v%=%)
 	@$(call RELEASE,files)
 
 .PHONY: release-push

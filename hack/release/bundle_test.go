@@ -33,7 +33,7 @@ func TestBundleOfTheChart(t *testing.T) {
 	t.Run("names the version and the images of the release", func(t *testing.T) {
 		spec := bundle.CSV.Spec
 		image := spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image
-		if bundle.CSV.Name != "hanse-hub.v0.7.0-rc.1" || spec.Version.String() != "0.7.0-rc.1" || image != "ghcr.io/hanse-dev/hanse-hub:v0.7.0-rc.1" {
+		if bundle.CSV.Name != "hanse-hub.v0.7.0-rc.1" || spec.Version.String() != "0.7.0-rc.1" || image != "ghcr.io/hanse-dev/hanse-hub:0.7.0-rc.1" {
 			t.Errorf("name %s, version %s, image %s", bundle.CSV.Name, spec.Version, image)
 		}
 	})

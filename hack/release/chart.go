@@ -16,10 +16,10 @@ const (
 var charts = []string{hubChart, memberChart}
 
 // packageChart packages a chart into a folder with the version of the release, and returns the path. The version of the
-// application is the tag of the images, which the charts use as their default.
+// application is the tag of the images, which the charts use by default.
 func (r *release) packageChart(ctx context.Context, name, folder string, when time.Time) (string, error) {
 	_, err := r.command(ctx, nil, r.helm, "package", filepath.Join("charts", name),
-		"--version", r.version.Plain(), "--app-version", r.version.Tag(), "--destination", folder)
+		"--version", r.version.Plain(), "--app-version", r.version.Plain(), "--destination", folder)
 	if err != nil {
 		return "", fmt.Errorf("packaging chart %s: %w", name, err)
 	}

@@ -168,7 +168,7 @@ func TestSums(t *testing.T) {
 func TestPackageChart(t *testing.T) {
 	r := onRepository(t)
 	for _, chart := range charts {
-		t.Run("chart "+chart+" has the version of the release, and the tag of the images", func(t *testing.T) {
+		t.Run("chart "+chart+" has the version of the release, and that of the images", func(t *testing.T) {
 			path, err := r.packageChart(t.Context(), chart, t.TempDir(), committed)
 			if err != nil {
 				t.Fatal(err)
@@ -185,7 +185,7 @@ func TestPackageChart(t *testing.T) {
 					}
 				}
 			}
-			want := struct{ Name, Version, AppVersion string }{chart, "0.7.0-rc.1", "v0.7.0-rc.1"}
+			want := struct{ Name, Version, AppVersion string }{chart, "0.7.0-rc.1", "0.7.0-rc.1"}
 			if got != want {
 				t.Errorf("Chart.yaml has %+v, want %+v", got, want)
 			}

@@ -75,7 +75,7 @@ func (r *release) buildHansectl(ctx context.Context, p platform) (binary []byte,
 	err = inFolder(func(folder string) error {
 		path := filepath.Join(folder, p.binary())
 		_, err := r.command(ctx, []string{"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch},
-			"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+r.version.Tag(), "-o", path, "./cmd/hansectl")
+			"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+r.version.Plain(), "-o", path, "./cmd/hansectl")
 		if err != nil {
 			return err
 		}

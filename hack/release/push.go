@@ -56,7 +56,7 @@ func push(ctx context.Context, r *release) error {
 // pushImage uploads the image or index of an OCI archive as it is, so that its digest stays.
 func (r *release) pushImage(ctx context.Context, path string) (pushed, error) {
 	p := pushed{Name: r.registry + "/" + imageName(path)}
-	ref, err := name.NewTag(p.Name + ":" + r.version.Tag())
+	ref, err := name.NewTag(p.Name + ":" + r.version.Plain())
 	if err != nil {
 		return pushed{}, fmt.Errorf("naming image %s: %w", path, err)
 	}

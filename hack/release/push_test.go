@@ -86,11 +86,7 @@ func TestPush(t *testing.T) {
 	for _, p := range all {
 		short := strings.TrimPrefix(p.Name, r.registry+"/")
 		digests[short] = p.Digest
-		tag := r.version.Tag()
-		if strings.HasPrefix(short, "charts/") {
-			tag = r.version.Plain()
-		}
-		ref, err := name.NewTag(p.Name + ":" + tag)
+		ref, err := name.NewTag(p.Name + ":" + r.version.Plain())
 		if err != nil {
 			t.Fatal(err)
 		}

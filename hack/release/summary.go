@@ -103,7 +103,7 @@ func (r *release) summarize(w io.Writer, section string) error {
 			return fmt.Errorf("reading the size of an image: %w", err)
 		}
 		err = withImage(path, func(image openImage) error {
-			fmt.Fprintf(table, "%s:%s\t%s\t%s\n", imageName(path), r.version.Tag(), size(info.Size()), image.entry.Digest)
+			fmt.Fprintf(table, "%s:%s\t%s\t%s\n", imageName(path), r.version.Plain(), size(info.Size()), image.entry.Digest)
 			return nil
 		})
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// A Version is that of a release: the tag in git and of images is v0.1.0, the version of charts and bundle is 0.1.0.
+// A Version is that of a release. The tag in git is v0.1.0. Images, charts, the bundle and binaries say 0.1.0.
 type Version struct{ semver semver.Version }
 
 // ParseVersion reads a tag such as v0.1.0 or v0.2.0-rc.1. It refuses build metadata, which a tag of an image cannot
