@@ -165,6 +165,35 @@ func TestSums(t *testing.T) {
 	})
 }
 
+func TestCopySBOMs(t *testing.T) {
+	tests := map[string]struct {
+		images    []string
+		wantError string
+	}{
+		"the SBOM of each image is a file of the release": {images: []string{"hanse-hub.tar", "hanse-hub.spdx.json"}},
+		"an image without an SBOM is an error":            {images: []string{"hanse-hub.tar"}, wantError: "SBOM of image hanse-hub"},
+		"no image is an error that names the command":     {wantError: "run make images"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &release{root: t.TempDir(), out: t.TempDir()}
+			for _, image := range tt.images {
+				if err := writeFiles(r.images(), []file{{image, 0o644, nil}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := r.copySBOMs()
+			wantError(t, err, tt.wantError)
+			if err != nil {
+				return
+			}
+			if _, err := os.Stat(filepath.Join(r.out, "hanse-hub.spdx.json")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestPackageChart(t *testing.T) {
 	r := onRepository(t)
 	for _, chart := range charts {

@@ -46,7 +46,7 @@ func files(ctx context.Context, r *release) error {
 	if err := check(ctx, r); err != nil {
 		return err
 	}
-	if _, err := r.archives(); err != nil {
+	if _, err := r.imageArchives(); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(r.out); err != nil {

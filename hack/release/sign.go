@@ -28,13 +28,12 @@ func sign(ctx context.Context, r *release) error {
 		if err := r.cosign(ctx, "sign", "--yes", p.Name+"@"+p.Digest); err != nil {
 			return err
 		}
-		for _, sbom := range r.glob(path.Base(p.Name) + ".spdx.json") {
-			if path.Dir(p.Name) != r.registry {
-				continue // a chart with the name of an image
-			}
-			if err := r.cosign(ctx, "attest", "--yes", "--type", "spdxjson", "--predicate", sbom, p.Name+"@"+p.Digest); err != nil {
-				return err
-			}
+		sbom := r.sbom(path.Base(p.Name))
+		if _, err := os.Stat(sbom); err != nil || path.Dir(p.Name) != r.registry {
+			continue // the bundle, or a chart, which may have the name of an image
+		}
+		if err := r.cosign(ctx, "attest", "--yes", "--type", "spdxjson", "--predicate", sbom, p.Name+"@"+p.Digest); err != nil {
+			return err
 		}
 	}
 	sums := filepath.Join(r.out, sumsFile)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,28 +16,26 @@ const sumsFile = "SHA256SUMS"
 // notUploaded are files that are not part of a release on GitHub: the notes are its text, the image is in the registry.
 var notUploaded = []string{"notes.md", bundleName + ".tar", sumsFile}
 
-// copySBOMs copies the SBOMs of the images to the other files.
+// copySBOMs copies the SBOM of each image to the other files. An image without one is an error.
 func (r *release) copySBOMs() error {
-	for _, path := range r.glob("*.spdx.json") {
-		data, err := os.ReadFile(path)
+	images, err := r.imageArchives()
+	if err != nil {
+		return err
+	}
+	for _, image := range images {
+		data, err := os.ReadFile(r.sbom(imageName(image)))
 		if err != nil {
-			return fmt.Errorf("reading an SBOM: %w", err)
+			return fmt.Errorf("reading the SBOM of image %s: %w", imageName(image), err)
 		}
-		if err := os.WriteFile(filepath.Join(r.out, filepath.Base(path)), data, 0o644); err != nil {
-			return fmt.Errorf("writing an SBOM: %w", err)
+		if err := writeFiles(r.out, []file{{filepath.Base(r.sbom(imageName(image))), 0o644, data}}); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// glob returns the files in the folder of images that match a pattern.
-func (r *release) glob(pattern string) []string {
-	paths, err := filepath.Glob(filepath.Join(r.images(), pattern))
-	if err != nil {
-		panic(err) // the pattern is a constant of this program
-	}
-	return paths
-}
+// sbom is the path of the SBOM of an image.
+func (r *release) sbom(image string) string { return filepath.Join(r.images(), image+".spdx.json") }
 
 // writeSums writes the checksums of all files of the folder that are uploaded.
 func writeSums(folder string) error {
@@ -61,11 +60,26 @@ func writeSums(folder string) error {
 	return nil
 }
 
+// imageArchives are the OCI archives that `make images` wrote.
+func (r *release) imageArchives() ([]string, error) {
+	names, err := fs.Glob(os.DirFS(r.images()), "*.tar")
+	if err != nil {
+		return nil, fmt.Errorf("listing the images: %w", err)
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s has no OCI archive: run make images", r.images())
+	}
+	for i, name := range names {
+		names[i] = filepath.Join(r.images(), name)
+	}
+	return names, nil
+}
+
 // archives are the OCI archives of all images, with the bundle's at the end.
 func (r *release) archives() ([]string, error) {
-	images := r.glob("*.tar")
-	if len(images) == 0 {
-		return nil, fmt.Errorf("%s has no OCI archive: run make images", r.images())
+	images, err := r.imageArchives()
+	if err != nil {
+		return nil, err
 	}
 	return append(images, filepath.Join(r.out, bundleName+".tar")), nil
 }
