@@ -11,13 +11,15 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOL := hack/tool.sh
 GOTESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
 # The images are IMAGE_REPOSITORY/NAME:VERSION. The charts name the tag appVersion, which has no "v".
-# The tag of the images that the charts name by default.
 CHART_VERSION = $(shell sed -n 's/^appVersion: //p' charts/hanse-hub/Chart.yaml)
 IMAGE_REPOSITORY ?= ghcr.io/hanse-dev
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 IMAGE_SETTINGS = IMAGE_REPOSITORY='$(IMAGE_REPOSITORY)' IMAGE_PLATFORMS='$(IMAGE_PLATFORMS)' VERSION='$(VERSION)'
 # What tests and benchmarks on the lab are told: see CONTRIBUTING.md.
 ON_LAB = HANSE_LAB=$(CURDIR)/bin/lab HANSE_BIN=$(CURDIR)/$(1) HANSE_HELM="$$($(TOOL) --path helm)"
+# Without VERSION on the command line, the version is what git describes.
+RELEASE = go run -C hack/release . $(1) -root $(CURDIR) -version $(VERSION) -registry $(IMAGE_REPOSITORY) \
+	-helm "$$($(TOOL) --path helm)" $(if $(ALLOW_DIRTY),-allow-dirty)
 # At most three failed end-to-end tests run once more, each as a whole and in a fleet of its own. A data race is never run again.
 RERUN = --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
 	--rerun-fails-report=bin/reruns.txt
@@ -101,7 +103,7 @@ generate-fixtures: ## Expected manifests of the override tests
 	go test ./overrides -update
 
 .PHONY: verify
-verify: verify-generated verify-lint verify-import-rules verify-vet verify-charts verify-docs verify-modules ## Everything that CI checks before it runs tests
+verify: verify-generated verify-lint verify-import-rules verify-vet verify-charts verify-docs verify-modules verify-workflows bundle-validate ## Everything that CI checks before it runs tests
 	$(call say,verified)
 
 .PHONY: verify-generated
@@ -115,6 +117,7 @@ verify-lint: ## golangci-lint on the root, the lab and the image module
 	$(TOOL) golangci-lint run ./...
 	cd lab && ../$(TOOL) golangci-lint run ./...
 	cd hack/image && ../../$(TOOL) golangci-lint run ./...
+	cd hack/release && ../../$(TOOL) golangci-lint run ./...
 
 .PHONY: verify-import-rules
 verify-import-rules: ## The linter refuses an import against the direction of the packages
@@ -127,6 +130,7 @@ verify-vet: ## go vet on the root, the lab and the image module
 	go vet ./...
 	cd lab && go vet ./...
 	cd hack/image && go vet ./...
+	cd hack/release && go vet ./...
 
 .PHONY: verify-charts
 verify-charts: ## The charts lint, render, and refuse bad values
@@ -142,6 +146,16 @@ verify-docs: ## Links in Markdown files lead somewhere, and lines are at most 12
 verify-modules: ## go.mod and go.sum of every module are tidy and match what was downloaded
 	$(call say,checking the modules)
 	@hack/verify-modules.sh
+
+.PHONY: verify-workflows
+verify-workflows: ## Workflows of GitHub are valid, and dependabot knows every module
+	$(call say,checking the workflows)
+	@hack/verify-workflows.sh
+
+.PHONY: bundle-validate
+bundle-validate: ## The OLM bundle of the charts is valid; it is in bin/bundle then
+	$(call say,making and validating the OLM bundle)
+	@go run -C hack/release . bundle -root $(CURDIR) -out $(CURDIR)/bin/bundle -version v0.0.0-dev -helm "$$($(TOOL) --path helm)"
 
 .PHONY: vuln
 vuln: ## Known vulnerabilities that the code reaches (needs the network)
@@ -160,6 +174,7 @@ test-unit: ## Tests that need nothing but Go
 	$(GOTESTSUM) -- ./expression ./overrides ./hub/rollup ./member/health ./test/operators
 	cd lab && ../$(GOTESTSUM) -- -race -short ./...
 	cd hack/image && ../../$(GOTESTSUM) -- -race -short -count=1 ./... # they run files that Go's test cache does not see
+	cd hack/release && HANSE_HELM="$$(../../$(TOOL) --path helm)" ../../$(GOTESTSUM) -- -race -short ./...
 
 .PHONY: test-envtest
 test-envtest: lab ## Tests against a real API server
@@ -190,3 +205,28 @@ bench: build lab ## Measure throughput, latency, writes and memory against a raw
 .PHONY: bench-compare
 bench-compare: ## Print the last run of bench beside the last recorded one of its size; ARGS="a.json b.json" for others
 	go run ./test/bench compare $(ARGS)
+
+##@ Release
+
+.PHONY: release-dry-run
+release-dry-run: ## Everything of a release that needs no network, in bin/release: VERSION=vX.Y.Z; ALLOW_DIRTY=1 for a trial
+	$(call say,making release $(VERSION) in bin/release)
+	@$(call RELEASE,check)
+	@$(MAKE) images VERSION=$(VERSION:v%=%)
+	@$(call RELEASE,files)
+
+.PHONY: release-push
+release-push: ## Upload the images and charts of release-dry-run to IMAGE_REPOSITORY
+	$(call say,uploading images and charts to $(IMAGE_REPOSITORY))
+	@$(call RELEASE,push)
+
+.PHONY: release-sign
+release-sign: ## Sign what release-push uploaded, and the checksums, with cosign by the identity of the workflow
+	$(call say,signing release $(VERSION))
+	@$(call RELEASE,sign)
+
+.PHONY: release-publish
+release-publish: ## Publish the files of release-dry-run on GitHub with gh
+	$(call say,publishing release $(VERSION))
+	cd bin/release && gh release create $(VERSION) --verify-tag --title $(VERSION) --notes-file notes.md \
+		$(if $(findstring -,$(VERSION)),--prerelease) $$(awk '{print $$2}' SHA256SUMS) SHA256SUMS SHA256SUMS.sigstore.json

@@ -16,6 +16,7 @@ shift
 
 module=$root/hack/tools
 case $name in
+actionlint) package=github.com/rhysd/actionlint/cmd/actionlint module+=/actionlint ;;
 controller-gen) package=sigs.k8s.io/controller-tools/cmd/controller-gen ;;
 golangci-lint) package=github.com/golangci/golangci-lint/v2/cmd/golangci-lint module+=/golangci-lint ;;
 gotestsum) package=gotest.tools/gotestsum ;;

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A release is what the flags of a command say.
+type release struct {
+	version    Version
+	root       string // of the repository
+	out        string
+	helm       string
+	registry   string
+	allowDirty bool
+}
+
+// images is the folder with the OCI archives and SBOMs that `make images` writes.
+func (r *release) images() string { return filepath.Join(r.root, "bin", "images") }
+
+// check finds the mistakes that are cheap to find, before anything is built.
+func check(ctx context.Context, r *release) error {
+	if !r.allowDirty {
+		changes, err := r.command(ctx, nil, "git", "status", "--porcelain")
+		if err != nil {
+			return err
+		}
+		if changes != "" {
+			return fmt.Errorf("the tree has changes that are not committed: commit them, or pass ALLOW_DIRTY=1 for a trial:\n%s", changes)
+		}
+	}
+	_, _, err := r.notes()
+	return err
+}
+
+// files writes everything that needs no network.
+func files(ctx context.Context, r *release) error {
+	if err := check(ctx, r); err != nil {
+		return err
+	}
+	if _, err := r.imageArchives(); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(r.out); err != nil {
+		return fmt.Errorf("removing the files of an earlier run: %w", err)
+	}
+	if err := os.MkdirAll(r.out, 0o755); err != nil {
+		return fmt.Errorf("making the folder for the files: %w", err)
+	}
+	when, err := r.commitTime(ctx)
+	if err != nil {
+		return err
+	}
+	notes, section, err := r.notes()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(r.out, "notes.md"), []byte(notes), 0o644); err != nil {
+		return fmt.Errorf("writing the release notes: %w", err)
+	}
+	archives, err := r.buildArchives(ctx, when)
+	if err != nil {
+		return err
+	}
+	if err := r.writeKrewManifest(archives); err != nil {
+		return err
+	}
+	for _, chart := range charts {
+		if _, err := r.packageChart(ctx, chart, r.out, when); err != nil {
+			return err
+		}
+	}
+	if err := r.writeBundle(ctx, when); err != nil {
+		return err
+	}
+	if err := r.copySBOMs(); err != nil {
+		return err
+	}
+	if err := writeSums(r.out); err != nil {
+		return err
+	}
+	return r.summarize(os.Stdout, section)
+}
+
+// notes returns the notes of the version, and the heading of the section that they come from.
+func (r *release) notes() (notes, section string, err error) {
+	path := filepath.Join(r.root, "CHANGELOG.md")
+	changelog, err := os.ReadFile(path)
+	if err != nil {
+		return "", "", fmt.Errorf("reading the changelog: %w", err)
+	}
+	notes, section, err = CutNotes(string(changelog), r.version)
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", path, err)
+	}
+	return notes, section, nil
+}
+
+// commitTime is the time of everything in archives, so that two builds of a commit give the same bytes.
+func (r *release) commitTime(ctx context.Context) (time.Time, error) {
+	out, err := r.command(ctx, nil, "git", "log", "-1", "--format=%ct")
+	if err != nil {
+		return time.Time{}, err
+	}
+	seconds, err := strconv.ParseInt(out, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading the time of the last commit: %w", err)
+	}
+	return time.Unix(seconds, 0).UTC(), nil
+}
+
+// command runs a program in the repository and returns what it printed, without spaces around it.
+func (r *release) command(ctx context.Context, env []string, name string, args ...string) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = r.root, &stdout, &stderr
+	cmd.Env = append(os.Environ(), env...)
+	if err := cmd.Run(); err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return "", fmt.Errorf("%s %s: %w: %s", filepath.Base(name), strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+		}
+		return "", fmt.Errorf("running %s: %w", name, err)
+	}
+	return strings.TrimSpace(stdout.String()), nil
+}
+
+// inFolder runs a function with a folder that is removed afterwards.
+func inFolder(do func(folder string) error) (err error) {
+	folder, err := os.MkdirTemp("", "hanse-release-")
+	if err != nil {
+		return fmt.Errorf("making a temporary folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	return do(folder)
+}
