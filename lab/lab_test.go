@@ -47,22 +47,7 @@ func TestLab(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts API servers")
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv(asLab, "true")
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every command takes a second to end
-	s := &smoke{t: t, lab: exe, dir: filepath.Join(t.TempDir(), "run")}
-	topology := filepath.Join(t.TempDir(), "topology.yaml")
-	if err := os.WriteFile(topology, []byte(smokeTopology), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	built, err := (&places{components: "components"}).build(t.Context()) // here, for the test cache to see what it reads
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.bin = built.Bin()
+	s, topology := newSmoke(t, smokeTopology)
 	t.Cleanup(func() { s.ok("down") })
 	s.ok("up", "--topology", topology)
 
@@ -73,6 +58,28 @@ func TestLab(t *testing.T) {
 	s.killedAPIServerComesBackAtItsAddress()
 	s.removedClusterLeavesNothing()
 	s.nothingOutlivesAKilledSupervisor(topology)
+}
+
+// newSmoke returns a lab that is not up, and the file of its topology.
+func newSmoke(t *testing.T, content string) (s *smoke, topology string) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(asLab, "true")
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every command takes a second to end
+	s = &smoke{t: t, lab: exe, dir: filepath.Join(t.TempDir(), "run")}
+	topology = filepath.Join(t.TempDir(), "topology.yaml")
+	if err := os.WriteFile(topology, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	built, err := (&places{components: "components"}).build(t.Context()) // here, for the test cache to see what it reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.bin = built.Bin()
+	return s, topology
 }
 
 func (s *smoke) upIsIdempotent(topology string) {

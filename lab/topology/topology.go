@@ -6,6 +6,7 @@ package topology
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 	"regexp"
@@ -52,7 +53,7 @@ type Cluster struct {
 type Nodes int
 
 // Real is one node with containerd, kubelet and kube-proxy, on which pods run.
-const Real Nodes = -1
+const Real Nodes = math.MinInt32
 
 // String returns what a file says.
 func (n Nodes) String() string {
@@ -69,8 +70,8 @@ func (n *Nodes) Set(s string) error {
 		return nil
 	}
 	count, err := strconv.Atoi(s)
-	if err != nil || count < 0 {
-		return fmt.Errorf("%q is neither a number nor real", s)
+	if err != nil {
+		return fmt.Errorf("nodes: %q is neither a number nor real", s)
 	}
 	*n = Nodes(count)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
 )
 
 func TestParseRefuses(t *testing.T) {
@@ -23,8 +24,10 @@ func TestParseRefuses(t *testing.T) {
 			"clusters: [{name: A}, {name: a.b}, {name: ''}, {name: -a}]",
 			[]string{"clusters[0].name", "clusters[1].name", "clusters[2].name", "clusters[3].name"},
 		},
-		"a second hub":               {"clusters: [{name: a, hub: true}, {name: b, hub: true}]", []string{"clusters[1].hub: clusters[0] is the hub already"}},
-		"a negative number of nodes": {"clusters: [{name: a, nodes: -1}]", []string{"clusters[0].nodes: -1"}},
+		"a second hub":                             {"clusters: [{name: a, hub: true}, {name: b, hub: true}]", []string{"clusters[1].hub: clusters[0] is the hub already"}},
+		"a negative number of nodes":               {"clusters: [{name: a, nodes: -1}]", []string{"clusters[0].nodes: -1"}},
+		"nodes that are neither a number nor real": {"clusters: [{name: a, nodes: many}]", []string{`nodes: "many" is neither a number nor real`}},
+		"a real node that no controller uses":      {"clusters: [{name: a, nodes: real}]", []string{"clusters[0].nodes: a real node needs controllers: true"}},
 		"a region that is no label value": {
 			"clusters: [{name: a, region: 'no spaces', zones: [ok, '/']}]", []string{"clusters[0].region", "clusters[0].zones[1]"},
 		},
@@ -77,6 +80,30 @@ func TestNodesAreDealtToZonesInTurn(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a", "b", "a"}, zones); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestARealNodeIsWrittenAndReadAsAWord(t *testing.T) {
+	given, err := Parse([]byte("clusters: [{name: a, nodes: real, controllers: true}, {name: b, nodes: 2}, {name: c}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, err := yaml.Marshal(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(written), "nodes: real") {
+		t.Errorf("the topology is written as\n%s", written)
+	}
+	again, err := Parse(written)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(given, again); diff != "" {
+		t.Error(diff)
+	}
+	if !given.Real() || given.Clusters[0].Nodes.Count() != 1 || given.Clusters[1].Nodes.Count() != 2 || given.Clusters[2].Nodes.Count() != 0 {
+		t.Errorf("the topology is %+v", given)
 	}
 }
 
