@@ -88,7 +88,7 @@ generate-fixtures: ## Expected manifests of the override tests
 	go test ./overrides -update
 
 .PHONY: verify
-verify: verify-generated verify-lint verify-import-rules verify-vet verify-charts verify-docs verify-modules ## Everything that CI checks before it runs tests
+verify: verify-generated verify-lint verify-import-rules verify-vet verify-charts verify-upgrade verify-docs verify-modules ## Everything that CI checks before it runs tests
 	$(call say,verified)
 
 .PHONY: verify-generated
@@ -118,6 +118,11 @@ verify-charts: ## The charts lint, render, and refuse bad values
 	$(call say,checking the charts)
 	@hack/verify-charts.sh
 
+.PHONY: verify-upgrade
+verify-upgrade: ## The CRDs take the objects of the state in hack/upgrade-from
+	$(call say,comparing the CRDs with those of an earlier state)
+	@hack/verify-upgrade.sh
+
 .PHONY: verify-docs
 verify-docs: ## Links in Markdown files lead somewhere, and lines are at most 120 columns wide
 	$(call say,checking Markdown files)
@@ -144,6 +149,7 @@ test-unit: ## Tests that need nothing but Go
 	$(call say,bounds of time and memory, and statuses of operators by their own definitions, without the race detector)
 	$(GOTESTSUM) -- ./expression ./overrides ./hub/rollup ./member/health ./test/operators
 	cd lab && ../$(GOTESTSUM) -- -race -short ./...
+	cd hack/crdcheck && ../../$(GOTESTSUM) -- ./...
 
 .PHONY: test-envtest
 test-envtest: lab ## Tests against a real API server
