@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -177,15 +176,13 @@ func readFolder(folder string) (map[string]*apiextensionsv1.CustomResourceDefini
 
 // readAccepted reads the file of accepted changes. A line without a reason is an error.
 func readAccepted(path string) (map[string]bool, error) {
-	file, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the accepted changes: %w", err)
 	}
-	defer file.Close()
 	accepted := map[string]bool{}
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
@@ -195,5 +192,5 @@ func readAccepted(path string) (map[string]bool, error) {
 		}
 		accepted[strings.TrimSpace(where)] = true
 	}
-	return accepted, lines.Err()
+	return accepted, nil
 }
