@@ -12,8 +12,8 @@ import (
 )
 
 // TestAnOlderReplicaDoesNotFightOverFieldsThatItDoesNotKnow plays a newer replica, which works on cluster b and writes
-// fields that the reporter, which works on cluster a and leads, does not know. It changes a CRD, so that it does not run
-// beside other tests.
+// fields that the reporter does not know. The reporter works on cluster a and leads. The test changes a CRD, so that it
+// does not run beside other tests.
 func TestAnOlderReplicaDoesNotFightOverFieldsThatItDoesNotKnow(t *testing.T) {
 	w := newWorld(t, "Widget")
 	err := apiserver.AddNewerField(t.Context(), hubConfig, "resourcebindings.hanse.dev", []string{"status"}, []string{"status", "clusters", "items"})

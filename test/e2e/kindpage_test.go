@@ -7,20 +7,24 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/pflag"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/interp"
 	"mvdan.cc/sh/v3/syntax"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/console"
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
@@ -28,8 +32,8 @@ import (
 //
 //   - There is no kind, make and sudo: the lab has its clusters, and the suite has built everything.
 //   - The files of prometheus-operator come from the lab instead of from the network.
-//   - No kubelet runs on the hub, so the chart is installed with replicas: 0, and the hub is a process. Views of members
-//     come from that process instead of through the API server, which leads to pods only.
+//   - No kubelet runs on the hub, so the chart is installed with replicas: 0, and the hub is a process. Views of
+//     members come from that process instead of through the API server, which leads to pods only.
 //   - A member's address is one of this machine, not the name of a container.
 type kindPage struct {
 	*fleet.Fleet
@@ -57,7 +61,7 @@ func TestTheKindPageRunsOnTheLab(t *testing.T) {
 	must(t, err)
 	text, err := os.ReadFile("../../docs/kind.md")
 	must(t, err)
-	blocks := consoleBlocks(string(text))
+	blocks := console.Blocks(string(text))
 	if len(blocks) < 6 {
 		t.Fatalf("the page has %d blocks only", len(blocks))
 	}
@@ -109,24 +113,6 @@ func prometheus() *unstructured.Unstructured {
 	o.SetAPIVersion("monitoring.coreos.com/v1")
 	o.SetKind("Prometheus")
 	return o
-}
-
-// consoleBlocks returns the commands of each block.
-func consoleBlocks(page string) []string {
-	var blocks []string
-	for _, found := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(page, -1) {
-		var commands strings.Builder
-		goesOn := false
-		for line := range strings.Lines(found[1]) {
-			command, ok := strings.CutPrefix(line, "$ ")
-			if ok || goesOn {
-				commands.WriteString(command)
-			}
-			goesOn = (ok || goesOn) && strings.HasSuffix(line, "\\\n")
-		}
-		blocks = append(blocks, commands.String())
-	}
-	return blocks
 }
 
 // prepare makes the folder and a shell for the commands.
@@ -202,10 +188,21 @@ func (p *kindPage) handle(next interp.ExecHandlerFunc) interp.ExecHandlerFunc {
 		if name != "helm" {
 			return nil
 		}
-		var err error
-		p.hub, err = p.StartHub(ctx, "hub-a")
+		return p.startHub(ctx)
+	}
+}
+
+// startHub returns when the hub leads. The pods of a chart are ready some seconds after that.
+func (p *kindPage) startHub(ctx context.Context) error {
+	var err error
+	if p.hub, err = p.StartHub(ctx, "hub-a"); err != nil {
 		return err
 	}
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, normal, true, func(ctx context.Context) (bool, error) {
+		var lease coordinationv1.Lease
+		err := p.Hub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: "hanse-hub"}, &lease)
+		return ptr.Deref(lease.Spec.HolderIdentity, "") != "", client.IgnoreNotFound(err)
+	})
 }
 
 // kind does what kind would do: a new cluster is one of the lab. Flags are those of kind.

@@ -24,8 +24,8 @@ func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &config)
 
 const crdName = "clusterplacements.hanse.dev"
 
-// TestARolledBackCRDHidesFieldsUntilTheObjectIsWritten is what docs/upgrade.md says of a rollback: an object has a field
-// and a value of an enum that only the newer CRD knows.
+// TestARolledBackCRDHidesFieldsUntilTheObjectIsWritten is what docs/upgrade.md says of a rollback: an object has a
+// field, and a value of an enum, that only the newer CRD knows.
 func TestARolledBackCRDHidesFieldsUntilTheObjectIsWritten(t *testing.T) {
 	apiserver.Needed(t)
 	scheme := runtime.NewScheme()
