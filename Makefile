@@ -103,7 +103,7 @@ generate-fixtures: ## Expected manifests of the override tests
 	go test ./overrides -update
 
 .PHONY: verify
-verify: verify-generated verify-lint verify-import-rules verify-vet verify-charts verify-docs verify-modules verify-workflows bundle-validate ## Everything that CI checks before it runs tests
+verify: verify-generated verify-lint verify-import-rules verify-vet verify-charts verify-upgrade verify-docs verify-modules verify-workflows bundle-validate ## Everything that CI checks before it runs tests
 	$(call say,verified)
 
 .PHONY: verify-generated
@@ -136,6 +136,11 @@ verify-vet: ## go vet on the root, the lab and the image module
 verify-charts: ## The charts lint, render, and refuse bad values
 	$(call say,checking the charts)
 	@hack/verify-charts.sh
+
+.PHONY: verify-upgrade
+verify-upgrade: ## The CRDs take the objects of the state in hack/upgrade-from
+	$(call say,comparing the CRDs with those of an earlier state)
+	@hack/verify-upgrade.sh
 
 .PHONY: verify-docs
 verify-docs: ## Links in Markdown files lead somewhere, and lines are at most 120 columns wide
@@ -175,6 +180,7 @@ test-unit: ## Tests that need nothing but Go
 	cd lab && ../$(GOTESTSUM) -- -race -short ./...
 	cd hack/image && ../../$(GOTESTSUM) -- -race -short -count=1 ./... # they run files that Go's test cache does not see
 	cd hack/release && HANSE_HELM="$$(../../$(TOOL) --path helm)" ../../$(GOTESTSUM) -- -race -short ./...
+	cd hack/crdcheck && ../../$(GOTESTSUM) -- ./...
 
 .PHONY: test-envtest
 test-envtest: lab ## Tests against a real API server

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -127,11 +128,12 @@ func newManager(config *rest.Config, o Options, lead *shard.Lead, keeper *certif
 	return mgr, nil
 }
 
-// versionLabel returns the Lease's label with the version of the leader. A version that is no valid label value is left
-// out.
+// versionLabel returns the Lease's label with the version of the leader. A label cannot have a "+", so that "_" stands
+// for it. The label is always set, because the Lease keeps the label of the previous leader otherwise.
 func versionLabel(version string) map[string]string {
+	version = strings.ReplaceAll(version, "+", "_")
 	if version == "" || len(validation.IsValidLabelValue(version)) > 0 {
-		return nil
+		version = "unknown"
 	}
 	return map[string]string{hubv1.VersionLabel: version}
 }

@@ -103,7 +103,7 @@ const (
 	// ManagedByHansectl is the value of ManagedByLabel on the objects of hansectl.
 	ManagedByHansectl = "hansectl"
 
-	// VersionLabel on the Lease hanse-hub is the version of the replica that leads.
+	// VersionLabel on the Lease hanse-hub is the version of the replica that leads, with "_" for "+".
 	VersionLabel = "app.kubernetes.io/version"
 
 	// WithdrawFinalizer is on bindings and MemberClusters. It delays their deletion until the members have confirmed

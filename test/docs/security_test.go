@@ -10,22 +10,24 @@ import (
 	"testing"
 )
 
-// TestEveryClaimOfTheThreatModelHasItsTest finds each test that docs/security.md names, as the folder of its package
-// and its function.
-func TestEveryClaimOfTheThreatModelHasItsTest(t *testing.T) {
+// TestEveryClaimHasItsTest finds each test that the threat model and the promises of upgrades name, as the folder of its
+// package and its function.
+func TestEveryClaimHasItsTest(t *testing.T) {
 	root := filepath.Join("..", "..")
-	page, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	claims := regexp.MustCompile("`([a-z0-9]+)\\.(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(page), -1)
-	if len(claims) == 0 {
-		t.Fatal("docs/security.md names no test")
-	}
 	tests := testsBelow(t, root)
-	for _, claim := range claims {
-		if name := claim[1] + "." + claim[2]; !tests[name] {
-			t.Errorf("docs/security.md names %s, which does not exist", name)
+	for _, page := range []string{"docs/security.md", "docs/upgrade.md"} {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims := regexp.MustCompile("`([a-z0-9]+)\\.(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(text), -1)
+		if len(claims) == 0 {
+			t.Errorf("%s names no test", page)
+		}
+		for _, claim := range claims {
+			if name := claim[1] + "." + claim[2]; !tests[name] {
+				t.Errorf("%s names %s, which does not exist", page, name)
+			}
 		}
 	}
 }

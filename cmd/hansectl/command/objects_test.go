@@ -215,6 +215,25 @@ func TestVersionHasThatOfTheHub(t *testing.T) {
 	if out != "v0.9.1" {
 		t.Errorf("got %q", out)
 	}
+	flags := []string{"--kubeconfig", onHub.kubeconfig, "--cache-dir", t.TempDir()}
+	for version, warns := range map[string]bool{"0.9.2": false, "v0.10.0": false, "v0.11.0": true, "0.7.9": true, "v0.7.0-3-gdeadbee": false} {
+		out, err = runVersion(t, version, append([]string{"version"}, flags...)...)
+		must(t, err)
+		warning := "warning: the hub is v0.9.1, hansectl is " + version + ": more than one minor version apart"
+		if strings.Contains(out, warning) != warns || strings.Contains(out, "warning") != warns {
+			t.Errorf("hansectl %s warns: want %t, got %s", version, warns, out)
+		}
+	}
+	out, err = runVersion(t, "v0.11.0", append([]string{"doctor"}, flags...)...)
+	must(t, err)
+	wants(t, out, "version   Warning   the hub is v0.9.1, hansectl is v0.11.0: more than one minor version apart; do: use hansectl of the hub's version")
+	lease.Labels[hubv1.VersionLabel] = "0.9.1_acme.1"
+	must(t, onHub.Update(t.Context(), lease))
+	out, err = hansectl(t, "version", "-o", "jsonpath={.hub.version}")
+	must(t, err)
+	if out != "0.9.1+acme.1" {
+		t.Errorf("got %q", out)
+	}
 	out, err = run(t, "version", "--client")
 	must(t, err)
 	if strings.Contains(out, "hub") {

@@ -11,8 +11,14 @@ import (
 // run runs hansectl as a user would, without a terminal, and returns what it prints.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
+	return runVersion(t, "test", args...)
+}
+
+// runVersion does the same as run for a hansectl of this version.
+func runVersion(t *testing.T, version string, args ...string) (string, error) {
+	t.Helper()
 	var out bytes.Buffer
-	root := New("hansectl", "test", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
+	root := New("hansectl", version, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
 	root.SetArgs(args)
 	err := root.ExecuteContext(t.Context())
 	return out.String(), err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
 
 // versions is the output of the command version.
@@ -51,7 +53,8 @@ func newVersion(h *hub) *cobra.Command {
 	var clientOnly bool
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the versions of hansectl and of the hub", Args: arguments(),
-		Long: `Print the versions of hansectl and of the hub. The hub's is read from the Lease of the leading replica; a Lease that cannot be read is no error.`,
+		Long: `Print the versions of hansectl and of the hub. The hub's is read from the Lease of the leading replica; a Lease that cannot be read is no error.
+A warning says so if the versions are more than one minor version apart.`,
 		Example: `  hansectl version
 
   # Without asking the hub
@@ -63,6 +66,7 @@ func newVersion(h *hub) *cobra.Command {
 			v := versions{Client: clientVersion{Version: h.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}}
 			if !clientOnly {
 				v.Hub = h.hubVersion(cmd.Context())
+				h.warnOfSkew(v.Hub.Version)
 			}
 			return out.print(h.streams.Out, v)
 		},
@@ -70,6 +74,13 @@ func newVersion(h *hub) *cobra.Command {
 	out.addTo(cmd)
 	cmd.Flags().BoolVar(&clientOnly, "client", false, "Do not ask the hub.")
 	return cmd
+}
+
+// warnOfSkew warns if the versions of hansectl and the hub are too far apart. hub is empty if it is not known.
+func (h *hub) warnOfSkew(hub string) {
+	if check := view.CheckVersions(h.version, hub, ""); check.Result == view.FindingWarning {
+		h.warn(fmt.Sprintf("warning: %s: %s\n", check.Message, check.Do))
+	}
 }
 
 // hubVersion says why the version is not known if the hub does not answer: hansectl's own version is printed anyway.
@@ -82,7 +93,7 @@ func (h *hub) hubVersion(ctx context.Context) *hubVersion {
 	}
 	var lease coordinationv1.Lease
 	err = c.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubName}, &lease)
-	version := lease.Labels[hubv1.VersionLabel]
+	version := strings.ReplaceAll(lease.Labels[hubv1.VersionLabel], "_", "+")
 	switch {
 	case apierrors.IsNotFound(err):
 		return &hubVersion{Unknown: "no hub has led yet"}

@@ -92,13 +92,19 @@ func CheckClock(renewed, now time.Time) Check {
 
 // CheckVersions compares the versions of hansectl and the hub.
 func CheckVersions(client, hub, unknown string) Check {
-	switch {
-	case hub == "":
+	if hub == "" {
 		return Check{Name: "version", Result: FindingUnknown, Message: unknown}
-	case client != hub:
-		return Check{"version", FindingWarning, fmt.Sprintf("the hub is %s, hansectl is %s", hub, client), "use hansectl of the hub's version"}
 	}
-	return Check{Name: "version", Result: FindingOK, Message: hub}
+	message := fmt.Sprintf("the hub is %s, hansectl is %s", hub, client)
+	switch skew := SkewOf(client, hub); {
+	case client == hub:
+		return Check{Name: "version", Result: FindingOK, Message: hub}
+	case skew == SkewUnknown:
+		return Check{Name: "version", Result: FindingOK, Message: message + ": development builds are not compared"}
+	case skew == SkewTooWide:
+		return Check{"version", FindingWarning, message + ": more than one minor version apart", "use hansectl of the hub's version"}
+	}
+	return Check{Name: "version", Result: FindingOK, Message: message}
 }
 
 // CheckCA checks the CA bundle with which the API server verifies the hub's webhook.
