@@ -9,6 +9,8 @@ MAKEFLAGS += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOL := hack/tool.sh
+# The modules with code of Hanse. The others have the go.mod of a tool or of a component of the lab.
+MODULES := . lab hack/image hack/release hack/crdcheck
 GOTESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
 # The images are IMAGE_REPOSITORY/NAME:VERSION. The charts name the tag appVersion, which has no "v".
 CHART_VERSION = $(shell sed -n 's/^appVersion: //p' charts/hanse-hub/Chart.yaml)
@@ -61,6 +63,10 @@ lab: bin/lab ## Build the lab and its control planes from source (some 10 minute
 	$(call say,building the control planes of the lab; a second run reuses them)
 	bin/lab build
 
+.PHONY: node-packages
+node-packages: ## Install what real nodes of the lab need, if this is Debian and you are root
+	@hack/node-packages.sh
+
 .PHONY: bin/lab
 bin/lab:
 	@go build -C lab -o $(CURDIR)/bin/lab .
@@ -112,12 +118,9 @@ verify-generated: generate ## Generated files are current and committed
 	@hack/verify-generated.sh
 
 .PHONY: verify-lint
-verify-lint: ## golangci-lint on the root, the lab and the image module
+verify-lint: ## golangci-lint on every module with code of Hanse
 	$(call say,linting the modules)
-	$(TOOL) golangci-lint run ./...
-	cd lab && ../$(TOOL) golangci-lint run ./...
-	cd hack/image && ../../$(TOOL) golangci-lint run ./...
-	cd hack/release && ../../$(TOOL) golangci-lint run ./...
+	@for m in $(MODULES); do (set -x; cd $$m && $(CURDIR)/$(TOOL) golangci-lint run ./...); done
 
 .PHONY: verify-import-rules
 verify-import-rules: ## The linter refuses an import against the direction of the packages
@@ -125,12 +128,9 @@ verify-import-rules: ## The linter refuses an import against the direction of th
 	@hack/verify-import-rules.sh
 
 .PHONY: verify-vet
-verify-vet: ## go vet on the root, the lab and the image module
+verify-vet: ## go vet on every module with code of Hanse
 	$(call say,vetting the modules)
-	go vet ./...
-	cd lab && go vet ./...
-	cd hack/image && go vet ./...
-	cd hack/release && go vet ./...
+	@for m in $(MODULES); do (set -x; go vet -C $$m ./...); done
 
 .PHONY: verify-charts
 verify-charts: ## The charts lint, render, and refuse bad values
@@ -183,7 +183,7 @@ test-unit: ## Tests that need nothing but Go
 	cd hack/crdcheck && ../../$(GOTESTSUM) -- ./...
 
 .PHONY: test-envtest
-test-envtest: lab ## Tests against a real API server
+test-envtest: lab node-packages ## Tests against a real API server, and of the lab
 	$(call say,tests against a real API server)
 	KUBEBUILDER_ASSETS="$$(bin/lab build --print-bin)" $(GOTESTSUM) -- -race -timeout 25m $$(hack/envtest-packages.sh)
 	cd lab && ../$(GOTESTSUM) -- -race . ./build
@@ -196,9 +196,8 @@ test-e2e: lab build-race ## End-to-end tests: hub and regional clusters on the l
 	@if [ -s bin/reruns.txt ]; then sed 's/^/FLAKY: /' bin/reruns.txt; fi
 
 .PHONY: test-pods
-test-pods: build lab ## Tests of the charts as pods: install, upgrade, roll back, drain, uninstall. They need real nodes of the lab
+test-pods: build lab node-packages ## Tests of the charts as pods on real nodes: install, upgrade, roll back, drain, uninstall
 	$(call say,tests of the charts on real nodes)
-	@hack/node-packages.sh
 	$(MAKE) images VERSION=$(CHART_VERSION) IMAGE_PLATFORMS=linux/$$(go env GOARCH)
 	hack/older.sh
 	$(call ON_LAB,bin) HANSE_IMAGES=$(CURDIR)/bin/images HANSE_OLDER="$$(hack/older.sh --path)" \

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestEveryClaimHasItsTest finds each test that the threat model and the promises of upgrades name, as the folder of its
+// TestEveryClaimHasItsTest finds each test that the threat model and the promises of upgrades name: the folder of its
 // package and its function.
 func TestEveryClaimHasItsTest(t *testing.T) {
 	root := filepath.Join("..", "..")

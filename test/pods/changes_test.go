@@ -34,7 +34,7 @@ type change struct {
 	object, value string
 }
 
-// changes changes objects of the hub in turn, and records when each change arrives on each member.
+// changes are made to objects of the hub in turn. When each arrives on each member is recorded.
 type changes struct {
 	written  map[change]time.Time
 	arrived  map[string]map[change]time.Time // by member
