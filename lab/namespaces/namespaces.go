@@ -122,8 +122,8 @@ func connect(pid int, dir string, number int) (Lab, error) {
 	return Lab{}, fmt.Errorf("no network is free from 10.%d.0.0/16 to 10.%d.0.0/16: other labs or routes of the machine use them", first, last)
 }
 
-// removeStale deletes the veth pair that a killed lab in dir had. The kernel removes it only after connections without a
-// process have timed out, which takes minutes.
+// removeStale deletes the veth pair that a killed lab in dir had. The kernel removes it once connections without a
+// process have timed out, which may take minutes.
 func (l Lab) removeStale(dir string) error {
 	link, err := netlink.LinkByName(l.link())
 	if missing := (netlink.LinkNotFoundError{}); errors.As(err, &missing) {
