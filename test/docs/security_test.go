@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestEveryClaimHasItsTest finds each test that the threat model and the promises of upgrades name, as the folder of its
-// package and its function.
+// TestEveryClaimHasItsTest finds each test that the threat model and the promises of upgrades name, as the folder of
+// its package and its function.
 func TestEveryClaimHasItsTest(t *testing.T) {
 	root := filepath.Join("..", "..")
 	tests := testsBelow(t, root)
