@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Builds the charts, the images and hansectl of the commit in hack/upgrade-from, from which tests upgrade the hub. With
 # --path it prints the folder alone. The images have the tag "older". A clone without the history has no older commit:
-# then it builds those of the current one.
+# then it builds those of the current one, or fails if HANSE_HISTORY is require.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 commit=$(sed 's/[[:space:]]*#.*//' hack/upgrade-from)
 if ! git cat-file -e "$commit^{commit}" 2>/dev/null; then
 	echo "commit $commit of hack/upgrade-from is not in this clone: tests upgrade the hub from the current commit" >&2
+	[[ ${HANSE_HISTORY:-} != require ]]
 	commit=$(git rev-parse HEAD)
 fi
 older=$PWD/.cache/older/$commit
