@@ -147,7 +147,8 @@ func (k *Kinds) askedAnew(ctx context.Context, gvk schema.GroupVersionKind, with
 // the next try.
 func (k *Kinds) LearnFrom(gvk schema.GroupVersionKind, o member.Outcome) member.Outcome {
 	switch {
-	case o.Reason == hubv1.ReasonFieldsNotServed:
+	// The hub may have read the schema from before a change of the definition: then it asks again, and names the override.
+	case o.Reason == hubv1.ReasonFieldsNotServed, o.Reason == hubv1.ReasonManifestRefused && k.fresh(gvk):
 		k.mu.Lock()
 		known := k.known(gvk)
 		known.invalidate()

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -44,10 +45,15 @@ func (w *world) install(crd *apiextensionsv1.CustomResourceDefinition) {
 
 func (w *world) change(crd *apiextensionsv1.CustomResourceDefinition) {
 	w.Helper()
-	var now apiextensionsv1.CustomResourceDefinition
-	must(w.T, w.admin.Get(w.Context(), client.ObjectKeyFromObject(crd), &now))
-	now.Spec = crd.Spec
-	must(w.T, w.admin.Update(w.Context(), &now))
+	// The API server writes the status of a definition that has just come.
+	must(w.T, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var now apiextensionsv1.CustomResourceDefinition
+		if err := w.admin.Get(w.Context(), client.ObjectKeyFromObject(crd), &now); err != nil {
+			return err
+		}
+		now.Spec = crd.Spec
+		return w.admin.Update(w.Context(), &now)
+	}))
 }
 
 // watched uses a kind and waits until the definitions are watched.
@@ -228,6 +234,21 @@ func TestFieldsComeAndGoWithTheDefinition(t *testing.T) {
 		_, got := w.kinds.Fit(t.Context(), manifest)
 		return len(got) == 1
 	})
+}
+
+func TestACopyThatIsRefusedAfterAChangeOfItsDefinitionIsTriedAgainSoon(t *testing.T) {
+	w := newWorld(t)
+	kind := schema.GroupVersionKind{Group: "refused.example.com", Version: "v1", Kind: "Thing"}
+	w.watched(kind)
+	w.install(definition(kind, objectOf(map[string]property{"size": {Type: "integer"}})))
+	w.wakes(kind)
+	w.change(definition(kind, objectOf(map[string]property{"size": {Type: "string"}})))
+	w.wakes(kind)
+	refused := member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonManifestRefused, Retry: member.RetrySlowly}
+	if o := w.kinds.LearnFrom(kind, refused); o.Reason != refused.Reason || o.Retry != refused.Retry {
+		t.Errorf("the outcome is %+v, want %+v", o, refused)
+	}
+	w.wakes(kind) // by then the member publishes the new schema
 }
 
 func TestAClientForMetadataAloneMayAskForItsRights(t *testing.T) {
