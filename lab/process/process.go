@@ -2,7 +2,7 @@
 //
 // The kernel kills every child when the thread that started it ends (PR_SET_PDEATHSIG), so that even SIGKILL leaves no
 // process behind. That thread must not end before the process does: a Starter owns one and starts all children from it.
-// Grandchildren are not covered; the components have none.
+// Grandchildren are not covered. Only containerd has some, which end with the lab's namespaces: see package namespaces.
 package process
 
 import (
