@@ -121,7 +121,7 @@ func TestTwentyRestartsDeleteNothing(t *testing.T) {
 	eventually(t, normal, func() error { return allApplied(ctx, ns, 10) })
 	uids := memberUIDs(ctx, t, ns)
 	for i := range 20 {
-		if i%5 == 0 {
+		if i%10 == 0 {
 			must(t, suite.hub.Kill()) // its Lease has to run out
 		} else {
 			must(t, suite.hub.Stop())
