@@ -192,7 +192,7 @@ test-envtest: lab node-packages ## Tests against a real API server, and of the l
 test-e2e: lab build-race ## End-to-end tests: hub and regional clusters on the lab
 	$(call say,end-to-end tests on the lab)
 	@rm -f bin/reruns.txt
-	$(call ON_LAB,bin/race) $(TOOL) gotestsum --format testname $(RERUN) --packages ./test/e2e/... -- -race -count=1 -timeout 40m
+	$(call ON_LAB,bin/race) $(TOOL) gotestsum --format testname $(RERUN) --packages ./test/e2e/... -- -race -count=1 -timeout 50m
 	@if [ -s bin/reruns.txt ]; then sed 's/^/FLAKY: /' bin/reruns.txt; fi
 
 .PHONY: test-pods
