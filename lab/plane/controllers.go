@@ -10,13 +10,6 @@ import (
 // instead of kubelets, unless the cluster has a real node. stages are kwok's Stage manifests.
 func (c *Cluster) ControllerSpecs(stages []string) ([]process.Spec, error) {
 	names := []string{ControllerManager, Scheduler}
-	if c.site.Node == nil {
-		names = append(names, Kwok)
-	}
-	config, err := c.kwokConfig(stages)
-	if err != nil {
-		return nil, fmt.Errorf("configuring kwok of cluster %q: %w", c.Name, err)
-	}
 	programs := map[string][]string{
 		ControllerManager: {
 			"--leader-elect=false",
@@ -28,7 +21,14 @@ func (c *Cluster) ControllerSpecs(stages []string) ([]process.Spec, error) {
 			"--node-monitor-grace-period=24h", "--node-startup-grace-period=24h",
 		},
 		Scheduler: {"--leader-elect=false", "--secure-port=0"},
-		Kwok:      {"--manage-all-nodes=true", "--node-port=0", "--config=" + config},
+	}
+	if c.site.Node == nil {
+		config, err := c.kwokConfig(stages)
+		if err != nil {
+			return nil, fmt.Errorf("configuring kwok of cluster %q: %w", c.Name, err)
+		}
+		names = append(names, Kwok)
+		programs[Kwok] = []string{"--manage-all-nodes=true", "--node-port=0", "--config=" + config}
 	}
 	var specs []process.Spec
 	for _, program := range names {

@@ -135,12 +135,8 @@ func (c *cluster) startWorkloads(ctx context.Context, s starting) error {
 	if err != nil {
 		return err
 	}
-	for _, spec := range specs {
-		p, err := s.starter.Start(spec)
-		if err != nil {
-			return err
-		}
-		c.workloads = append(c.workloads, p)
+	if err := c.startAll(s, specs); err != nil {
+		return err
 	}
 	if c.topology.Nodes == topology.Real {
 		if err := c.startNode(ctx, s); err != nil {
@@ -177,6 +173,11 @@ func (c *cluster) startNode(ctx context.Context, s starting) error {
 	if err != nil {
 		return err
 	}
+	return c.startAll(s, specs)
+}
+
+// startAll starts workloads of the cluster. Those that started before an error are kept, so that stop ends them.
+func (c *cluster) startAll(s starting, specs []process.Spec) error {
 	for _, spec := range specs {
 		p, err := s.starter.Start(spec)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,15 +113,15 @@ func podsReady(ctx context.Context, tag string) error {
 
 // hubPods returns the pods of the hub that are not ending.
 func hubPods(ctx context.Context) ([]corev1.Pod, error) {
+	pods, err := allHubPods(ctx)
+	return slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }), err
+}
+
+// allHubPods returns the pods of the hub.
+func allHubPods(ctx context.Context) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	err := suite.Hub.List(ctx, &list, client.InNamespace(hubv1.SystemNamespace), client.MatchingLabels{"app.kubernetes.io/name": "hanse-hub"})
-	var pods []corev1.Pod
-	for _, p := range list.Items {
-		if p.DeletionTimestamp == nil {
-			pods = append(pods, p)
-		}
-	}
-	return pods, err
+	return list.Items, err
 }
 
 func objectsAreFannedOut(t *testing.T) {
@@ -256,16 +257,13 @@ func podsAreRestarted(t *testing.T) {
 
 // ended returns nil if no pod of the hub is ending.
 func ended(ctx context.Context) error {
-	var list corev1.PodList
-	if err := suite.Hub.List(ctx, &list, client.InNamespace(hubv1.SystemNamespace), client.MatchingLabels{"app.kubernetes.io/name": "hanse-hub"}); err != nil {
-		return err
-	}
-	for _, p := range list.Items {
+	pods, err := allHubPods(ctx)
+	for _, p := range pods {
 		if p.DeletionTimestamp != nil {
 			return fmt.Errorf("pod %s is ending", p.Name)
 		}
 	}
-	return nil
+	return err
 }
 
 // reviewed runs do while users create policies as dry runs, each of which the webhook must review.

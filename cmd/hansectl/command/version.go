@@ -53,7 +53,9 @@ func newVersion(h *hub) *cobra.Command {
 	var clientOnly bool
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the versions of hansectl and of the hub", Args: arguments(),
-		Long: `Print the versions of hansectl and of the hub. The hub's is read from the Lease of the leading replica; a Lease that cannot be read is no error.
+		Long: `Print the versions of hansectl and of the hub. The hub's is read from the Lease of the leading replica; a Lease
+that cannot be read is no error.
+
 A warning says so if the versions are more than one minor version apart.`,
 		Example: `  hansectl version
 
