@@ -249,7 +249,7 @@ func podsAreRestarted(t *testing.T) {
 				_, err := suite.Kubectl(ctx, suite.Hub, append(args, "deployment/hanse-hub", "-n", hubv1.SystemNamespace)...)
 				must(t, err)
 			}
-			eventually(t, func() error { return ended(ctx) })
+			settled(t)
 		})
 	})
 	same(t, before)
@@ -321,6 +321,7 @@ func leaderIsDrained(t *testing.T) {
 	evict := func(pod string) error {
 		return clients.PolicyV1().Evictions(hubv1.SystemNamespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: pod}})
 	}
+	settled(t) // pods of the last step may still end, and lead
 	changed(t, func() {
 		old := leader(t)
 		pods, err := hubPods(ctx)
@@ -340,6 +341,26 @@ func leaderIsDrained(t *testing.T) {
 			}
 			return podsReady(ctx, "")
 		})
+	})
+	settled(t)
+}
+
+// settled waits until two pods are ready, one of them leads, and no other is left.
+func settled(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	eventually(t, func() error {
+		if err := ended(ctx); err != nil {
+			return err
+		}
+		if err := podsReady(ctx, ""); err != nil {
+			return err
+		}
+		pods, err := hubPods(ctx)
+		if now := leader(t); err == nil && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Name == now }) {
+			return fmt.Errorf("%q leads, which is none of the pods", now)
+		}
+		return err
 	})
 }
 
