@@ -144,10 +144,12 @@ func TestAWrongLabelOnAllClustersRemovesNothingUntilItIsConfirmed(t *testing.T) 
 	if held.Copies != 3*objects || len(held.Clusters) != 3 {
 		t.Errorf("held is %+v", held)
 	}
-	c, _, _, _ := scheduler.Decision(s.nth(0).BindingKey())
-	if c.Reason != hubv1.ReasonNoClusterSelected {
-		t.Errorf("the decision is %+v", c)
-	}
+	s.eventually("the decision says why", func() error { // a decision is published after the binding is written
+		if c, _, _, _ := scheduler.Decision(s.nth(0).BindingKey()); c.Reason != hubv1.ReasonNoClusterSelected {
+			return fmt.Errorf("it is %+v", c)
+		}
+		return nil
+	})
 
 	label("prod")
 	s.counting("what is put right is held no more", 3*objects, 0, 0)
@@ -170,9 +172,12 @@ func TestAWrongLabelOnAllClustersRemovesNothingUntilItIsConfirmed(t *testing.T) 
 	s.counting("what is confirmed goes", 0, 0, 3*objects)
 	t.Logf("after %s all were Absent", time.Since(began).Round(10*time.Millisecond))
 	for _, want := range []string{hubv1.ReasonRemovalHeld, hubv1.ReasonRemovalCancelled, hubv1.ReasonRemovalConfirmed, hubv1.ReasonNoClusterSelected} {
-		if !slices.Contains(heard.of(s.id.Namespace), want) {
-			t.Errorf("no event %s; there are %v", want, heard.of(s.id.Namespace))
-		}
+		s.eventually("there is an event "+want, func() error {
+			if got := heard.of(s.id.Namespace); !slices.Contains(got, want) {
+				return fmt.Errorf("there are %v", got)
+			}
+			return nil
+		})
 	}
 }
 

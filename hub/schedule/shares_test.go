@@ -133,7 +133,10 @@ func TestCapacityIsFollowedForANewObject(t *testing.T) {
 	s.sized(50)
 	s.decides(hubv1.ReasonReplicasUnplaced)
 	s.dividesInto("eu=5 sg=10")
-	if c, _, _, _ := scheduler.Decision(s.id.BindingKey()); !strings.HasSuffix(c.Message, "; 35 of 50 replicas have no room") {
-		t.Errorf("it says %q", c.Message)
-	}
+	s.eventually("the decision counts replicas without room", func() error {
+		if c, _, _, _ := scheduler.Decision(s.id.BindingKey()); !strings.HasSuffix(c.Message, "; 35 of 50 replicas have no room") {
+			return fmt.Errorf("it says %q", c.Message)
+		}
+		return nil
+	})
 }
