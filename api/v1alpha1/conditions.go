@@ -17,15 +17,17 @@ const (
 	ConditionAnswersTooLarge = "AnswersTooLarge"
 	// ConditionUnclaimed of a MemberCluster: it has copies that no binding claims. Absent otherwise.
 	ConditionUnclaimed = "Unclaimed"
+	// ConditionStored of a bundle: its manifests are valid, and the hub has stored them.
+	ConditionStored = "Stored"
 	// ConditionAccepted of a policy: its spec can be followed.
 	ConditionAccepted = "Accepted"
 	// ConditionConflicted of an override policy: another policy of equal rank sets another value.
 	ConditionConflicted = "Conflicted"
 	// ConditionScheduled of a binding or placement: there is a decision.
 	ConditionScheduled = "Scheduled"
-	// ConditionApplied of a binding or placement: the copies on all targets have the desired content.
+	// ConditionApplied of a binding, placement or bundle: the copies on all targets have the desired content.
 	ConditionApplied = "Applied"
-	// ConditionHealthy of a binding or placement: the copies on all targets are healthy.
+	// ConditionHealthy of a binding, placement or bundle: the copies on all targets are healthy.
 	ConditionHealthy = "Healthy"
 	// ConditionContested of a binding: another field manager on a member keeps changing fields that the hub sets.
 	// Absent otherwise.
@@ -79,6 +81,18 @@ const (
 	ReasonOverrideClash   = "OverrideClash"
 	ReasonNothingSelected = "NothingSelected"
 	ReasonOtherFollowed   = "OtherPlacementFollowed" // all objects that a placement selects follow other placements
+)
+
+// Reasons of bundles. A bundle whose manifests cannot be stored keeps its stored objects.
+const (
+	ReasonStored           = "Stored"
+	ReasonManifestInvalid  = "ManifestInvalid"  // a manifest cannot be an object of the bundle
+	ReasonConfigMapMissing = "ConfigMapMissing" // a ConfigMap of the bundle does not exist
+	ReasonAccountMayNot    = "AccountMayNot"    // the ServiceAccount of the bundle lacks a right on the hub
+	ReasonIdentityTaken    = "IdentityTaken"    // another bundle has the object, or the hub itself has it and places it
+	ReasonHubNamespaceGone = "HubNamespaceGone" // the hub does not have the namespace of an object
+	ReasonNothingPlaced    = "NothingPlaced"    // no placement selects the bundle
+	ReasonPartlyPlaced     = "PartlyPlaced"     // some objects follow no placement
 )
 
 // Reasons of decisions: a cluster was not chosen, or an object is withdrawn or not scheduled.

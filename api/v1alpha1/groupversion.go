@@ -22,6 +22,8 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&ClusterPlacement{}, &ClusterPlacementList{},
 		&OverridePolicy{}, &OverridePolicyList{},
 		&ClusterOverridePolicy{}, &ClusterOverridePolicyList{},
+		&Bundle{}, &BundleList{},
+		&ClusterBundle{}, &ClusterBundleList{},
 		&ResourceBinding{}, &ResourceBindingList{},
 		&ClusterResourceBinding{}, &ClusterResourceBindingList{},
 	)

@@ -19,6 +19,25 @@ type SelectableObject struct {
 	Labels map[string]string
 	// NamespaceLabels are the labels of the object's namespace.
 	NamespaceLabels map[string]string
+	// Bundle that has the object; nil for an object of the hub.
+	Bundle *ObjectBundle
+}
+
+// Selectable returns an object in the form that policies select.
+func Selectable(id ObjectIdentity, o metav1.Object, namespaceLabels map[string]string) SelectableObject {
+	return SelectableObject{ObjectIdentity: id, Labels: o.GetLabels(), NamespaceLabels: namespaceLabels, Bundle: BundleOf(o)}
+}
+
+// Placed returns the object that placements select: the bundle that has the object, or the object itself.
+func (o SelectableObject) Placed() SelectableObject {
+	if o.Bundle == nil {
+		return o
+	}
+	placed := SelectableObject{ObjectIdentity: o.Bundle.Identity(), Labels: o.Bundle.Labels}
+	if placed.Namespace != "" {
+		placed.NamespaceLabels = o.NamespaceLabels // the objects of a Bundle are in its namespace
+	}
+	return placed
 }
 
 // Specificity tells how narrow a matching selector is. A higher value is narrower.
@@ -76,13 +95,13 @@ func (s ResourceSelector) match(o SelectableObject) (Specificity, error) {
 	return MatchesKind, nil
 }
 
-// InScope reports whether a policy may select an object. A namespaced policy may select objects of its own namespace. A
-// cluster-scoped policy may select cluster-scoped objects, and objects in the namespaces that it selects. {} selects
-// every namespace except kube-* and hanse-system.
+// InScope reports whether a policy may select an object. A namespaced policy may select objects of its own namespace,
+// except the objects of ClusterBundles. A cluster-scoped policy may select cluster-scoped objects, and objects in the
+// namespaces that it selects. {} selects every namespace except kube-* and hanse-system.
 func InScope(policyNamespace string, selected *metav1.LabelSelector, o SelectableObject) (bool, error) {
 	switch {
 	case policyNamespace != "":
-		return policyNamespace == o.Namespace, nil
+		return policyNamespace == o.Namespace && (o.Bundle == nil || o.Bundle.Namespace != ""), nil
 	case o.Namespace == "":
 		return true, nil
 	case selected == nil:

@@ -64,6 +64,15 @@ const (
 	// RevisionSecretType is the type of these Secrets.
 	RevisionSecretType = Prefix + "revision"
 
+	// BundleAnnotation is on the objects of bundles in the hub's memory, see BundleOf. Its value is an ObjectBundle as
+	// JSON.
+	BundleAnnotation = Prefix + "bundle"
+
+	// ManifestLabel is on the Secrets in the hub's namespace that store the objects of bundles.
+	ManifestLabel = Prefix + "manifest"
+	// ManifestSecretType is the type of these Secrets.
+	ManifestSecretType = Prefix + "manifest"
+
 	// RolloutApproveAnnotation on a placement approves waves, separated by commas, such as asia@2026-11-26T10:00:00Z. It
 	// approves the wave for changes that began before that time.
 	RolloutApproveAnnotation = Prefix + "rollout-approve"

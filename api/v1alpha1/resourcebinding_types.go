@@ -153,11 +153,30 @@ type ObjectReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// uid of the hub object. It changes if the object is deleted and created again.
+	// uid of the hub object. It changes if the object is deleted and created again. An object of a bundle has the uid of
+	// the bundle.
 	// +required
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
 	UID types.UID `json:"uid"`
+
+	// bundle that has the object. Unset: the object is an object of the hub.
+	// +optional
+	Bundle *BundleReference `json:"bundle,omitempty"`
+}
+
+// BundleReference names a bundle.
+type BundleReference struct {
+	// namespace of a Bundle. Unset for a ClusterBundle.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// name of the bundle.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
 }
 
 // PlacementReference names the placement that a decision follows.

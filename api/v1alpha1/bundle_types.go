@@ -1,0 +1,241 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Bundle has manifests of objects of its namespace. The hub does not create these objects for itself: they exist on
+// members only. A Placement that selects the Bundle sends them to clusters.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,categories=hanse
+// +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.objects`
+// +kubebuilder:printcolumn:name="Placed",type=integer,JSONPath=`.status.placed`
+// +kubebuilder:printcolumn:name="Stored",type=string,JSONPath=`.status.conditions[?(@.type=="Stored")].status`
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
+// +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Bundle struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec has the manifests.
+	// +required
+	Spec BundleSpec `json:"spec"`
+
+	// status counts the objects of the bundle.
+	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
+	Status BundleStatus `json:"status,omitempty"`
+}
+
+// BundleList is a list of Bundles.
+//
+// +kubebuilder:object:root=true
+type BundleList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Bundle `json:"items"`
+}
+
+// ClusterBundle has manifests of objects of the cluster and of any namespace except kube-* and hanse-system. The hub
+// does not create these objects for itself: they exist on members only. A ClusterPlacement that selects the
+// ClusterBundle sends them to clusters.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=hanse
+// +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.objects`
+// +kubebuilder:printcolumn:name="Placed",type=integer,JSONPath=`.status.placed`
+// +kubebuilder:printcolumn:name="Stored",type=string,JSONPath=`.status.conditions[?(@.type=="Stored")].status`
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
+// +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ClusterBundle struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec has the manifests.
+	// +required
+	Spec BundleSpec `json:"spec"`
+
+	// status counts the objects of the bundle.
+	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
+	Status BundleStatus `json:"status,omitempty"`
+}
+
+// ClusterBundleList is a list of ClusterBundles.
+//
+// +kubebuilder:object:root=true
+type ClusterBundleList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterBundle `json:"items"`
+}
+
+// BundleSpec has manifests, and the account whose rights they may not exceed.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.manifests) || has(self.configMaps)",message="manifests or configMaps is required"
+type BundleSpec struct {
+	// serviceAccountName is a ServiceAccount of the hub, in the namespace of the Bundle, or in hanse-system for a
+	// ClusterBundle. It must have the right to get, create, update and delete each object of the bundle on the hub.
+	// The author of the bundle needs the right to impersonate it. Default "default".
+	// +optional
+	// +kubebuilder:default=default
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// manifests are objects, each with apiVersion, kind and metadata.name. At most 1000.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:Type=object
+	// +kubebuilder:validation:items:XPreserveUnknownFields
+	Manifests []runtime.RawExtension `json:"manifests,omitempty"`
+
+	// configMaps have more manifests: each of their values is YAML or JSON with one or more objects. The ConfigMaps are
+	// in the namespace of the Bundle, or in hanse-system for a ClusterBundle. At most 16.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	ConfigMaps []ConfigMapSource `json:"configMaps,omitempty"`
+}
+
+// ConfigMapSource names a ConfigMap with manifests.
+type ConfigMapSource struct {
+	// name of the ConfigMap.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// BundleStatus counts the objects of a bundle.
+type BundleStatus struct {
+	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not
+	// looked at the bundle yet.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// objects is the number of stored objects. Objects that are being removed do not count.
+	// +optional
+	// +kubebuilder:default=0
+	Objects int32 `json:"objects"`
+
+	// placed is the number of these objects that follow a placement.
+	// +optional
+	// +kubebuilder:default=0
+	Placed int32 `json:"placed"`
+
+	// conditions: Stored, Applied, Healthy.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// BundleObject is a Bundle or a ClusterBundle.
+//
+// +kubebuilder:object:generate=false
+type BundleObject interface {
+	metav1.Object
+	runtime.Object
+	// BundleSpec has the manifests.
+	BundleSpec() *BundleSpec
+	// BundleStatus is the status.
+	BundleStatus() *BundleStatus
+}
+
+var (
+	_ BundleObject = &Bundle{}
+	_ BundleObject = &ClusterBundle{}
+)
+
+// BundleSpec implements BundleObject.
+func (b *Bundle) BundleSpec() *BundleSpec { return &b.Spec }
+
+// BundleStatus implements BundleObject.
+func (b *Bundle) BundleStatus() *BundleStatus { return &b.Status }
+
+// BundleSpec implements BundleObject.
+func (b *ClusterBundle) BundleSpec() *BundleSpec { return &b.Spec }
+
+// BundleStatus implements BundleObject.
+func (b *ClusterBundle) BundleStatus() *BundleStatus { return &b.Status }
+
+// The kinds of bundles.
+const (
+	BundleKind        = "Bundle"
+	ClusterBundleKind = "ClusterBundle"
+)
+
+// NewBundle returns an empty bundle: a ClusterBundle if the key has no namespace.
+func NewBundle(key types.NamespacedName) BundleObject {
+	meta := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
+	if key.Namespace == "" {
+		return &ClusterBundle{ObjectMeta: meta}
+	}
+	return &Bundle{ObjectMeta: meta}
+}
+
+// ObjectBundle is the bundle that has an object, as far as policies see it.
+//
+// +kubebuilder:object:generate=false
+type ObjectBundle struct {
+	// Namespace of a Bundle; empty for a ClusterBundle.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Labels of the bundle.
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// Key of the bundle.
+func (o ObjectBundle) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+}
+
+// Kind of the bundle.
+func (o ObjectBundle) Kind() string {
+	if o.Namespace == "" {
+		return ClusterBundleKind
+	}
+	return BundleKind
+}
+
+// Identity of the bundle.
+func (o ObjectBundle) Identity() ObjectIdentity {
+	return ObjectIdentity{Group: GroupVersion.Group, Kind: o.Kind(), Namespace: o.Namespace, Name: o.Name}
+}
+
+// Annotation is the value of BundleAnnotation.
+func (o ObjectBundle) Annotation() string {
+	value, err := json.Marshal(o)
+	if err != nil {
+		panic(err) // strings always become JSON
+	}
+	return string(value)
+}
+
+// BundleOf returns the bundle that has the object, or nil if the object is an object of the hub. Only the hub's memory
+// has objects with a BundleAnnotation that counts: it is removed from objects that are read from the API server.
+func BundleOf(o metav1.Object) *ObjectBundle {
+	value, ok := o.GetAnnotations()[BundleAnnotation]
+	if !ok {
+		return nil
+	}
+	var out ObjectBundle
+	if err := json.Unmarshal([]byte(value), &out); err != nil || out.Name == "" {
+		return nil
+	}
+	return &out
+}
