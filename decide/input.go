@@ -179,9 +179,7 @@ type input struct {
 
 // selectable returns the object in the form that policies select.
 func (in input) selectable() hubv1.SelectableObject {
-	return hubv1.SelectableObject{
-		ObjectIdentity: in.Object.ID, Labels: in.Object.Template.GetLabels(), NamespaceLabels: in.Facts.NamespaceLabels,
-	}
+	return hubv1.Selectable(in.Object.ID, in.Object.Template, in.Facts.NamespaceLabels)
 }
 
 // hub returns the object's fields and revisions that determine the clusters' copies.

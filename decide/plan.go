@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/overrides"
@@ -147,7 +148,7 @@ func (in input) choose() placement.Choice {
 	if _, copied := in.Object.Template.GetLabels()[hubv1.HubLabel]; copied {
 		return placement.Choice{}
 	}
-	choice, invalid := placement.Choose(in.selectable(), in.Facts.Placements, in.Spec().PlacementRef)
+	choice, invalid := placement.Choose(in.selectable().Placed(), in.Facts.Placements, in.Spec().PlacementRef)
 	if in.replay != nil {
 		in.replay.Choice, in.replay.Invalid = choice, invalid
 	}
@@ -405,8 +406,15 @@ func (in input) keep(status metav1.ConditionStatus, reason, message string) Plan
 	return p
 }
 
-func (in input) objectRef() hubv1.ObjectReference {
-	return hubv1.ObjectReference{APIVersion: in.Object.Template.GetAPIVersion(), Kind: in.Object.ID.Kind, Name: in.Object.ID.Name, UID: in.Object.Template.GetUID()}
+func (in input) objectRef() hubv1.ObjectReference { return ReferenceOf(in.Object.Template) }
+
+// ReferenceOf returns the reference to a hub object for bindings.
+func ReferenceOf(template *unstructured.Unstructured) hubv1.ObjectReference {
+	ref := hubv1.ObjectReference{APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Name: template.GetName(), UID: template.GetUID()}
+	if b := hubv1.BundleOf(template); b != nil {
+		ref.Bundle = &hubv1.BundleReference{Namespace: b.Namespace, Name: b.Name}
+	}
+	return ref
 }
 
 func (in input) recordedPolicy() hubv1.RemovalPolicy {

@@ -89,7 +89,7 @@ func startReviewing(t *testing.T) *reviewing {
 	must(t, err)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader(), nil)
+	store, err := templates.New(mgr.GetConfig(), mgr.GetAPIReader(), hubv1.SystemNamespace, nil)
 	must(t, err)
 	kinds, err := served.NewForConfig(ctx, mgr.GetConfig(), mgr.GetConfig(), func(schema.GroupKind) {}, func() {})
 	must(t, err)

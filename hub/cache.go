@@ -17,8 +17,11 @@ func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}: { // without the contents of revisions, which are read individually
-				Namespaces: map[string]cache.Config{namespace: {}}, Field: fields.OneTermNotEqualSelector("type", hubv1.RevisionSecretType),
+			&corev1.Secret{}: { // without the contents of revisions, which are read individually, and the objects of bundles, which are templates
+				Namespaces: map[string]cache.Config{namespace: {}},
+				Field: fields.AndSelectors(
+					fields.OneTermNotEqualSelector("type", hubv1.RevisionSecretType), fields.OneTermNotEqualSelector("type", hubv1.ManifestSecretType),
+				),
 			},
 			&corev1.ConfigMap{}: {
 				Namespaces: map[string]cache.Config{namespace: {}}, Field: fields.OneTermEqualSelector("metadata.name", hubv1.EpochsConfigMap),

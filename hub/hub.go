@@ -10,6 +10,7 @@
 //	member/tokens   issues and revokes tokens   hub/dispatch    binding -> one member, a queue for each
 //	                                            hub/report      outcomes + observations -> rows, hub object's status
 //	                                            hub/policystatus  status of placements and override policies
+//	                                            hub/bundles     the objects of bundles, and the status of bundles
 //	                                            hub/epochs      how a restored hub recognises newer copies
 //	                                            hub/shard       which replica works on which member, and who writes
 //	                                            hub/memberview  views of members for users

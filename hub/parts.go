@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/bundles"
 	"github.com/hanse-dev/hanse/hub/catalog"
 	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/dispatch"
@@ -54,6 +55,7 @@ type controllers struct {
 	dispatcher *dispatch.Dispatcher
 	revisions  *revisions.Store
 	policies   *policystatus.Controllers
+	bundles    *bundles.Controller
 	protection *protect.Keeper // nil if no names are protected
 }
 
@@ -71,7 +73,7 @@ func newParts(ctx context.Context, p *process) (*parts, error) {
 }
 
 func newKnowledge(ctx context.Context, p *process) (*knowledge, error) {
-	store, err := templates.New(p.mgr.GetConfig(), p.mgr.GetAPIReader(), p.options.FederatedNamespaces)
+	store, err := templates.New(p.mgr.GetConfig(), p.mgr.GetAPIReader(), p.options.Namespace, p.options.FederatedNamespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +133,10 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		Client: p.mgr.GetClient(), Templates: k.store, HubRunsWorkloads: k.runWorkloads, ScalePath: k.definitions.ScalePath, Events: events,
 		Removals: c.scheduler, Pacer: pacer,
 	})
+	c.bundles = bundles.New(bundles.Options{
+		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store, Events: events,
+		Pacer: pacer, Namespace: p.options.Namespace,
+	})
 	if p.options.ProtectedCopies >= 0 {
 		c.protection = protect.New(protect.Options{
 			Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store,
@@ -147,6 +153,7 @@ func (p *parts) add(ctx context.Context) error {
 		func() error { return p.reporter.SetupWithManager(p.mgr) },
 		func() error { return p.members.SetupWithManager(p.mgr) },
 		func() error { return p.policies.SetupWithManager(ctx, p.mgr) },
+		func() error { return p.bundles.SetupWithManager(p.mgr) },
 		p.addProtection,
 		p.addCertificate,
 		func() error { return p.changes.Watch(ctx, p.mgr.GetCache()) },

@@ -39,6 +39,7 @@ func (p *parts) followPolicies() {
 	bindings.On(lifetime|changes.Spec, p.dispatcher.BindingChanged)
 	bindings.On(changes.All, p.scheduler.BindingChanged)
 	bindings.On(changes.All, p.policies.BindingChanged)
+	bindings.On(changes.All, p.bundles.BindingChanged)
 	bindings.On(changes.Deleted|changes.Spec, p.revisions.BindingChanged)
 	if p.protection != nil {
 		bindings.On(changes.All, p.protection.BindingChanged)
@@ -69,12 +70,12 @@ func (p *parts) followPolicies() {
 	namespaces.On(changes.Labels, p.policies.NamespaceChanged)
 }
 
-// followTemplates wakes the parts that depend on hub objects and their definitions. The scheduler, the policies and the
-// protection register with the store themselves.
+// followTemplates wakes the parts that depend on hub objects and their definitions. The scheduler, the policies, the
+// bundles and the protection register with the store themselves.
 func (p *parts) followTemplates(ctx context.Context) {
 	// A list of thousands must not delay later changes.
 	listed := func(id hubv1.ObjectIdentity) bool {
-		state, _ := p.store.State(id.GroupKind())
+		state, _ := p.store.StateOf(id)
 		return state.Delivered
 	}
 	p.store.OnChange(func(id hubv1.ObjectIdentity) {

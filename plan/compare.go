@@ -61,7 +61,7 @@ func (m *maker) concerns(p Pair) bool {
 }
 
 func selectable(o *decide.FleetObject, namespaceLabels map[string]string) hubv1.SelectableObject {
-	return hubv1.SelectableObject{ObjectIdentity: o.Identity(), Labels: o.Object.GetLabels(), NamespaceLabels: namespaceLabels}
+	return hubv1.Selectable(o.Identity(), o.Object, namespaceLabels)
 }
 
 // compare adds the differences in the copies that stay, and the reasons why copies could not be written.

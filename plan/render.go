@@ -109,7 +109,7 @@ func Explain(in RenderInput, cluster *hubv1.MemberCluster) (overrides.Result, er
 
 // selectable returns the object in the form that policies select.
 func (in RenderInput) selectable() hubv1.SelectableObject {
-	return hubv1.SelectableObject{ObjectIdentity: decide.IdentityOf(in.Object), Labels: in.Object.GetLabels(), NamespaceLabels: in.NamespaceLabels}
+	return hubv1.Selectable(decide.IdentityOf(in.Object), in.Object, in.NamespaceLabels)
 }
 
 type renderer struct {

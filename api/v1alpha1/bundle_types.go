@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"encoding/json"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -217,6 +218,14 @@ func (o ObjectBundle) Identity() ObjectIdentity {
 	return ObjectIdentity{Group: GroupVersion.Group, Kind: o.Kind(), Namespace: o.Namespace, Name: o.Name}
 }
 
+// String is for messages: "Bundle shop/web" or "ClusterBundle web".
+func (o ObjectBundle) String() string {
+	if o.Namespace == "" {
+		return ClusterBundleKind + " " + o.Name
+	}
+	return BundleKind + " " + o.Namespace + "/" + o.Name
+}
+
 // Annotation is the value of BundleAnnotation.
 func (o ObjectBundle) Annotation() string {
 	value, err := json.Marshal(o)
@@ -224,6 +233,17 @@ func (o ObjectBundle) Annotation() string {
 		panic(err) // strings always become JSON
 	}
 	return string(value)
+}
+
+// Regarding returns the object of events on a hub object in a namespace: the object, or the bundle that has it.
+func (r ObjectReference) Regarding(namespace string) *corev1.ObjectReference {
+	if r.Bundle == nil {
+		return &corev1.ObjectReference{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: namespace, Name: r.Name, UID: r.UID}
+	}
+	bundle := ObjectBundle{Namespace: r.Bundle.Namespace, Name: r.Bundle.Name}
+	return &corev1.ObjectReference{
+		APIVersion: GroupVersion.String(), Kind: bundle.Kind(), Namespace: bundle.Namespace, Name: bundle.Name, UID: r.UID,
+	}
 }
 
 // BundleOf returns the bundle that has the object, or nil if the object is an object of the hub. Only the hub's memory

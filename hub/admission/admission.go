@@ -163,6 +163,8 @@ func (r *Reviewer) review(ctx context.Context, policy client.Object, who author)
 		warnings, err = r.reviewPlacement(ctx, p, who)
 	case hubv1.OverridePolicyObject:
 		warnings, err = r.reviewOverrides(ctx, p, who)
+	case hubv1.BundleObject:
+		return nil, r.reviewBundle(ctx, p, who)
 	default:
 		err = fmt.Errorf("reviewing a %T", policy)
 	}
@@ -179,9 +181,11 @@ func read(req admission.Request) (policy client.Object, unchanged bool, err erro
 		"ClusterPlacement":      func() client.Object { return &hubv1.ClusterPlacement{} },
 		"OverridePolicy":        func() client.Object { return &hubv1.OverridePolicy{} },
 		"ClusterOverridePolicy": func() client.Object { return &hubv1.ClusterOverridePolicy{} },
+		hubv1.BundleKind:        func() client.Object { return &hubv1.Bundle{} },
+		hubv1.ClusterBundleKind: func() client.Object { return &hubv1.ClusterBundle{} },
 	}[req.Kind.Kind]
 	if !ok || req.Kind.Group != hubv1.GroupVersion.Group {
-		return nil, false, fmt.Errorf("reviewing %s: only policies are reviewed", req.Kind.String())
+		return nil, false, fmt.Errorf("reviewing %s: only policies and bundles are reviewed", req.Kind.String())
 	}
 	policy = fresh()
 	if err := json.Unmarshal(req.Object.Raw, policy); err != nil {
@@ -212,6 +216,8 @@ func specOf(o client.Object) any {
 		return p.Spec
 	case *hubv1.ClusterOverridePolicy:
 		return p.Spec
+	case hubv1.BundleObject:
+		return *p.BundleSpec()
 	}
 	return nil
 }

@@ -132,18 +132,19 @@ func (r *Reviewer) objects(ctx context.Context, p hubv1.OverridePolicyObject) ([
 	}
 	var out []selectedObject
 	for _, b := range bindings {
-		o := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(b)}
-		if b.GetDeletionTimestamp() != nil || !speaksOf(p.OverrideSpec().ResourceSelectors, o.GroupKind()) {
+		id := hubv1.ObjectOf(b)
+		if b.GetDeletionTimestamp() != nil || !speaksOf(p.OverrideSpec().ResourceSelectors, id.GroupKind()) {
 			continue
 		}
-		head, ok := r.options.Templates.Head(o.ObjectIdentity)
+		head, ok := r.options.Templates.Head(id)
 		if !ok {
 			continue // deleted, or not read yet: then rendering checks it
 		}
-		o.Labels = head.GetLabels()
-		if o.NamespaceLabels, err = r.namespaceLabels(ctx, o.Namespace); err != nil {
+		labels, err := r.namespaceLabels(ctx, id.Namespace)
+		if err != nil {
 			return nil, err
 		}
+		o := hubv1.Selectable(id, head, labels)
 		matching, err := overrides.Matching([]hubv1.OverridePolicyObject{p}, o)
 		if err != nil {
 			return nil, &refusal{text: err.Error()}

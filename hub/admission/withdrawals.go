@@ -144,6 +144,9 @@ func selectionOf(policy client.Object) ([]hubv1.ResourceSelector, *metav1.LabelS
 // selects reports whether the policy selects an object. An invalid selector selects none.
 func (f *forecast) selects(o hubv1.SelectableObject) bool {
 	selectors, namespaces := selectionOf(f.policy)
+	if _, places := f.policy.(hubv1.PlacementObject); places {
+		o = o.Placed()
+	}
 	if ok, err := hubv1.InScope(f.policy.GetNamespace(), namespaces, o); !ok || err != nil {
 		return false
 	}
@@ -153,12 +156,11 @@ func (f *forecast) selects(o hubv1.SelectableObject) bool {
 
 // object adds the copies that one object loses.
 func (f *forecast) object(b hubv1.BindingObject, factsBefore, factsAfter decide.Facts) {
-	o := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(b), NamespaceLabels: factsBefore.NamespaceLabels}
-	head, ok := f.reviewer.options.Templates.Head(o.ObjectIdentity)
+	head, ok := f.reviewer.options.Templates.Head(hubv1.ObjectOf(b))
 	if !ok || head.GetDeletionTimestamp() != nil {
 		return // the decision does not depend on the policy
 	}
-	o.Labels = head.GetLabels()
+	o := hubv1.Selectable(hubv1.ObjectOf(b), head, factsBefore.NamespaceLabels)
 	selected := f.selects(o)
 	if !selected && !f.follows(b) {
 		return

@@ -13,11 +13,14 @@ import (
 
 // HubObject returns the hub object of a binding, with the versions at which clusters may get it. template is nil if the
 // object is not known; then the version is the one that the API server prefers. With an error, the object has no other
-// versions.
+// versions. Neither has an object of a bundle: the hub may not even serve its kind.
 func (c *Catalog) HubObject(
 	ctx context.Context, ref hubv1.ObjectReference, template *unstructured.Unstructured,
 ) (hubv1.HubObject, error) {
 	o := hubv1.HubObjectOf(ref, template)
+	if ref.Bundle != nil || template != nil && hubv1.BundleOf(template) != nil {
+		return o, nil
+	}
 	d, err := c.Get(ctx, o.GVK.GroupKind())
 	if err != nil {
 		return o, fmt.Errorf("finding the versions of %s: %w", o.GVK.GroupKind(), err)

@@ -35,7 +35,7 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 		ctrl.LoggerFrom(ctx).Info("Not writing: the definition of the kind could not be read", "reason", err.Error())
 		return member.Outcome{Retry: member.RetrySoon}, false
 	}
-	r.object.Labels = template.GetLabels()
+	r.object = hubv1.Selectable(r.object.ObjectIdentity, template, r.namespaceLabels)
 	r.setSource(template)
 	manifest, refusal, err := r.render(ctx, template, want.At(r.mcl).Version)
 	if err != nil {

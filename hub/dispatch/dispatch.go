@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,6 +49,9 @@ type Templates interface {
 	// Content returns a number that changes with every part of the hub object except its status; 0 if there is no such
 	// object.
 	Content(id hubv1.ObjectIdentity) uint64
+	// Live reads a hub object uncached. gone means that it was deleted, although its kind has existed since the given
+	// time.
+	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
 // Recorder receives every outcome.

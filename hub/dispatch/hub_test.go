@@ -79,6 +79,12 @@ func (ofBindings) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool
 // Content implements Templates.
 func (ofBindings) Content(hubv1.ObjectIdentity) uint64 { return 1 }
 
+// Live implements Templates.
+func (b ofBindings) Live(_ context.Context, id hubv1.ObjectIdentity, _ time.Time) (*unstructured.Unstructured, bool, error) {
+	o, _ := b.Get(id)
+	return o, false, nil
+}
+
 type recorded func(hubv1.BindingObject, string, member.Outcome)
 
 // Record implements Recorder.

@@ -94,7 +94,7 @@ func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member
 	if err != nil {
 		return in, nil, err
 	}
-	r.object.Labels = template.GetLabels()
+	r.object = hubv1.Selectable(r.object.ObjectIdentity, template, r.namespaceLabels)
 	r.setSource(template)
 	manifest, refusal, err := r.render(ctx, template, want.At(r.mcl).Version)
 	if err != nil || refusal != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,16 +63,32 @@ func (r *run) isOlder(ctx context.Context, copied member.Newer) (bool, error) {
 		}
 		state.Epochs = epochs
 	}
+	fresh, err := r.readObject(ctx)
+	if fresh == nil || err != nil {
+		return false, err
+	}
+	state.Mark.Generation, state.Accepted = fresh.GetGeneration(), fresh.GetAnnotations()[hubv1.AcceptSourceAnnotation]
+	return state.Newer(copied.Mark, copied.SameObject && fresh.GetUID() == r.binding.BindingSpec().ObjectRef.UID), nil
+}
+
+// readObject reads the hub object uncached; nil if there is none.
+func (r *run) readObject(ctx context.Context) (metav1.Object, error) {
+	if r.binding.BindingSpec().ObjectRef.Bundle != nil {
+		object, isGone, err := r.queue.opts.Templates.Live(ctx, r.object.ObjectIdentity, time.Time{})
+		if isGone || err != nil {
+			return nil, err
+		}
+		return object, nil
+	}
 	fresh := &metav1.PartialObjectMetadata{}
 	fresh.SetGroupVersionKind(r.hubGVK)
 	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
 	if err := r.queue.opts.APIReader.Get(ctx, key, fresh); apierrors.IsNotFound(err) {
-		return false, nil
+		return nil, nil
 	} else if err != nil {
-		return false, fmt.Errorf("reading %s uncached: %w", r.object.ObjectIdentity, err)
+		return nil, fmt.Errorf("reading %s uncached: %w", r.object.ObjectIdentity, err)
 	}
-	state.Mark.Generation, state.Accepted = fresh.Generation, fresh.Annotations[hubv1.AcceptSourceAnnotation]
-	return state.Newer(copied.Mark, copied.SameObject && fresh.UID == r.binding.BindingSpec().ObjectRef.UID), nil
+	return fresh, nil
 }
 
 // noEpochs is for a Dispatcher without epochs.

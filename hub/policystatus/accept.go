@@ -35,8 +35,11 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 			return notAccepted(hubv1.ReasonHubWouldRun,
 				"resourceSelectors[%d]: the hub itself would act on a %s; to place it anyway, set spec.hubExecution to Allowed", i, gk), true
 		}
-		if gk.Kind == "*" {
-			continue // the kinds of the group are discovered regularly
+		if gk.Group == hubv1.GroupVersion.Group && gk.Kind == hubv1.ClusterBundleKind && a.policy.GetNamespace() != "" {
+			return notAccepted(hubv1.ReasonInvalid, "resourceSelectors[%d]: only a ClusterPlacement can select a ClusterBundle", i), true
+		}
+		if gk.Kind == "*" || gk.Group == hubv1.GroupVersion.Group {
+			continue // the kinds of the group are discovered regularly, and bundles are always read
 		}
 		state, watched := a.kinds(gk)
 		switch {

@@ -92,7 +92,7 @@ func (p *overridePolicies) selected(ctx context.Context, policy hubv1.OverridePo
 		}
 		object := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(b)}
 		if template, ok := p.Templates.Head(object.ObjectIdentity); ok {
-			object.Labels = template.GetLabels()
+			object = hubv1.Selectable(object.ObjectIdentity, template, nil)
 		}
 		if object.NamespaceLabels, err = p.namespaceLabels(ctx, b.GetNamespace()); err != nil {
 			return nil, err

@@ -28,7 +28,9 @@ func (t *tally) count(before, after hubv1.BindingObject) bool {
 		return false // a binding never changes its object
 	}
 	b := cmp.Or(after, before)
-	add(t.kinds, b.BindingSpec().ObjectRef.GroupVersionKind().GroupKind(), is-was)
+	if ref := b.BindingSpec().ObjectRef; ref.Bundle == nil { // the objects of bundles do not need their definition on the hub
+		add(t.kinds, ref.GroupVersionKind().GroupKind(), is-was)
+	}
 	if ns := b.GetNamespace(); ns != "" {
 		add(t.namespaces, ns, is-was)
 	}

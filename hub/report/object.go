@@ -64,6 +64,7 @@ type reservation func(*run) *verdict
 
 var reservations = []reservation{
 	hubIsTarget,   // the hub object's own controller writes its status
+	ofBundle,      // the hub does not have the object
 	coreWorkload,  // controllers on the hub write it, or the statuses of several clusters cannot be merged
 	bindingOnly,   // the placement requires it
 	noDefinition,  // no CRD, or no status subresource: each write would raise the generation
@@ -75,6 +76,13 @@ func hubIsTarget(r *run) *verdict {
 		return nil
 	}
 	return notWritten(hubv1.ReasonStatusOwnedByOther, "the hub's own cluster is a target: the controllers there write the status")
+}
+
+func ofBundle(r *run) *verdict {
+	if r.binding.BindingSpec().ObjectRef.Bundle == nil {
+		return nil
+	}
+	return notWritten(hubv1.ReasonBindingOnly, "the object is in a bundle, and the hub does not have it: its merged status is in this binding only")
 }
 
 var coreWorkloads = map[schema.GroupKind]bool{

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -371,10 +370,9 @@ func (r *run) entry() (*entry, func()) {
 	return e, r.reporter.mu.Unlock
 }
 
-// tell records an event on the hub object. The object may be deleted, so the binding's reference names it.
+// tell records an event on the hub object, or on the bundle that has it. The object may be deleted, so the binding's
+// reference names it.
 func (r *run) tell(ev event) {
 	ref := r.binding.BindingSpec().ObjectRef
-	r.reporter.opts.Events.Eventf(&corev1.ObjectReference{
-		APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: r.id.Namespace, Name: ref.Name, UID: ref.UID,
-	}, nil, ev.kind, ev.reason, ev.action, "%s", ev.note)
+	r.reporter.opts.Events.Eventf(ref.Regarding(r.id.Namespace), nil, ev.kind, ev.reason, ev.action, "%s", ev.note)
 }

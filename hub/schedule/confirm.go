@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -17,7 +16,7 @@ func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan)
 	if !p.Withdraws {
 		return in, p
 	}
-	if !s.listed(in.Object.ID.GroupKind()) {
+	if !s.listed(in.Object.ID) {
 		return hold(in, "the objects of its kind have not been listed")
 	}
 	facts, err := s.liveFacts.get(ctx, in.Object.ID.Namespace)
@@ -48,10 +47,10 @@ func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan)
 	return in, p
 }
 
-// listed reports whether the objects of a kind are known, or cannot be read. No other kind needs this check: policies,
-// clusters and namespaces are synced before the controller starts.
-func (s *Scheduler) listed(gk schema.GroupKind) bool {
-	state, watched := s.Templates.State(gk)
+// listed reports whether the objects of the object's kind are known, or cannot be read. No other kind needs this check:
+// policies, clusters and namespaces are synced before the controller starts.
+func (s *Scheduler) listed(id hubv1.ObjectIdentity) bool {
+	state, watched := s.Templates.StateOf(id)
 	return watched && (state.Synced || state.Reason == hubv1.ReasonKindNotServed || state.Reason == hubv1.ReasonForbidden)
 }
 

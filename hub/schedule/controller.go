@@ -56,8 +56,15 @@ type Templates interface {
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// List returns the objects of a kind from memory.
 	List(gk schema.GroupKind) []hubv1.ObjectIdentity
-	// State returns the state of a kind; false if it is not watched.
-	State(gk schema.GroupKind) (kindwatch.State, bool)
+	// StateOf returns the state of the objects among which the object is: those of bundles, or those of its kind. false
+	// means that the kind is not watched.
+	StateOf(id hubv1.ObjectIdentity) (kindwatch.State, bool)
+	// StoredState returns the state of the objects of bundles.
+	StoredState() kindwatch.State
+	// StoredKinds returns the kinds of the objects of bundles.
+	StoredKinds() sets.Set[schema.GroupKind]
+	// ListStored returns the objects of the selected bundles.
+	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
 	// OnChange registers a function to call for changed objects, OnState one for changed states.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -93,12 +94,12 @@ func (s *Scheduler) announce(in decide.Input, p decide.Plan, b hubv1.BindingObje
 		s.decisions.onChange(key, asBefore)
 	}
 	if eventReasons[p.Status.Scheduled.Reason] && p.Status.Scheduled.Reason != before && in.Object.Template != nil {
-		s.event(in.Object.Template, p.Status.Scheduled.Reason, "Schedule", p.Status.Scheduled.Message)
+		s.event(regarding(in.Object.Template), p.Status.Scheduled.Reason, "Schedule", p.Status.Scheduled.Message)
 	}
 	s.leftBehind(in, p.LeftBehind)
 	s.superseded(in, p)
 	if len(p.Claims.Evicted) > 0 && in.Object.Template != nil {
-		s.event(in.Object.Template, hubv1.ReasonEvicted, "Schedule", evictedText(p))
+		s.event(regarding(in.Object.Template), hubv1.ReasonEvicted, "Schedule", evictedText(p))
 	}
 }
 
@@ -120,16 +121,16 @@ func (s *Scheduler) leftBehind(in decide.Input, left []string) {
 	if len(left) == 0 {
 		return
 	}
-	var regarding runtime.Object = in.Binding
+	var about runtime.Object = in.Binding
 	if in.Object.Template != nil {
-		regarding = in.Object.Template
+		about = regarding(in.Object.Template)
 	}
 	const named = 3
 	text := strings.Join(left[:min(named, len(left))], "; ")
 	if more := len(left) - named; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	s.event(regarding, "LeftBehind", "Withdraw", in.Object.ID.String()+" keeps its copy on "+text)
+	s.event(about, "LeftBehind", "Withdraw", in.Object.ID.String()+" keeps its copy on "+text)
 }
 
 // superseded records an event about a revision that another one replaces before it has passed on all clusters.
@@ -141,13 +142,22 @@ func (s *Scheduler) superseded(in decide.Input, p decide.Plan) {
 		if before := in.Spec().Revision(r.Number); r.SupersededBy == 0 || before == nil || before.SupersededBy != 0 {
 			continue
 		}
-		s.Recorder.Eventf(in.Object.Template, nil, corev1.EventTypeNormal, hubv1.ReasonSuperseded, "RollOut", "%s",
+		s.Recorder.Eventf(regarding(in.Object.Template), nil, corev1.EventTypeNormal, hubv1.ReasonSuperseded, "RollOut", "%s",
 			fmt.Sprintf("revision %d was superseded by revision %d before it had passed on all clusters", r.Number, r.SupersededBy))
 	}
 }
 
-func (s *Scheduler) event(regarding runtime.Object, reason, action, note string) {
-	s.Recorder.Eventf(regarding, nil, corev1.EventTypeWarning, reason, action, "%s", decide.Short(note))
+func (s *Scheduler) event(about runtime.Object, reason, action, note string) {
+	s.Recorder.Eventf(about, nil, corev1.EventTypeWarning, reason, action, "%s", decide.Short(note))
+}
+
+// regarding returns the object of events on a hub object: the object, or the bundle that has it.
+func regarding(template *unstructured.Unstructured) runtime.Object {
+	if hubv1.BundleOf(template) == nil {
+		return template
+	}
+	ref := decide.ReferenceOf(template)
+	return ref.Regarding(template.GetNamespace())
 }
 
 // evictedText describes the clusters that replace evicted ones.

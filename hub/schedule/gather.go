@@ -45,6 +45,9 @@ func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide
 	if in.Object, err = s.find(ctx, in.Object, in.Binding); err != nil {
 		return decide.Input{}, err
 	}
+	if in.Object.Template != nil && hubv1.BundleOf(in.Object.Template) != nil {
+		in.Object.HubRuns = false // the hub does not have the object
+	}
 	if in.Facts, err = scopes.Facts(ctx, s.Client, id.Namespace, client.UnsafeDisableDeepCopy); err != nil {
 		return decide.Input{}, fmt.Errorf("gathering for %s: %w", id, err)
 	}
@@ -76,7 +79,10 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 		s.gone.objects.forget(o.ID)
 		return o, nil
 	}
-	state, watched := s.Templates.State(o.ID.GroupKind())
+	if bundle := binding.BindingSpec().ObjectRef.Bundle; bundle != nil && !found {
+		return s.missing(o, bundle)
+	}
+	state, watched := s.Templates.StateOf(o.ID)
 	switch {
 	case !found && (!watched || (!state.Synced && state.Reason == "")):
 		return o, errNotListed
@@ -104,6 +110,17 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 	default:
 		o.Template = live
 	}
+	return o, nil
+}
+
+// missing sets the State of an object of a bundle that is not in memory. Only a stored object with a removal time is
+// deleted.
+func (s *Scheduler) missing(o decide.Object, bundle *hubv1.BundleReference) (decide.Object, error) {
+	if !s.Templates.StoredState().Synced {
+		return o, errNotListed
+	}
+	o.State = decide.Undecided
+	o.Problem = fmt.Sprintf("the hub has not stored it for the %s", hubv1.ObjectBundle{Namespace: bundle.Namespace, Name: bundle.Name})
 	return o, nil
 }
 

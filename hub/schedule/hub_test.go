@@ -165,6 +165,32 @@ func (h *hubObjects) State(gk schema.GroupKind) (kindwatch.State, bool) {
 	return kindwatch.State{Synced: !h.unlisted.Has(gk), Delivered: true}, true // every change is told by itself
 }
 
+func (h *hubObjects) StateOf(id key) (kindwatch.State, bool) { return h.State(id.GroupKind()) }
+
+func (h *hubObjects) StoredState() kindwatch.State {
+	return kindwatch.State{Synced: true, Delivered: true}
+}
+
+func (h *hubObjects) StoredKinds() sets.Set[schema.GroupKind] {
+	kinds := sets.New[schema.GroupKind]()
+	for _, id := range h.ListStored(func(hubv1.ObjectBundle) bool { return true }) {
+		kinds.Insert(id.GroupKind())
+	}
+	return kinds
+}
+
+func (h *hubObjects) ListStored(which func(hubv1.ObjectBundle) bool) []key {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var ids []key
+	for id, o := range h.cached {
+		if b := hubv1.BundleOf(o); b != nil && which(*b) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 func (h *hubObjects) OnChange(f func(key))           { h.onChange = f }
 func (h *hubObjects) OnState(func(schema.GroupKind)) {}
 

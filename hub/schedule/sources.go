@@ -244,13 +244,18 @@ func steady(c *hubv1.MemberCluster) placement.Cluster {
 	return seen
 }
 
-// selectedBy returns all objects whose kind a placement selects.
+// selectedBy returns all objects whose kind a placement selects, and the objects of all bundles whose kind it selects.
 func (s *Scheduler) selectedBy(p hubv1.PlacementObject) []key {
 	var keys []key
 	for _, gk := range s.wants.kinds(p) {
 		keys = append(keys, s.objects(gk, p.GetNamespace())...)
 	}
-	return keys
+	return append(keys, s.Templates.ListStored(func(b hubv1.ObjectBundle) bool {
+		bundle := b.Identity()
+		return slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, func(r hubv1.ResourceSelector) bool {
+			return r.APIGroup == bundle.Group && (r.Kind == bundle.Kind || r.Kind == everyKind)
+		})
+	})...)
 }
 
 // inNamespace returns the objects of a namespace.
@@ -306,7 +311,7 @@ func (s *Scheduler) begin(ctx context.Context, q queue) error {
 	s.limits.begin(s.Clock.Now())
 	s.removals.begin()
 	s.learnRollouts(ctx)
-	for gk := range s.wants.current() {
+	for gk := range s.Templates.StoredKinds().Union(s.wants.current()) {
 		s.replay(ctx, q, s.Templates.List(gk)...)
 	}
 	s.addBehind(q, s.bound(ctx)...)
@@ -340,7 +345,7 @@ func (s *Scheduler) wakeObject(id key) {
 	if q == nil {
 		return
 	}
-	if state, _ := s.Templates.State(id.GroupKind()); state.Delivered {
+	if state, _ := s.Templates.StateOf(id); state.Delivered {
 		s.add(q, id)
 	}
 }

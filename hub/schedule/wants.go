@@ -27,8 +27,9 @@ const (
 	expandEvery = 30 * time.Second
 )
 
-// wants keeps the wanted kinds in every replica: the kinds that placements select, and the kinds that have bindings,
-// because a placement may be gone.
+// wants keeps the wanted kinds in every replica: the kinds that placements select, the kinds of objects of bundles, and
+// the kinds that have bindings, because a placement may be gone. The hub's own objects are watched only of kinds that
+// are wanted for them.
 type wants struct {
 	client     client.Reader
 	cache      cache.Cache // set before Start
@@ -153,19 +154,23 @@ func (w *wants) collect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wanted := sets.New[schema.GroupKind]()
+	own := sets.New[schema.GroupKind]()
 	for _, p := range placements {
 		w.expand(ctx, p)
-		wanted.Insert(w.kinds(p)...)
+		own.Insert(w.kinds(p)...)
 	}
+	wanted := own.Union(w.templates.StoredKinds())
 	for _, b := range bindings {
-		wanted.Insert(hubv1.ObjectOf(b).GroupKind())
+		gk := hubv1.ObjectOf(b).GroupKind()
+		if wanted.Insert(gk); b.BindingSpec().ObjectRef.Bundle == nil {
+			own.Insert(gk)
+		}
 	}
 	w.mu.Lock()
 	more := w.wanted == nil || wanted.Difference(w.wanted).Len() > 0
 	w.wanted = wanted
 	w.mu.Unlock()
-	w.templates.Want(wanted)
+	w.templates.Want(own)
 	if more && w.onMore != nil {
 		w.onMore(wanted.UnsortedList())
 	}

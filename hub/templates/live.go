@@ -34,10 +34,14 @@ func (undecided) Undecided() bool { return true }
 //
 // A deletion counts only if it is independent of the kind. The response must come from the kind's own storage. The
 // CustomResourceDefinition must exist, must not be terminating, and must not be younger than since, a time at which the
-// object existed. A definition that was deleted and created again has deleted its objects.
+// object existed. A definition that was deleted and created again has deleted its objects. An object of a bundle is
+// never gone: it has a deletionTimestamp after it was removed from the bundle.
 func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
+	if s.isStored(id) {
+		return s.liveStored(ctx, id)
+	}
 	if resource, ok := s.places.get(id.GroupKind()); ok {
 		if obj, gone, err = s.read(ctx, resource, id, since); err == nil {
 			return obj, gone, nil
@@ -63,8 +67,11 @@ func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, 
 		gone = true
 	case err != nil:
 		return nil, false, fmt.Errorf("reading %s uncached: %w", id, err)
-	case obj.GetDeletionTimestamp() == nil:
-		return obj, false, nil
+	default:
+		trim(obj)
+		if obj.GetDeletionTimestamp() == nil {
+			return obj, false, nil
+		}
 	}
 	if err := s.stands(ctx, resource.GroupResource(), since); err != nil {
 		return nil, false, err

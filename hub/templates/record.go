@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
 )
 
@@ -21,7 +22,8 @@ type record struct {
 	uid                types.UID
 	resourceVersion    string
 	labels             map[string]string
-	rest               uint64 // changes with every part except status and version
+	bundle             *hubv1.ObjectBundle // nil for an object of the hub
+	rest               uint64              // changes with every part except status and version
 
 	jsonSize   int
 	compressed []byte
@@ -47,6 +49,14 @@ func (r *record) GetResourceVersion() string { return r.resourceVersion }
 // GetLabels implements metav1.Object.
 func (r *record) GetLabels() map[string]string { return r.labels }
 
+// GetAnnotations implements metav1.Object. It returns only a BundleAnnotation.
+func (r *record) GetAnnotations() map[string]string {
+	if r.bundle == nil {
+		return nil
+	}
+	return map[string]string{hubv1.BundleAnnotation: r.bundle.Annotation()}
+}
+
 // Both are safe for concurrent use. The window fits most objects and keeps the compressor small.
 var (
 	compressor = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
@@ -70,7 +80,7 @@ func pack(u *unstructured.Unstructured) *record {
 	copy(exact, packed)
 	return &record{
 		ObjectMeta: nothing,
-		namespace:  u.GetNamespace(), name: u.GetName(), uid: u.GetUID(), resourceVersion: u.GetResourceVersion(), labels: u.GetLabels(),
+		namespace:  u.GetNamespace(), name: u.GetName(), uid: u.GetUID(), resourceVersion: u.GetResourceVersion(), labels: u.GetLabels(), bundle: hubv1.BundleOf(u),
 		rest: maphash.Bytes(seed, canonical.Bytes(withoutStatus(u))), jsonSize: len(raw), compressed: exact,
 	}
 }

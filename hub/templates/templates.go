@@ -1,4 +1,6 @@
-// Package templates stores the hub's own objects of the federated kinds: the templates.
+// Package templates stores the federated objects of the hub: the templates. They are the hub's own objects of the wanted
+// kinds, and the objects of bundles (stored.go), which the hub does not have for itself. If there are both of one
+// identity, the object of the bundle is the template.
 //
 //   - A kind is watched while it is wanted, without a label selector, at the version that the hub prefers. If its
 //     definition gets a new preferred version, the kind is read at that version.
@@ -17,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,6 +42,8 @@ type Store struct {
 	discovery   discovery.DiscoveryInterface
 	requests    dynamic.Interface
 	watches     *kindwatch.Set
+	stored      *kindwatch.Set // the Secrets with the objects of bundles
+	namespace   string         // of these Secrets
 	recent      recent
 	places      places
 
@@ -56,9 +61,9 @@ var (
 	_ manager.LeaderElectionRunnable = &Store{}
 )
 
-// New returns a Store without kinds. apiReader reads CustomResourceDefinitions uncached. For the resources in
-// namespaces, only objects in these namespaces are templates.
-func New(cfg *rest.Config, apiReader client.Reader, namespaces map[schema.GroupResource][]string) (*Store, error) {
+// New returns a Store without kinds. apiReader reads CustomResourceDefinitions uncached. The objects of bundles are
+// Secrets of the namespace own. For the resources in namespaces, only objects in these namespaces are templates.
+func New(cfg *rest.Config, apiReader client.Reader, own string, namespaces map[schema.GroupResource][]string) (*Store, error) {
 	short := rest.CopyConfig(cfg)
 	short.Timeout = answer.Timeout
 	long := rest.CopyConfig(cfg)
@@ -76,7 +81,18 @@ func New(cfg *rest.Config, apiReader client.Reader, namespaces map[schema.GroupR
 	if err != nil {
 		return nil, fmt.Errorf("making the client that watches templates: %w", err)
 	}
-	s := &Store{definitions: apiReader, discovery: d, requests: requests}
+	s := &Store{definitions: apiReader, discovery: d, requests: requests, namespace: own}
+	s.stored = kindwatch.New(kindwatch.Options{
+		Client: watching,
+		Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+			return corev1.SchemeGroupVersion.WithResource("secrets"), nil
+		},
+		Namespaces:    func(schema.GroupVersionResource) []string { return []string{own} },
+		LabelSelector: hubv1.ManifestLabel,
+		Transform:     s.keepStored,
+		Handler:       s.storedChanged,
+		OnState:       s.storedState,
+	})
 	s.watches = kindwatch.New(kindwatch.Options{
 		Client: watching,
 		Resolve: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
@@ -118,6 +134,7 @@ func (s *Store) Start(ctx context.Context) error {
 		s.watches.Start(ctx, unversioned(gk))
 	}
 	s.mu.Unlock()
+	s.stored.Start(ctx, secrets)
 	if err := metrics.Registry.Register(collector{s}); err == nil { // only tests have a second Store in a process, which is not counted
 		defer metrics.Registry.Unregister(collector{s})
 	}
@@ -196,8 +213,8 @@ func (s *Store) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) 
 	return s.recent.get(r), true
 }
 
-// Head returns the part of a template that needs no unpacking: namespace, name, uid, resourceVersion and labels. It is
-// shared and must not be changed.
+// Head returns the part of a template that needs no unpacking: namespace, name, uid, resourceVersion, labels and
+// BundleAnnotation. It is shared and must not be changed.
 func (s *Store) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 	r, ok := s.record(id)
 	if !ok {
@@ -217,6 +234,9 @@ func (s *Store) Content(id hubv1.ObjectIdentity) uint64 {
 }
 
 func (s *Store) record(id hubv1.ObjectIdentity) (*record, bool) {
+	if stored, ok := s.storedRecord(id); ok {
+		return stored.template, true
+	}
 	o, _ := s.watches.Get(unversioned(id.GroupKind()), kindwatch.Key(id.Namespace, id.Name))
 	r, ok := o.(*record)
 	return r, ok
@@ -233,16 +253,37 @@ func (s *Store) keep(u *unstructured.Unstructured) (metav1.Object, error) {
 // List returns the objects of a kind, in no order.
 func (s *Store) List(gk schema.GroupKind) []hubv1.ObjectIdentity {
 	objects := s.watches.List(unversioned(gk))
-	ids := make([]hubv1.ObjectIdentity, len(objects))
-	for i, o := range objects {
-		ids[i] = identity(gk, o)
+	ids := make([]hubv1.ObjectIdentity, 0, len(objects))
+	for _, o := range objects {
+		if id := identity(gk, o); !s.isStored(id) {
+			ids = append(ids, id)
+		}
+	}
+	for _, o := range s.stored.List(secrets) {
+		if r, ok := o.(*storedRecord); ok && r.id.GroupKind() == gk {
+			ids = append(ids, r.id)
+		}
 	}
 	return ids
 }
 
-// State returns the state of a kind; false if it is not watched.
+func (s *Store) isStored(id hubv1.ObjectIdentity) bool {
+	_, ok := s.storedRecord(id)
+	return ok
+}
+
+// State returns the state of a kind of the hub's own objects; false if it is not watched.
 func (s *Store) State(gk schema.GroupKind) (kindwatch.State, bool) {
 	return s.watches.State(unversioned(gk))
+}
+
+// StateOf returns the state of the objects among which the object is: those of bundles if a bundle has it, else those
+// of its kind. false means that the kind is not watched.
+func (s *Store) StateOf(id hubv1.ObjectIdentity) (kindwatch.State, bool) {
+	if s.isStored(id) {
+		return s.StoredState(), true
+	}
+	return s.State(id.GroupKind())
 }
 
 // Watches reports whether the objects of a namespace are read. It returns true while that is unknown.
@@ -256,6 +297,9 @@ func (s *Store) changed(gvk schema.GroupVersionKind, before, after metav1.Object
 		o = before
 	}
 	id, told := identity(gvk.GroupKind(), o), s.onChange
+	if s.isStored(id) {
+		return
+	}
 	was, _ := before.(*record)
 	if is, ok := after.(*record); ok && was != nil && was.rest == is.rest {
 		told = s.onStatus
@@ -263,7 +307,11 @@ func (s *Store) changed(gvk schema.GroupVersionKind, before, after metav1.Object
 			return // the object is at another version
 		}
 	}
-	for _, f := range told {
+	s.tell(told, id)
+}
+
+func (s *Store) tell(functions []func(hubv1.ObjectIdentity), id hubv1.ObjectIdentity) {
+	for _, f := range functions {
 		f(id)
 	}
 }

@@ -122,7 +122,7 @@ func newStore(t *testing.T, c client.Client) *Store {
 
 func newStoreIn(t *testing.T, c client.Client, namespaces map[schema.GroupResource][]string) *Store {
 	t.Helper()
-	s, err := New(hub, c, namespaces)
+	s, err := New(hub, c, hubv1.SystemNamespace, namespaces)
 	if err != nil {
 		t.Fatal(err)
 	}

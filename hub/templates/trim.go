@@ -3,14 +3,18 @@ package templates
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// trim removes the parts that are never read: the last-applied copy of the object and managed fields. It keeps the
-// managers of the status subresource, because only a status without another owner is written.
+// trim removes the parts of an object of the hub that are never read: the last-applied copy of the object, managed
+// fields, and a BundleAnnotation, which only objects of bundles have. It keeps the managers of the status subresource,
+// because only a status without another owner is written.
 func trim(u *unstructured.Unstructured) {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	if a, ok := metadata["annotations"].(map[string]any); ok {
 		delete(a, corev1.LastAppliedConfigAnnotation)
+		delete(a, hubv1.BundleAnnotation)
 	}
 	entries, _ := metadata["managedFields"].([]any)
 	var owners []any

@@ -95,7 +95,7 @@ func kindOf(p hubv1.PlacementObject) string {
 
 func notFollowed(in decide.Input, replay decide.Replayed) []NotFollowed {
 	var out []NotFollowed
-	selectable := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectOf(in.Binding), Labels: in.Object.Template.GetLabels(), NamespaceLabels: in.Facts.NamespaceLabels}
+	selectable := hubv1.Selectable(hubv1.ObjectOf(in.Binding), in.Object.Template, in.Facts.NamespaceLabels).Placed()
 	for _, p := range replay.Choice.Others {
 		out = append(out, NotFollowed{nameOf(p), placement.WhyNotFollowed(selectable, replay.Choice.Winner, p)})
 	}

@@ -50,7 +50,7 @@ func WhyNot(id hubv1.ObjectIdentity, object *unstructured.Unstructured, around S
 	case object.GetDeletionTimestamp() != nil:
 		return &NotFederated{Reason: hubv1.ReasonObjectDeleted, Message: "it is being deleted and is on no member any more"}
 	}
-	selectable := hubv1.SelectableObject{ObjectIdentity: id, Labels: object.GetLabels(), NamespaceLabels: around.NamespaceLabels}
+	selectable := hubv1.Selectable(id, object, around.NamespaceLabels)
 	choice, invalid := placement.Choose(selectable, around.Placements, nil)
 	if choice.Winner == nil {
 		return unselected(id, around.Placements, invalid)

@@ -1,0 +1,180 @@
+package bundle
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+const (
+	manifestKey          = "manifest"
+	bundleUIDAnnotation  = hubv1.Prefix + "bundle-uid"
+	generationAnnotation = hubv1.Prefix + "generation"
+	removedAnnotation    = hubv1.Prefix + "removed"
+)
+
+var errNotManifest = errors.New("it is not a stored manifest")
+
+// Both are safe for concurrent use.
+var (
+	compressor   = must(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true)))
+	decompressor = must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(mostStored)))
+)
+
+// mostStored is the maximum size of a stored manifest as JSON, in bytes.
+const mostStored = 16 << 20
+
+// must is for options that are constants and therefore valid.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Stored is an object of a bundle, as the hub stores it: in a Secret of the hub's namespace, named after the identity of
+// the object, so that an object belongs to one bundle at most.
+//
+// An object with a removal time is deleted: that is the decision to delete it. A missing Secret proves nothing, because
+// a person may have deleted it.
+type Stored struct {
+	Bundle hubv1.ObjectBundle
+	// UID of the bundle.
+	UID types.UID
+	// Generation of the object. It rises with each change of the manifest.
+	Generation int64
+	// Manifest of the object: apiVersion, kind, metadata with name, namespace, labels and annotations, and the other
+	// fields.
+	Manifest *unstructured.Unstructured
+	// Removed is the time of the decision to delete the object; zero if it exists.
+	Removed time.Time
+}
+
+// StoredName is the name of the Secret of an object: manifest-<20 hex digits of the SHA-256 of the identity>.
+func StoredName(id hubv1.ObjectIdentity) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{id.Group, id.Kind, id.Namespace, id.Name}, "\x00")))
+	return "manifest-" + hex.EncodeToString(sum[:10])
+}
+
+// Secret returns the Secret that stores the object in the hub's namespace.
+func (s Stored) Secret(namespace string) (*corev1.Secret, error) {
+	raw, err := s.Manifest.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("writing %s as JSON: %w", IdentityOf(s.Manifest), err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: StoredName(IdentityOf(s.Manifest)), Labels: map[string]string{hubv1.ManifestLabel: "true"},
+			Annotations: map[string]string{
+				hubv1.BundleAnnotation: s.Bundle.Annotation(), bundleUIDAnnotation: string(s.UID), generationAnnotation: strconv.FormatInt(s.Generation, 10),
+			},
+		},
+		Type: hubv1.ManifestSecretType,
+		Data: map[string][]byte{manifestKey: compressor.EncodeAll(raw, nil)},
+	}
+	if !s.Removed.IsZero() {
+		secret.Annotations[removedAnnotation] = s.Removed.UTC().Format(time.RFC3339)
+	}
+	return secret, nil
+}
+
+// ReadStored is the inverse of Stored.Secret.
+func ReadStored(secret *corev1.Secret) (Stored, error) {
+	fail := func(err error) (Stored, error) {
+		return Stored{}, fmt.Errorf("reading Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	of := hubv1.BundleOf(secret)
+	if of == nil || secret.Type != hubv1.ManifestSecretType {
+		return fail(errNotManifest)
+	}
+	s := Stored{Bundle: *of, UID: types.UID(secret.Annotations[bundleUIDAnnotation]), Manifest: &unstructured.Unstructured{}}
+	var err error
+	if s.Generation, err = strconv.ParseInt(secret.Annotations[generationAnnotation], 10, 64); err != nil {
+		return fail(fmt.Errorf("annotation %s: %w", generationAnnotation, err))
+	}
+	if at, removed := secret.Annotations[removedAnnotation]; removed {
+		if s.Removed, err = time.Parse(time.RFC3339, at); err != nil {
+			return fail(fmt.Errorf("annotation %s: %w", removedAnnotation, err))
+		}
+	}
+	raw, err := decompressor.DecodeAll(secret.Data[manifestKey], nil)
+	if err == nil {
+		err = s.Manifest.UnmarshalJSON(raw)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if StoredName(IdentityOf(s.Manifest)) != secret.Name {
+		return fail(fmt.Errorf("it has the manifest of %s: %w", IdentityOf(s.Manifest), errNotManifest))
+	}
+	return s, nil
+}
+
+// Template returns the object in the form of a hub object. secret is the Secret that stores it.
+func (s Stored) Template(secret metav1.Object) *unstructured.Unstructured {
+	u := s.Manifest
+	u.SetUID(s.UID)
+	u.SetGeneration(s.Generation)
+	u.SetResourceVersion(secret.GetResourceVersion())
+	u.SetCreationTimestamp(secret.GetCreationTimestamp())
+	if !s.Removed.IsZero() {
+		at := metav1.NewTime(s.Removed)
+		u.SetDeletionTimestamp(&at)
+	}
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[hubv1.BundleAnnotation] = s.Bundle.Annotation()
+	u.SetAnnotations(annotations)
+	return u
+}
+
+// Patch returns a merge patch from the Secret of an earlier state of the object, at a resourceVersion, to this state.
+func (s Stored) Patch(resourceVersion string) ([]byte, error) {
+	secret, err := s.Secret("")
+	if err != nil {
+		return nil, err
+	}
+	annotations := map[string]any{removedAnnotation: nil}
+	for key, value := range secret.Annotations {
+		annotations[key] = value
+	}
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": resourceVersion, "annotations": annotations}, "data": secret.Data,
+	})
+}
+
+// ManifestOf returns the manifest of an object that Template returned.
+func ManifestOf(template *unstructured.Unstructured) *unstructured.Unstructured {
+	out := template.DeepCopy()
+	for _, field := range []string{"uid", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp"} {
+		unstructured.RemoveNestedField(out.Object, "metadata", field)
+	}
+	annotations := out.GetAnnotations()
+	delete(annotations, hubv1.BundleAnnotation)
+	if len(annotations) == 0 {
+		annotations = nil
+	}
+	out.SetAnnotations(annotations)
+	return out
+}
+
+// IdentityOf returns the identity of an object.
+func IdentityOf(u *unstructured.Unstructured) hubv1.ObjectIdentity {
+	gk := u.GroupVersionKind().GroupKind()
+	return hubv1.ObjectIdentity{Group: gk.Group, Kind: gk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
+}

@@ -1,0 +1,296 @@
+package bundles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/bundle"
+)
+
+// errBehind means that the cache shows another bundle than the API server.
+var errBehind = errors.New("the cache is behind the API server")
+
+// refusal is the reason why the manifests of a bundle are not stored.
+type refusal struct{ reason, message string }
+
+// Error implements error.
+func (r *refusal) Error() string { return r.message }
+
+// store brings the stored objects to the manifests of a bundle, and returns the condition Stored. If a manifest is
+// refused, no stored object changes.
+func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Condition, error) {
+	wanted, err := c.read(ctx, c.Client, b)
+	var changed []change
+	if err == nil {
+		changed, err = c.compare(ctx, b, wanted)
+	}
+	if err == nil && len(changed) > 0 {
+		err = c.confirm(ctx, b, changed)
+	}
+	if refused := (*refusal)(nil); errors.As(err, &refused) {
+		return metav1.Condition{
+			Type: hubv1.ConditionStored, Status: metav1.ConditionFalse, Reason: refused.reason, Message: hubv1.CutMessage(refused.message, 1024),
+		}, nil
+	}
+	if err != nil {
+		return metav1.Condition{}, err
+	}
+	for _, ch := range changed {
+		if err := c.write(ctx, ch); err != nil {
+			return metav1.Condition{}, err
+		}
+	}
+	if err := c.forget(ctx, client.ObjectKeyFromObject(b)); err != nil {
+		return metav1.Condition{}, err
+	}
+	return metav1.Condition{Type: hubv1.ConditionStored, Status: metav1.ConditionTrue, Reason: hubv1.ReasonStored}, nil
+}
+
+// read returns the objects of a bundle. The error may be a refusal.
+func (c *Controller) read(ctx context.Context, namespaces client.Reader, b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
+	in := bundle.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: c.namespaced}
+	for _, source := range b.BundleSpec().ConfigMaps {
+		var m corev1.ConfigMap
+		key := types.NamespacedName{Namespace: c.home(b), Name: source.Name}
+		err := c.APIReader.Get(ctx, key, &m)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, &refusal{hubv1.ReasonConfigMapMissing, fmt.Sprintf("there is no ConfigMap %s; the stored objects stay", key)}
+		case apierrors.IsForbidden(err):
+			return nil, &refusal{hubv1.ReasonConfigMapMissing, fmt.Sprintf("the hub may not read ConfigMap %s: set bundles.configMaps in the hub's chart; the stored objects stay", key)}
+		case err != nil:
+			return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+		}
+		in.ConfigMaps = append(in.ConfigMaps, m)
+	}
+	objects, err := bundle.Read(in)
+	if err != nil {
+		return nil, &refusal{hubv1.ReasonManifestInvalid, err.Error() + "; the stored objects stay"}
+	}
+	for _, o := range objects {
+		if o.GetNamespace() == "" {
+			continue
+		}
+		var ns corev1.Namespace
+		if err := namespaces.Get(ctx, types.NamespacedName{Name: o.GetNamespace()}, &ns); apierrors.IsNotFound(err) {
+			return nil, &refusal{hubv1.ReasonHubNamespaceGone, fmt.Sprintf(
+				"%s: the hub has no namespace %s, in which it decides on the object: create the namespace on the hub", bundle.IdentityOf(o), o.GetNamespace())}
+		} else if err != nil {
+			return nil, fmt.Errorf("reading namespace %s: %w", o.GetNamespace(), err)
+		}
+	}
+	return objects, nil
+}
+
+// home is the namespace of the ConfigMaps and the ServiceAccount of a bundle.
+func (c *Controller) home(b hubv1.BundleObject) string {
+	if b.GetNamespace() != "" {
+		return b.GetNamespace()
+	}
+	return c.Namespace
+}
+
+// namespaced reports whether objects of a kind are in namespaces, if the hub serves the kind.
+func (c *Controller) namespaced(gk schema.GroupKind) (namespaced, known bool) {
+	mapping, err := c.Mapper.RESTMapping(gk)
+	if err != nil {
+		return false, false
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
+}
+
+// change is a stored object to write.
+type change struct {
+	bundle.Stored
+	// before is the object as it is stored; nil if it is not.
+	before *unstructured.Unstructured
+}
+
+func (c change) id() hubv1.ObjectIdentity { return bundle.IdentityOf(c.Manifest) }
+
+// compare returns the objects that differ from the stored ones: first the objects to remove, then the others. The error
+// may be a refusal.
+func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted []*unstructured.Unstructured) ([]change, error) {
+	of := hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName(), Labels: b.GetLabels()}
+	var removed, written []change
+	names := map[hubv1.ObjectIdentity]bool{}
+	for _, o := range wanted {
+		id := bundle.IdentityOf(o)
+		names[id] = true
+		before, err := c.taken(ctx, of, id)
+		if err != nil {
+			return nil, err
+		}
+		next := bundle.Stored{Bundle: of, UID: b.GetUID(), Generation: b.GetGeneration(), Manifest: o}
+		if before != nil {
+			is := before.GetUID() == b.GetUID() && before.GetDeletionTimestamp() == nil && equality.Semantic.DeepEqual(bundle.ManifestOf(before).Object, o.Object)
+			if is && maps.Equal(hubv1.BundleOf(before).Labels, of.Labels) {
+				continue
+			}
+			if next.Generation = before.GetGeneration(); !is {
+				next.Generation = max(before.GetGeneration()+1, b.GetGeneration())
+			}
+		}
+		written = append(written, change{next, before})
+	}
+	for _, id := range c.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.Key() == of.Key() }) {
+		before, ok := c.Templates.Get(id)
+		if ok && !names[id] && before.GetDeletionTimestamp() == nil {
+			removed = append(removed, c.removal(before))
+		}
+	}
+	return append(removed, written...), nil
+}
+
+// taken returns the stored object of an identity, nil if there is none. If the identity belongs to another bundle, or to
+// an object of the hub that has copies, the error is a refusal.
+func (c *Controller) taken(ctx context.Context, of hubv1.ObjectBundle, id hubv1.ObjectIdentity) (*unstructured.Unstructured, error) {
+	if before, ok := c.Templates.Get(id); ok {
+		switch has := hubv1.BundleOf(before); {
+		case has == nil: // an object of the hub, which may have no copies
+		case has.Key() == of.Key():
+			return before, nil
+		default:
+			return nil, &refusal{hubv1.ReasonIdentityTaken, fmt.Sprintf("%s: %s has this object: remove it from one of the two; the stored objects stay", id, has)}
+		}
+	}
+	b := hubv1.NewBinding(id.BindingKey())
+	err := c.Client.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading the binding of %s: %w", id, err)
+	case b.BindingSpec().ObjectRef.Bundle == nil:
+		return nil, &refusal{hubv1.ReasonIdentityTaken, fmt.Sprintf(
+			"%s: the hub has an object of this name, and a placement sends it to clusters: remove it from the bundle, or delete the object on the hub; the stored objects stay", id)}
+	}
+	return nil, nil
+}
+
+func (c *Controller) removal(before *unstructured.Unstructured) change {
+	bundled := hubv1.BundleOf(before)
+	return change{bundle.Stored{
+		Bundle: *bundled, UID: before.GetUID(), Generation: before.GetGeneration(), Manifest: bundle.ManifestOf(before), Removed: c.Clock.Now(),
+	}, before}
+}
+
+// confirm returns an error unless the API server has the bundle that the changes were made from, and its ServiceAccount
+// has the rights to make them. The error may be a refusal.
+func (c *Controller) confirm(ctx context.Context, b hubv1.BundleObject, changed []change) error {
+	key := client.ObjectKeyFromObject(b)
+	live := hubv1.NewBundle(key)
+	if err := c.APIReader.Get(ctx, key, live); apierrors.IsNotFound(err) {
+		return errBehind
+	} else if err != nil {
+		return fmt.Errorf("reading %s uncached: %w", nameOf(key), err)
+	}
+	if live.GetUID() != b.GetUID() || live.GetGeneration() != b.GetGeneration() || live.GetDeletionTimestamp() != nil {
+		return errBehind
+	}
+	return c.allowed(ctx, b, changed)
+}
+
+// write writes one stored object, if it is stored as it was when the change was computed.
+func (c *Controller) write(ctx context.Context, ch change) error {
+	secret, err := ch.Secret(c.Namespace)
+	if err != nil {
+		return err
+	}
+	log := ctrl.LoggerFrom(ctx).WithValues("object", ch.id().String())
+	if ch.before == nil {
+		log.V(1).Info("Storing an object of a bundle")
+		if err := c.Client.Create(ctx, secret); err != nil {
+			return fmt.Errorf("storing %s in Secret %s: %w", ch.id(), secret.Name, err)
+		}
+		return nil
+	}
+	patch, err := ch.Patch(ch.before.GetResourceVersion())
+	if err != nil {
+		return fmt.Errorf("writing %s as JSON: %w", ch.id(), err)
+	}
+	if ch.Removed.IsZero() {
+		log.V(1).Info("Storing an object of a bundle anew")
+	} else {
+		log.Info("Removing an object from a bundle", "bundle", ch.Bundle.String())
+	}
+	if err := c.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("storing %s in Secret %s: %w", ch.id(), secret.Name, err)
+	}
+	return nil
+}
+
+// removeAll removes the objects of a bundle that is deleted.
+func (c *Controller) removeAll(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
+	of := hubv1.ObjectBundle{Namespace: key.Namespace, Name: key.Name}
+	for _, id := range c.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.Key() == key }) {
+		before, ok := c.Templates.Get(id)
+		if !ok || before.GetDeletionTimestamp() != nil {
+			continue
+		}
+		live, gone, err := c.Templates.Live(ctx, of.Identity(), before.GetCreationTimestamp().Time)
+		if err != nil {
+			return reconcile.Result{}, fmt.Errorf("removing the objects of %s: %w", of, err)
+		}
+		if !gone && live.GetDeletionTimestamp() == nil {
+			return reconcile.Result{RequeueAfter: foldEvery}, nil // it was created again
+		}
+		if err := c.write(ctx, c.removal(before)); isOutdated(err) {
+			return reconcile.Result{RequeueAfter: foldEvery}, nil
+		} else if err != nil {
+			return reconcile.Result{}, fmt.Errorf("removing the objects of %s: %w", of, err)
+		}
+	}
+	return reconcile.Result{}, c.forget(ctx, key)
+}
+
+// forget deletes the Secrets of removed objects that have no binding any more.
+func (c *Controller) forget(ctx context.Context, key types.NamespacedName) error {
+	for _, id := range c.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.Key() == key }) {
+		before, ok := c.Templates.Get(id)
+		if !ok || before.GetDeletionTimestamp() == nil {
+			continue
+		}
+		// Uncached, because a binding that was just created may not be in the cache yet.
+		switch err := c.APIReader.Get(ctx, id.BindingKey(), hubv1.NewBinding(id.BindingKey())); {
+		case err == nil:
+			continue // its last event wakes the bundle
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("reading the binding of %s: %w", id, err)
+		}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: bundle.StoredName(id)}}
+		version := client.Preconditions{ResourceVersion: ptr.To(before.GetResourceVersion())}
+		if err := c.Client.Delete(ctx, secret, version); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Secret %s of %s: %w", secret.Name, id, err)
+		}
+	}
+	return nil
+}
+
+// someOf joins the first three texts, with the number of the others.
+func someOf(all []string) string {
+	slices.Sort(all)
+	const most = 3
+	if len(all) <= most {
+		return strings.Join(all, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(all[:most], "; "), len(all)-most)
+}
