@@ -190,6 +190,12 @@ func (t templatesOf) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, b
 // Content implements Templates.
 func (templatesOf) Content(hubv1.ObjectIdentity) uint64 { return 1 }
 
+// Live implements Templates.
+func (t templatesOf) Live(_ context.Context, id hubv1.ObjectIdentity, _ time.Time) (*unstructured.Unstructured, bool, error) {
+	o, found := t.Get(id)
+	return o, !found, nil
+}
+
 // fakeMember takes what it is given, unless answer says otherwise.
 type fakeMember struct {
 	member.Cluster

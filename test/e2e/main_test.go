@@ -46,6 +46,7 @@ var kinds = []fleet.Kind{
 	{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}},
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"gadgets"}},
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"valves"}},
+	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"rotors"}},
 }
 
 // suite is the fleet that all tests share. Tests keep apart by namespace; those that break a member or the hub mend it

@@ -1,0 +1,321 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// TestABundleIsOnMembersAndNotOnTheHub follows a bundle through its life: stored with the rights of its account, placed,
+// overridden, changed, kept by a restart, and deleted.
+func TestABundleIsOnMembersAndNotOnTheHub(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	web, settings := deployment(ns, "web"), configMap(ns, "settings")
+	b := bundle(t, ns, "web", web, settings)
+	eventually(t, normal, func() error {
+		return bundleIs(ctx, b, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonAccountMayNot,
+			"ServiceAccount "+ns+"/default of the hub needs the right to create, delete, get, update configmaps in namespace "+ns+
+				"; create, delete, get, update deployments.apps in namespace "+ns+"; the stored objects stay")
+	})
+	account(t, ns, "default", ns)
+	again(t, b)
+	eventually(t, normal, func() error {
+		return bundleIs(ctx, b, hubv1.ConditionStored, metav1.ConditionTrue, hubv1.ReasonStored, "")
+	})
+	eventually(t, normal, func() error {
+		return bundleIs(ctx, b, hubv1.ConditionApplied, metav1.ConditionUnknown, hubv1.ReasonNothingPlaced, "no placement selects this bundle: ")
+	})
+
+	overrideKind(t, ns, "regional", "", "ConfigMap", hubv1.OverrideRule{Name: "shanghai", Clusters: new(inRegion("cn-shanghai")), MergePatch: &apiextensionsv1.JSON{Raw: []byte(`{"data":{"key":"shanghai"}}`)}})
+	place(t, ns, "web", hubv1.ResourceSelector{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.BundleKind, Name: "web"},
+		hubv1.PlacementSpec{Clusters: hubv1.ClusterSelection{Names: []string{singapore, shanghai}}})
+	for m, value := range map[string]string{singapore: "value", shanghai: "shanghai"} {
+		eventually(t, normal, func() error { return valueOn(ctx, m, settings, value) })
+		eventually(t, normal, func() error { return replicasOn(ctx, m, web, 1) })
+	}
+	for _, condition := range []string{hubv1.ConditionApplied, hubv1.ConditionHealthy} {
+		eventually(t, 2*normal, func() error { return bundleIs(ctx, b, condition, metav1.ConditionTrue, "", "") })
+	}
+	for _, o := range []*unstructured.Unstructured{web, settings} {
+		if err := gone(ctx, o.DeepCopy()); err != nil {
+			t.Error(err)
+		}
+		if err := goneFrom(ctx, frankfurt, o); err != nil {
+			t.Error(err)
+		}
+	}
+	if b.Status.Objects != 2 || b.Status.Placed != 2 {
+		t.Errorf("the status counts %d objects, %d placed, want 2 and 2", b.Status.Objects, b.Status.Placed)
+	}
+
+	t.Run("a hub that was killed makes one write for a change of one object", func(t *testing.T) {
+		must(t, suite.hub.Kill())
+		restarted := time.Now()
+		startHub(t)
+		must(t, unstructured.SetNestedField(web.Object, int64(2), "spec", "replicas"))
+		setManifests(t, b, web, settings)
+		for _, m := range []string{singapore, shanghai} {
+			eventually(t, normal, func() error { return replicasOn(ctx, m, web, 2) })
+			eventually(t, normal, func() error { return rowIs(ctx, web, m, metav1.ConditionTrue, "") })
+			for object, want := range map[string]int{"web": 1, "settings": 0} {
+				if got := writeTimes(t, suite.Members[m].AuditLog, object, restarted); len(got) != want {
+					t.Errorf("%s on %s was written at %v, want %d writes", object, m, got, want)
+				}
+			}
+		}
+	})
+	t.Run("a bundle that cannot be read keeps its copies", func(t *testing.T) {
+		wrong := configMap("elsewhere", "settings")
+		setManifests(t, b, wrong)
+		eventually(t, normal, func() error {
+			return bundleIs(ctx, b, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonManifestInvalid, "")
+		})
+		for _, o := range []*unstructured.Unstructured{web, settings} {
+			if _, err := on(ctx, singapore, o); err != nil {
+				t.Errorf("%s on %s: %v", o.GetName(), singapore, err)
+			}
+		}
+	})
+	t.Run("a stored Secret that is deleted by hand comes back, and no copy goes", func(t *testing.T) {
+		setManifests(t, b, web, settings)
+		eventually(t, normal, func() error {
+			return bundleIs(ctx, b, hubv1.ConditionStored, metav1.ConditionTrue, hubv1.ReasonStored, "")
+		})
+		before := time.Now()
+		must(t, suite.Hub.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(hubv1.SystemNamespace), client.MatchingLabels{hubv1.ManifestLabel: "true"}))
+		again(t, b)
+		eventually(t, normal, func() error { return storedSecrets(ctx, 2) })
+		eventually(t, normal, func() error { return rowIs(ctx, settings, singapore, metav1.ConditionTrue, "") })
+		if got := writeTimes(t, suite.Members[singapore].AuditLog, "settings", before); len(got) > 0 {
+			t.Errorf("the copy was written at %v", got)
+		}
+	})
+	t.Run("an object that leaves the bundle leaves the members, and the others stay", func(t *testing.T) {
+		setManifests(t, b, web)
+		for _, m := range []string{singapore, shanghai} {
+			eventually(t, normal, func() error { return goneFrom(ctx, m, settings) })
+			must(t, replicasOn(ctx, m, web, 2))
+		}
+		eventually(t, normal, func() error { return storedSecrets(ctx, 1) })
+	})
+	must(t, suite.Hub.Delete(ctx, b.DeepCopy()))
+	for _, m := range []string{singapore, shanghai} {
+		eventually(t, normal, func() error { return goneFrom(ctx, m, web) })
+	}
+	eventually(t, normal, func() error { return storedSecrets(ctx, 0) })
+	eventually(t, normal, func() error {
+		if _, err := bindingOf(ctx, web); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the binding is still there: %w", err)
+		}
+		return nil
+	})
+}
+
+var rotorKind = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Rotor"}
+
+// TestAClusterBundleBringsAKindAndItsObjects sends a definition that the hub does not have, and an object of it. A policy
+// of the object's namespace has no power over it.
+func TestAClusterBundleBringsAKindAndItsObjects(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	definition := &unstructured.Unstructured{}
+	must(t, yaml.Unmarshal([]byte(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: rotors.test.hanse.dev}
+spec:
+  group: test.hanse.dev
+  scope: Namespaced
+  names: {plural: rotors, singular: rotor, kind: Rotor, listKind: RotorList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {replicas: {type: integer}}}}}}
+`), &definition.Object))
+	rotor := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(3)}}}
+	rotor.SetGroupVersionKind(rotorKind)
+	rotor.SetNamespace(ns)
+	rotor.SetName("main")
+	account(t, hubv1.SystemNamespace, "operators", "")
+	b := &hubv1.ClusterBundle{ObjectMeta: metav1.ObjectMeta{Name: ns, Labels: map[string]string{"team": ns}}, Spec: hubv1.BundleSpec{
+		ServiceAccountName: "operators", Manifests: manifests(t, rotor, definition),
+	}}
+	overrideKind(t, ns, "tenant", rotorKind.Group, rotorKind.Kind, hubv1.OverrideRule{Name: "more", MergePatch: &apiextensionsv1.JSON{Raw: []byte(`{"spec":{"replicas":9}}`)}})
+	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: ns}, Spec: hubv1.ClusterPlacementSpec{PlacementSpec: hubv1.PlacementSpec{
+		ResourceSelectors: []hubv1.ResourceSelector{{
+			APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.ClusterBundleKind, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": ns}},
+		}},
+		Clusters: hubv1.ClusterSelection{Names: []string{singapore, frankfurt}}, AllowEmpty: true, RemovalLimit: manyRemovals,
+		Deletion: hubv1.DeletionPolicy{WhenDeleted: hubv1.RemovalDelete},
+	}}}
+	for _, o := range []client.Object{p, b} {
+		must(t, suite.Hub.Create(ctx, o))
+		t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), o) })
+	}
+	for _, m := range []string{singapore, frankfurt} {
+		t.Cleanup(func() { _ = suite.Members[m].Delete(context.WithoutCancel(ctx), definition.DeepCopy()) })
+		eventually(t, 2*normal, func() error { return replicasOn(ctx, m, rotor, 3) })
+	}
+	eventually(t, normal, func() error { return bundleIs(ctx, b, hubv1.ConditionApplied, metav1.ConditionTrue, "", "") })
+	if _, err := suite.Hub.RESTMapper().RESTMapping(rotorKind.GroupKind()); !meta.IsNoMatchError(err) {
+		t.Errorf("the hub serves the kind: %v", err)
+	}
+
+	t.Run("another bundle cannot take an object", func(t *testing.T) {
+		account(t, ns, "default", ns)
+		other := bundle(t, ns, "other", rotor)
+		eventually(t, normal, func() error {
+			return bundleIs(ctx, other, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonIdentityTaken,
+				"Rotor.test.hanse.dev "+ns+"/main: ClusterBundle "+ns+" has this object: remove it from one of the two; the stored objects stay")
+		})
+	})
+	must(t, suite.Hub.Delete(ctx, b.DeepCopy()))
+	for _, m := range []string{singapore, frankfurt} {
+		eventually(t, normal, func() error { return goneFrom(ctx, m, rotor) })
+	}
+}
+
+func TestTheManifestsOfABundleMayBeInAConfigMap(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	account(t, ns, "default", ns)
+	b := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}, Spec: hubv1.BundleSpec{ConfigMaps: []hubv1.ConfigMapSource{{Name: "manifests"}}}}
+	must(t, suite.Hub.Create(ctx, b))
+	eventually(t, normal, func() error {
+		return bundleIs(ctx, b, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonConfigMapMissing, "there is no ConfigMap "+ns+"/manifests; the stored objects stay")
+	})
+	source := configMap(ns, "manifests")
+	must(t, unstructured.SetNestedMap(source.Object, map[string]any{"all.yaml": `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: one}
+data: {key: value}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: two}
+data: {key: value}
+`}, "data"))
+	must(t, suite.Hub.Create(ctx, source))
+	again(t, b)
+	place(t, ns, "bundles", hubv1.ResourceSelector{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.BundleKind}, hubv1.PlacementSpec{Clusters: hubv1.ClusterSelection{Names: []string{singapore}}})
+	for _, name := range []string{"one", "two"} {
+		eventually(t, normal, func() error { return valueOn(ctx, singapore, configMap(ns, name), "value") })
+	}
+	must(t, suite.Hub.Delete(ctx, source))
+	again(t, b)
+	eventually(t, normal, func() error {
+		return bundleIs(ctx, b, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonConfigMapMissing, "")
+	})
+	must(t, valueOn(ctx, singapore, configMap(ns, "one"), "value"))
+	must(t, suite.Hub.Delete(ctx, b.DeepCopy()))
+	eventually(t, normal, func() error { return goneFrom(ctx, singapore, configMap(ns, "one")) })
+}
+
+// bundle makes a Bundle of these objects, with the ServiceAccount default.
+func bundle(t *testing.T, ns, name string, objects ...*unstructured.Unstructured) *hubv1.Bundle {
+	t.Helper()
+	b := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: hubv1.BundleSpec{Manifests: manifests(t, objects...)}}
+	must(t, suite.Hub.Create(t.Context(), b))
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(t.Context()), b.DeepCopy()) })
+	return b
+}
+
+func overrideKind(t *testing.T, ns, name, group, kind string, rule hubv1.OverrideRule) {
+	t.Helper()
+	p := overrideOf(ns, name, rule)
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: group, Kind: kind}}
+	must(t, suite.Hub.Create(t.Context(), p))
+}
+
+func manifests(t *testing.T, objects ...*unstructured.Unstructured) []runtime.RawExtension {
+	t.Helper()
+	var out []runtime.RawExtension
+	for _, o := range objects {
+		raw, err := o.MarshalJSON()
+		must(t, err)
+		out = append(out, runtime.RawExtension{Raw: raw})
+	}
+	return out
+}
+
+func setManifests(t *testing.T, b *hubv1.Bundle, objects ...*unstructured.Unstructured) {
+	t.Helper()
+	before := b.DeepCopy()
+	b.Spec.Manifests = manifests(t, objects...)
+	must(t, suite.Hub.Patch(t.Context(), b, client.MergeFrom(before)))
+}
+
+// again makes the hub look at a bundle at once.
+func again(t *testing.T, b client.Object) {
+	t.Helper()
+	must(t, suite.Hub.Patch(t.Context(), b, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"test.hanse.dev/look":"again"}}}`))))
+}
+
+// account makes a ServiceAccount with all rights in a namespace, or in the whole hub if in is empty.
+func account(t *testing.T, ns, name, in string) {
+	t.Helper()
+	ctx := t.Context()
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+	must(t, client.IgnoreAlreadyExists(suite.Hub.Create(ctx, sa)))
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: name}}
+	role := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
+	var binding client.Object = &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: ns + "-" + name}, Subjects: subjects, RoleRef: role}
+	if in != "" {
+		binding = &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: name}, Subjects: subjects, RoleRef: role}
+	}
+	must(t, suite.Hub.Create(ctx, binding))
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), binding) })
+}
+
+// bundleIs is nil if the bundle has the condition, with the reason and a message that begins so.
+func bundleIs(ctx context.Context, b hubv1.BundleObject, conditionType string, status metav1.ConditionStatus, reason, message string) error {
+	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(b), b); err != nil {
+		return err
+	}
+	c := meta.FindStatusCondition(b.BundleStatus().Conditions, conditionType)
+	if c == nil || c.Status != status || (reason != "" && c.Reason != reason) || !strings.HasPrefix(c.Message, message) || c.ObservedGeneration != b.GetGeneration() {
+		return fmt.Errorf("condition %s of the bundle %s at generation %d is %+v, want %s %s %q", conditionType, b.GetName(), b.GetGeneration(), c, status, reason, message)
+	}
+	return nil
+}
+
+// storedSecrets is nil if the hub stores so many objects of bundles.
+func storedSecrets(ctx context.Context, want int) error {
+	var list corev1.SecretList
+	if err := suite.Hub.List(ctx, &list, client.InNamespace(hubv1.SystemNamespace), client.MatchingLabels{hubv1.ManifestLabel: "true"}); err != nil {
+		return err
+	}
+	if len(list.Items) != want {
+		return fmt.Errorf("the hub stores %d objects of bundles, want %d", len(list.Items), want)
+	}
+	return nil
+}
+
+// valueOn is nil if data.key of the copy of a ConfigMap on the member is want.
+func valueOn(ctx context.Context, member string, obj *unstructured.Unstructured, want string) error {
+	copied, err := on(ctx, member, obj)
+	if err != nil {
+		return err
+	}
+	if got, _, _ := unstructured.NestedString(copied.Object, "data", "key"); got != want {
+		return fmt.Errorf("on %s: data.key of %s is %q, want %q", member, obj.GetName(), got, want)
+	}
+	return nil
+}
