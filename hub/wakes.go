@@ -68,6 +68,7 @@ func (p *parts) followPolicies() {
 	namespaces.On(changes.Labels, p.dispatcher.NamespaceChanged)
 	namespaces.On(lifetime|changes.Labels, p.scheduler.NamespaceChanged)
 	namespaces.On(changes.Labels, p.policies.NamespaceChanged)
+	namespaces.On(changes.Added, p.bundles.NamespaceAdded)
 }
 
 // followTemplates wakes the parts that depend on hub objects and their definitions. The scheduler, the policies, the

@@ -87,6 +87,15 @@ type Controller struct {
 
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName] // nil while another replica leads
+	// last has the last result of storing each bundle. Without an entry, the bundle is read and compared again.
+	last map[types.NamespacedName]result
+}
+
+// result is the result of storing a bundle.
+type result struct {
+	of        string // identifies the metadata and spec of the bundle
+	at        time.Time
+	condition metav1.Condition
 }
 
 // New returns a Controller that does nothing until SetupWithManager.
@@ -94,7 +103,7 @@ func New(o Options) *Controller {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Controller{Options: o}
+	return &Controller{Options: o, last: map[types.NamespacedName]result{}}
 }
 
 // SetupWithManager adds the controller, which works while this process is the leader.
@@ -122,10 +131,10 @@ func (c *Controller) SetupWithManager(mgr manager.Manager) error {
 	}
 	c.Templates.OnChange(func(id hubv1.ObjectIdentity) {
 		if o, ok := c.Templates.Get(id); ok {
-			c.wake(hubv1.BundleOf(o))
+			c.doubt(hubv1.BundleOf(o))
 		}
 	})
-	c.Templates.OnState(func(schema.GroupKind) { c.wakeStored() })
+	c.Templates.OnState(func(schema.GroupKind) { c.doubtAll() })
 	return nil
 }
 
@@ -134,34 +143,66 @@ func (c *Controller) start(_ context.Context, queue workqueue.TypedRateLimitingI
 	c.mu.Lock()
 	c.queue = queue
 	c.mu.Unlock()
-	c.wakeStored()
+	c.doubtAll()
 	return nil
 }
 
 // BindingChanged is called for every change of a binding. It queues the bundle of the object.
 func (c *Controller) BindingChanged(_ context.Context, change changes.Binding) {
 	for _, b := range []hubv1.BindingObject{change.Before, change.After} {
-		if b == nil {
+		if b == nil || b.BindingSpec().ObjectRef.Bundle == nil {
 			continue
 		}
-		if ref := b.BindingSpec().ObjectRef.Bundle; ref != nil {
-			c.wake(&hubv1.ObjectBundle{Namespace: ref.Namespace, Name: ref.Name})
+		ref := b.BindingSpec().ObjectRef.Bundle
+		if bundle := (&hubv1.ObjectBundle{Namespace: ref.Namespace, Name: ref.Name}); change.After == nil {
+			c.doubt(bundle) // the Secret of a removed object may go now
+		} else {
+			c.wake(bundle)
 		}
 	}
 }
 
-func (c *Controller) wakeStored() {
+// NamespaceAdded is called for every new namespace. It queues the ClusterBundles that miss a namespace.
+func (c *Controller) NamespaceAdded(ctx context.Context, _ changes.Namespace) {
+	var all hubv1.ClusterBundleList
+	if err := c.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return // the cache is stopping, and so is this process
+	}
+	for i := range all.Items {
+		b := &all.Items[i]
+		if stored := meta.FindStatusCondition(b.Status.Conditions, hubv1.ConditionStored); stored != nil && stored.Reason == hubv1.ReasonHubNamespaceGone {
+			c.doubt(&hubv1.ObjectBundle{Name: b.Name})
+		}
+	}
+}
+
+// doubtAll reads and compares the bundles of all stored objects again.
+func (c *Controller) doubtAll() {
+	c.mu.Lock()
+	clear(c.last)
+	c.mu.Unlock()
 	c.Templates.ListStored(func(b hubv1.ObjectBundle) bool {
 		c.wake(&b)
 		return false
 	})
 }
 
-// wake queues a bundle, to be handled within foldEvery. nil is no bundle.
+// doubt reads and compares a bundle again. nil is no bundle.
+func (c *Controller) doubt(b *hubv1.ObjectBundle) {
+	if b == nil {
+		return
+	}
+	c.mu.Lock()
+	delete(c.last, b.Key())
+	c.mu.Unlock()
+	c.wake(b)
+}
+
+// wake queues a bundle, to be handled within foldEvery.
 func (c *Controller) wake(b *hubv1.ObjectBundle) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.queue != nil && b != nil {
+	if c.queue != nil {
 		c.queue.AddAfter(b.Key(), foldEvery)
 	}
 }
@@ -179,7 +220,7 @@ func (c *Controller) Reconcile(ctx context.Context, key types.NamespacedName) (r
 	case err != nil || b.GetDeletionTimestamp() != nil:
 		return c.removeAll(ctx, key)
 	}
-	stored, err := c.store(ctx, b)
+	stored, err := c.storeAgain(ctx, b)
 	if isOutdated(err) {
 		return reconcile.Result{RequeueAfter: foldEvery}, nil // the watch has not shown an earlier write yet
 	}
@@ -191,6 +232,35 @@ func (c *Controller) Reconcile(ctx context.Context, key types.NamespacedName) (r
 		again.RequeueAfter = lookEvery
 	}
 	return again, c.report(ctx, b, stored)
+}
+
+// storeAgain stores the objects of a bundle, unless the last result is still valid. Statuses change far more often than
+// bundles, and to read a bundle takes time.
+func (c *Controller) storeAgain(ctx context.Context, b hubv1.BundleObject) (metav1.Condition, error) {
+	key, of := client.ObjectKeyFromObject(b), fmt.Sprint(b.GetUID(), b.GetGeneration(), b.GetLabels(), b.GetAnnotations())
+	c.mu.Lock()
+	last, known := c.last[key]
+	// First, so that a change during the run is not lost.
+	c.last[key] = result{of: of}
+	c.mu.Unlock()
+	if known && last.of == of && c.Clock.Since(last.at) < lookEvery {
+		c.keep(key, last)
+		return last.condition, nil
+	}
+	condition, err := c.store(ctx, b)
+	if err == nil {
+		c.keep(key, result{of, c.Clock.Now(), condition})
+	}
+	return condition, err
+}
+
+// keep stores a result, unless the bundle was doubted since the run began.
+func (c *Controller) keep(key types.NamespacedName, r result) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, same := c.last[key]; same {
+		c.last[key] = r
+	}
 }
 
 // report writes the status of a bundle if it changed.

@@ -259,6 +259,9 @@ func (c *Controller) removeAll(ctx context.Context, key types.NamespacedName) (r
 			return reconcile.Result{}, fmt.Errorf("removing the objects of %s: %w", of, err)
 		}
 	}
+	c.mu.Lock()
+	delete(c.last, key)
+	c.mu.Unlock()
 	return reconcile.Result{}, c.forget(ctx, key)
 }
 

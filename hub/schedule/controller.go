@@ -181,6 +181,7 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 			return fmt.Errorf("watching for the schedule controller: %w", err)
 		}
 	}
+	s.Templates.OnChange(s.wants.objectChanged) // first, so that clusters are asked whether they serve the kind
 	s.Templates.OnChange(s.wakeObject)
 	s.Templates.OnState(s.WakeKind)
 	return nil

@@ -252,7 +252,7 @@ func (s *Scheduler) selectedBy(p hubv1.PlacementObject) []key {
 	}
 	return append(keys, s.Templates.ListStored(func(b hubv1.ObjectBundle) bool {
 		bundle := b.Identity()
-		return slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, func(r hubv1.ResourceSelector) bool {
+		return (p.GetNamespace() == "" || p.GetNamespace() == b.Namespace) && slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, func(r hubv1.ResourceSelector) bool {
 			return r.APIGroup == bundle.Group && (r.Kind == bundle.Kind || r.Kind == everyKind)
 		})
 	})...)

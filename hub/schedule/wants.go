@@ -137,6 +137,13 @@ func (w *wants) bindingChanged(c changes.Binding) {
 	w.refresh()
 }
 
+// objectChanged is called for every changed object. It may be the first one of its kind that a bundle has.
+func (w *wants) objectChanged(id hubv1.ObjectIdentity) {
+	if !w.current().Has(id.GroupKind()) {
+		w.refresh()
+	}
+}
+
 // current returns the wanted kinds.
 func (w *wants) current() sets.Set[schema.GroupKind] {
 	w.mu.RLock()

@@ -1,9 +1,12 @@
 package templates
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 var (
-	templatesDesc = prometheus.NewDesc("hanse_templates", "Hub objects that are kept in memory, by group and kind.", []string{"group", "kind"}, nil)
+	templatesDesc = prometheus.NewDesc("hanse_templates", "Hub objects and objects of bundles that are kept in memory, by group and kind.", []string{"group", "kind"}, nil)
 	bytesDesc     = prometheus.NewDesc("hanse_templates_bytes",
 		"Size of the hub objects in memory: as JSON (json), and their compressed form in memory, by estimate (held).", []string{"form"}, nil)
 	unpackedDesc = prometheus.NewDesc("hanse_templates_unpacked", "Hub objects that are unpacked in memory, because they were used recently.", nil, nil)
@@ -28,15 +31,27 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	wanted := c.wanted
 	c.mu.Unlock()
 	var json, held int
+	number := map[schema.GroupKind]int{}
+	count := func(gk schema.GroupKind, r *record) {
+		number[gk]++
+		json += r.jsonSize
+		held += r.held()
+	}
 	for gk := range wanted {
-		objects := c.watches.List(unversioned(gk))
-		for _, o := range objects {
+		number[gk] = 0
+		for _, o := range c.watches.List(unversioned(gk)) {
 			if r, ok := o.(*record); ok {
-				json += r.jsonSize
-				held += r.held()
+				count(gk, r)
 			}
 		}
-		gauge(templatesDesc, len(objects), gk.Group, gk.Kind)
+	}
+	for _, o := range c.stored.List(secrets) {
+		if r, ok := o.(*storedRecord); ok {
+			count(r.id.GroupKind(), r.template)
+		}
+	}
+	for gk, n := range number {
+		gauge(templatesDesc, n, gk.Group, gk.Kind)
 	}
 	gauge(bytesDesc, json, "json")
 	gauge(bytesDesc, held, "held")

@@ -265,7 +265,7 @@ func setManifests(t *testing.T, b *hubv1.Bundle, objects ...*unstructured.Unstru
 // again makes the hub look at a bundle at once.
 func again(t *testing.T, b client.Object) {
 	t.Helper()
-	must(t, suite.Hub.Patch(t.Context(), b, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"test.hanse.dev/look":"again"}}}`))))
+	must(t, suite.Hub.Patch(t.Context(), b, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"test.hanse.dev/look":"%d"}}}`, time.Now().UnixNano()))))
 }
 
 // account makes a ServiceAccount with all rights in a namespace, or in the whole hub if in is empty.
