@@ -13,8 +13,8 @@ import (
 
 const whyImpersonate = "the hub stores the objects of the bundle with the rights of this ServiceAccount"
 
-// reviewBundle refuses a bundle whose author may not use its ServiceAccount, or whose manifests are invalid. Manifests in
-// ConfigMaps are not read: they may change later, and the condition Stored describes them.
+// reviewBundle refuses a bundle whose author may not use its ServiceAccount, or whose manifests are invalid. It does not
+// read manifests in ConfigMaps: they may change later, and the condition Stored describes them.
 func (r *Reviewer) reviewBundle(ctx context.Context, b hubv1.BundleObject, who author) error {
 	account := need{why: whyImpersonate, attributes: authorizationv1.ResourceAttributes{
 		Namespace: b.GetNamespace(), Verb: "impersonate", Resource: "serviceaccounts", Name: b.BundleSpec().ServiceAccountName,

@@ -160,8 +160,8 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 	return append(removed, written...), nil
 }
 
-// taken returns the stored object of an identity, nil if there is none. If the identity belongs to another bundle, or to
-// an object of the hub that has copies, the error is a refusal.
+// taken returns the stored object of an identity, nil if there is none. If the identity belongs to another bundle, or
+// to an object of the hub that has copies, the error is a refusal.
 func (c *Controller) taken(ctx context.Context, of hubv1.ObjectBundle, id hubv1.ObjectIdentity) (*unstructured.Unstructured, error) {
 	if before, ok := c.Templates.Get(id); ok {
 		switch has := hubv1.BundleOf(before); {

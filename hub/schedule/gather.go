@@ -82,16 +82,10 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 	if bundle := binding.BindingSpec().ObjectRef.Bundle; bundle != nil && !found {
 		return s.missing(o, bundle)
 	}
-	state, watched := s.Templates.StateOf(o.ID)
-	switch {
-	case !found && (!watched || (!state.Synced && state.Reason == "")):
-		return o, errNotListed
-	case !found && !state.Synced:
-		o.State, o.Problem = decide.Unreadable, fmt.Sprintf("%s: %s", state.Reason, state.Message)
-		if state.Reason == hubv1.ReasonKindNotServed || state.Reason == hubv1.ReasonForbidden {
-			o.State = decide.Undecided
+	if !found {
+		if known, err := s.unlisted(&o); known || err != nil {
+			return o, err
 		}
-		return o, nil
 	}
 	if s.gone.objects.knows(o.ID, binding) && !hasCopies(binding.BindingSpec()) {
 		o.State = decide.Deleted
@@ -111,6 +105,22 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 		o.Template = live
 	}
 	return o, nil
+}
+
+// unlisted sets the State of an object that is not in memory, if that proves nothing yet. known is true if it does so.
+func (s *Scheduler) unlisted(o *decide.Object) (known bool, err error) {
+	state, watched := s.Templates.StateOf(o.ID)
+	switch {
+	case !watched || (!state.Synced && state.Reason == ""):
+		return false, errNotListed
+	case state.Synced:
+		return false, nil
+	}
+	o.State, o.Problem = decide.Unreadable, fmt.Sprintf("%s: %s", state.Reason, state.Message)
+	if state.Reason == hubv1.ReasonKindNotServed || state.Reason == hubv1.ReasonForbidden {
+		o.State = decide.Undecided
+	}
+	return true, nil
 }
 
 // missing sets the State of an object of a bundle that is not in memory. Only a stored object with a removal time is

@@ -1,6 +1,6 @@
-// Package templates stores the federated objects of the hub: the templates. They are the hub's own objects of the wanted
-// kinds, and the objects of bundles (stored.go), which the hub does not have for itself. If there are both of one
-// identity, the object of the bundle is the template.
+// Package templates stores the federated objects of the hub: the templates. They are the hub's own objects of the
+// wanted kinds, and the objects of bundles (stored.go), which the hub does not have for itself. If there are both of
+// one identity, the object of the bundle is the template.
 //
 //   - A kind is watched while it is wanted, without a label selector, at the version that the hub prefers. If its
 //     definition gets a new preferred version, the kind is read at that version.

@@ -23,8 +23,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestABundleIsOnMembersAndNotOnTheHub follows a bundle through its life: stored with the rights of its account, placed,
-// overridden, changed, kept by a restart, and deleted.
+// TestABundleIsOnMembersAndNotOnTheHub follows a bundle through its life: stored with the rights of its account,
+// placed, overridden, changed, kept by a restart, and deleted.
 func TestABundleIsOnMembersAndNotOnTheHub(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	web, settings := deployment(ns, "web"), configMap(ns, "settings")
@@ -130,8 +130,8 @@ func TestABundleIsOnMembersAndNotOnTheHub(t *testing.T) {
 
 var rotorKind = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Rotor"}
 
-// TestAClusterBundleBringsAKindAndItsObjects sends a definition that the hub does not have, and an object of it. A policy
-// of the object's namespace has no power over it.
+// TestAClusterBundleBringsAKindAndItsObjects sends a definition that the hub does not have, and an object of it. A
+// policy of the object's namespace has no power over it.
 func TestAClusterBundleBringsAKindAndItsObjects(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	definition := &unstructured.Unstructured{}
