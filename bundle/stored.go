@@ -45,8 +45,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Stored is an object of a bundle, as the hub stores it: in a Secret of the hub's namespace. The Secret is named after the
-// identity of the object, so that an object belongs to one bundle at most.
+// Stored is an object of a bundle, as the hub stores it: in a Secret of the hub's namespace. The Secret is named after
+// the identity of the object, so that an object belongs to one bundle at most.
 //
 // An object with a removal time is deleted: that is the decision to delete it. A missing Secret proves nothing, because
 // a person may have deleted it.
