@@ -37,7 +37,7 @@ func (r *refusal) Error() string { return r.message }
 // store brings the stored objects to the manifests of a bundle, and returns the condition Stored. If a manifest is
 // refused, no stored object changes.
 func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Condition, error) {
-	wanted, err := c.read(ctx, c.Client, b)
+	wanted, err := c.read(ctx, b)
 	var changed []change
 	if err == nil {
 		changed, err = c.compare(ctx, b, wanted)
@@ -65,7 +65,7 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 }
 
 // read returns the objects of a bundle. The error may be a refusal.
-func (c *Controller) read(ctx context.Context, namespaces client.Reader, b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
+func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
 	in := bundle.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: c.namespaced}
 	for _, source := range b.BundleSpec().ConfigMaps {
 		var m corev1.ConfigMap
@@ -90,7 +90,7 @@ func (c *Controller) read(ctx context.Context, namespaces client.Reader, b hubv1
 			continue
 		}
 		var ns corev1.Namespace
-		if err := namespaces.Get(ctx, types.NamespacedName{Name: o.GetNamespace()}, &ns); apierrors.IsNotFound(err) {
+		if err := c.Client.Get(ctx, types.NamespacedName{Name: o.GetNamespace()}, &ns); apierrors.IsNotFound(err) {
 			return nil, &refusal{hubv1.ReasonHubNamespaceGone, fmt.Sprintf(
 				"%s: the hub has no namespace %s, in which it decides on the object: create the namespace on the hub", bundle.IdentityOf(o), o.GetNamespace())}
 		} else if err != nil {
