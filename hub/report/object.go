@@ -79,7 +79,7 @@ func hubIsTarget(r *run) *verdict {
 }
 
 func ofBundle(r *run) *verdict {
-	if r.binding.BindingSpec().ObjectRef.Bundle == nil {
+	if hubv1.BundleOf(r.template) == nil {
 		return nil
 	}
 	return notWritten(hubv1.ReasonBindingOnly, "the object is in a bundle, and the hub does not have it: its merged status is in this binding only")
