@@ -18,8 +18,8 @@ import (
 
 var examples = filepath.Join("..", "docs", "examples", "bundles")
 
-// TestTheExamplesOfTheDocsAreRead reads the bundles in docs/examples/bundles, with the ConfigMaps of their files. The hub
-// serves none of their kinds.
+// TestTheExamplesOfTheDocsAreRead reads the bundles in docs/examples/bundles, with the ConfigMaps of their files. The
+// hub serves none of their kinds.
 func TestTheExamplesOfTheDocsAreRead(t *testing.T) {
 	for file, want := range map[string][]string{
 		"web.yaml":       {"Service shop/web", "Deployment.apps shop/web"},
