@@ -22,9 +22,6 @@ ON_LAB = HANSE_LAB=$(CURDIR)/bin/lab HANSE_BIN=$(CURDIR)/$(1) HANSE_HELM="$$($(T
 # Without VERSION on the command line, the version is what git describes.
 RELEASE = go run -C hack/release . $(1) -root $(CURDIR) -version $(VERSION) -registry $(IMAGE_REPOSITORY) \
 	-helm "$$($(TOOL) --path helm)" $(if $(ALLOW_DIRTY),-allow-dirty)
-# At most three failed end-to-end tests run once more, each as a whole and in a fleet of its own. A data race is never run again.
-RERUN = --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
-	--rerun-fails-report=bin/reruns.txt
 
 define say
 @printf '\033[1m==> %s\033[0m\n' "$(1)"
@@ -185,15 +182,13 @@ test-unit: ## Tests that need nothing but Go
 .PHONY: test-envtest
 test-envtest: lab node-packages ## Tests against a real API server, and of the lab
 	$(call say,tests against a real API server)
-	KUBEBUILDER_ASSETS="$$(bin/lab build --print-bin)" $(GOTESTSUM) -- -race -timeout 25m $$(hack/envtest-packages.sh)
+	KUBEBUILDER_ASSETS="$$(bin/lab build --print-bin)" $(GOTESTSUM) -- -race -timeout 25m -p 3 $$(hack/envtest-packages.sh)
 	cd lab && ../$(GOTESTSUM) -- -race . ./build
 
 .PHONY: test-e2e
-test-e2e: lab build-race ## End-to-end tests: hub and regional clusters on the lab
+test-e2e: lab build-race ## End-to-end tests: hub and regional clusters on the lab; E2E_RUN='TestA|TestB' runs some
 	$(call say,end-to-end tests on the lab)
-	@rm -f bin/reruns.txt
-	$(call ON_LAB,bin/race) $(TOOL) gotestsum --format testname $(RERUN) --packages ./test/e2e/... -- -race -count=1 -timeout 50m
-	@if [ -s bin/reruns.txt ]; then sed 's/^/FLAKY: /' bin/reruns.txt; fi
+	@$(call ON_LAB,bin/race) exec hack/e2e.sh
 
 .PHONY: test-pods
 test-pods: build lab node-packages ## Tests of the charts as pods on real nodes: install, upgrade, roll back, drain, uninstall

@@ -82,7 +82,10 @@ func (s *smoke) podsOutliveContainerd() {
 	before := s.kubectl("pods", "get", "pod", "idle", "-o", started)
 	s.ok("kill", "pods", "--component", "containerd")
 	s.ok("start", "pods", "--component", "containerd")
-	s.ok("load", "pods", s.pauseImage()) // it answers
+	s.eventually("containerd answers", func() bool {
+		_, err := s.run(s.lab, "--dir", s.dir, "load", "pods", s.pauseImage())
+		return err == nil
+	})
 	if after := s.kubectl("pods", "get", "pod", "idle", "-o", started); after != before {
 		s.t.Errorf("the container was started at %s, and after the end of containerd at %s", before, after)
 	}

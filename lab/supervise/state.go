@@ -54,6 +54,7 @@ type ledger struct {
 
 	mu    sync.Mutex
 	state State
+	held  map[int]net.Listener // reservations of ports that this process chose
 }
 
 func openLedger(dir string, own *namespaces.Lab) (*ledger, error) {
@@ -67,7 +68,7 @@ func openLedger(dir string, own *namespaces.Lab) (*ledger, error) {
 	if state.Slots == nil {
 		state.Slots = map[string]int{}
 	}
-	l := &ledger{dir: dir, state: state}
+	l := &ledger{dir: dir, state: state, held: map[int]net.Listener{}}
 	return l, l.change(func(s *State) {
 		s.PID = os.Getpid()
 		if own != nil {
@@ -130,10 +131,11 @@ func (l *ledger) port(purpose string) (int, error) {
 	for _, port := range l.state.Ports {
 		taken[port] = true
 	}
-	port, err := freePort(taken)
+	port, hold, err := freePort(taken)
 	if err != nil {
 		return 0, fmt.Errorf("choosing a port for %s: %w", purpose, err)
 	}
+	l.held[port] = hold
 	return port, l.changeLocked(func(s *State) { s.Ports[purpose] = port })
 }
 
@@ -141,17 +143,21 @@ func (l *ledger) port(purpose string) (int, error) {
 func (l *ledger) forget(prefix string) error {
 	return l.change(func(s *State) {
 		delete(s.Slots, prefix)
-		for purpose := range s.Ports {
+		for purpose, port := range s.Ports {
 			if strings.HasPrefix(purpose, prefix+"/") {
 				delete(s.Ports, purpose)
+				if hold := l.held[port]; hold != nil {
+					_ = hold.Close()
+					delete(l.held, port)
+				}
 			}
 		}
 	})
 }
 
 // freePort returns a port below the kernel's range for outgoing connections, so that a killed component finds its port
-// free when it is started again.
-func freePort(taken map[int]bool) (int, error) {
+// free when it is started again. Until hold is closed, no other lab on this machine gets the port.
+func freePort(taken map[int]bool) (port int, hold net.Listener, err error) {
 	low, high := 20000, 30000
 	if first := firstEphemeral(); first > 12000 && first < high {
 		low, high = first-10000, first
@@ -161,12 +167,23 @@ func freePort(taken map[int]bool) (int, error) {
 		if taken[port] {
 			continue
 		}
+		hold, err := reserve(port)
+		if err != nil {
+			continue
+		}
 		probe, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
-			return port, probe.Close()
+			return port, hold, probe.Close()
 		}
+		_ = hold.Close()
 	}
-	return 0, fmt.Errorf("no free port between %d and %d", low, high)
+	return 0, nil, fmt.Errorf("no free port between %d and %d", low, high)
+}
+
+// reserve fails if a process has reserved the port. A reservation is an abstract socket, which the kernel removes with
+// its process; it counts in one network namespace, like the port. Package fleet reserves its ports in the same way.
+func reserve(port int) (net.Listener, error) {
+	return net.Listen("unix", "@hanse-port-"+strconv.Itoa(port))
 }
 
 // firstEphemeral returns the first port of the kernel's range, or 0 if it is not known.

@@ -202,3 +202,18 @@ func eventually(t *testing.T, what string, condition func() bool) {
 		}
 	}
 }
+
+func TestNoOtherLabGetsAPortUntilItIsForgotten(t *testing.T) {
+	book, err := openLedger(t.TempDir(), nil)
+	check(t, err)
+	port, err := book.port("eu-1/kube-apiserver")
+	check(t, err)
+	if hold, err := reserve(port); err == nil {
+		_ = hold.Close()
+		t.Fatalf("port %d can be reserved twice", port)
+	}
+	check(t, book.forget("eu-1"))
+	hold, err := reserve(port)
+	check(t, err)
+	check(t, hold.Close())
+}

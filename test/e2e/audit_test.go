@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -36,33 +37,41 @@ type auditEvent struct {
 // provoked are refusals that a test asks for: of a kind that is placed, but not granted.
 var provoked = []string{"list rbac.authorization.k8s.io/clusterroles"}
 
-// checkAudit compares what the ServiceAccounts of both charts did in this run with what their roles allow: a refused
-// request means that a rule is missing, and an unused verb that there is one too many.
-func checkAudit(ctx context.Context) error {
-	var errs []error
-	for _, c := range []struct {
-		account string
-		roles   []string
-		logs    []*fleet.Cluster // the roles are the same on all, and read from the first
-	}{
+// account is a ServiceAccount of a chart, with the names of its roles and the clusters where it acts. Its roles are the
+// same on all of them.
+type account struct {
+	name     string
+	roles    []string
+	clusters []*fleet.Cluster
+}
+
+func accounts() []account {
+	return []account{
 		{"hanse-hub", []string{"hanse-hub", "hanse-hub-federated-kinds"}, []*fleet.Cluster{suite.Hub}},
 		{"hanse", []string{"hanse"}, []*fleet.Cluster{suite.Members[shanghai], suite.Members[singapore], suite.Members[frankfurt]}},
-	} {
-		rules, err := rulesOf(ctx, c.logs[0], c.roles)
-		if err != nil {
-			return err
-		}
-		used := map[string]bool{}
-		for _, cluster := range c.logs {
+	}
+}
+
+// requests are the permissions that each account used, as "verb group/resource".
+type requests map[string]map[string]bool
+
+// checkRefused returns what the ServiceAccounts of both charts did in this run. A refused request is an error: a rule
+// is missing.
+func checkRefused() (requests, error) {
+	var errs []error
+	all := requests{}
+	for _, a := range accounts() {
+		all[a.name] = map[string]bool{}
+		for _, cluster := range a.clusters {
 			until := int64(math.MaxInt64)
 			if cluster == suite.Hub && suite.audited > 0 {
 				until = suite.audited
 			}
-			here, refused, err := readAudit(cluster.AuditLog, until, "system:serviceaccount:"+hubv1.SystemNamespace+":"+c.account)
+			used, refused, err := readAudit(cluster.AuditLog, until, "system:serviceaccount:"+hubv1.SystemNamespace+":"+a.name)
 			if err != nil {
-				return err
+				errs = append(errs, fmt.Errorf("%s: %w", cluster.Name, err))
 			}
-			maps.Copy(used, here)
+			maps.Copy(all[a.name], used)
 			for _, r := range refused {
 				// Frankfurt's API server is killed: one that has just started knows no roles yet, and refuses everything.
 				if cluster != suite.Members[frankfurt] && !slices.Contains(provoked, r) {
@@ -70,11 +79,61 @@ func checkAudit(ctx context.Context) error {
 				}
 			}
 		}
-		for _, r := range unused(rules, used) {
-			errs = append(errs, fmt.Errorf("role %s: %s was never used: the rule can go", c.roles[0], r))
+	}
+	return all, errors.Join(errs...)
+}
+
+// checkUnused compares requests with the roles of both charts. An unused verb is an error: the role allows too much.
+func checkUnused(ctx context.Context, all requests) error {
+	var errs []error
+	for _, a := range accounts() {
+		rules, err := rulesOf(ctx, a.clusters[0], a.roles)
+		if err != nil {
+			return err
+		}
+		for _, r := range unused(rules, all[a.name]) {
+			errs = append(errs, fmt.Errorf("role %s: %s was never used: the rule can go", a.roles[0], r))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// write writes the requests to a file at once, so that no other shard reads half of it.
+func (r requests) write(file string) error {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("writing the requests of this shard: %w", err)
+	}
+	if err := os.WriteFile(file+".partial", raw, 0o600); err != nil {
+		return fmt.Errorf("writing the requests of this shard: %w", err)
+	}
+	return os.Rename(file+".partial", file)
+}
+
+// addShards adds the requests of all shards from their files in a folder. It returns false if a file is still empty:
+// that shard has not ended.
+func (r requests) addShards(folder string) (complete bool, err error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil {
+		return false, err
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return false, fmt.Errorf("reading the requests of a shard: %w", err)
+		}
+		if len(raw) == 0 {
+			return false, nil
+		}
+		var shard requests
+		if err := json.Unmarshal(raw, &shard); err != nil {
+			return false, fmt.Errorf("reading the requests of a shard in %s: %w", file, err)
+		}
+		for name, used := range shard {
+			maps.Copy(r[name], used)
+		}
+	}
+	return true, nil
 }
 
 // rulesOf reads the rules of the named ClusterRoles, and of a Role of that name in hanse-system if there is one.

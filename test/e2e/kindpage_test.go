@@ -47,7 +47,7 @@ func TestTheKindPageRunsOnTheLab(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	config := suite.Config
-	config.Dir, config.Topology = t.TempDir(), filepath.Join("testdata", "kind-topology.yaml")
+	config.Dir, config.Topology = kindPageLab(suite.Dir), filepath.Join("testdata", "kind-topology.yaml")
 	f, err := fleet.Up(ctx, config)
 	must(t, err)
 	page := &kindPage{Fleet: f, folder: t.TempDir()}

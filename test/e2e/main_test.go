@@ -9,7 +9,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,12 +71,17 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	if flag.Lookup("test.list").Value.String() != "" {
+		return m.Run() // a list of the tests needs no fleet
+	}
 	config, ok := fleet.FromEnvironment(root)
 	if !ok || testing.Short() {
 		fmt.Println("skipped: the end-to-end suite runs with make test-e2e")
 		return 0
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Minute)
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(interrupted, 40*time.Minute)
 	defer cancel()
 	config.Topology = filepath.Join(root, "lab", "topologies", "demo.yaml")
 	if config.Dir, err = os.MkdirTemp("", "hanse-e2e-"); err != nil {
@@ -93,6 +100,12 @@ func run(m *testing.M) int {
 			_ = os.RemoveAll(config.Dir)
 		}
 	}()
+	finish := context.AfterFunc(interrupted, func() { abort(config) })
+	defer func() {
+		if !finish() {
+			select {} // abort ends this process
+		}
+	}()
 	if err := setUp(ctx, config); err != nil {
 		fmt.Fprintln(os.Stderr, "setting up the fleet:", err)
 		return code
@@ -104,16 +117,34 @@ func run(m *testing.M) int {
 	return code
 }
 
+// kindPageLab is the folder of the second lab, which TestTheKindPageRunsOnTheLab starts.
+func kindPageLab(suiteDir string) string { return filepath.Join(suiteDir, "kind-page") }
+
+// abort ends both labs and this process, while tests may still run. The kernel kills hub processes when this one ends.
+func abort(config fleet.Config) {
+	signal.Ignore(syscall.SIGPIPE) // the reader of the output may have ended
+	_, _ = fmt.Fprintln(config.Log, "interrupted: taking the fleet down")
+	dir := config.Dir
+	for _, config.Dir = range []string{kindPageLab(dir), dir} {
+		lab := fleet.Fleet{Config: config}
+		if err := lab.Down(context.Background()); err != nil {
+			_, _ = fmt.Fprintln(config.Log, err)
+		}
+	}
+	_ = os.RemoveAll(dir)
+	os.Exit(1)
+}
+
 // setUp brings up lab, CRDs, charts, members and hub, and waits until every member is ready.
 func setUp(ctx context.Context, config fleet.Config) error {
 	begin := time.Now()
 	say := func(what string) { fmt.Printf("[%3.0fs] %s\n", time.Since(begin).Seconds(), what) }
 	say("starting the lab")
 	f, err := fleet.Up(ctx, config)
+	suite.Fleet = f // also if only its state cannot be read
 	if err != nil {
 		return err
 	}
-	suite.Fleet = f
 	say("installing CRDs and charts")
 	if err := applyCRD(ctx, f.Hub.Client, "testdata/widget-crd.yaml"); err != nil {
 		return err

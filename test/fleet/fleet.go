@@ -86,7 +86,8 @@ type labStatus struct {
 	Etcds []struct{ Name, MetricsURL string }
 }
 
-// Up starts the lab, or joins the running lab in Dir.
+// Up starts the lab, or joins the running lab in Dir. It returns a fleet also if the lab runs but its state cannot be
+// read, so that the caller can end it.
 func Up(ctx context.Context, c Config) (*Fleet, error) {
 	f := &Fleet{Config: c, Members: map[string]*Cluster{}}
 	if _, err := f.LabCommand(ctx, "up", "--topology", c.Topology); err != nil {
@@ -166,7 +167,8 @@ func (f *Fleet) Kubectl(ctx context.Context, c *Cluster, args ...string) (string
 	if err != nil {
 		return "", err
 	}
-	return f.run(ctx, nil, filepath.Join(strings.TrimSpace(bin), "kubectl"), append(args, "--kubeconfig", c.Kubeconfig)...)
+	cache := []string{"KUBECACHEDIR=" + filepath.Join(f.Dir, "kubectl")}
+	return f.run(ctx, cache, filepath.Join(strings.TrimSpace(bin), "kubectl"), append(args, "--kubeconfig", c.Kubeconfig)...)
 }
 
 // HelmCommand runs helm on a cluster.

@@ -8,19 +8,22 @@ import (
 	"sync"
 )
 
-// handedOut are the ports returned by FreeAddress: a port without a listener looks free.
+// handedOut holds a socket for each port returned by FreeAddress: a port without a listener looks free.
 var handedOut sync.Map
 
 // FreeAddress returns a loopback address for a server that is started later, and perhaps restarted. The port is below
 // the range for outgoing connections (32768 and above on Linux), as in the lab. It never returns the same address
-// twice.
+// twice. Until this process ends, no other process on this machine gets the address.
 func FreeAddress() (string, error) {
 	const low, high = 12000, 20000 // the lab's ports are above
 	for range 1000 {
 		port := low + rand.IntN(high-low)
-		if _, taken := handedOut.LoadOrStore(port, true); taken {
-			continue
+		// The kernel removes an abstract socket with its process. The lab reserves its ports in the same way.
+		hold, err := net.Listen("unix", "@hanse-port-"+strconv.Itoa(port))
+		if err != nil {
+			continue // a process has reserved the port
 		}
+		handedOut.Store(port, hold)
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 		if probe, err := net.Listen("tcp", address); err == nil {
 			return address, probe.Close()
