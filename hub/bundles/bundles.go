@@ -39,6 +39,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
@@ -86,6 +87,7 @@ type Controller struct {
 	Options
 
 	mu    sync.Mutex
+	ctx   context.Context                                            // nil while another replica leads
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName] // nil while another replica leads
 	// last has the last result of storing each bundle. Without an entry, the bundle is read and compared again.
 	last map[types.NamespacedName]result
@@ -134,17 +136,28 @@ func (c *Controller) SetupWithManager(mgr manager.Manager) error {
 			c.doubt(hubv1.BundleOf(o))
 		}
 	})
-	c.Templates.OnState(func(schema.GroupKind) { c.doubtAll() })
+	c.Templates.OnState(func(schema.GroupKind) {
+		if ctx := c.leading(); ctx != nil {
+			c.doubtAll(ctx)
+		}
+	})
 	return nil
 }
 
-// start stores the queue, and queues the bundles of all stored objects, because a bundle may be gone.
-func (c *Controller) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[types.NamespacedName]) error {
+// start stores the queue, and queues all bundles.
+func (c *Controller) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[types.NamespacedName]) error {
 	c.mu.Lock()
-	c.queue = queue
+	c.ctx, c.queue = ctx, queue
 	c.mu.Unlock()
-	c.doubtAll()
+	c.doubtAll(ctx)
 	return nil
+}
+
+// leading returns the context of the controller, nil while another replica leads.
+func (c *Controller) leading() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ctx
 }
 
 // BindingChanged is called for every change of a binding. It queues the bundle of the object.
@@ -162,25 +175,31 @@ func (c *Controller) BindingChanged(_ context.Context, change changes.Binding) {
 	}
 }
 
-// NamespaceAdded is called for every new namespace. It queues the ClusterBundles that miss a namespace.
+// NamespaceAdded is called for every new namespace. It queues the bundles that miss a namespace.
 func (c *Controller) NamespaceAdded(ctx context.Context, _ changes.Namespace) {
-	var all hubv1.ClusterBundleList
-	if err := c.Client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+	all, err := scopes.Bundles(ctx, c.Client, client.UnsafeDisableDeepCopy)
+	if err != nil {
 		return // the cache is stopping, and so is this process
 	}
-	for i := range all.Items {
-		b := &all.Items[i]
-		if stored := meta.FindStatusCondition(b.Status.Conditions, hubv1.ConditionStored); stored != nil && stored.Reason == hubv1.ReasonHubNamespaceGone {
-			c.doubt(&hubv1.ObjectBundle{Name: b.Name})
+	for _, b := range all {
+		if stored := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored); stored != nil && stored.Reason == hubv1.ReasonHubNamespaceGone {
+			c.doubt(&hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName()})
 		}
 	}
 }
 
-// doubtAll reads and compares the bundles of all stored objects again.
-func (c *Controller) doubtAll() {
+// doubtAll reads and compares all bundles again, and the bundles of stored objects, which may be gone.
+func (c *Controller) doubtAll(ctx context.Context) {
 	c.mu.Lock()
 	clear(c.last)
 	c.mu.Unlock()
+	all, err := scopes.Bundles(ctx, c.Client, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return // the cache is stopping, and so is this process
+	}
+	for _, b := range all {
+		c.wake(&hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName()})
+	}
 	c.Templates.ListStored(func(b hubv1.ObjectBundle) bool {
 		c.wake(&b)
 		return false

@@ -59,6 +59,20 @@ func clusterPlacements(ctx context.Context, r client.Reader, out []hubv1.Placeme
 	return add(out, everywhere.Items, func(p *hubv1.ClusterPlacement) hubv1.PlacementObject { return p }), nil
 }
 
+// Bundles lists all bundles.
+func Bundles(ctx context.Context, r client.Reader, options ...client.ListOption) ([]hubv1.BundleObject, error) {
+	var here hubv1.BundleList
+	if err := r.List(ctx, &here, options...); err != nil {
+		return nil, fmt.Errorf("listing Bundles: %w", err)
+	}
+	var everywhere hubv1.ClusterBundleList
+	if err := r.List(ctx, &everywhere, options...); err != nil {
+		return nil, fmt.Errorf("listing ClusterBundles: %w", err)
+	}
+	out := add(nil, here.Items, func(b *hubv1.Bundle) hubv1.BundleObject { return b })
+	return add(out, everywhere.Items, func(b *hubv1.ClusterBundle) hubv1.BundleObject { return b }), nil
+}
+
 // OverridePolicies lists all override policies.
 func OverridePolicies(ctx context.Context, r client.Reader, options ...client.ListOption) ([]hubv1.OverridePolicyObject, error) {
 	var here hubv1.OverridePolicyList

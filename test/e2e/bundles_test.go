@@ -100,7 +100,6 @@ func TestABundleIsOnMembersAndNotOnTheHub(t *testing.T) {
 		})
 		before := time.Now()
 		must(t, suite.Hub.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(hubv1.SystemNamespace), client.MatchingLabels{hubv1.ManifestLabel: "true"}))
-		again(t, b)
 		eventually(t, normal, func() error { return storedSecrets(ctx, 2) })
 		eventually(t, normal, func() error { return rowIs(ctx, settings, singapore, metav1.ConditionTrue, "") })
 		if got := writeTimes(t, suite.Members[singapore].AuditLog, "settings", before); len(got) > 0 {
