@@ -1,0 +1,167 @@
+// Package bundle reads the manifests of a Bundle or ClusterBundle into objects.
+//
+//   - A bundle is read as a whole: one refused manifest refuses the bundle, so no manifest is left out silently.
+//   - An object keeps its content, name, namespace, labels and annotations. The API server of a member sets everything
+//     else.
+//   - The hub's own rights and quotas do not matter here. The caller checks which objects an author may have.
+package bundle
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
+)
+
+const (
+	// MostObjects is the maximum number of objects in a bundle.
+	MostObjects = 1000
+	// MostBytes is the maximum size of an object as JSON: 900 KiB.
+	MostBytes = 900 << 10
+	// MostTotalBytes is the maximum size of all objects of a bundle as JSON, and of all its manifests: 16 MiB. In
+	// manifests, each YAML alias counts as the text that it stands for.
+	MostTotalBytes = 16 << 20
+	// MostDepth is the maximum number of maps and lists in each other, with the object itself.
+	MostDepth = 64
+)
+
+// ErrNoObjects is the error for a bundle without any object.
+var ErrNoObjects = errors.New("it has no objects: a bundle without objects would remove all of its copies; delete the bundle instead")
+
+// Input is all that decides which objects a bundle has.
+type Input struct {
+	// Namespace of a Bundle; empty for a ClusterBundle.
+	Namespace string
+	// Manifests are spec.manifests.
+	Manifests []runtime.RawExtension
+	// ConfigMaps are in the order of spec.configMaps.
+	ConfigMaps []corev1.ConfigMap
+	// Namespaced reports whether a kind has namespaces; known is false if the hub does not know the kind.
+	Namespaced func(schema.GroupKind) (namespaced, known bool)
+}
+
+// Read returns the objects, sorted by group, kind, namespace and name. The error lists up to 5 problems, each with the
+// manifest that has it. It contains no value of an object. The input is not changed.
+func Read(in Input) ([]*unstructured.Unstructured, error) {
+	var p problems
+	found := readAll(in, &p)
+	s := scopes{namespace: in.Namespace, namespaced: in.Namespaced, defined: definedKinds(found)}
+	places := map[hubv1.ObjectIdentity]string{}
+	var objects []*unstructured.Unstructured
+	total := 0
+	for _, m := range found {
+		if err := s.place(m.object); err != nil {
+			p.add(m.where, err)
+			continue
+		}
+		object, size, err := finish(m.object)
+		if err != nil {
+			p.add(m.where, err)
+			continue
+		}
+		if total += size; total > MostTotalBytes {
+			p.add("", errTotal)
+			break
+		}
+		id := identity(object)
+		if first, twice := places[id]; twice {
+			p.add(m.where, fmt.Errorf("%s is also in %s: remove one of them", display(id), first))
+			continue
+		}
+		places[id] = m.where
+		objects = append(objects, object)
+	}
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	if len(objects) == 0 {
+		return nil, ErrNoObjects
+	}
+	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
+		x, y := identity(a), identity(b)
+		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
+	})
+	return objects, nil
+}
+
+var (
+	errTotal   = fmt.Errorf("it has more than %d bytes: split it into several bundles", MostTotalBytes)
+	errObjects = fmt.Errorf("it has more than %d objects: split it into several bundles", MostObjects)
+)
+
+// finish returns the object as a JSON decoder reads it, and its size as JSON.
+func finish(object *unstructured.Unstructured) (*unstructured.Unstructured, int, error) {
+	text := canonical.Bytes(object.Object)
+	if len(text) > MostBytes {
+		return nil, 0, fmt.Errorf("the object has %d bytes as JSON: at most %d are allowed", len(text), MostBytes)
+	}
+	out := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(text, &out.Object); err != nil {
+		return nil, 0, fmt.Errorf("reading the object: %w", err)
+	}
+	return out, len(text), nil
+}
+
+func identity(o *unstructured.Unstructured) hubv1.ObjectIdentity {
+	gk := o.GroupVersionKind().GroupKind()
+	return hubv1.ObjectIdentity{Group: gk.Group, Kind: gk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// display names an object for users, such as Deployment.apps shop/web.
+func display(id hubv1.ObjectIdentity) string {
+	kind := schema.GroupKind{Group: id.Group, Kind: id.Kind}.String()
+	if id.Namespace == "" {
+		return kind + " " + id.Name
+	}
+	return kind + " " + id.Namespace + "/" + id.Name
+}
+
+const (
+	// mostProblems is how many problems an error lists.
+	mostProblems = 5
+	// mostProblemRunes limits the text of one problem, which may name keys and names of any length.
+	mostProblemRunes = 600
+)
+
+// problems counts all problems and lists the first ones.
+type problems struct {
+	listed []string
+	more   int
+}
+
+// add a problem of a manifest; where is empty if it is a problem of the whole bundle.
+func (p *problems) add(where string, err error) {
+	if len(p.listed) == mostProblems {
+		p.more++
+		return
+	}
+	text := err.Error()
+	if where != "" {
+		text = where + ": " + text
+	}
+	if runes := []rune(text); len(runes) > mostProblemRunes {
+		text = string(runes[:mostProblemRunes]) + "…"
+	}
+	p.listed = append(p.listed, text)
+}
+
+func (p *problems) err() error {
+	if len(p.listed) == 0 {
+		return nil
+	}
+	text := strings.Join(p.listed, "; ")
+	if p.more > 0 {
+		text += fmt.Sprintf("; and %d more", p.more)
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,241 @@
+package bundle
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// manifest is one object that was read.
+type manifest struct {
+	// where names its place for users.
+	where  string
+	object *unstructured.Unstructured
+}
+
+// reader reads documents into manifests, until a limit stops it.
+type reader struct {
+	problems *problems
+	found    []manifest
+	// texts reports, by a plain YAML key, whether the key is a string.
+	texts map[string]bool
+	// objects and bytes count all that was read, with refused objects.
+	objects, bytes int
+	stopped        bool
+}
+
+// readAll returns the objects of all manifests and ConfigMaps, in their order.
+func readAll(in Input, p *problems) []manifest {
+	r := &reader{problems: p, texts: map[string]bool{}}
+	for i, m := range in.Manifests {
+		where := fmt.Sprintf("manifests[%d]", i)
+		text, err := m.MarshalJSON()
+		if err != nil {
+			p.add(where, errors.New("it is not JSON: write an object with apiVersion, kind and metadata.name"))
+			continue
+		}
+		r.json(where, text)
+	}
+	for i := range in.ConfigMaps {
+		r.configMap(&in.ConfigMaps[i])
+	}
+	return r.found
+}
+
+// configMap reads the values by their keys in sorted order.
+func (r *reader) configMap(c *corev1.ConfigMap) {
+	values := map[string][]byte{}
+	for key, value := range c.Data {
+		values[key] = []byte(value)
+	}
+	maps.Copy(values, c.BinaryData)
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		r.value(fmt.Sprintf("ConfigMap %s, key %s", c.Name, key), values[key])
+	}
+}
+
+// value reads a value of a ConfigMap. Empty documents are not numbered.
+func (r *reader) value(where string, value []byte) {
+	if !utf8.Valid(value) {
+		r.problems.add(where, errors.New("the value is not UTF-8: store YAML or JSON there"))
+		return
+	}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(value)))
+	number := 0
+	next := func() string {
+		number++
+		return fmt.Sprintf("%s, document %d", where, number)
+	}
+	for !r.stopped {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			r.problems.add(next(), errors.New("a line begins with --- and has more text: write --- on a line of its own"))
+			return
+		}
+		if texts, ok := jsonTexts(document); ok {
+			for _, text := range texts {
+				r.json(next(), text)
+			}
+			continue
+		}
+		r.yaml(next, document)
+	}
+}
+
+// jsonTexts returns the values of a document that is nothing but JSON objects one after another.
+func jsonTexts(document []byte) ([]json.RawMessage, bool) {
+	if !utilyaml.IsJSONBuffer(document) {
+		return nil, false
+	}
+	var texts []json.RawMessage
+	decoder := json.NewDecoder(bytes.NewReader(document))
+	for {
+		var text json.RawMessage
+		err := decoder.Decode(&text)
+		if errors.Is(err, io.EOF) {
+			return texts, true
+		}
+		if err != nil {
+			return nil, false
+		}
+		texts = append(texts, text)
+	}
+}
+
+// json reads one JSON value.
+func (r *reader) json(where string, text []byte) {
+	if !r.count(len(text)) {
+		return
+	}
+	var value any
+	repeated, err := kjson.UnmarshalStrict(text, &value, kjson.DisallowDuplicateFields)
+	switch {
+	case err != nil:
+		r.problems.add(where, fmt.Errorf("%w: correct the JSON", err))
+	case len(repeated) > 0:
+		r.problems.add(where, fmt.Errorf("%w: remove one of them", repeated[0]))
+	default:
+		r.document(where, value)
+	}
+}
+
+// yaml reads one YAML document; where is called if it is not empty.
+func (r *reader) yaml(where func() string, document []byte) {
+	size, err := r.measure(document)
+	if errors.Is(err, io.EOF) {
+		return // comments alone
+	}
+	if err != nil {
+		r.problems.add(where(), err)
+		return
+	}
+	if !r.count(size) {
+		return
+	}
+	var value any
+	if err := utilyaml.UnmarshalStrict(document, &value); err != nil {
+		r.problems.add(where(), fmt.Errorf("%s: correct the YAML", strings.Join(strings.Fields(err.Error()), " ")))
+		return
+	}
+	if value == nil {
+		return // a template that renders to nothing
+	}
+	r.document(where(), value)
+}
+
+// count adds the bytes of a document. It returns false if the reader stops.
+func (r *reader) count(size int) bool {
+	if r.bytes += size; !r.stopped && r.bytes > MostTotalBytes {
+		r.stop(errTotal)
+	}
+	return !r.stopped
+}
+
+func (r *reader) stop(err error) {
+	r.problems.add("", err)
+	r.stopped = true
+}
+
+// measure returns the size of a YAML document with its aliases replaced, or io.EOF for an empty one. It refuses
+// documents that the next step would read in part or in different ways. That step replaces aliases in memory, and
+// limits their number but not their size.
+func (r *reader) measure(document []byte) (int, error) {
+	var root, rest yamlv3.Node
+	decoder := yamlv3.NewDecoder(bytes.NewReader(document))
+	if err := decoder.Decode(&root); err != nil {
+		if errors.Is(err, io.EOF) {
+			return 0, io.EOF
+		}
+		return 0, fmt.Errorf("%w: correct the YAML", err)
+	}
+	if err := decoder.Decode(&rest); !errors.Is(err, io.EOF) {
+		return 0, errors.New("there is text after the end of the document: correct its indentation, or write --- on a line before it")
+	}
+	return r.size(&root, map[*yamlv3.Node]int{})
+}
+
+// size of a node with its aliases replaced. anchors has the sizes of earlier nodes with an anchor.
+func (r *reader) size(n *yamlv3.Node, anchors map[*yamlv3.Node]int) (int, error) {
+	if n.Style&yamlv3.TaggedStyle != 0 {
+		return 0, fmt.Errorf("line %d has the tag %q: remove the tag", n.Line, n.Tag)
+	}
+	if n.Kind == yamlv3.AliasNode {
+		size, complete := anchors[n.Alias]
+		if !complete {
+			return 0, fmt.Errorf("line %d has an alias of a value that contains it: write the value out", n.Line)
+		}
+		return size, nil
+	}
+	sum := len(n.Value) + 1
+	for i, child := range n.Content {
+		if n.Kind == yamlv3.MappingNode && i%2 == 0 && !r.isText(child) {
+			return 0, fmt.Errorf("line %d has the key %q, which is not a string: write it in quotes", child.Line, child.Value)
+		}
+		size, err := r.size(child, anchors)
+		if err != nil {
+			return 0, err
+		}
+		sum = min(sum+size, MostTotalBytes+1)
+	}
+	if n.Anchor != "" {
+		anchors[n] = sum
+	}
+	return sum, nil
+}
+
+// isText reports whether a key is a string as sigs.k8s.io/yaml reads it: yes and 8080 are not. It would make strings of
+// them, which may be equal to other keys.
+func (r *reader) isText(key *yamlv3.Node) bool {
+	switch {
+	case key.Kind != yamlv3.ScalarNode:
+		return false
+	case key.Style != 0 || key.Value == "<<": // in quotes, with a tag, or a merge
+		return true
+	}
+	text, known := r.texts[key.Value]
+	if !known {
+		var value any
+		err := yaml.Unmarshal([]byte(key.Value), &value)
+		_, text = value.(string)
+		text = text && err == nil
+		r.texts[key.Value] = text
+	}
+	return text
+}

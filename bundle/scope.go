@@ -1,0 +1,92 @@
+package bundle
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// scopes decides which namespaces the objects of a bundle may have.
+type scopes struct {
+	// namespace of a Bundle; empty for a ClusterBundle.
+	namespace  string
+	namespaced func(schema.GroupKind) (namespaced, known bool)
+	// defined reports whether kinds are namespaced that the bundle itself defines.
+	defined map[schema.GroupKind]bool
+}
+
+// definedKinds returns the scopes of the kinds that the CustomResourceDefinitions among the objects define.
+func definedKinds(found []manifest) map[schema.GroupKind]bool {
+	out := map[schema.GroupKind]bool{}
+	for _, m := range found {
+		if m.object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}) {
+			continue
+		}
+		// A definition with wrong fields defines no kind. Members refuse it.
+		var gk schema.GroupKind
+		gk.Group, _, _ = unstructured.NestedString(m.object.Object, "spec", "group")
+		gk.Kind, _, _ = unstructured.NestedString(m.object.Object, "spec", "names", "kind")
+		scope, _, _ := unstructured.NestedString(m.object.Object, "spec", "scope")
+		switch apiextensionsv1.ResourceScope(scope) {
+		case apiextensionsv1.NamespaceScoped:
+			out[gk] = true
+		case apiextensionsv1.ClusterScoped:
+			out[gk] = out[gk] // of two definitions, a namespaced one decides in any order
+		}
+	}
+	return out
+}
+
+// place sets the namespace of an object of a Bundle, and refuses wrong namespaces.
+func (s scopes) place(object *unstructured.Unstructured) error {
+	gk := object.GroupVersionKind().GroupKind()
+	namespaced, known := s.of(gk)
+	if s.namespace != "" {
+		if known && !namespaced {
+			return fmt.Errorf("%s is a cluster-scoped kind: use a ClusterBundle", gk)
+		}
+		if namespace := object.GetNamespace(); namespace != "" && namespace != s.namespace {
+			return fmt.Errorf("the namespace is %q: a Bundle has objects of its own namespace %s only; remove metadata.namespace or use a ClusterBundle",
+				namespace, s.namespace)
+		}
+		object.SetNamespace(s.namespace)
+		return nil
+	}
+	namespace := object.GetNamespace()
+	switch {
+	case known && namespaced && namespace == "":
+		return fmt.Errorf("%s is a namespaced kind: set metadata.namespace", gk)
+	case known && !namespaced && namespace != "":
+		return fmt.Errorf("%s is a cluster-scoped kind: remove metadata.namespace", gk)
+	}
+	if gk == namespaceKind {
+		namespace = object.GetName()
+	} else if namespace == "" {
+		return nil
+	}
+	if hubv1.IsSystemNamespace(namespace) {
+		return fmt.Errorf("Hanse writes nothing in the namespaces kube-* and %s of members: use another namespace than %s", hubv1.SystemNamespace, namespace)
+	}
+	if len(validation.IsDNS1123Label(namespace)) > 0 {
+		return fmt.Errorf("the namespace is %q: use lower case letters, digits and -, at most 63", namespace)
+	}
+	return nil
+}
+
+var namespaceKind = schema.GroupKind{Kind: "Namespace"}
+
+// of returns the scope of a kind. What the hub knows decides before what the bundle defines.
+func (s scopes) of(gk schema.GroupKind) (namespaced, known bool) {
+	if gk == namespaceKind {
+		return false, true
+	}
+	if namespaced, known = s.namespaced(gk); !known && s.namespace == "" {
+		namespaced, known = s.defined[gk]
+	}
+	return namespaced, known
+}
