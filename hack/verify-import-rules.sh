@@ -24,6 +24,8 @@ breaches=(
 	"plan             k8s.io/client-go/rest"
 	"plan             $hanse/hub/memberview"
 	"cmd/hansectl/command $hanse/hub/schedule"
+	"bundle           k8s.io/client-go/rest"
+	"bundle           $hanse/tenancy"
 	"guard            k8s.io/client-go/rest"
 	"guard            $hanse/placement"
 	"placement        k8s.io/client-go/rest"
@@ -88,7 +90,7 @@ wide=$(printf 'word %.0s' {1..30})
 printf 'package source\n\n// wide is %s\nconst wide = "%s"\n\nvar _ = wide\n' "$wide" "$wide" >"$copy/source/zz_wide.go"
 
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api answer credential decide plan kindwatch guard source expression placement replicas rollout tenancy versions overrides hub member cmd/hansectl)
+folders=$(printf './%s/...\n' api answer credential decide plan kindwatch bundle guard source expression placement replicas rollout tenancy versions overrides hub member cmd/hansectl)
 # shellcheck disable=SC2086
 report=$(cd "$copy" && "$linter" run --enable-only depguard,lll --output.text.print-issued-lines=false $folders 2>&1) || true
 
