@@ -258,7 +258,7 @@ func definition(kind, scope string) string {
 }
 
 const (
-	system   = "Hanse writes nothing in the namespaces kube-* and hanse-system of members: use another namespace than "
+	system   = ": use another one, since Hanse writes nothing in kube-* and hanse-system of members"
 	noList   = "it is a List without items, or in another List: write each object as a manifest of its own"
 	noObject = "it is not an object: write a map with apiVersion, kind and metadata.name"
 )
@@ -302,10 +302,10 @@ func TestManifestsThatAreRefused(t *testing.T) {
 		"a Namespace in a Bundle":                   {inBundle, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`, `Namespace is a cluster-scoped kind: use a ClusterBundle`},
 		"no namespace in a ClusterBundle":           {inClusterBundle, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"}}`, `Deployment.apps is a namespaced kind: set metadata.namespace`},
 		"a namespace of a cluster-scoped kind":      {inClusterBundle, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"a","namespace":"b"}}`, `ClusterRole.rbac.authorization.k8s.io is a cluster-scoped kind: remove metadata.namespace`},
-		"an object of kube-system":                  {inClusterBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"kube-system"}}`, system + "kube-system"},
-		"an unknown kind in hanse-system":           {inClusterBundle, `{"apiVersion":"x.com/v1","kind":"A","metadata":{"name":"a","namespace":"hanse-system"}}`, system + "hanse-system"},
-		"the Namespace kube-public":                 {inClusterBundle, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-public"}}`, system + "kube-public"},
-		"the Namespace hanse-system":                {inClusterBundle, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"hanse-system"}}`, system + "hanse-system"},
+		"an object of kube-system":                  {inClusterBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"kube-system"}}`, "the namespace is kube-system" + system},
+		"an unknown kind in hanse-system":           {inClusterBundle, `{"apiVersion":"x.com/v1","kind":"A","metadata":{"name":"a","namespace":"hanse-system"}}`, "the namespace is hanse-system" + system},
+		"the Namespace kube-public":                 {inClusterBundle, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-public"}}`, "the namespace is kube-public" + system},
+		"the Namespace hanse-system":                {inClusterBundle, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"hanse-system"}}`, "the namespace is hanse-system" + system},
 		"a namespace that is a path":                {inClusterBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"../a"}}`, `the namespace is "../a": use lower case letters, digits and -, at most 63`},
 		"an object of 901 KiB":                      {inBundle, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"` + strings.Repeat("a", 901<<10) + `"}}`, `the object has 922721 bytes as JSON: at most 921600 are allowed`},
 		"an object of 65 maps in each other":        {inBundle, `{"apiVersion":"x.com/v1","kind":"A","metadata":{"name":"a"},"spec":` + strings.Repeat(`{"a":`, 64) + "1" + strings.Repeat("}", 65), `the object has more than 64 maps and lists in each other: make it flatter`},
@@ -375,10 +375,10 @@ func aliases(levels int) string {
 }
 
 func TestBundlesThatAreRefusedAsAWhole(t *testing.T) {
-	numbered := func(n, size int) []runtime.RawExtension {
+	numbered := func(n, size int, letter string) []runtime.RawExtension {
 		var texts []string
 		for i := range n {
-			texts = append(texts, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a%d"},"data":{"a":%q}}`, i, strings.Repeat("a", size)))
+			texts = append(texts, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a%d"},"data":{"a":%q}}`, i, strings.Repeat(letter, size)))
 		}
 		return manifests(texts...)
 	}
@@ -399,14 +399,14 @@ func TestBundlesThatAreRefusedAsAWhole(t *testing.T) {
 				`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}`)},
 			"manifests[0], items[0]: ConfigMap is a namespaced kind: set metadata.namespace; manifests[1]: Namespace a is also in manifests[0], items[1]: remove one of them",
 		},
-		"1001 objects":                {bundle.Input{Namespace: "shop", Manifests: numbered(1001, 1)}, "it has more than 1000 objects: split it into several bundles"},
+		"1001 objects":                {bundle.Input{Namespace: "shop", Manifests: numbered(1001, 1, "a")}, "it has more than 1000 objects: split it into several bundles"},
 		"1001 objects in a ConfigMap": {bundle.Input{Namespace: "shop", ConfigMaps: configMap(strings.Repeat(one, 1001))}, "it has more than 1000 objects: split it into several bundles; " + twice(4) + "; and 995 more"},
 		"1002 items of a List": {bundle.Input{Namespace: "shop", ConfigMaps: configMap(`{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat(nameless+",", 1001) + nameless + `]}`)},
 			"ConfigMap app, key a.yaml, document 1, items[0]: it has no metadata.name: set it to a string; ConfigMap app, key a.yaml, document 1, items[1]: it has no metadata.name: set it to a string; " +
 				"ConfigMap app, key a.yaml, document 1, items[2]: it has no metadata.name: set it to a string; ConfigMap app, key a.yaml, document 1, items[3]: it has no metadata.name: set it to a string; " +
 				"ConfigMap app, key a.yaml, document 1, items[4]: it has no metadata.name: set it to a string; and 996 more"},
-		"more than 16 MiB of manifests":   {bundle.Input{Namespace: "shop", Manifests: numbered(20, 880<<10)}, "it has more than 16777216 bytes: split it into several bundles"},
-		"more than 16 MiB only as JSON":   {bundle.Input{Namespace: "shop", ConfigMaps: configMap(escaped(20))}, "it has more than 16777216 bytes: split it into several bundles"},
+		"more than 16 MiB of manifests":   {bundle.Input{Namespace: "shop", Manifests: numbered(20, 880<<10, "a")}, "it has more than 16777216 bytes: split it into several bundles"},
+		"more than 16 MiB only as JSON":   {bundle.Input{Namespace: "shop", Manifests: numbered(20, 150_000, "<")}, "it has more than 16777216 bytes: split it into several bundles"},
 		"a definition that is namespaced": {bundle.Input{Manifests: manifests(definition("A", "Namespaced"), `{"apiVersion":"x.com/v2","kind":"A","metadata":{"name":"a"}}`)}, "manifests[1]: A.x.com is a namespaced kind: set metadata.namespace"},
 		"a definition for the cluster":    {bundle.Input{Manifests: manifests(definition("A", "Cluster"), `{"apiVersion":"x.com/v2","kind":"A","metadata":{"name":"a","namespace":"b"}}`)}, "manifests[1]: A.x.com is a cluster-scoped kind: remove metadata.namespace"},
 		"a definition in a Bundle":        {bundle.Input{Namespace: "shop", Manifests: manifests(definition("A", "Cluster"), `{"apiVersion":"x.com/v2","kind":"A","metadata":{"name":"a"}}`)}, "manifests[0]: CustomResourceDefinition.apiextensions.k8s.io is a cluster-scoped kind: use a ClusterBundle"},
@@ -448,15 +448,6 @@ func twice(n int) string {
 		texts = append(texts, fmt.Sprintf("ConfigMap app, key a.yaml, document %d: ConfigMap shop/a is also in ConfigMap app, key a.yaml, document 1: remove one of them", i+2))
 	}
 	return strings.Join(texts, "; ")
-}
-
-// escaped makes objects of 150 kB whose JSON is six times larger.
-func escaped(n int) string {
-	text := ""
-	for i := range n {
-		text += fmt.Sprintf("---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: a%d}, data: {a: %q}}\n", i, strings.Repeat("<", 150_000))
-	}
-	return text
 }
 
 func TestObjectsAtTheLimits(t *testing.T) {

@@ -28,10 +28,14 @@ func FuzzRead(f *testing.F) {
 		"apiVersion: v1\nkind: A\nmetadata: {name: a}\nspec: " + strings.Repeat("{a: ", 100) + "1" + strings.Repeat("}", 100),
 		"\x00\x01\xff\xfe\x80junk: \x7f", "\xff\xfea\x00", "\ufeffapiVersion: v1\r---\r", "--- |\n a\n...\n%YAML 1.1\n---\n", "? [a]\n: b", "!!binary a: b", "&a [*a]", "a: 1\nyes: 2\n\"true\": 3",
 	} {
-		f.Add("", []byte(value))
-		f.Add("shop", []byte(value))
+		f.Add(false, []byte(value))
+		f.Add(true, []byte(value))
 	}
-	f.Fuzz(func(t *testing.T, namespace string, value []byte) {
+	f.Fuzz(func(t *testing.T, inNamespace bool, value []byte) {
+		namespace := ""
+		if inNamespace {
+			namespace = "shop"
+		}
 		in := bundle.Input{Namespace: namespace, ConfigMaps: []corev1.ConfigMap{{BinaryData: map[string][]byte{"a": value}}}, Namespaced: namespaced}
 		objects, err := bundle.Read(in)
 		if err != nil {

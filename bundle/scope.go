@@ -32,11 +32,9 @@ func definedKinds(found []manifest) map[schema.GroupKind]bool {
 		gk.Group, _, _ = unstructured.NestedString(m.object.Object, "spec", "group")
 		gk.Kind, _, _ = unstructured.NestedString(m.object.Object, "spec", "names", "kind")
 		scope, _, _ := unstructured.NestedString(m.object.Object, "spec", "scope")
-		switch apiextensionsv1.ResourceScope(scope) {
-		case apiextensionsv1.NamespaceScoped:
-			out[gk] = true
-		case apiextensionsv1.ClusterScoped:
-			out[gk] = out[gk] // of two definitions, a namespaced one decides in any order
+		isNamespaced := scope == string(apiextensionsv1.NamespaceScoped)
+		if isNamespaced || scope == string(apiextensionsv1.ClusterScoped) {
+			out[gk] = out[gk] || isNamespaced // of two definitions, a namespaced one decides in any order
 		}
 	}
 	return out
@@ -70,7 +68,7 @@ func (s scopes) place(object *unstructured.Unstructured) error {
 		return nil
 	}
 	if hubv1.IsSystemNamespace(namespace) {
-		return fmt.Errorf("Hanse writes nothing in the namespaces kube-* and %s of members: use another namespace than %s", hubv1.SystemNamespace, namespace)
+		return fmt.Errorf("the namespace is %s: use another one, since Hanse writes nothing in kube-* and %s of members", namespace, hubv1.SystemNamespace)
 	}
 	if len(validation.IsDNS1123Label(namespace)) > 0 {
 		return fmt.Errorf("the namespace is %q: use lower case letters, digits and -, at most 63", namespace)
