@@ -35,6 +35,7 @@ require (
 	mvdan.cc/sh/v3 v3.14.1
 	pgregory.net/rapid v1.2.0
 	sigs.k8s.io/controller-runtime v0.24.1
+	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
 	sigs.k8s.io/kubefed v0.10.0
 	sigs.k8s.io/multicluster-runtime v0.24.1
 	sigs.k8s.io/randfill v1.0.0
@@ -120,7 +121,6 @@ require (
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/streaming v0.36.3 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.34.0 // indirect
-	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/kustomize/api v0.21.1 // indirect
 	sigs.k8s.io/kustomize/kyaml v0.21.1 // indirect
 )
