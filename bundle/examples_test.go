@@ -44,8 +44,8 @@ func TestTheExamplesOfTheDocsAreRead(t *testing.T) {
 
 // TestTheFirstExampleOfTheDocsIsAFile compares docs/bundles.md with the file that it names.
 func TestTheFirstExampleOfTheDocsIsAFile(t *testing.T) {
-	page := read(t, filepath.Join("..", "docs", "bundles.md"))
-	_, manifests, _ := strings.Cut(read(t, filepath.Join(examples, "web.yaml")), "\n") // without its comment
+	page := readExample(t, filepath.Join("..", "docs", "bundles.md"))
+	_, manifests, _ := strings.Cut(readExample(t, filepath.Join(examples, "web.yaml")), "\n") // without its comment
 	if !strings.Contains(page, "```yaml\n"+manifests+"```\n") {
 		t.Error("docs/bundles.md does not have the manifests of docs/examples/bundles/web.yaml")
 	}
@@ -55,7 +55,7 @@ func TestTheFirstExampleOfTheDocsIsAFile(t *testing.T) {
 func inputOf(t *testing.T, file string) bundle.Input {
 	t.Helper()
 	in := bundle.Input{Namespaced: func(schema.GroupKind) (namespaced, known bool) { return false, false }}
-	for document := range strings.SplitSeq(read(t, filepath.Join(examples, file)), "\n---\n") {
+	for document := range strings.SplitSeq(readExample(t, filepath.Join(examples, file)), "\n---\n") {
 		var kind metav1.TypeMeta
 		decode(t, document, &kind)
 		switch kind.Kind {
@@ -79,7 +79,7 @@ func decode(t *testing.T, document string, into any) {
 	}
 }
 
-func read(t *testing.T, path string) string {
+func readExample(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil {

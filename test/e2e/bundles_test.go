@@ -34,7 +34,7 @@ func TestABundleIsOnMembersAndNotOnTheHub(t *testing.T) {
 			"ServiceAccount "+ns+"/default of the hub needs the right to create, delete, get, update configmaps in namespace "+ns+
 				"; create, delete, get, update deployments.apps in namespace "+ns+"; the stored objects stay")
 	})
-	account(t, ns, "default", ns)
+	serviceAccount(t, ns, "default", ns)
 	again(t, b)
 	eventually(t, normal, func() error {
 		return bundleIs(ctx, b, hubv1.ConditionStored, metav1.ConditionTrue, hubv1.ReasonStored, "")
@@ -152,7 +152,7 @@ spec:
 	rotor.SetGroupVersionKind(rotorKind)
 	rotor.SetNamespace(ns)
 	rotor.SetName("main")
-	account(t, hubv1.SystemNamespace, "operators", "")
+	serviceAccount(t, hubv1.SystemNamespace, "operators", "")
 	b := &hubv1.ClusterBundle{ObjectMeta: metav1.ObjectMeta{Name: ns, Labels: map[string]string{"team": ns}}, Spec: hubv1.BundleSpec{
 		ServiceAccountName: "operators", Manifests: manifests(t, rotor, definition),
 	}}
@@ -178,7 +178,7 @@ spec:
 	}
 
 	t.Run("another bundle cannot take an object", func(t *testing.T) {
-		account(t, ns, "default", ns)
+		serviceAccount(t, ns, "default", ns)
 		other := bundle(t, ns, "other", rotor)
 		eventually(t, normal, func() error {
 			return bundleIs(ctx, other, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonIdentityTaken,
@@ -193,7 +193,7 @@ spec:
 
 func TestTheManifestsOfABundleMayBeInAConfigMap(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
-	account(t, ns, "default", ns)
+	serviceAccount(t, ns, "default", ns)
 	b := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}, Spec: hubv1.BundleSpec{ConfigMaps: []hubv1.ConfigMapSource{{Name: "manifests"}}}}
 	must(t, suite.Hub.Create(ctx, b))
 	eventually(t, normal, func() error {
@@ -267,8 +267,8 @@ func again(t *testing.T, b client.Object) {
 	must(t, suite.Hub.Patch(t.Context(), b, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"test.hanse.dev/look":"%d"}}}`, time.Now().UnixNano()))))
 }
 
-// account makes a ServiceAccount with all rights in a namespace, or in the whole hub if in is empty.
-func account(t *testing.T, ns, name, in string) {
+// serviceAccount makes a ServiceAccount with all rights in a namespace, or in the whole hub if in is empty.
+func serviceAccount(t *testing.T, ns, name, in string) {
 	t.Helper()
 	ctx := t.Context()
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
