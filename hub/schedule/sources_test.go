@@ -120,7 +120,7 @@ type stateOf struct {
 	told bool
 }
 
-func (s stateOf) State(schema.GroupKind) (kindwatch.State, bool) {
+func (s stateOf) StateOf(key) (kindwatch.State, bool) {
 	return kindwatch.State{Synced: true, Delivered: s.told}, true
 }
 
