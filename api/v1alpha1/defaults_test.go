@@ -74,6 +74,15 @@ statusAggregation: {mode: OnObject}
 		"a ClusterOverridePolicy is Baseline": {
 			kind: "ClusterOverridePolicy", spec: overridesSpec(`{name: r, mergePatch: {}}`), want: overridesSpec(`{name: r, mergePatch: {}}`) + "tier: Baseline",
 		},
+		"a Bundle has the rights of the account default": {
+			kind: "Bundle", spec: bundleSpec, want: bundleSpec + "serviceAccountName: default",
+		},
+		"a ClusterBundle has the rights of the account default": {
+			kind: "ClusterBundle", spec: "configMaps: [{name: a}]", want: "configMaps: [{name: a}]\nserviceAccountName: default",
+		},
+		"null inside of a manifest stays": {
+			kind: "Bundle", spec: "manifests: [{spec: {a: null}}]", want: "manifests: [{spec: {a: null}}]\nserviceAccountName: default",
+		},
 		"a binding has no defaults": {kind: "ResourceBinding", spec: thingRef, want: thingRef},
 	}
 	for name, tc := range tests {
@@ -101,6 +110,10 @@ func TestCountsOfAStatusDefaultToZero(t *testing.T) {
 		"a Placement counts objects and clusters": {
 			kind: "Placement", spec: placementSpec, status: map[string]any{"observedGeneration": int64(1)},
 			want: map[string]any{"observedGeneration": int64(1), "objects": int64(0), "selectedClusters": int64(0)},
+		},
+		"a Bundle counts objects": {
+			kind: "Bundle", spec: bundleSpec, status: map[string]any{"observedGeneration": int64(1)},
+			want: map[string]any{"observedGeneration": int64(1), "objects": int64(0), "placed": int64(0)},
 		},
 		"a binding counts its rows": {
 			kind: "ResourceBinding", spec: thingRef, status: map[string]any{"summary": map[string]any{}},
@@ -133,6 +146,7 @@ func TestAStatusSaysThatTheHubHasNotLooked(t *testing.T) {
 	for kind, spec := range map[string]string{
 		"MemberCluster": memberSpec, "Placement": placementSpec, "ClusterPlacement": placementSpec,
 		"OverridePolicy": overridesSpec(`{name: r, mergePatch: {}}`), "ClusterOverridePolicy": overridesSpec(`{name: r, mergePatch: {}}`),
+		"Bundle": bundleSpec, "ClusterBundle": bundleSpec,
 	} {
 		t.Run(kind, func(t *testing.T) {
 			obj := object(t, kind, "fresh", spec)

@@ -7,12 +7,23 @@ const (
 	stateSays = "set absent if and only if state is Absent, evicting if and only if it is Evicting, removal only if it is Present, and no replicas if it is Absent"
 )
 
+func bundleRef(bundle string) string {
+	return "objectRef: {apiVersion: example.com/v1, kind: Thing, name: a, uid: u, bundle: " + bundle + "}\n"
+}
+
 func targeting(targets string) string { return thingRef + "clusters: [" + targets + "]\n" }
 
 var bindingCases = map[string]ruleCase{
 	"the least that can be said": {spec: thingRef},
 	"everything that can be said": {spec: targeting(`{name: a, state: Present}, {name: b, state: Absent, absent: {reason: NotSelected, uid: u, policy: Orphan}}`) + `
 placementRef: {kind: ClusterPlacement, name: p, uid: u, generation: 3}`},
+
+	"an object of a Bundle":                     {spec: bundleRef("{namespace: shop, name: web}")},
+	"an object of a ClusterBundle":              {spec: bundleRef("{name: web}")},
+	"an object of a bundle without a name":      {spec: bundleRef("{namespace: shop}"), says: "spec.objectRef.bundle.name: Required value"},
+	"an object of a bundle with an empty name":  {spec: bundleRef(`{name: ""}`), says: "spec.objectRef.bundle.name in body should be at least 1 chars long"},
+	"an object of a bundle with a long name":    {spec: bundleRef("{name: " + strings.Repeat("a", 254) + "}"), says: "spec.objectRef.bundle.name: Too long"},
+	"an object of a bundle in a long namespace": {spec: bundleRef("{name: web, namespace: " + strings.Repeat("a", 64) + "}"), says: "spec.objectRef.bundle.namespace: Too long"},
 
 	"no object":                   {spec: "clusters: []", says: "spec.objectRef: Required value"},
 	"an object without uid":       {spec: "objectRef: {apiVersion: v1, kind: A, name: a}", says: "spec.objectRef.uid: Required value"},

@@ -28,6 +28,8 @@ var creations = map[string]map[string]ruleCase{
 	"ClusterOverridePolicy":  overridePolicyCases,
 	"ResourceBinding":        bindingCases,
 	"ClusterResourceBinding": bindingCases,
+	"Bundle":                 bundleCases,
+	"ClusterBundle":          bundleCases,
 }
 
 func TestCreating(t *testing.T) {

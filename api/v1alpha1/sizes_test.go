@@ -29,7 +29,10 @@ suspend: {clusters: ` + many(1000, strings.Repeat("c", 59)+"%d") + `}`},
 			", preferences: " + many(32, "{weight: 1, expression: "+strings.Repeat("a", 4096)+"}") + "}"},
 		"2000 absent targets":                    {"ClusterResourceBinding", thingRef + "clusters: " + many(2000, "{name: "+strings.Repeat("a", 59)+"%d, state: Absent, absent: {policy: Delete, uid: 01234567-89ab-cdef-0123-456789abcdef, reason: "+strings.Repeat("R", 64)+"}}")},
 		"200 targets with 100 replacements each": {"ClusterResourceBinding", thingRef + "clusters: " + many(200, "{name: "+strings.Repeat("a", 59)+"%d, state: Evicting, evicting: {reason: Evicted, replacements: "+strings.ReplaceAll(many(100, "{cluster: "+strings.Repeat("a", 59)+"%d}"), "%", "%%")+"}}")},
-		"a MemberCluster with 32 long taints":    {"MemberCluster", memberSpec + "taints: " + many(32, "{effect: PreferNoSchedule, key: "+strings.Repeat("k", 300)+"%d, value: "+strings.Repeat("v", 300)+"}")},
+		"1000 manifests and 16 ConfigMaps": {"Bundle", "manifests: " +
+			many(1000, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a%d}, data: {a: "+strings.Repeat("a", 1000)+"}}") +
+			"\nconfigMaps: " + many(16, "{name: "+strings.Repeat("a", 250)+"%d}")},
+		"a MemberCluster with 32 long taints": {"MemberCluster", memberSpec + "taints: " + many(32, "{effect: PreferNoSchedule, key: "+strings.Repeat("k", 300)+"%d, value: "+strings.Repeat("v", 300)+"}")},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

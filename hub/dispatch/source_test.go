@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -84,6 +86,54 @@ func TestAHubIsOlderOnlyIfUncachedReadsSaySo(t *testing.T) {
 			got := r.write(t.Context(), &wanted{digest: "d", record: r.queue.records.get(r.key)}, false)
 			if older := got.Reason == hubv1.ReasonHubIsOlder; older != test.older || r.behind == test.older {
 				t.Errorf("older %v, behind %v: %+v", older, r.behind, got)
+			}
+			if !test.older && got.Retry != member.RetrySoon {
+				t.Errorf("not tried again soon: %+v", got)
+			}
+		})
+	}
+}
+
+// liveTemplates answers every uncached read of a hub object.
+type liveTemplates struct {
+	Templates
+	object *unstructured.Unstructured // nil: it is gone
+	err    error
+}
+
+// Live implements Templates.
+func (l liveTemplates) Live(context.Context, hubv1.ObjectIdentity, time.Time) (*unstructured.Unstructured, bool, error) {
+	return l.object, l.object == nil && l.err == nil, l.err
+}
+
+func TestTheGenerationOfAnObjectOfABundleIsThatOfItsSecret(t *testing.T) {
+	stored := func(generation int64) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{}}
+		u.SetUID("hub")
+		u.SetGeneration(generation)
+		return u
+	}
+	for name, test := range map[string]struct {
+		live  liveTemplates
+		older bool
+	}{
+		"a generation above that of the Secret is of a later hub": {live: liveTemplates{object: stored(5)}, older: true},
+		"a generation that only the cache does not have is not":   {live: liveTemplates{object: stored(6)}},
+		"a missing Secret proves nothing":                         {live: liveTemplates{err: errors.New("the Secret is missing")}},
+		"an object that is gone proves nothing":                   {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonHubIsOlder, Newer: member.Newer{Mark: source.ParseMark("6;11-b"), SameObject: true}}
+			r := newRun(&fakeCluster{answer: o}, 0)
+			r.binding.BindingSpec().ObjectRef.Bundle = &hubv1.BundleReference{Name: "web"}
+			r.queue.opts.APIReader = uncached{generation: 9} // the hub has another object of this name
+			r.queue.opts.Templates = test.live
+			list := epochsOf(t, "10-a 11-b")
+			r.queue.opts.Epochs = fakeEpochs{cached: list, stored: list}
+			r.setSource(&metav1.ObjectMeta{Generation: 5})
+			got := r.write(t.Context(), &wanted{digest: "d", record: r.queue.records.get(r.key)}, false)
+			if older := got.Reason == hubv1.ReasonHubIsOlder; older != test.older {
+				t.Errorf("older is %t: %+v", older, got)
 			}
 			if !test.older && got.Retry != member.RetrySoon {
 				t.Errorf("not tried again soon: %+v", got)

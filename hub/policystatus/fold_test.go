@@ -221,6 +221,26 @@ func TestAcceptance(t *testing.T) {
 			state: synced,
 			want:  metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, wantOK: true,
 		},
+		"Bundles, whose kind the hub never lists": {
+			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: "hanse.dev", Kind: "Bundle"}}}, namespace: "elsewhere",
+			want: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, wantOK: true,
+		},
+		"Bundles and a kind that is not listed yet": {
+			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: "hanse.dev", Kind: "Bundle"}, prometheus}}, namespace: "shop",
+			want: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, wantOK: false,
+		},
+		"ClusterBundles by a Placement": {
+			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: "hanse.dev", Kind: "ClusterBundle"}}}, namespace: "shop",
+			want: metav1.Condition{Status: metav1.ConditionFalse, Reason: hubv1.ReasonInvalid}, wantOK: true,
+		},
+		"ClusterBundles by a ClusterPlacement": {
+			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: "hanse.dev", Kind: "ClusterBundle"}}},
+			want: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, wantOK: true,
+		},
+		"a ClusterBundle of another group by a Placement": {
+			spec: hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: "example.com", Kind: "ClusterBundle"}}}, state: synced, namespace: "shop",
+			want: metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, wantOK: true,
+		},
 		"a broken selector": {
 			spec: hubv1.PlacementSpec{
 				ResourceSelectors: []hubv1.ResourceSelector{prometheus}, Clusters: hubv1.ClusterSelection{LabelSelector: broken},

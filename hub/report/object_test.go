@@ -61,6 +61,9 @@ func TestWhatIsNotOnTheHubObject(t *testing.T) {
 			writing: writing{definition: definition{known: true, subresource: true}}, gathered: gathered{template: o},
 		}
 	}
+	binding := func(of *hubv1.BundleReference) hubv1.BindingObject {
+		return &hubv1.ResourceBinding{Spec: hubv1.BindingSpec{ObjectRef: hubv1.ObjectReference{Bundle: of}}}
+	}
 	pod := template()
 	pod.SetAPIVersion("v1")
 	pod.SetKind("Pod")
@@ -69,7 +72,11 @@ func TestWhatIsNotOnTheHubObject(t *testing.T) {
 		run  run
 		want string // the reason; empty: it may be
 	}{
-		"a custom resource that is nobody else's":    {run: run{id: thing, writing: writing{definition: custom}, gathered: gathered{template: template(hubv1.StatusFieldManager)}}},
+		"a custom resource that is nobody else's": {run: run{id: thing, writing: writing{definition: custom}, gathered: gathered{template: template(hubv1.StatusFieldManager)}}},
+		"an object of a bundle": {
+			run:  run{id: thing, binding: binding(&hubv1.BundleReference{Namespace: "shop", Name: "web"}), writing: writing{definition: custom}, gathered: gathered{template: template()}},
+			want: hubv1.ReasonBindingOnly,
+		},
 		"the hub runs the object itself":             {run: run{id: thing, writing: writing{definition: custom}, gathered: gathered{template: template(), hubIsTarget: true}}, want: hubv1.ReasonStatusOwnedByOther},
 		"a Deployment on a hub without controllers":  {run: apps("Deployment", false)},
 		"a Deployment on a hub that runs its own":    {run: apps("Deployment", true), want: hubv1.ReasonCoreWorkload},
@@ -85,6 +92,9 @@ func TestWhatIsNotOnTheHubObject(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
+			if tc.run.binding == nil {
+				tc.run.binding = binding(nil)
+			}
 			got := ""
 			for _, against := range reservations {
 				if v := against(&tc.run); v != nil {

@@ -98,6 +98,8 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 		o.State, o.Problem = decide.Undecided, err.Error()
 	case err != nil:
 		return o, fmt.Errorf("gathering for %s: %w", o.ID, err)
+	case isGone && binding.BindingSpec().ObjectRef.Bundle != nil:
+		return s.missing(o, binding.BindingSpec().ObjectRef.Bundle) // the Secret went since the object was found
 	case isGone || live.GetDeletionTimestamp() != nil:
 		o.State = decide.Deleted
 		s.gone.objects.learn(o.ID, binding, asked)

@@ -233,8 +233,14 @@ func (r *recorder) Eventf(regarding, _ runtime.Object, _, reason, _, _ string, _
 	if r.reasons == nil {
 		r.reasons = map[string][]string{}
 	}
-	o := regarding.(metav1.Object)
-	r.reasons[o.GetNamespace()] = append(r.reasons[o.GetNamespace()], reason)
+	var namespace string
+	switch o := regarding.(type) {
+	case metav1.Object:
+		namespace = o.GetNamespace()
+	case *corev1.ObjectReference: // of a bundle
+		namespace = o.Namespace
+	}
+	r.reasons[namespace] = append(r.reasons[namespace], reason)
 }
 
 func (r *recorder) of(namespace string) []string {

@@ -1,0 +1,349 @@
+package bundles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/bundle"
+	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/templates"
+	"github.com/hanse-dev/hanse/test/apiserver"
+)
+
+var hubConfig *rest.Config
+
+func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &hubConfig)) }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// world is a namespace with Bundles, whose objects are stored in a namespace of its own.
+type world struct {
+	*testing.T
+	config            *rest.Config
+	admin             client.Client
+	namespace, system string
+	control           *Controller
+}
+
+func newWorld(t *testing.T, name string, server *rest.Config) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)))
+	admin, err := client.New(server, client.Options{Scheme: scheme})
+	must(t, err)
+	w := &world{T: t, config: server, admin: admin, namespace: name, system: name + "-system"}
+	for _, ns := range []string{w.namespace, w.system} {
+		must(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+	}
+	return w
+}
+
+// lead runs the controller for the Bundles of the namespace until the test ends, or earlier until stop.
+func (w *world) lead() (stop func()) {
+	w.Helper()
+	yes := true
+	mgr, err := manager.New(w.config, manager.Options{
+		Scheme: w.admin.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Controller: config.Controller{SkipNameValidation: &yes},
+		Cache:      cache.Options{ByObject: map[client.Object]cache.ByObject{&hubv1.Bundle{}: {Namespaces: map[string]cache.Config{w.namespace: {}}}}},
+	})
+	must(w.T, err)
+	store, err := templates.New(w.config, mgr.GetAPIReader(), w.system, nil)
+	must(w.T, err)
+	w.control = New(Options{
+		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Templates: store,
+		Events: &events.FakeRecorder{}, Pacer: pace.New(nil), Namespace: w.system,
+	})
+	must(w.T, w.control.SetupWithManager(mgr))
+	must(w.T, mgr.Add(store))
+	ctx, cancel := context.WithCancel(w.Context())
+	feed := changes.NewFeed()
+	feed.Bindings.On(changes.All, w.control.BindingChanged)
+	must(w.T, feed.Watch(ctx, mgr.GetCache()))
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.Errorf("the manager ended: %v", err)
+		}
+	})
+	w.Cleanup(stop)
+	return stop
+}
+
+// grant gives the account default of the namespace rights in it.
+func (w *world) grant(rules ...rbacv1.PolicyRule) {
+	w.Helper()
+	must(w.T, w.admin.Create(w.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "bundles"}, Rules: rules}))
+	must(w.T, w.admin.Create(w.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "bundles"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "bundles"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.namespace, Name: "default"}},
+	}))
+	apiserver.AwaitRights(w.T, w.config, "system:serviceaccount:"+w.namespace+":default", w.namespace, rules...)
+}
+
+// writing is the right to write all objects of a resource.
+func writing(group string, resources ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "create", "update", "delete"}}
+}
+
+// bundle creates a Bundle.
+func (w *world) bundle(name string, manifests ...string) *hubv1.Bundle {
+	w.Helper()
+	b := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
+	for _, m := range manifests {
+		b.Spec.Manifests = append(b.Spec.Manifests, runtime.RawExtension{Raw: []byte(m)})
+	}
+	must(w.T, w.admin.Create(w.Context(), b))
+	return b
+}
+
+func configMap(name string) string {
+	return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"},"data":{"a":"b"}}`
+}
+
+func (w *world) id(name string) hubv1.ObjectIdentity {
+	return hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: w.namespace, Name: name}
+}
+
+// stored returns the names of the stored objects; those that are removed with a minus.
+func (w *world) stored() map[string]bundle.Stored {
+	w.Helper()
+	var list corev1.SecretList
+	must(w.T, w.admin.List(w.Context(), &list, client.InNamespace(w.system), client.HasLabels{hubv1.ManifestLabel}))
+	out := map[string]bundle.Stored{}
+	for _, secret := range list.Items {
+		s, err := bundle.ReadStored(&secret)
+		must(w.T, err)
+		name := s.Manifest.GetName()
+		if !s.Removed.IsZero() {
+			name = "-" + name
+		}
+		out[name] = s
+	}
+	return out
+}
+
+func (w *world) eventually(what string, try func() error) {
+	w.Helper()
+	var last error
+	if err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		last = try()
+		return last == nil, nil
+	}); err != nil {
+		w.Fatalf("waiting until %s: %v", what, last)
+	}
+}
+
+// stores waits until exactly these objects are stored.
+func (w *world) stores(names ...string) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("%q are stored", names), func() error {
+		stored := w.stored()
+		for _, name := range names {
+			if _, ok := stored[name]; !ok {
+				return fmt.Errorf("stored are %v", stored)
+			}
+		}
+		if len(stored) != len(names) {
+			return fmt.Errorf("stored are %v", stored)
+		}
+		return nil
+	})
+}
+
+// condition reads the condition Stored of a bundle.
+func (w *world) condition(b *hubv1.Bundle) metav1.Condition {
+	w.Helper()
+	must(w.T, w.admin.Get(w.Context(), client.ObjectKeyFromObject(b), b))
+	if c := meta.FindStatusCondition(b.Status.Conditions, hubv1.ConditionStored); c != nil && c.ObservedGeneration == b.Generation {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+func (w *world) says(b *hubv1.Bundle, reason, message string) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("Bundle %s says %s", b.Name, reason), func() error {
+		if c := w.condition(b); c.Reason != reason || !strings.Contains(c.Message, message) {
+			return fmt.Errorf("it says %s: %q", c.Reason, c.Message)
+		}
+		return nil
+	})
+}
+
+// bind creates the binding of a stored object.
+func (w *world) bind(b *hubv1.Bundle, name string) *hubv1.ResourceBinding {
+	w.Helper()
+	binding := hubv1.NewBinding(w.id(name).BindingKey()).(*hubv1.ResourceBinding)
+	binding.Spec.ObjectRef = hubv1.ObjectReference{
+		APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: b.UID, Bundle: &hubv1.BundleReference{Namespace: b.Namespace, Name: b.Name},
+	}
+	must(w.T, w.admin.Create(w.Context(), binding))
+	return binding
+}
+
+func TestABundleWithRolesNeedsTheRightsToEscalateAndBind(t *testing.T) {
+	t.Parallel()
+	apiserver.Needed(t)
+	w := newWorld(t, "roles", hubConfig)
+	w.grant(writing("rbac.authorization.k8s.io", "roles", "rolebindings"), writing("", "configmaps"))
+	w.lead()
+	b := w.bundle("web", configMap("a"),
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"all"},"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}`,
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"all"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`)
+	w.says(b, hubv1.ReasonAccountMayNot, "ServiceAccount roles/default of the hub needs the right to "+
+		"bind clusterroles.rbac.authorization.k8s.io in namespace roles; bind, escalate roles.rbac.authorization.k8s.io in namespace roles; the stored objects stay")
+	w.stores()
+}
+
+func TestABundleThatWasDeletedWhileNoReplicaLedLosesItsObjects(t *testing.T) {
+	t.Parallel()
+	apiserver.Needed(t)
+	w := newWorld(t, "deleted", hubConfig)
+	w.grant(writing("", "configmaps"))
+	stop := w.lead()
+	b, other := w.bundle("web", configMap("a"), configMap("b")), w.bundle("other", configMap("c"))
+	w.says(b, hubv1.ReasonStored, "")
+	w.says(other, hubv1.ReasonStored, "")
+	w.stores("a", "b", "c")
+	binding := w.bind(b, "a")
+	stop()
+	must(t, w.admin.Delete(t.Context(), b))
+
+	w.lead()
+	w.stores("-a", "c") // nothing waits for the object without a binding
+	must(t, w.admin.Delete(t.Context(), binding))
+	w.stores("c")
+}
+
+func TestNoObjectGoesWithTheDefinitionOfBundles(t *testing.T) {
+	t.Parallel()
+	apiserver.Needed(t)
+	server := apiserver.Hub()
+	started, err := server.Start()
+	must(t, err)
+	started.QPS = -1
+	t.Cleanup(func() { _ = server.Stop() })
+	w := newWorld(t, "definition", started)
+	w.grant(writing("", "configmaps"))
+	w.lead()
+	b := w.bundle("web", configMap("a"))
+	w.says(b, hubv1.ReasonStored, "")
+	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "bundles.hanse.dev"}}
+	must(t, w.admin.Delete(t.Context(), definition))
+	w.eventually("the definition is gone", func() error {
+		if err := w.admin.Get(t.Context(), client.ObjectKeyFromObject(definition), definition); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("read: %w", err)
+		}
+		return nil
+	})
+	w.eventually("the controller finds the bundle missing and its definition, too", func() error {
+		_, err := w.control.Reconcile(t.Context(), client.ObjectKeyFromObject(b))
+		var u interface{ Undecided() bool }
+		if !errors.As(err, &u) {
+			return fmt.Errorf("it returns %w", err)
+		}
+		return nil
+	})
+	w.stores("a")
+}
+
+func TestNothingIsWrittenForABundleThatTheCacheHasOtherwise(t *testing.T) {
+	t.Parallel()
+	apiserver.Needed(t)
+	w := newWorld(t, "stale", hubConfig)
+	w.grant(writing("", "configmaps"))
+	w.lead()
+	w.bundle("first", configMap("first"))
+	w.stores("first")
+	// The controller does not watch this namespace, so it stores the bundle as the test says.
+	fresh := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stale"}}
+	fresh.Spec.Manifests = []runtime.RawExtension{{Raw: []byte(configMap("a"))}}
+	fresh.Finalizers = []string{"example.com/hold"}
+	must(t, w.admin.Create(t.Context(), fresh))
+	tests := map[string]func(*hubv1.Bundle){
+		"another generation":         func(b *hubv1.Bundle) { b.Generation++ },
+		"another uid":                func(b *hubv1.Bundle) { b.UID = "other" },
+		"a bundle that is not there": func(b *hubv1.Bundle) { b.Name = "missing" },
+	}
+	for name, change := range tests {
+		b := fresh.DeepCopy()
+		change(b)
+		if _, err := w.control.store(t.Context(), b); !isOutdated(err) {
+			t.Errorf("%s: got error %v", name, err)
+		}
+	}
+	if c, err := w.control.store(t.Context(), fresh.DeepCopy()); err != nil || c.Reason != hubv1.ReasonAccountMayNot {
+		t.Errorf("the bundle as it is: got %+v, %v", c, err)
+	}
+	must(t, w.admin.Delete(t.Context(), fresh.DeepCopy()))
+	if _, err := w.control.store(t.Context(), fresh.DeepCopy()); !isOutdated(err) {
+		t.Errorf("a bundle that is being deleted: got error %v", err)
+	}
+	must(t, w.admin.Patch(t.Context(), fresh, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	w.stores("first")
+}
+
+func TestOneOfTwoBundlesGetsAnObject(t *testing.T) {
+	t.Parallel()
+	apiserver.Needed(t)
+	w := newWorld(t, "race", hubConfig)
+	w.grant(writing("", "configmaps"))
+	w.lead()
+	winner, loser := w.bundle("a", configMap("x")), w.bundle("b", configMap("x"))
+	w.eventually("one has the object", func() error {
+		a, b := w.condition(winner), w.condition(loser)
+		if a.Status != metav1.ConditionTrue && b.Status == metav1.ConditionTrue {
+			winner, loser, a, b = loser, winner, b, a
+		}
+		if a.Reason != hubv1.ReasonStored || b.Reason != hubv1.ReasonIdentityTaken {
+			return fmt.Errorf("one says %s, the other %s", a.Reason, b.Reason)
+		}
+		return nil
+	})
+	w.says(loser, hubv1.ReasonIdentityTaken, "Bundle race/"+winner.Name+" has this object: remove it from one of the two; the stored objects stay")
+	if got := w.stored(); len(got) != 1 || got["x"].UID != winner.UID {
+		t.Errorf("stored are %v", got)
+	}
+	must(t, w.admin.Delete(t.Context(), winner))
+	w.stores()
+	must(t, w.admin.Patch(t.Context(), loser, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
+	w.says(loser, hubv1.ReasonStored, "")
+	if got := w.stored(); len(got) != 1 || got["x"].UID != loser.UID {
+		t.Errorf("stored are %v", got)
+	}
+}

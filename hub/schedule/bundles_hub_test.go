@@ -1,0 +1,167 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// stores makes the scene's object one of a bundle of its namespace, and returns it.
+func (s *scene) stores(bundle string) *unstructured.Unstructured {
+	u := template(uuid.NewUUID())
+	u.SetNamespace(s.id.Namespace)
+	u.SetCreationTimestamp(metav1.Now())
+	u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{Namespace: s.id.Namespace, Name: bundle, Labels: map[string]string{"team": "a"}}.Annotation()})
+	objects.set(s.id, u)
+	return u
+}
+
+// placeBundles is a placement of Bundles.
+func (s *scene) placeBundles(name string, selector hubv1.ResourceSelector, clusters ...string) *hubv1.Placement {
+	s.t.Helper()
+	selector.APIGroup, selector.Kind = hubv1.GroupVersion.Group, hubv1.BundleKind
+	p := s.place(name, clusters...)
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{selector}
+	return p
+}
+
+func TestPlacementsSelectTheBundleOfAnObject(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "bundle", "eu", "sg", "us")
+	s.stores("web")
+	s.create(s.place("kind", "us"))
+	p := s.placeBundles("bundles", hubv1.ResourceSelector{Name: "web"}, "eu", "sg")
+	s.create(p)
+	s.becomes("eu", "sg")
+	ref := s.binding().Spec.ObjectRef
+	if diff := cmp.Diff(&hubv1.BundleReference{Namespace: s.id.Namespace, Name: "web"}, ref.Bundle); diff != "" {
+		t.Errorf("bundle of the binding (-want +got):\n%s", diff)
+	}
+	if got := s.binding().Spec.PlacementRef; got == nil || got.Name != "bundles" {
+		t.Errorf("it follows %v", got)
+	}
+
+	s.edit(p, func() { p.Spec.Clusters = s.only("sg") })
+	s.becomes("-eu NotSelected Delete", "sg")
+	s.edit(p, func() {
+		p.Spec.Clusters = s.only("eu", "sg")
+		p.Spec.ResourceSelectors[0].Name, p.Spec.ResourceSelectors[0].LabelSelector = "", &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
+	})
+	s.becomes("eu", "sg")
+}
+
+func TestTheHubRunsNoObjectOfABundle(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "bundlerole", "eu")
+	s.id.Group, s.id.Kind = "rbac.authorization.k8s.io", "Role"
+	u := s.stores("web").DeepCopy()
+	u.SetAPIVersion("rbac.authorization.k8s.io/v1")
+	u.SetKind("Role")
+	objects.set(s.id, u)
+	s.create(s.placeBundles("web", hubv1.ResourceSelector{}, "eu")) // without hubExecution
+	s.becomes("eu")
+}
+
+func TestAnObjectThatIsNotStoredKeepsItsCopies(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "unstored", "eu", "sg")
+	u := s.stores("web")
+	p := s.placeBundles("web", hubv1.ResourceSelector{}, "eu", "sg")
+	s.create(p)
+	s.becomes("eu", "sg")
+	objects.remove(s.id)
+	s.eventually("the decision says what is missing", func() error {
+		c, _, _, _ := scheduler.Decision(s.id.BindingKey())
+		if !strings.Contains(c.Message, "the hub has not stored it for the Bundle "+s.id.Namespace+"/web") {
+			return fmt.Errorf("it is %s: %s", c.Reason, c.Message)
+		}
+		return nil
+	})
+	s.becomes("eu", "sg")
+
+	objects.set(s.id, u)
+	s.decides(hubv1.ReasonScheduled)
+	deleted := u.DeepCopy()
+	at := metav1.Now()
+	deleted.SetDeletionTimestamp(&at)
+	// The cache has the removal, and the Secret is missing by now.
+	objects.change(s.id, func() { objects.cached[s.id] = deleted; delete(objects.live, s.id) })
+	s.eventually("the decision says what is missing", func() error {
+		if c, _, _, _ := scheduler.Decision(s.id.BindingKey()); !strings.Contains(c.Message, "the hub has not stored it") {
+			return fmt.Errorf("it is %s: %s", c.Reason, c.Message)
+		}
+		return nil
+	})
+	s.becomes("eu", "sg")
+
+	objects.set(s.id, deleted)
+	s.becomes("-eu ObjectDeleted Delete", "-sg ObjectDeleted Delete")
+	s.withdraws()
+	s.becomes("no binding")
+}
+
+func TestAKindThatOnlyBundlesUseIsWantedOfMembersAlone(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := hubv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	bundled, own := schema.GroupKind{Group: "example.com", Kind: "Bundled"}, schema.GroupKind{Group: "example.com", Kind: "Own"}
+	bound := func(gk schema.GroupKind, bundle *hubv1.BundleReference) *hubv1.ResourceBinding {
+		id := hubv1.ObjectIdentity{Group: gk.Group, Kind: gk.Kind, Namespace: "shop", Name: "x"}
+		b := hubv1.NewBinding(id.BindingKey()).(*hubv1.ResourceBinding)
+		b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: gk.Group + "/v1", Kind: gk.Kind, Name: "x", UID: "u", Bundle: bundle}
+		return b
+	}
+	tests := map[string]struct {
+		bindings []*hubv1.ResourceBinding
+		stored   bool // an object of the kind that bundles use
+		want     []schema.GroupKind
+		watched  []schema.GroupKind
+	}{
+		"a stored object":                   {stored: true, want: []schema.GroupKind{bundled}},
+		"a binding of an object of bundles": {bindings: []*hubv1.ResourceBinding{bound(bundled, &hubv1.BundleReference{Name: "web"})}, want: []schema.GroupKind{bundled}},
+		"a binding of an object of the hub": {bindings: []*hubv1.ResourceBinding{bound(own, nil)}, want: []schema.GroupKind{own}, watched: []schema.GroupKind{own}},
+		"both": {
+			stored: true, bindings: []*hubv1.ResourceBinding{bound(own, nil)}, want: []schema.GroupKind{bundled, own}, watched: []schema.GroupKind{own},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hub := fake.NewClientBuilder().WithScheme(scheme).Build()
+			for _, b := range tc.bindings {
+				if err := hub.Create(t.Context(), b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			known := &hubObjects{cached: map[key]*unstructured.Unstructured{}}
+			if tc.stored {
+				u := &unstructured.Unstructured{Object: map[string]any{}}
+				u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{Name: "web"}.Annotation()})
+				known.cached[key{Group: bundled.Group, Kind: bundled.Kind, Namespace: "shop", Name: "x"}] = u
+			}
+			w := newWants(hub, known, nil)
+			if err := w.collect(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.current(); !got.Equal(sets.New(tc.want...)) {
+				t.Errorf("wanted are %v", got)
+			}
+			if !known.wanted.Equal(sets.New(tc.watched...)) {
+				t.Errorf("watched on the hub are %v", known.wanted)
+			}
+		})
+	}
+}
