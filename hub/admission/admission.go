@@ -71,6 +71,8 @@ type Templates interface {
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// Head returns a hub object with its namespace, name and labels.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
+	// ListStored returns the objects of the selected bundles.
+	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
 }
 
 // Options of a Reviewer. All fields are required, except DeniedMetadataPrefixes.
@@ -164,7 +166,7 @@ func (r *Reviewer) review(ctx context.Context, policy client.Object, who author)
 	case hubv1.OverridePolicyObject:
 		warnings, err = r.reviewOverrides(ctx, p, who)
 	case hubv1.BundleObject:
-		return nil, r.reviewBundle(ctx, p, who)
+		return r.reviewBundle(ctx, p, who)
 	default:
 		err = fmt.Errorf("reviewing a %T", policy)
 	}

@@ -124,6 +124,16 @@ func (h *hub) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 	return o, ok
 }
 
+// ListStored implements admission.Templates.
+func (h *hub) ListStored(which func(hubv1.ObjectBundle) bool) (ids []hubv1.ObjectIdentity) {
+	for id, o := range h.templates {
+		if b := hubv1.BundleOf(o); b != nil && which(*b) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 func (h *hub) reviewer() *admission.Reviewer {
 	h.Helper()
 	scheme := runtime.NewScheme()

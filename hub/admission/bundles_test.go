@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 const (
@@ -90,6 +92,41 @@ func TestABundleWithAnInvalidManifestIsRefused(t *testing.T) {
 			answer := newHub(t).review(tt.bundle, "")
 			if answer.Allowed || answer.Result.Code != http.StatusUnprocessableEntity || !strings.Contains(answer.Result.Message, tt.says) {
 				t.Errorf("allowed is %t: %+v, want 422 and %q", answer.Allowed, answer.Result, tt.says)
+			}
+		})
+	}
+}
+
+func TestAChangeOfABundleWarnsOfTheObjectsThatLeave(t *testing.T) {
+	tests := map[string]struct {
+		bundle string
+		want   []string
+	}{
+		"all objects stay": {bundle(inShop, `manifests: [`+webManifest+`, {apiVersion: test.hanse.dev/v1, kind: Widget, metadata: {name: shop}}]`), nil},
+		"an object leaves": {
+			bundle(inShop, `manifests: [`+webManifest+`]`),
+			[]string{"these objects leave the bundle, and their copies leave all clusters: Widget.test.hanse.dev shop/shop"},
+		},
+		"ConfigMaps are not read": {bundle(inShop, `configMaps: [{name: a}], manifests: [`+webManifest+`]`), nil},
+		"objects of another bundle": {
+			bundle(`kind: Bundle, metadata: {namespace: shop, name: other}`, `manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]`), nil,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t)
+			for _, object := range []string{"web", "shop"} {
+				h.place(object, `{}`, "eu-1")
+			}
+			for _, o := range h.templates {
+				o.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{Namespace: "shop", Name: "web"}.Annotation()})
+			}
+			answer := h.review(tt.bundle, bundle(`kind: Bundle, metadata: {namespace: shop, name: web}`, `manifests: []`))
+			if !answer.Allowed {
+				t.Fatalf("refused: %+v", answer.Result)
+			}
+			if diff := cmp.Diff(tt.want, answer.Warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})
 	}

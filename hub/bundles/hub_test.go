@@ -347,3 +347,30 @@ func TestOneOfTwoBundlesGetsAnObject(t *testing.T) {
 		t.Errorf("stored are %v", got)
 	}
 }
+
+func TestASecretWithoutAReadableObjectIsReplaced(t *testing.T) {
+	t.Parallel()
+	apiserver.Needed(t)
+	w := newWorld(t, "broken", hubConfig)
+	w.grant(writing("", "configmaps"))
+	stop := w.lead()
+	b := w.bundle("web", configMap("a"))
+	w.says(b, hubv1.ReasonStored, "")
+	stop()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: bundle.StoredName(w.id("a"))}}
+	must(t, w.admin.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(`{"data":{"manifest":"aGFuc2U="}}`))))
+	broken := secret.UID
+
+	w.lead()
+	w.eventually("the Secret is another one", func() error {
+		if err := w.admin.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
+			return err
+		}
+		if secret.UID == broken {
+			return errors.New("it is the broken one")
+		}
+		return nil
+	})
+	w.stores("a")
+	w.says(b, hubv1.ReasonStored, "")
+}

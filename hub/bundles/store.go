@@ -218,7 +218,11 @@ func (c *Controller) write(ctx context.Context, ch change) error {
 	log := ctrl.LoggerFrom(ctx).WithValues("object", ch.id().String())
 	if ch.before == nil {
 		log.V(1).Info("Storing an object of a bundle")
-		if err := c.Client.Create(ctx, secret); err != nil {
+		err := c.Client.Create(ctx, secret)
+		if apierrors.IsAlreadyExists(err) {
+			err = c.replaceBroken(ctx, secret)
+		}
+		if err != nil {
 			return fmt.Errorf("storing %s in Secret %s: %w", ch.id(), secret.Name, err)
 		}
 		return nil
@@ -236,6 +240,23 @@ func (c *Controller) write(ctx context.Context, ch change) error {
 		return fmt.Errorf("storing %s in Secret %s: %w", ch.id(), secret.Name, err)
 	}
 	return nil
+}
+
+// replaceBroken replaces a stored Secret that has no readable object, because a person has changed it. For any other
+// Secret, the error is errBehind.
+func (c *Controller) replaceBroken(ctx context.Context, secret *corev1.Secret) error {
+	var is corev1.Secret
+	if err := c.APIReader.Get(ctx, client.ObjectKeyFromObject(secret), &is); err != nil {
+		return client.IgnoreNotFound(err) // it is stored by the next run
+	}
+	if _, err := bundle.ReadStored(&is); err == nil {
+		return errBehind
+	}
+	ctrl.LoggerFrom(ctx).Info("Replacing a Secret that has no readable object of a bundle", "secret", is.Name)
+	if err := c.Client.Delete(ctx, &is, client.Preconditions{UID: &is.UID, ResourceVersion: &is.ResourceVersion}); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return c.Client.Create(ctx, secret)
 }
 
 // removeAll removes the objects of a bundle that is deleted.
