@@ -124,7 +124,7 @@ func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fl
 	if err != nil {
 		return err
 	}
-	id, version, err := r.hub.identify(kind, name)
+	id, version, err := r.hub.identify(ctx, c, kind, name)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fl
 	if binding != nil && hubv1.ObjectOf(binding) == id {
 		in.Binding = binding.BindingSpec()
 	}
-	if in.Object, err = readObject(ctx, c, id, version); err != nil {
+	if in.Object, err = r.hub.template(ctx, c, id, version, binding); err != nil {
 		return err
 	}
 	home, _, err := r.hub.flags.ToRawKubeConfigLoader().Namespace()
@@ -148,11 +148,14 @@ func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fl
 			u.SetNamespace(home)
 		}
 		if identityOf(u) == id {
+			if of := inBundle(binding); of != "" {
+				return fmt.Errorf("reading %s: %s is an object of %s: a file with the object alone cannot replace it", files.source(id), id, of)
+			}
 			in.Object = u
 		}
 	}
 	if in.Object == nil {
-		return r.hub.noObject(id)
+		return r.hub.noObject(ctx, c, id)
 	}
 	r.warnOf(files)
 	return r.readAround(ctx, c, in, files, id.Namespace)
@@ -172,7 +175,7 @@ func (r *renderRun) readAround(ctx context.Context, c client.Client, in *plan.Re
 		return err
 	}
 	in.Policies = files.policiesOver(policies)
-	in.OtherVersions, err = otherVersions(ctx, c, in.Object.GroupVersionKind(), in.Clusters)
+	in.OtherVersions, err = otherVersions(ctx, c, in.Object, in.Clusters)
 	if err := r.hub.unlessForbidden(err, "other versions of the kind are not considered"); err != nil {
 		return err
 	}
