@@ -101,7 +101,7 @@ func TestTheRolesOfUsersAreForNamespacesAndAggregated(t *testing.T) {
 	// What may be in a role that namespaces are given: nothing that holds or makes a value of a Secret for viewers.
 	allowed := map[string]map[string][]string{
 		"view": {
-			"placements": {"get", "list", "watch"}, "resourcebindings": {"get", "list", "watch", "view"},
+			"placements": {"get", "list", "watch"}, "bundles": {"get", "list", "watch"}, "resourcebindings": {"get", "list", "watch", "view"},
 			"memberclusters": {"view"}, "namespaces": {"get"},
 		},
 		"edit":  authorRights("rollout-pause", "rollout-undo"),
@@ -136,7 +136,7 @@ func TestTheRolesOfUsersAreForNamespacesAndAggregated(t *testing.T) {
 func authorRights(steering ...string) map[string][]string {
 	write := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 	return map[string][]string{
-		"placements": slices.Concat(write, []string{"override"}, steering), "overridepolicies": write,
+		"placements": slices.Concat(write, []string{"override"}, steering), "overridepolicies": write, "bundles": write,
 		"resourcebindings": {"get", "list", "watch", "view"}, "namespaces": {"get"},
 	}
 }

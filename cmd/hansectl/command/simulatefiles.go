@@ -58,6 +58,7 @@ func readFiles(ctx context.Context, options cliresource.FilenameOptions) (*fleet
 		if u.GetName() == "" {
 			return nil, fmt.Errorf("reading %s: a %s has no name", info.Source, u.GetKind())
 		}
+		hubObject(u)
 		id := decide.IdentityOf(u)
 		if first, twice := files.sources[id]; twice {
 			return nil, fmt.Errorf("reading %s: %s is there twice, first in %s", info.Source, id, first)
@@ -91,6 +92,9 @@ func (f *fleetFiles) add(ctx context.Context, u *unstructured.Unstructured) erro
 		return into[hubv1.BindingObject](ctx, u, &f.bindings, &hubv1.ResourceBinding{})
 	case "ClusterResourceBinding":
 		return into[hubv1.BindingObject](ctx, u, &f.bindings, &hubv1.ClusterResourceBinding{})
+	}
+	if emptyBundle(u.GetKind(), client.ObjectKey{}) != nil {
+		return errBundleInFiles
 	}
 	own, err := definitions()
 	if _, known := own[u.GetKind()]; err != nil || known {
@@ -224,6 +228,8 @@ func (f *fleetFiles) definitions() map[schema.GroupKind]*apiextensionsv1.CustomR
 	}
 	return definitions
 }
+
+var errBundleInFiles = errors.New("bundles cannot be planned yet: leave its file out; hansectl validate checks it, and kubectl apply --dry-run=server")
 
 var errBindings = errors.New("bindings are written by the hub alone: leave them out, or ask no hub with --offline")
 

@@ -157,7 +157,8 @@ func (r *fleetReader) readNamespaces(fleet *decide.Fleet) error {
 // it also counts all other bindings.
 func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	if r.namespace == "" {
-		return eachBinding(r.ctx, r.Client, func(b hubv1.BindingObject) { bindings[hubv1.ObjectOf(b)] = b })
+		fleet.Elsewhere = map[string]int{}
+		return eachBinding(r.ctx, r.Client, func(b hubv1.BindingObject) { r.keepBinding(fleet, bindings, b) })
 	}
 	here := &hubv1.ResourceBindingList{}
 	for more := true; more; more = here.Continue != "" {
@@ -165,7 +166,7 @@ func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.Objec
 			return fmt.Errorf("listing ResourceBindings: %w", err)
 		}
 		for i := range here.Items {
-			bindings[hubv1.ObjectOf(&here.Items[i])] = &here.Items[i]
+			r.keepBinding(fleet, bindings, &here.Items[i])
 		}
 	}
 	if !slices.ContainsFunc(r.placements, view.NeedsCounts) {
@@ -184,6 +185,22 @@ func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.Objec
 	}
 	fleet.Elsewhere = counts
 	return nil
+}
+
+// keepBinding keeps the binding of an object of the hub. An object of a bundle only counts on its clusters.
+func (r *fleetReader) keepBinding(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject, b hubv1.BindingObject) {
+	if b.BindingSpec().ObjectRef.Bundle == nil {
+		bindings[hubv1.ObjectOf(b)] = b
+		return
+	}
+	if note := "objects of bundles are not considered"; !slices.Contains(r.notes, note) {
+		r.notes = append(r.notes, note)
+	}
+	for _, t := range b.BindingSpec().Clusters {
+		if t.State == hubv1.TargetPresent && fleet.Elsewhere != nil {
+			fleet.Elsewhere[t.Name]++
+		}
+	}
 }
 
 // unlessForbidden turns a Forbidden error into a note. It returns other errors.
@@ -299,6 +316,7 @@ func (r *fleetReader) page(gvk schema.GroupVersionKind, from string) (page []*un
 		list.SetGroupVersionKind(listKind)
 		err = r.List(r.ctx, &list, options...)
 		for i := range list.Items {
+			hubObject(&list.Items[i])
 			page = append(page, &list.Items[i])
 		}
 		return page, list.GetContinue(), err
