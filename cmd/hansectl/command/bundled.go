@@ -62,13 +62,27 @@ func readBundle(ctx context.Context, c client.Reader, key client.ObjectKey) (hub
 
 // objectsOf returns the objects of a bundle as the hub would store them, without generations.
 func objectsOf(ctx context.Context, c client.Client, b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
-	maps, err := configMapsOf(ctx, c, b)
-	if err != nil {
-		return nil, err
+	return bundleSource{configMapOn(ctx, c), namespacedOn(c.RESTMapper())}.objectsOf(b)
+}
+
+// bundleSource has what decides, besides a bundle, which objects the bundle has.
+type bundleSource struct {
+	configMap func(client.ObjectKey) (*corev1.ConfigMap, error)
+	// namespaced reports whether the objects of a kind have namespaces; known is false for an unknown kind.
+	namespaced func(schema.GroupKind) (namespaced, known bool)
+}
+
+func (s bundleSource) objectsOf(b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
+	in := bundle.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: s.namespaced}
+	for _, source := range b.BundleSpec().ConfigMaps {
+		key := client.ObjectKey{Namespace: bundleHome(b), Name: source.Name}
+		m, err := s.configMap(key)
+		if err != nil {
+			return nil, fmt.Errorf("reading ConfigMap %s of %s: %w", key, bundleName(client.ObjectKeyFromObject(b)), err)
+		}
+		in.ConfigMaps = append(in.ConfigMaps, *m)
 	}
-	objects, err := bundle.Read(bundle.Input{
-		Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, ConfigMaps: maps, Namespaced: namespacedOn(c.RESTMapper()),
-	})
+	objects, err := bundle.Read(in)
 	if err != nil {
 		return nil, fmt.Errorf("reading the objects of %s: %w", bundleName(client.ObjectKeyFromObject(b)), err)
 	}
@@ -78,18 +92,11 @@ func objectsOf(ctx context.Context, c client.Client, b hubv1.BundleObject) ([]*u
 	return objects, nil
 }
 
-// configMapsOf reads the ConfigMaps with manifests of a bundle.
-func configMapsOf(ctx context.Context, c client.Reader, b hubv1.BundleObject) ([]corev1.ConfigMap, error) {
-	var out []corev1.ConfigMap
-	for _, source := range b.BundleSpec().ConfigMaps {
-		var m corev1.ConfigMap
-		key := client.ObjectKey{Namespace: bundleHome(b), Name: source.Name}
-		if err := c.Get(ctx, key, &m); err != nil {
-			return nil, fmt.Errorf("reading ConfigMap %s of %s: %w", key, bundleName(client.ObjectKeyFromObject(b)), err)
-		}
-		out = append(out, m)
+func configMapOn(ctx context.Context, c client.Reader) func(client.ObjectKey) (*corev1.ConfigMap, error) {
+	return func(key client.ObjectKey) (*corev1.ConfigMap, error) {
+		m := &corev1.ConfigMap{}
+		return m, c.Get(ctx, key, m)
 	}
-	return out, nil
 }
 
 // bundleHome is the namespace of the ConfigMaps of a bundle.

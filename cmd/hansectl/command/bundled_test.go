@@ -96,7 +96,6 @@ func TestObjectsOfABundleAreFoundByTheirBindings(t *testing.T) {
 	for name, c := range map[string]struct{ args, fault string }{
 		"an object without a placement": {"status service unplaced", "the hub has no Service shop/unplaced: Bundle shop/web has it, and no placement selects it"},
 		"a withdrawal":                  {"withdraw cm settings --yes", "is an object of Bundle shop/web, and the hub itself has no such object: remove the object from Bundle shop/web"},
-		"a file with a bundle":          {"plan -f " + planFile(t, `{apiVersion: hanse.dev/v1alpha1, kind: Bundle, metadata: {name: web, namespace: shop}, spec: {manifests: []}}`), "Bundle.hanse.dev shop/web: bundles cannot be planned yet"},
 		"a bundle that does not exist":  {"tree bundle none", "the hub has no Bundle shop/none"},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {
@@ -104,6 +103,16 @@ func TestObjectsOfABundleAreFoundByTheirBindings(t *testing.T) {
 			refused(t, err, c.fault)
 		})
 	}
+	t.Run("a plan has what a file changes, creates and removes of the bundle", func(t *testing.T) {
+		file := planFile(t, `{apiVersion: hanse.dev/v1alpha1, kind: Bundle, metadata: {name: web, namespace: shop}, spec: {configMaps: [{name: manifests}], manifests: [
+	{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {mode: light, size: "2"}},
+	{apiVersion: v1, kind: ConfigMap, metadata: {name: extra}}]}}`)
+		out, err := hansectl(t, "plan", "-n", "shop", "-f", file)
+		must(t, err)
+		wants(t, out, "1 copy removed, 1 copy created, 1 copy changed", "Rotor shop/main", "ConfigMap shop/extra", "ConfigMap shop/settings", "whether ServiceAccount shop/default may write the objects of Bundle shop/web is not checked")
+		_, err = hansectl(t, "render", "cm", "settings", "-n", "shop", "-f", file)
+		refused(t, err, "the files have a bundle")
+	})
 	t.Run("a manifest that the hub refuses is said, and the binding is still shown", func(t *testing.T) {
 		b.Spec.Manifests = append(b.Spec.Manifests, runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"elsewhere"}}`)})
 		must(t, onHub.Update(t.Context(), b))

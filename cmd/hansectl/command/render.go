@@ -87,10 +87,15 @@ func (r *renderRun) check(cmd *cobra.Command) error {
 	return nil
 }
 
+var errBundleInFiles = errors.New("the files have a bundle: hansectl plan shows what it changes, and hansectl render its objects when it is applied")
+
 func (r *renderRun) run(ctx context.Context, kind, name string) error {
 	files, err := readFiles(ctx, r.files)
 	if err != nil {
 		return err
+	}
+	if len(files.bundles) > 0 {
+		return errBundleInFiles
 	}
 	in := plan.RenderInput{DeniedMetadataPrefixes: r.denied}
 	if r.offline {

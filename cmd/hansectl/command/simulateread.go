@@ -39,6 +39,8 @@ type fleetReader struct {
 	// definitions has the definitions from the hub or the files; nil for a kind without one.
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	runs        *bool // whether the hub runs workloads
+	// bundles of the hub whose objects are in the fleet.
+	bundles []hubv1.BundleObject
 }
 
 // gaps are what could not be read.
@@ -81,6 +83,9 @@ func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, erro
 	}
 	bindings := map[hubv1.ObjectIdentity]hubv1.BindingObject{}
 	if err := r.readBindings(&fleet, bindings); err != nil {
+		return fleet, err
+	}
+	if err := r.readBundles(&fleet, bindings); err != nil {
 		return fleet, err
 	}
 	kinds, err := r.kinds(bindings)
@@ -157,8 +162,7 @@ func (r *fleetReader) readNamespaces(fleet *decide.Fleet) error {
 // it also counts all other bindings.
 func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	if r.namespace == "" {
-		fleet.Elsewhere = map[string]int{}
-		return eachBinding(r.ctx, r.Client, func(b hubv1.BindingObject) { r.keepBinding(fleet, bindings, b) })
+		return eachBinding(r.ctx, r.Client, func(b hubv1.BindingObject) { bindings[hubv1.ObjectOf(b)] = b })
 	}
 	here := &hubv1.ResourceBindingList{}
 	for more := true; more; more = here.Continue != "" {
@@ -166,7 +170,7 @@ func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.Objec
 			return fmt.Errorf("listing ResourceBindings: %w", err)
 		}
 		for i := range here.Items {
-			r.keepBinding(fleet, bindings, &here.Items[i])
+			bindings[hubv1.ObjectOf(&here.Items[i])] = &here.Items[i]
 		}
 	}
 	if !slices.ContainsFunc(r.placements, view.NeedsCounts) {
@@ -187,22 +191,6 @@ func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.Objec
 	return nil
 }
 
-// keepBinding keeps the binding of an object of the hub. An object of a bundle only counts on its clusters.
-func (r *fleetReader) keepBinding(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject, b hubv1.BindingObject) {
-	if b.BindingSpec().ObjectRef.Bundle == nil {
-		bindings[hubv1.ObjectOf(b)] = b
-		return
-	}
-	if note := "objects of bundles are not considered"; !slices.Contains(r.notes, note) {
-		r.notes = append(r.notes, note)
-	}
-	for _, t := range b.BindingSpec().Clusters {
-		if t.State == hubv1.TargetPresent && fleet.Elsewhere != nil {
-			fleet.Elsewhere[t.Name]++
-		}
-	}
-}
-
 // unlessForbidden turns a Forbidden error into a note. It returns other errors.
 func (r *fleetReader) unlessForbidden(err error, so string) error {
 	said := r.hub.unlessForbidden(err, so)
@@ -216,8 +204,10 @@ func (r *fleetReader) unlessForbidden(err error, so string) error {
 func (r *fleetReader) kinds(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) ([]schema.GroupKind, error) {
 	found := map[schema.GroupKind]bool{}
 	groups := map[string]bool{}
-	for id := range bindings {
-		found[id.GroupKind()] = true
+	for id, b := range bindings {
+		if b.BindingSpec().ObjectRef.Bundle == nil {
+			found[id.GroupKind()] = true
+		}
 	}
 	for _, p := range r.placements {
 		for _, s := range p.PlacementSpec().ResourceSelectors {
@@ -295,7 +285,7 @@ func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bi
 		}
 		for _, u := range page {
 			o := decide.FleetObject{Object: u}
-			if o.Binding = bindings[o.Identity()]; u.GetDeletionTimestamp() != nil {
+			if o.Binding = bindings[o.Identity()]; u.GetDeletionTimestamp() != nil || inBundle(o.Binding) != "" {
 				continue
 			}
 			if err := r.complete(&o, nil); err != nil {
@@ -370,7 +360,10 @@ func (r *fleetReader) locate(u *unstructured.Unstructured, known map[schema.Grou
 // complete implements hubKinds.
 func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
 	kind := o.Identity().GroupKind()
-	if o.Binding != nil {
+	bundled := hubv1.BundleOf(o.Object) != nil
+	if bundled {
+		o.HubRuns = false // the hub does not have the object
+	} else if o.Binding != nil {
 		o.HubRuns = view.Refused(o.Binding, o.Object)
 	} else if placement.HubWouldRun(kind, true) {
 		o.HubRuns = placement.HubWouldRun(kind, false) || r.hubRunsWorkloads()
@@ -389,7 +382,9 @@ func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind
 		}
 		r.definitions[kind] = d
 	}
-	o.ScalePath, o.OtherVersions = scalePathOf(r.definitions[kind]), othersOf(r.definitions[kind], gvk.Version)
+	if o.ScalePath = scalePathOf(r.definitions[kind]); !bundled {
+		o.OtherVersions = othersOf(r.definitions[kind], gvk.Version)
+	}
 	return nil
 }
 
