@@ -47,6 +47,8 @@ type FleetObject struct {
 	OtherVersions []string
 	ScalePath     string
 	HubRuns       bool
+	// Removed is true if a bundle has lost the object: its copies are withdrawn.
+	Removed bool
 }
 
 // Identity of the object.
@@ -221,6 +223,9 @@ func (s *Settlement) input(i int) Input {
 	in := Input{
 		Object: Object{ID: o.Identity(), Template: o.Object, OtherVersions: o.OtherVersions, ScalePath: o.ScalePath, HubRuns: o.HubRuns},
 		Facts:  s.factsOf(o.Object.GetNamespace()), Objects: s.objects, Now: s.fleet.Now, Memo: &s.memo,
+	}
+	if o.Removed {
+		in.Object.State = Deleted
 	}
 	if b := s.Outcomes[i].Binding; b != nil {
 		in.Binding = in.Facts.carryOut(b, in.Object.hub())

@@ -264,7 +264,7 @@ func (m *maker) remove(p Pair) {
 // unplaced adds a decision that is worse than before.
 func (m *maker) unplaced(p Pair) {
 	c := p.After.Scheduled
-	if c.Reason == "" || c.Reason == hubv1.ReasonScheduled || c.Status == "True" || c.Reason == p.Before.Scheduled.Reason {
+	if p.New.Removed || c.Reason == "" || c.Reason == hubv1.ReasonScheduled || c.Status == "True" || c.Reason == p.Before.Scheduled.Reason {
 		return
 	}
 	m.problem(Problem{Object: p.Object, Reason: c.Reason, Message: c.Message})

@@ -109,7 +109,9 @@ func VersionsOf(f decide.Fleet, objects []Object) []Version {
 		if !wanted[objectOf(o.Identity())] {
 			continue
 		}
-		out = append(out, VersionOf(o.Object))
+		if hubv1.BundleOf(o.Object) == nil { // the hub itself does not have the objects of bundles
+			out = append(out, VersionOf(o.Object))
+		}
 		if o.Binding != nil {
 			out = append(out, VersionOfBinding(o.Binding))
 		}

@@ -124,14 +124,19 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 	}
 	mapping, err := v.opts.Mapper.RESTMapping(p.id.GroupKind())
 	switch {
+	case meta.IsNoMatchError(err) && p.binding.BindingSpec().ObjectRef.Bundle != nil:
+		// The hub need not serve the kind of an object of a bundle. As for the account of the bundle, the right is to the
+		// usual plural.
+		p.resource, _ = meta.UnsafeGuessKindToResource(p.binding.BindingSpec().ObjectRef.GroupVersionKind())
 	case meta.IsNoMatchError(err):
 		return p, refused // its definition does not exist
 	case err != nil:
 		return p, v.resourceUnknown(p.id.GroupKind(), err)
+	default:
+		p.resource = mapping.Resource
 	}
-	p.resource = mapping.Resource
 	allowed, err := v.may(ctx, q.who, authorizationv1.ResourceAttributes{
-		Verb: "get", Group: o.Group, Version: mapping.Resource.Version, Resource: mapping.Resource.Resource, Namespace: o.Namespace, Name: o.Name,
+		Verb: "get", Group: o.Group, Version: p.resource.Version, Resource: p.resource.Resource, Namespace: o.Namespace, Name: o.Name,
 	})
 	if err == nil && !allowed {
 		err = refused

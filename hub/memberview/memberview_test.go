@@ -109,6 +109,25 @@ func TestAKindThatIsNotKnownIsToldFromOneThatCannotBeLookedUp(t *testing.T) {
 	}
 }
 
+func TestTheHubNeedNotServeTheKindOfAnObjectOfABundle(t *testing.T) {
+	w := newWorld(t)
+	w.members[here].live = configMap("red")
+	w.kinds.err = &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}
+	var b hubv1.ResourceBinding
+	must(t, hub.Get(t.Context(), w.id("ConfigMap", "settings").BindingKey(), &b))
+	b.Spec.ObjectRef.Bundle = &hubv1.BundleReference{Namespace: w.ns, Name: "web"}
+	must(t, hub.Update(t.Context(), &b))
+	request := memberview.CopyRequest{Object: w.object("ConfigMap", "settings")}
+	var answer memberview.CopyAnswer
+	must(t, w.ask(w.user("reader", getAll, viewAll), here, memberview.Copy, request, &answer))
+	if diff := cmp.Diff(w.members[here].live.Object, answer.Object); diff != "" {
+		t.Error(diff)
+	}
+	if err := w.ask(w.user("viewer", nil, viewAll), here, memberview.Copy, request, nil); !apierrors.IsForbidden(err) {
+		t.Errorf("a user who may not get the object gets %v", err)
+	}
+}
+
 func TestACopyThatIsNotTheHubsIsNotShown(t *testing.T) {
 	w := newWorld(t)
 	w.members[here].refusal = &member.Outcome{Reason: hubv1.ReasonAlreadyExists, Message: "is not Hanse's"}

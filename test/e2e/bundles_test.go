@@ -65,6 +65,24 @@ func TestABundleIsOnMembersAndNotOnTheHub(t *testing.T) {
 		t.Errorf("the status counts %d objects, %d placed, want 2 and 2", b.Status.Objects, b.Status.Placed)
 	}
 
+	t.Run("hansectl shows an object of the bundle, although the hub has no such object", func(t *testing.T) {
+		v := newViewer(t, ns, "reader",
+			rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get"}},
+			rbacv1.PolicyRule{APIGroups: []string{hubv1.GroupVersion.Group}, Resources: []string{"bundles"}, Verbs: []string{"get", "list"}})
+		v.says(0, []string{"Deployment " + ns + "/web   in Bundle " + ns + "/web", "APPLIED 2/2", shanghai, singapore}, "status", "deployment", "web", "-n", ns)
+		v.says(0, []string{"Deployment.apps " + ns + "/web (Bundle " + ns + "/web)   Placement/web   2/2"}, "status", "-n", ns)
+		v.says(0, []string{"Bundle " + ns + "/web   generation 1   objects 2   placed 2", "Stored=True", "Deployment.apps " + ns + "/web   Placement/web   2/2"}, "status", "bundle", "web", "-n", ns)
+		v.says(0, []string{"Bundle " + ns + "/web\n", "Deployment web\n", shanghai, "ConfigMap settings\n"}, "tree", "bundle", "web", "-n", ns)
+		v.says(0, []string{"Placement " + ns + "/web\n", "Deployment web (Bundle " + ns + "/web)\n"}, "tree", "web", "-n", ns)
+		v.says(0, []string{"# " + singapore + ": as on the hub\n", "kind: Deployment", "# " + shanghai}, "render", "deployment/web", "-n", ns)
+		v.says(0, []string{`rule "shanghai"`, "key: shanghai"}, "render", "configmap/settings", "-n", ns, "--cluster", shanghai)
+		v.says(0, nil, "diff", "deployment", "web", "-n", ns)
+		v.says(0, []string{"Deployment " + ns + "/web in Bundle " + ns + "/web: 2 clusters selected by Placement " + ns + "/web", "replay: same result"}, "explain", "deployment", "web", "-n", ns)
+		_, fault, code := runHansectl(t, "withdraw", "deployment", "web", "-n", ns, "--yes", "--kubeconfig", v.kubeconfig)
+		if want := "is an object of Bundle " + ns + "/web, and the hub itself has no such object: remove the object from"; code != 1 || !strings.Contains(fault, want) {
+			t.Errorf("hansectl withdraw ends with %d, want 1 and %q:\n%s", code, want, fault)
+		}
+	})
 	t.Run("a hub that was killed makes one write for a change of one object", func(t *testing.T) {
 		must(t, suite.hub.Kill())
 		restarted := time.Now()

@@ -81,7 +81,7 @@ func (a *adoption) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	id, version, err := a.hub.identify(kind, name)
+	id, version, err := a.hub.identify(ctx, c, kind, name)
 	if err != nil {
 		return err
 	}

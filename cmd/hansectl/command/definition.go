@@ -58,9 +58,10 @@ func scalePathOf(d *apiextensionsv1.CustomResourceDefinition) string {
 }
 
 // otherVersions returns the further API versions at which clusters may get an object that the hub reads at one version.
-// It reads the definition only if a cluster does not serve that version.
-func otherVersions(ctx context.Context, c client.Client, gvk schema.GroupVersionKind, clusters []*hubv1.MemberCluster) ([]string, error) {
-	if !needsVersions(gvk, clusters) {
+// It reads the definition only if a cluster does not serve that version. An object of a bundle has one version alone.
+func otherVersions(ctx context.Context, c client.Client, object *unstructured.Unstructured, clusters []*hubv1.MemberCluster) ([]string, error) {
+	gvk := object.GroupVersionKind()
+	if hubv1.BundleOf(object) != nil || !needsVersions(gvk, clusters) {
 		return nil, nil
 	}
 	d, err := hubDefinition(ctx, c, gvk.GroupKind())

@@ -72,7 +72,7 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	id, version, err := d.hub.identify(kind, name)
+	id, version, err := d.hub.identify(ctx, c, kind, name)
 	if err != nil {
 		return err
 	}

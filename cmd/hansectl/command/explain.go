@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,7 +76,7 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	id, version, err := e.hub.identify(kind, name)
+	id, version, err := e.hub.identify(ctx, c, kind, name)
 	if err != nil {
 		return err
 	}
@@ -110,12 +111,14 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 		}
 	}
 	if slices.ContainsFunc(in.Facts.Placements, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, id.GroupKind()) }) {
-		in.Object.ScalePath, err = scalePath(ctx, c, id.GroupKind())
+		if in.Object.ScalePath, err = scalePath(ctx, c, id.GroupKind()); meta.IsNoMatchError(err) {
+			err = nil // of an object of a bundle
+		}
 		if err := e.hub.unlessForbidden(err, "the definition of the kind is not considered"); err != nil {
 			return err
 		}
 	}
-	in.Object.OtherVersions, err = otherVersions(ctx, c, object.GroupVersionKind(), facts.Clusters)
+	in.Object.OtherVersions, err = otherVersions(ctx, c, object, facts.Clusters)
 	if err := e.hub.unlessForbidden(err, "other versions of the kind are not considered"); err != nil {
 		return err
 	}
@@ -166,12 +169,12 @@ func (e *explain) placed(ctx context.Context, c client.Client, id hubv1.ObjectId
 	if err != nil {
 		return nil, nil, err
 	}
-	object, err := readObject(ctx, c, id, version)
+	object, err := e.hub.template(ctx, c, id, version, binding)
 	switch {
 	case err != nil:
 		return nil, nil, err
 	case object == nil && binding == nil:
-		return nil, nil, e.hub.noObject(id)
+		return nil, nil, e.hub.noObject(ctx, c, id)
 	case object == nil || object.GetDeletionTimestamp() != nil:
 		text := fmt.Sprintf("%s is deleted", id)
 		if going := view.Withdrawing(binding); going != "" {

@@ -91,7 +91,7 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	id, version, err := g.hub.identify(kind, name)
+	id, version, err := g.hub.identify(ctx, c, kind, name)
 	if err != nil {
 		return err
 	}

@@ -23,10 +23,11 @@ type fileKinds struct {
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	namespaced  map[schema.GroupKind]bool // the kinds of the objects in the files
 	home        string
+	files       *fleetFiles
 }
 
 func kindsOfFiles(files *fleetFiles, home string) *fileKinds {
-	k := &fileKinds{definitions: files.definitions(), namespaced: map[schema.GroupKind]bool{}, home: home}
+	k := &fileKinds{definitions: files.definitions(), namespaced: map[schema.GroupKind]bool{}, home: home, files: files}
 	for _, u := range files.objects {
 		k.namespaced[u.GroupVersionKind().GroupKind()] = u.GetNamespace() != ""
 	}
@@ -95,7 +96,8 @@ func (f *fleetFiles) inNamespace(namespace string) (note string, err error) {
 			return "", fmt.Errorf("reading %s: %s is not in namespace %s: leave out -n, or name its namespace", source, id, namespace)
 		}
 	}
-	everywhere := slices.ContainsFunc(f.placements, isClusterScoped) || slices.ContainsFunc(f.overrides, isClusterScoped) || len(f.clusters) > 0
+	everywhere := slices.ContainsFunc(f.placements, isClusterScoped) || slices.ContainsFunc(f.overrides, isClusterScoped) ||
+		slices.ContainsFunc(f.bundles, isClusterScoped) || len(f.clusters) > 0
 	if everywhere {
 		return "objects of other namespaces than " + namespace + " are not considered: to consider them, leave out -n, which needs rights in all namespaces", nil
 	}

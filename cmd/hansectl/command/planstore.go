@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -39,7 +41,7 @@ const planFormat = "hanse.dev/plan/1"
 func (p *planRun) save(made plan.Plan, s *snapshot) error {
 	text, err := json.MarshalIndent(storedPlan{
 		Format: planFormat, Made: metav1.NewTime(time.Now().UTC().Truncate(time.Second)), Namespace: s.namespace,
-		Versions: plan.VersionsOf(s.before, made.Objects()), Plan: made,
+		Versions: append(plan.VersionsOf(s.before, made.Objects()), s.bundles...), Plan: made,
 	}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("storing the plan: %w", err)
@@ -148,9 +150,24 @@ func (p *planShow) versions(ctx context.Context, stored *storedPlan) ([]plan.Ver
 	return now, r.notes, nil
 }
 
+// versionsOfBundles returns the versions of bundles.
+func versionsOfBundles(bundles []hubv1.BundleObject) ([]plan.Version, error) {
+	var out []plan.Version
+	for _, b := range bundles {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(b)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", bundleName(client.ObjectKeyFromObject(b)), err)
+		}
+		u := &unstructured.Unstructured{Object: content}
+		u.SetGroupVersionKind(hubv1.GroupVersion.WithKind(bundleKind(b)))
+		out = append(out, plan.VersionOf(u))
+	}
+	return out, nil
+}
+
 // isRead reports whether all objects of the kind are listed, so that no single request is needed.
 func isRead(o plan.Object) bool {
-	return o.Group == hubv1.GroupVersion.Group && o.Kind != "ResourceBinding" && o.Kind != "ClusterResourceBinding"
+	return o.Group == hubv1.GroupVersion.Group && !slices.Contains([]string{"ResourceBinding", "ClusterResourceBinding", hubv1.BundleKind, hubv1.ClusterBundleKind}, o.Kind)
 }
 
 // version returns the current version of an object; nil if the object is deleted.

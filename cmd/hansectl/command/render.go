@@ -87,10 +87,15 @@ func (r *renderRun) check(cmd *cobra.Command) error {
 	return nil
 }
 
+var errBundleInFiles = errors.New("the files have a bundle: hansectl plan shows what it changes, and hansectl render its objects when it is applied")
+
 func (r *renderRun) run(ctx context.Context, kind, name string) error {
 	files, err := readFiles(ctx, r.files)
 	if err != nil {
 		return err
+	}
+	if len(files.bundles) > 0 {
+		return errBundleInFiles
 	}
 	in := plan.RenderInput{DeniedMetadataPrefixes: r.denied}
 	if r.offline {
@@ -124,7 +129,7 @@ func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fl
 	if err != nil {
 		return err
 	}
-	id, version, err := r.hub.identify(kind, name)
+	id, version, err := r.hub.identify(ctx, c, kind, name)
 	if err != nil {
 		return err
 	}
@@ -135,7 +140,7 @@ func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fl
 	if binding != nil && hubv1.ObjectOf(binding) == id {
 		in.Binding = binding.BindingSpec()
 	}
-	if in.Object, err = readObject(ctx, c, id, version); err != nil {
+	if in.Object, err = r.hub.template(ctx, c, id, version, binding); err != nil {
 		return err
 	}
 	home, _, err := r.hub.flags.ToRawKubeConfigLoader().Namespace()
@@ -148,11 +153,14 @@ func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fl
 			u.SetNamespace(home)
 		}
 		if identityOf(u) == id {
+			if of := inBundle(binding); of != "" {
+				return fmt.Errorf("reading %s: %s is an object of %s: a file with the object alone cannot replace it", files.source(id), id, of)
+			}
 			in.Object = u
 		}
 	}
 	if in.Object == nil {
-		return r.hub.noObject(id)
+		return r.hub.noObject(ctx, c, id)
 	}
 	r.warnOf(files)
 	return r.readAround(ctx, c, in, files, id.Namespace)
@@ -172,7 +180,7 @@ func (r *renderRun) readAround(ctx context.Context, c client.Client, in *plan.Re
 		return err
 	}
 	in.Policies = files.policiesOver(policies)
-	in.OtherVersions, err = otherVersions(ctx, c, in.Object.GroupVersionKind(), in.Clusters)
+	in.OtherVersions, err = otherVersions(ctx, c, in.Object, in.Clusters)
 	if err := r.hub.unlessForbidden(err, "other versions of the kind are not considered"); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
@@ -66,9 +67,13 @@ func (f *fleetFiles) find(kind, name, namespace string) (*unstructured.Unstructu
 	return nil, fmt.Errorf("the files have %s: name the group, as in KIND.GROUP, or the namespace", strings.Join(names, " and "))
 }
 
-// isKind compares kinds as kubectl does, but without a server's short names and plurals.
+// isKind reports whether the user may mean the kind of an object.
 func isKind(u *unstructured.Unstructured, text string) bool {
-	gvk := u.GroupVersionKind()
+	return isNamed(u.GroupVersionKind(), text)
+}
+
+// isNamed compares kinds as kubectl does, but without a server's short names and plurals.
+func isNamed(gvk schema.GroupVersionKind, text string) bool {
 	plural, singular := meta.UnsafeGuessKindToResource(gvk)
 	word, group, grouped := strings.Cut(strings.ToLower(text), ".")
 	return (word == plural.Resource || word == singular.Resource) && (!grouped || group == strings.ToLower(gvk.Group))

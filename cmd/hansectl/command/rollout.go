@@ -42,15 +42,15 @@ type staged struct {
 func (h *hub) readStaged(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (staged, error) {
 	s := staged{id: id}
 	var err error
-	if s.object, err = readObject(ctx, c, id, version); err != nil {
+	if s.binding, err = readBinding(ctx, c, id); err != nil {
 		return s, err
 	}
-	if s.binding, err = readBinding(ctx, c, id); err != nil {
+	if s.object, err = h.template(ctx, c, id, version, s.binding); err != nil {
 		return s, err
 	}
 	switch {
 	case s.object == nil && s.binding == nil:
-		return s, h.noObject(id)
+		return s, h.noObject(ctx, c, id)
 	case s.binding == nil:
 		return s, fmt.Errorf("%s goes to no cluster: see hansectl status", id)
 	case s.binding.BindingSpec().Rollout != nil:

@@ -45,7 +45,7 @@ func (h *hub) rolloutHistory(ctx context.Context, out output, kind, name string)
 	if err != nil {
 		return err
 	}
-	id, version, err := h.identify(kind, name)
+	id, version, err := h.identify(ctx, c, kind, name)
 	if err != nil {
 		return err
 	}
@@ -88,13 +88,16 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) erro
 	if err != nil {
 		return err
 	}
-	id, version, err := h.identify(kind, name)
+	id, version, err := h.identify(ctx, c, kind, name)
 	if err != nil {
 		return err
 	}
 	found, err := h.readStaged(ctx, c, id, version)
 	if err != nil {
 		return err
+	}
+	if inBundle(found.binding) != "" {
+		return notOnHub(id, found.binding, "return to the earlier manifest in %s, and the change goes through the waves")
 	}
 	if found.object == nil {
 		return fmt.Errorf("%s is deleted: there is nothing to return to", id)

@@ -131,7 +131,7 @@ func (s *rolloutStatus) follow(ctx context.Context, first sight, see func(contex
 }
 
 func (s *rolloutStatus) seeObject(ctx context.Context, c client.Client, kind, name string) (sight, error) {
-	id, version, err := s.hub.identify(kind, name)
+	id, version, err := s.hub.identify(ctx, c, kind, name)
 	if err != nil {
 		return sight{}, err
 	}

@@ -36,7 +36,10 @@ type fleetFiles struct {
 	placements []hubv1.PlacementObject
 	overrides  []hubv1.OverridePolicyObject
 	bindings   []hubv1.BindingObject
+	bundles    []hubv1.BundleObject
 	objects    []*unstructured.Unstructured
+	// bundled are the objects of bundles that the files change.
+	bundled map[hubv1.ObjectIdentity]bool
 }
 
 // readFiles reads all that kubectl reads: YAML and JSON, several documents, lists, directories. It rejects an object of
@@ -58,6 +61,7 @@ func readFiles(ctx context.Context, options cliresource.FilenameOptions) (*fleet
 		if u.GetName() == "" {
 			return nil, fmt.Errorf("reading %s: a %s has no name", info.Source, u.GetKind())
 		}
+		hubObject(u)
 		id := decide.IdentityOf(u)
 		if first, twice := files.sources[id]; twice {
 			return nil, fmt.Errorf("reading %s: %s is there twice, first in %s", info.Source, id, first)
@@ -91,6 +95,10 @@ func (f *fleetFiles) add(ctx context.Context, u *unstructured.Unstructured) erro
 		return into[hubv1.BindingObject](ctx, u, &f.bindings, &hubv1.ResourceBinding{})
 	case "ClusterResourceBinding":
 		return into[hubv1.BindingObject](ctx, u, &f.bindings, &hubv1.ClusterResourceBinding{})
+	case hubv1.BundleKind:
+		return into[hubv1.BundleObject](ctx, u, &f.bundles, &hubv1.Bundle{})
+	case hubv1.ClusterBundleKind:
+		return into[hubv1.BundleObject](ctx, u, &f.bundles, &hubv1.ClusterBundle{})
 	}
 	own, err := definitions()
 	if _, known := own[u.GetKind()]; err != nil || known {
@@ -114,7 +122,7 @@ func into[T any](ctx context.Context, u *unstructured.Unstructured, list *[]T, t
 }
 
 func (f *fleetFiles) empty() bool {
-	return len(f.clusters)+len(f.placements)+len(f.overrides)+len(f.objects) == 0
+	return len(f.clusters)+len(f.placements)+len(f.overrides)+len(f.bundles)+len(f.objects) == 0
 }
 
 // said counts the objects: "2 placements and 1 object of the files are".
@@ -123,7 +131,7 @@ func (f *fleetFiles) said() string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{len(f.clusters), "MemberCluster"}, {len(f.placements), "placement"}, {len(f.overrides), "override policy"}, {len(f.objects), "object"}} {
+	}{{len(f.clusters), "MemberCluster"}, {len(f.placements), "placement"}, {len(f.overrides), "override policy"}, {len(f.bundles), "bundle"}, {len(f.objects), "object"}} {
 		if p.n > 0 {
 			parts = append(parts, counted(p.n, p.what))
 		}
@@ -167,7 +175,7 @@ func (f *fleetFiles) fleet(now time.Time, namespace string) (decide.Fleet, []str
 		delete(bindings, id)
 		fleet.Objects = append(fleet.Objects, o)
 	}
-	var notes []string
+	notes := f.bundledFleet(&fleet, bindings)
 	if len(bindings) > 0 {
 		notes = append(notes, counted(len(bindings), "binding")+" without an object in the files not considered")
 	}
@@ -189,6 +197,11 @@ func (f *fleetFiles) defaultNamespaces(namespace string) {
 	for _, p := range f.overrides {
 		if _, ok := p.(*hubv1.OverridePolicy); ok {
 			locate(p)
+		}
+	}
+	for _, b := range f.bundles {
+		if _, ok := b.(*hubv1.Bundle); ok {
+			locate(b)
 		}
 	}
 }
@@ -234,6 +247,10 @@ type hubKinds interface {
 	// complete adds to an object the facts beside its content that affect the decision. known has definitions that need
 	// no request to the hub.
 	complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
+	// bundled returns the bundles of the hub, and what decides on their objects.
+	bundled() ([]hubv1.BundleObject, bundleSource)
+	// within reports whether objects of a namespace are in the fleet.
+	within(namespace string) bool
 }
 
 // applyTo changes a fleet as the hub would after the files are applied.
@@ -284,7 +301,7 @@ func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 		}
 		fleet.Objects = append(fleet.Objects, o)
 	}
-	return nil
+	return f.applyBundles(fleet, kinds)
 }
 
 // policiesOver returns the override policies after the files are applied. there are the hub's policies.

@@ -39,6 +39,8 @@ type fleetReader struct {
 	// definitions has the definitions from the hub or the files; nil for a kind without one.
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	runs        *bool // whether the hub runs workloads
+	// bundles of the hub whose objects are in the fleet.
+	bundles []hubv1.BundleObject
 }
 
 // gaps are what could not be read.
@@ -81,6 +83,9 @@ func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, erro
 	}
 	bindings := map[hubv1.ObjectIdentity]hubv1.BindingObject{}
 	if err := r.readBindings(&fleet, bindings); err != nil {
+		return fleet, err
+	}
+	if err := r.readBundles(&fleet, bindings); err != nil {
 		return fleet, err
 	}
 	kinds, err := r.kinds(bindings)
@@ -199,8 +204,10 @@ func (r *fleetReader) unlessForbidden(err error, so string) error {
 func (r *fleetReader) kinds(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) ([]schema.GroupKind, error) {
 	found := map[schema.GroupKind]bool{}
 	groups := map[string]bool{}
-	for id := range bindings {
-		found[id.GroupKind()] = true
+	for id, b := range bindings {
+		if b.BindingSpec().ObjectRef.Bundle == nil {
+			found[id.GroupKind()] = true
+		}
 	}
 	for _, p := range r.placements {
 		for _, s := range p.PlacementSpec().ResourceSelectors {
@@ -278,7 +285,7 @@ func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bi
 		}
 		for _, u := range page {
 			o := decide.FleetObject{Object: u}
-			if o.Binding = bindings[o.Identity()]; u.GetDeletionTimestamp() != nil {
+			if o.Binding = bindings[o.Identity()]; u.GetDeletionTimestamp() != nil || inBundle(o.Binding) != "" {
 				continue
 			}
 			if err := r.complete(&o, nil); err != nil {
@@ -299,6 +306,7 @@ func (r *fleetReader) page(gvk schema.GroupVersionKind, from string) (page []*un
 		list.SetGroupVersionKind(listKind)
 		err = r.List(r.ctx, &list, options...)
 		for i := range list.Items {
+			hubObject(&list.Items[i])
 			page = append(page, &list.Items[i])
 		}
 		return page, list.GetContinue(), err
@@ -352,7 +360,10 @@ func (r *fleetReader) locate(u *unstructured.Unstructured, known map[schema.Grou
 // complete implements hubKinds.
 func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
 	kind := o.Identity().GroupKind()
-	if o.Binding != nil {
+	bundled := hubv1.BundleOf(o.Object) != nil
+	if bundled {
+		o.HubRuns = false // the hub does not have the object
+	} else if o.Binding != nil {
 		o.HubRuns = view.Refused(o.Binding, o.Object)
 	} else if placement.HubWouldRun(kind, true) {
 		o.HubRuns = placement.HubWouldRun(kind, false) || r.hubRunsWorkloads()
@@ -371,7 +382,9 @@ func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind
 		}
 		r.definitions[kind] = d
 	}
-	o.ScalePath, o.OtherVersions = scalePathOf(r.definitions[kind]), othersOf(r.definitions[kind], gvk.Version)
+	if o.ScalePath = scalePathOf(r.definitions[kind]); !bundled {
+		o.OtherVersions = othersOf(r.definitions[kind], gvk.Version)
+	}
 	return nil
 }
 

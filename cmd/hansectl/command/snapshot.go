@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -9,8 +11,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/plan"
 )
 
 // snapshot is the input of package plan: the fleet without and with the changes of plan or simulate.
@@ -21,6 +25,8 @@ type snapshot struct {
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	namespace   string
 	notes       []string
+	// bundles are the versions of the hub's bundles.
+	bundles []plan.Version
 }
 
 // snapshotInput says from what a snapshot is made.
@@ -56,6 +62,10 @@ func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, said *p
 	if s.changes, err = in.changes.applyTo(ctx, &s.after); err != nil {
 		return nil, err
 	}
+	for _, b := range in.files.bundles {
+		s.notes = append(s.notes, fmt.Sprintf("whether ServiceAccount %s/%s may write the objects of %s is not checked",
+			bundleHome(b), cmp.Or(b.BundleSpec().ServiceAccountName, "default"), bundleName(client.ObjectKeyFromObject(b))))
+	}
 	s.notes = append(s.notes, unknownNames(in.files.placements, s.after.Clusters, narrowed)...)
 	return s, nil
 }
@@ -82,6 +92,9 @@ func (s *snapshot) fromHub(ctx context.Context, h *hub, w *window, in snapshotIn
 		if s.definitions, err = r.definitionsFor(in.files); err != nil {
 			return false, err
 		}
+	}
+	if s.bundles, err = versionsOfBundles(r.bundles); err != nil {
+		return false, err
 	}
 	s.notes = append(s.notes, r.notes...)
 	return r.narrowed(), nil

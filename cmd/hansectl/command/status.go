@@ -27,8 +27,8 @@ func newStatus(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [KIND NAME | KIND/NAME]",
 		Short: "Show objects of the hub: where they run, how they do there, and why not elsewhere",
-		Long: `Show one object of the hub, with one row per cluster. Of a Placement or ClusterPlacement, or without a name of the namespace, the objects are
-shown, with one row each.
+		Long: `Show one object of the hub, with one row per cluster. Of a Placement, ClusterPlacement, Bundle or ClusterBundle, or without a name of the
+namespace, the objects are shown, with one row each.
 
   GEN      generation of the hub object that the cluster holds / that the hub has
   APPLIED  whether the cluster holds what is desired now; if no hub runs, by the digest of what one would send now
@@ -68,14 +68,14 @@ KIND is a kind, a plural or a short name, with its group if it needs one: promet
 			}
 			if many := len(args) == 0; everywhere && !many {
 				return usageError(cmd, errors.New("--all-namespaces and a name exclude each other"))
-			} else if many || emptyPlacement(strings.Split(args[0], "/")[0]) != nil {
+			} else if many || hasMany(strings.Split(args[0], "/")[0]) {
 				if watch || out.format == "wide" {
-					return usageError(cmd, errors.New("--watch and -o wide want one object that is no placement"))
+					return usageError(cmd, errors.New("--watch and -o wide want one object that is no placement and no bundle"))
 				}
 				return h.statusOfMany(cmd.Context(), &w, out, args, everywhere)
 			}
 			kind, name := kindAndName(args)
-			look, err := h.statusOf(&w, kind, name)
+			look, err := h.statusOf(cmd.Context(), &w, kind, name)
 			if err != nil {
 				return err
 			}
@@ -99,19 +99,24 @@ KIND is a kind, a plural or a short name, with its group if it needs one: promet
 
 // statusOf returns a function that reads the status of an object. The function returns errNoObject when object and
 // binding are gone.
-func (h *hub) statusOf(w *window, kind, name string) (func(context.Context) (view.Status, error), error) {
+func (h *hub) statusOf(ctx context.Context, w *window, kind, name string) (func(context.Context) (view.Status, error), error) {
 	c, err := h.reader(w)
 	if err != nil {
 		return nil, err
 	}
-	id, version, err := h.identify(kind, name)
+	id, version, err := h.identify(ctx, c, kind, name)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) (view.Status, error) { return h.status(ctx, c, id, version) }, nil
 }
 
-// statusOfMany shows the objects of a placement, of a namespace, or all objects.
+// hasMany reports whether the kind is a placement or a bundle, of which the status has many objects.
+func hasMany(kind string) bool {
+	return emptyPlacement(kind) != nil || emptyBundle(kind, client.ObjectKey{}) != nil
+}
+
+// statusOfMany shows the objects of a placement, of a bundle, of a namespace, or all objects.
 func (h *hub) statusOfMany(ctx context.Context, w *window, out output, args []string, everywhere bool) error {
 	c, err := h.reader(w)
 	if err != nil {
@@ -121,6 +126,9 @@ func (h *hub) statusOfMany(ctx context.Context, w *window, out output, args []st
 	found := view.Objects{Objects: []view.ObjectSummary{}}
 	wanted := func(hubv1.BindingObject) bool { return true }
 	switch {
+	case len(args) > 0 && emptyPlacement(strings.Split(args[0], "/")[0]) == nil:
+		kind, name := kindAndName(args)
+		return h.statusOfBundle(ctx, c, out, kind, name)
 	case len(args) > 0:
 		kind, name := kindAndName(args)
 		placement := emptyPlacement(kind)
@@ -159,8 +167,12 @@ func (h *hub) statusOfMany(ctx context.Context, w *window, out output, args []st
 // errNoObject means that the hub has neither the object nor a binding for it.
 var errNoObject = errors.New("the hub has no")
 
-// noObject is errNoObject for an object. If the user named no namespace, it says that there are others.
-func (h *hub) noObject(id hubv1.ObjectIdentity) error {
+// noObject is errNoObject for an object. It names a bundle that has the object. If the user named no namespace, it says
+// that there are others.
+func (h *hub) noObject(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) error {
+	if of := unplacedIn(ctx, c, id); of != "" {
+		return fmt.Errorf("%w %s: %s has it, and no placement selects it, or the hub has not stored it yet", errNoObject, id, of)
+	}
 	return fmt.Errorf("%w %s%s", errNoObject, id, h.elsewhere(id.Namespace))
 }
 
@@ -174,16 +186,21 @@ func (h *hub) elsewhere(namespace string) string {
 }
 
 func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (found view.Status, err error) {
-	object, err := readObject(ctx, c, id, version)
-	if err != nil {
-		return found, err
-	}
 	binding, err := readBinding(ctx, c, id)
 	if err != nil {
 		return found, err
 	}
+	object, err := h.template(ctx, c, id, version, binding)
+	unread := err != nil && inBundle(binding) != ""
+	if unread { // the binding says the rest
+		h.warn(fmt.Sprintf("warning: %v\n", err))
+		object, err = view.Unread(binding), nil
+	}
+	if err != nil {
+		return found, err
+	}
 	if object == nil && binding == nil {
-		return found, h.noObject(id)
+		return found, h.noObject(ctx, c, id)
 	}
 	var members hubv1.MemberClusterList
 	if err := h.unlessForbidden(c.List(ctx, &members), "regions and states of clusters are missing"); err != nil {
@@ -193,7 +210,7 @@ func (h *hub) status(ctx context.Context, c client.Client, id hubv1.ObjectIdenti
 	if in.Silence, err = h.silence(ctx, c); err != nil {
 		return found, err
 	}
-	if in.Silence != nil && object != nil && object.GetDeletionTimestamp() == nil && binding != nil {
+	if in.Silence != nil && object != nil && !unread && object.GetDeletionTimestamp() == nil && binding != nil {
 		if in.Digests, err = h.digests(ctx, c, object, binding, members.Items); err != nil {
 			return found, err
 		}
@@ -217,14 +234,9 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 	if object.GetUID() != spec.ObjectRef.UID {
 		return nil, nil // a new object of the same name: the hub has not sent it yet
 	}
-	mapping, err := c.RESTMapper().RESTMapping(id.GroupKind())
-	if err != nil {
-		return nil, fmt.Errorf("finding the kind %s: %w", id.GroupKind(), err)
-	}
-	if preferred := mapping.GroupVersionKind.Version; preferred != object.GroupVersionKind().Version { // the hub reads the object at the preferred version
-		if object, err = readObject(ctx, c, id, preferred); object == nil || err != nil {
-			return nil, err
-		}
+	object, err := atPreferred(ctx, c, object)
+	if object == nil || err != nil {
+		return nil, err
 	}
 	var clusters []*hubv1.MemberCluster
 	for i := range members {
@@ -238,7 +250,7 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 	}
 	var others []string
 	if err == nil {
-		others, err = otherVersions(ctx, c, object.GroupVersionKind(), clusters)
+		others, err = otherVersions(ctx, c, object, clusters)
 	}
 	if apierrors.IsForbidden(err) {
 		return nil, nil
@@ -250,14 +262,35 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 	return view.Digests(in, string(spec.ObjectRef.UID), hubv1.LastSettings(binding).Apply.MemberOwnedFields), nil
 }
 
-// identify finds the kind that the user names, as kubectl does.
-func (h *hub) identify(kind, name string) (id hubv1.ObjectIdentity, version string, err error) {
+// atPreferred returns an object at the version at which the hub reads it; nil if it is deleted. An object of a bundle
+// has one version alone.
+func atPreferred(ctx context.Context, c client.Client, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	id := identityOf(object)
+	if hubv1.BundleOf(object) != nil {
+		return object, nil
+	}
+	mapping, err := c.RESTMapper().RESTMapping(id.GroupKind())
+	if err != nil {
+		return nil, fmt.Errorf("finding the kind %s: %w", id.GroupKind(), err)
+	}
+	if preferred := mapping.GroupVersionKind.Version; preferred != object.GroupVersionKind().Version {
+		return readObject(ctx, c, id, preferred)
+	}
+	return object, nil
+}
+
+// identify finds the kind that the user names, as kubectl does. A kind that the hub does not serve may be that of an
+// object of a bundle.
+func (h *hub) identify(ctx context.Context, c client.Client, kind, name string) (id hubv1.ObjectIdentity, version string, err error) {
 	mapper, err := h.flags.ToRESTMapper()
 	if err != nil {
 		return id, "", fmt.Errorf("reading the kinds of the hub: %w", err)
 	}
 	mapping, err := findKind(mapper, kind)
 	if meta.IsNoMatchError(err) {
+		if id, version, ok, err := h.identifyBundled(ctx, c, kind, name); ok || err != nil {
+			return id, version, err
+		}
 		return id, "", fmt.Errorf("the hub does not serve a kind %q: see kubectl api-resources%s", kind, didYouMean(h.similarKinds(kind)))
 	}
 	if err != nil {
@@ -299,12 +332,13 @@ func readObject(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, v
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(id.GroupKind().WithVersion(version))
 	err := c.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, object)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", id, err)
 	}
+	hubObject(object)
 	return object, nil
 }
 
@@ -332,7 +366,7 @@ func (h *hub) readPlaced(ctx context.Context, c client.Client, id hubv1.ObjectId
 	}
 	object, err := readObject(ctx, c, id, version)
 	if object == nil && err == nil {
-		return nil, h.noObject(id)
+		return nil, h.noObject(ctx, c, id)
 	}
 	return nil, fmt.Errorf("%s is on no cluster: see hansectl status", id) // the user may lack the right to read the object
 }

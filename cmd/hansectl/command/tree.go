@@ -27,17 +27,24 @@ type tree struct {
 func newTree(h *hub) *cobra.Command {
 	t := &tree{hub: h}
 	cmd := &cobra.Command{
-		Use:   "tree PLACEMENT",
-		Short: "Show the objects of a placement, their clusters, and the objects that controllers made for them there",
+		Use:   "tree (PLACEMENT | KIND NAME | KIND/NAME)",
+		Short: "Show the objects of a placement or bundle, their clusters, and the objects that controllers made for them there",
 		Long: `Show what a placement comes to: the objects that follow it, the clusters that hold them, and what controllers made of them there, by
-ownerReferences, down to pods.
+ownerReferences, down to pods. Of a Bundle or ClusterBundle, the objects of the bundle are shown.
 
-PLACEMENT is the name of a Placement of the namespace, or clusterplacement/NAME. On members it is workloads that are looked for, as far as the
-member grants these kinds to the hub; nothing of them is shown but names and how they do.`,
+PLACEMENT is the name of a Placement of the namespace. KIND is placement, clusterplacement, bundle or clusterbundle. On members it is workloads that
+are looked for, as far as the member grants these kinds to the hub; nothing of them is shown but names and how they do.`,
 		Example: `  hansectl tree metrics -n monitoring
 
-  hansectl tree clusterplacement/fleet-default --cluster cn-sha-1`,
-		Args: arguments("PLACEMENT"),
+  hansectl tree clusterplacement/fleet-default --cluster cn-sha-1
+
+  hansectl tree bundle web -n shop`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return nil
+			}
+			return arguments("PLACEMENT")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := t.out.check(cmd); err != nil {
 				return err
@@ -45,14 +52,16 @@ member grants these kinds to the hub; nothing of them is shown but names and how
 			if t.limit < 1 {
 				return usageError(cmd, errors.New("--limit is at least 1"))
 			}
-			return t.run(cmd.Context(), args[0])
+			return t.run(cmd.Context(), strings.Join(args, "/"))
 		},
 	}
 	t.out.addTo(cmd)
 	t.window.addTo(cmd.Flags())
 	cmd.Flags().StringSliceVar(&t.clusters, "cluster", nil, "Show this cluster alone. Can be repeated.")
 	cmd.Flags().IntVar(&t.limit, "limit", 50, "How many objects are shown, at most.")
-	cmd.ValidArgsFunction = h.completePlacements
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return h.completeOwn(cmd, args, typed, "placement", "clusterplacement", "bundle", "clusterbundle")
+	}
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return h.completeClusters(cmd, nil, typed)
 	})
@@ -64,22 +73,54 @@ func (t *tree) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	placement, err := t.find(ctx, c, name)
+	shown, namespace, err := t.read(ctx, c, name)
 	if err != nil {
 		return err
 	}
-	bindings, err := following(ctx, c, placement)
-	if err != nil {
-		return err
-	}
-	shown := view.TreeOf(view.PlacementName{Kind: placementKind(placement), Namespace: placement.GetNamespace(), Name: placement.GetName()}, bindings, t.clusters, t.limit)
 	views, err := t.window.open(ctx, t.hub, c)
 	if err != nil {
 		fmt.Fprintf(t.hub.streams.ErrOut, "warning: objects on the members are not shown: %v\n", err)
 	} else {
-		shown.Notes = t.grow(ctx, views, placement.GetNamespace(), shown)
+		shown.Notes = t.grow(ctx, views, namespace, shown)
 	}
 	return t.out.print(t.hub.streams.Out, shown)
+}
+
+// read returns the tree of a placement or bundle, down to the clusters, and its namespace.
+func (t *tree) read(ctx context.Context, c client.Client, text string) (shown view.Tree, namespace string, err error) {
+	if kind, name, named := strings.Cut(text, "/"); named {
+		b, err := t.hub.findBundle(ctx, c, kind, name)
+		if err != nil {
+			return shown, "", err
+		}
+		if b != nil {
+			shown, err = t.ofBundle(ctx, c, b)
+			return shown, b.GetNamespace(), err
+		}
+	}
+	placement, err := t.find(ctx, c, text)
+	if err != nil {
+		return shown, "", err
+	}
+	bindings, err := following(ctx, c, placement)
+	if err != nil {
+		return shown, "", err
+	}
+	root := view.PlacementName{Kind: placementKind(placement), Namespace: placement.GetNamespace(), Name: placement.GetName()}
+	return view.TreeOf(root, bindings, t.clusters, t.limit), placement.GetNamespace(), nil
+}
+
+func (t *tree) ofBundle(ctx context.Context, c client.Client, b hubv1.BundleObject) (view.Tree, error) {
+	bindings, err := bundled(ctx, c, b)
+	if err != nil {
+		return view.Tree{}, err
+	}
+	if unstored := unstored(b); unstored != "" {
+		t.hub.warn("warning: " + unstored + "\n")
+	}
+	of := hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName()}
+	root := view.PlacementName{Kind: of.Kind(), Namespace: of.Namespace, Name: of.Name}
+	return view.TreeOfBundle(root, bindings, t.hub.unplacedOf(ctx, c, b, bindings), t.clusters, t.limit), nil
 }
 
 // find reads the placement that the argument names.
@@ -90,7 +131,7 @@ func (t *tree) find(ctx context.Context, c client.Client, text string) (hubv1.Pl
 	}
 	p := emptyPlacement(kind)
 	if p == nil {
-		return nil, fmt.Errorf("%q is no kind of placement: want placement or clusterplacement", kind)
+		return nil, fmt.Errorf("%q is no kind of placement or bundle: want placement, clusterplacement, bundle or clusterbundle", kind)
 	}
 	return p, t.hub.readPlacement(ctx, c, p, name)
 }

@@ -83,7 +83,7 @@ func (w *waiting) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	id, version, err := w.hub.identify(kind, name)
+	id, version, err := w.hub.identify(ctx, c, kind, name)
 	if err != nil {
 		return err
 	}
@@ -91,16 +91,22 @@ func (w *waiting) run(ctx context.Context, kind, name string) error {
 		return fmt.Errorf("%s is no object that goes to clusters: kubectl wait waits for its own conditions", id)
 	}
 	state, err := await(ctx, w.hub.streams.Out, w.timeout, func(ctx context.Context) (string, bool, error) {
-		object, err := readObject(ctx, c, id, version)
-		if err != nil {
-			return "", false, err
-		}
 		binding, err := readBinding(ctx, c, id)
 		if err != nil {
 			return "", false, err
 		}
+		if inBundle(binding) != "" && w.aim != aimDeleted {
+			waits, err := w.hub.unstoredOf(ctx, c, binding)
+			if waits != "" || err != nil {
+				return waits, false, err
+			}
+		}
+		object, err := w.hub.template(ctx, c, id, version, binding)
+		if err != nil {
+			return "", false, err
+		}
 		if object == nil && binding == nil && w.aim != aimDeleted {
-			return "", false, w.hub.noObject(id)
+			return "", false, w.hub.noObject(ctx, c, id)
 		}
 		state, done := reached(w.aim, object, binding)
 		return state, done, nil

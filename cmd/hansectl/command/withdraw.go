@@ -40,20 +40,23 @@ func (h *hub) withdraw(ctx context.Context, kind, name string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	id, version, err := h.identify(kind, name)
-	if err != nil {
-		return err
-	}
-	object, err := readObject(ctx, c, id, version)
+	id, version, err := h.identify(ctx, c, kind, name)
 	if err != nil {
 		return err
 	}
 	binding, err := readBinding(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if inBundle(binding) != "" {
+		return notOnHub(id, binding, "remove the object from %s, or delete the bundle")
+	}
+	object, err := readObject(ctx, c, id, version)
 	switch {
 	case err != nil:
 		return err
 	case object == nil:
-		return h.noObject(id)
+		return h.noObject(ctx, c, id)
 	case binding == nil:
 		return fmt.Errorf("%s has no copies: it has no binding", id)
 	}

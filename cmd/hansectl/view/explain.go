@@ -144,7 +144,7 @@ func notes(in decide.Input, replay decide.Replayed) []string {
 	if NeedsScalePath(w, kind) && in.Object.ScalePath == "" {
 		out = append(out, "no scale path was read from the kind's definition")
 	}
-	if placement.HubWouldRun(kind, true) && !placement.HubWouldRun(kind, false) && spec.HubExecution != hubv1.HubExecutionAllowed {
+	if hubv1.BundleOf(in.Object.Template) == nil && placement.HubWouldRun(kind, true) && !placement.HubWouldRun(kind, false) && spec.HubExecution != hubv1.HubExecutionAllowed {
 		out = append(out, "whether the hub itself runs workloads is taken from the object's binding")
 	}
 	return out
@@ -166,6 +166,9 @@ func NeedsCounts(p hubv1.PlacementObject) bool {
 // Refused reports whether the hub refuses to federate the object's kind because the hub itself would act on it. The
 // binding's conditions tell whether the hub runs workloads.
 func Refused(binding hubv1.BindingObject, object *unstructured.Unstructured) bool {
+	if hubv1.BundleOf(object) != nil {
+		return false // the hub does not have the object
+	}
 	said := meta.FindStatusCondition(binding.BindingStatus().Conditions, hubv1.ConditionScheduled)
 	return placement.HubWouldRun(object.GroupVersionKind().GroupKind(), said != nil && said.Reason == hubv1.ReasonHubWouldRun)
 }

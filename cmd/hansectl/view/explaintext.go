@@ -21,6 +21,9 @@ func (e Explanation) Write(w io.Writer, _ time.Time) {
 			result = strings.ToUpper(rows[0].Result)
 		}
 		subject = e.cluster + ": " + result
+		if e.Object.Bundle != "" {
+			subject += " (in " + e.Object.Bundle + ")"
+		}
 	}
 	fmt.Fprintln(w, printable(subject+e.by()))
 	for _, n := range e.NotFollowed {
@@ -66,6 +69,9 @@ func (e Explanation) subject() string {
 	clusters := "clusters"
 	if e.Selected == 1 {
 		clusters = "cluster"
+	}
+	if e.Object.Bundle != "" {
+		name += " in " + e.Object.Bundle
 	}
 	text := fmt.Sprintf("%s %s: %d %s selected", e.Object.Kind, name, e.Selected, clusters)
 	if n := e.unplaced(); len(n) > 0 {

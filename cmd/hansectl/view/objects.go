@@ -18,7 +18,9 @@ import (
 type Objects struct {
 	// Placement is nil if the objects do not belong to one placement.
 	Placement *PlacementSummary `json:"placement,omitempty"`
-	Objects   []ObjectSummary   `json:"objects"`
+	// Bundle is nil if the objects do not belong to one bundle.
+	Bundle  *BundleSummary  `json:"bundle,omitempty"`
+	Objects []ObjectSummary `json:"objects"`
 }
 
 // PlacementSummary summarises a placement.
@@ -39,6 +41,8 @@ type ObjectSummary struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
+	// Bundle that has the object, such as "Bundle shop/web"; empty for an object of the hub.
+	Bundle    string `json:"bundle,omitempty"`
 	Placement string `json:"placement"`
 	// Desired is the number of clusters that shall hold the object.
 	Desired int32 `json:"desired"`
@@ -59,7 +63,7 @@ func SummaryOf(b hubv1.BindingObject) ObjectSummary {
 	sum := b.BindingStatus().Summary
 	id := hubv1.ObjectOf(b)
 	s := ObjectSummary{
-		Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
+		Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Bundle: BundleOf(b.BindingSpec().ObjectRef),
 		Placement: followedBy(b.BindingSpec()), Applied: sum.Applied, Healthy: sum.Healthy,
 	}
 	for _, t := range b.BindingSpec().Clusters {
@@ -122,14 +126,25 @@ func (o Objects) Write(w io.Writer, _ time.Time) {
 	if p := o.Placement; p != nil {
 		p.write(w, len(o.Objects))
 	}
+	if o.Bundle != nil {
+		o.Bundle.write(w)
+		if len(o.Objects) == 0 {
+			fmt.Fprintln(w, "It has no objects, or its manifests cannot be read")
+			return
+		}
+	}
 	if len(o.Objects) == 0 {
 		fmt.Fprintln(w, "No object follows a placement here")
 		return
 	}
 	var rows [][]string
 	for _, s := range o.Objects {
+		name := s.id().String()
+		if o.Bundle == nil {
+			name += bundleIn(s.Bundle)
+		}
 		rows = append(rows, []string{
-			s.id().String(), s.Placement, fmt.Sprintf("%d/%d", s.Applied, s.Desired), fmt.Sprintf("%d/%d", s.Healthy, s.Desired), why(s.Reason, s.Message),
+			name, s.Placement, fmt.Sprintf("%d/%d", s.Applied, s.Desired), fmt.Sprintf("%d/%d", s.Healthy, s.Desired), why(s.Reason, s.Message),
 		})
 	}
 	table(w, []string{"OBJECT", "PLACEMENT", "APPLIED", "HEALTHY", "WHY"}, rows)

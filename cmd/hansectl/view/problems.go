@@ -144,7 +144,7 @@ func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 // Add examines the copies of one object.
 func (t *Gatherer) Add(b hubv1.BindingObject) {
 	t.objects++
-	name := hubv1.ObjectOf(b).String()
+	name := hubv1.ObjectOf(b).String() + bundleIn(BundleOf(b.BindingSpec().ObjectRef))
 	t.addObject(name, b)
 	for _, target := range b.BindingSpec().Clusters {
 		if target.State != hubv1.TargetPresent {

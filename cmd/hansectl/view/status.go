@@ -60,6 +60,8 @@ type Object struct {
 	Generation int64  `json:"generation,omitempty"`
 	// State is Present, Deleting (it has a deletionTimestamp) or Deleted.
 	State string `json:"state"`
+	// Bundle that has the object, such as "Bundle shop/web"; empty for an object of the hub.
+	Bundle string `json:"bundle,omitempty"`
 }
 
 // States of an Object.
@@ -144,6 +146,7 @@ func Of(in StatusInput) Status {
 		return s
 	}
 	spec, status := in.Binding.BindingSpec(), in.Binding.BindingStatus()
+	s.Object.Bundle = BundleOf(spec.ObjectRef)
 	byName := map[string]*hubv1.MemberCluster{}
 	for i := range in.Members {
 		byName[in.Members[i].Name] = &in.Members[i]
@@ -191,6 +194,9 @@ func objectOf(id hubv1.ObjectIdentity, object *unstructured.Unstructured) Object
 		return o
 	}
 	o.Generation, o.State = object.GetGeneration(), Present
+	if bundle := hubv1.BundleOf(object); bundle != nil {
+		o.Bundle = bundle.String()
+	}
 	if object.GetDeletionTimestamp() != nil {
 		o.State = Deleting
 	}

@@ -98,6 +98,9 @@ func (s Status) header() []string {
 		name = s.Object.Namespace + "/" + name
 	}
 	parts := []string{s.Object.Kind + " " + name}
+	if s.Object.Bundle != "" {
+		parts = append(parts, "in "+s.Object.Bundle)
+	}
 	switch s.Object.State {
 	case Deleted:
 		parts = append(parts, "deleted")

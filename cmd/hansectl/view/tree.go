@@ -13,9 +13,11 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Tree shows the objects of a placement, their clusters, and their children on each cluster.
+// Tree shows the objects of a placement or of a bundle, their clusters, and their children on each cluster.
 type Tree struct {
-	Placement PlacementName `json:"placement"`
+	// Placement or Bundle is the root.
+	Placement *PlacementName `json:"placement,omitempty"`
+	Bundle    *PlacementName `json:"bundle,omitempty"`
 	// Objects are the shown objects; Total counts all.
 	Objects []TreeObject `json:"objects"`
 	Total   int          `json:"total"`
@@ -23,16 +25,20 @@ type Tree struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// PlacementName names a placement.
+// PlacementName names a placement or a bundle.
 type PlacementName struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 }
 
-// TreeObject is one object that follows the placement.
+// TreeObject is one object below the root.
 type TreeObject struct {
 	memberview.Object
+	// Bundle that has the object, such as "Bundle shop/web"; empty for an object of the hub.
+	Bundle string `json:"bundle,omitempty"`
+	// Unplaced is true for an object of a bundle without a binding.
+	Unplaced bool          `json:"unplaced,omitempty"`
 	Clusters []TreeCluster `json:"clusters"`
 }
 
@@ -52,9 +58,29 @@ type TreeCluster struct {
 
 // TreeOf returns the tree of bindings, down to the clusters. most limits the objects.
 func TreeOf(placement PlacementName, bindings []hubv1.BindingObject, clusters []string, most int) Tree {
-	t := Tree{Placement: placement, Total: len(bindings)}
+	return treeOf(Tree{Placement: &placement}, bindings, nil, clusters, most)
+}
+
+// TreeOfBundle returns the tree of a bundle. unplaced are its objects without a binding.
+func TreeOfBundle(bundle PlacementName, bindings []hubv1.BindingObject, unplaced []hubv1.ObjectIdentity, clusters []string, most int) Tree {
+	return treeOf(Tree{Bundle: &bundle}, bindings, unplaced, clusters, most)
+}
+
+// root returns the placement or the bundle.
+func (t Tree) root() PlacementName {
+	if t.Bundle != nil {
+		return *t.Bundle
+	}
+	return *t.Placement
+}
+
+func treeOf(t Tree, bindings []hubv1.BindingObject, unplaced []hubv1.ObjectIdentity, clusters []string, most int) Tree {
+	t.Total = len(bindings) + len(unplaced)
+	for _, id := range unplaced {
+		t.Objects = append(t.Objects, TreeObject{Object: memberview.ObjectOf(id), Unplaced: true})
+	}
 	for _, b := range bindings {
-		o := TreeObject{Object: memberview.ObjectOf(hubv1.ObjectOf(b))}
+		o := TreeObject{Object: memberview.ObjectOf(hubv1.ObjectOf(b)), Bundle: BundleOf(b.BindingSpec().ObjectRef)}
 		for _, target := range b.BindingSpec().Clusters {
 			if len(clusters) > 0 && !slices.Contains(clusters, target.Name) {
 				continue
@@ -119,10 +145,14 @@ func (t Tree) Grow(cluster string, found []memberview.ObjectChildren) {
 
 // Write writes the tree.
 func (t Tree) Write(w io.Writer, _ time.Time) {
-	fmt.Fprintln(w, printable(fmt.Sprintf("%s %s", t.Placement.Kind, qualified(t.Placement.Namespace, t.Placement.Name))))
+	root := t.root()
+	fmt.Fprintln(w, printable(fmt.Sprintf("%s %s", root.Kind, qualified(root.Namespace, root.Name))))
 	var below []branch
 	for _, o := range t.Objects {
-		below = append(below, o.branch(t.Placement.Namespace))
+		if t.Bundle != nil {
+			o.Bundle = "" // it is the root
+		}
+		below = append(below, o.branch(root.Namespace))
 	}
 	if more := t.Total - len(t.Objects); more > 0 {
 		below = append(below, branch{text: fmt.Sprintf("and %d more: see --limit", more)})
@@ -150,13 +180,16 @@ func grow(w io.Writer, indent string, branches []branch) {
 	}
 }
 
-// branch returns the branch of an object. It omits the namespace if the placement has the same one.
+// branch returns the branch of an object. It omits the namespace if the root has the same one.
 func (o TreeObject) branch(namespace string) branch {
 	name := o.Name
 	if o.Namespace != namespace {
 		name = qualified(o.Namespace, o.Name)
 	}
-	b := branch{text: o.Kind + " " + name}
+	b := branch{text: o.Kind + " " + name + bundleIn(o.Bundle)}
+	if o.Unplaced {
+		b.below = []branch{{text: "no placement selects it"}}
+	}
 	for _, c := range o.Clusters {
 		b.below = append(b.below, c.branch())
 	}

@@ -1,0 +1,333 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/bundle"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+)
+
+// template returns an object of the hub, or an object of a bundle as the hub would store it; nil if it is deleted.
+// binding is nil if the object has none.
+func (h *hub) template(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string, binding hubv1.BindingObject) (*unstructured.Unstructured, error) {
+	if binding == nil || binding.BindingSpec().ObjectRef.Bundle == nil {
+		return readObject(ctx, c, id, version)
+	}
+	ref := binding.BindingSpec().ObjectRef.Bundle
+	b, err := readBundle(ctx, c, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
+	if b == nil || err != nil {
+		return nil, err
+	}
+	if unstored := unstored(b); unstored != "" {
+		h.warn("warning: " + unstored + "\n")
+	}
+	objects, err := objectsOf(ctx, c, b)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return identityOf(o) == id })
+	if i < 0 {
+		return nil, nil
+	}
+	objects[i].SetGeneration(view.NewestGeneration(binding))
+	return objects[i], nil
+}
+
+// readBundle returns nil if there is no such bundle.
+func readBundle(ctx context.Context, c client.Reader, key client.ObjectKey) (hubv1.BundleObject, error) {
+	b := hubv1.NewBundle(key)
+	err := c.Get(ctx, key, b)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case meta.IsNoMatchError(err):
+		return nil, errNoHub
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", bundleName(key), err)
+	}
+	return b, nil
+}
+
+// objectsOf returns the objects of a bundle as the hub would store them, without generations.
+func objectsOf(ctx context.Context, c client.Client, b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
+	return bundleSource{configMapOn(ctx, c), namespacedOn(c.RESTMapper())}.objectsOf(b)
+}
+
+// bundleSource has what decides, besides a bundle, which objects the bundle has.
+type bundleSource struct {
+	configMap func(client.ObjectKey) (*corev1.ConfigMap, error)
+	// namespaced reports whether the objects of a kind have namespaces; known is false for an unknown kind.
+	namespaced func(schema.GroupKind) (namespaced, known bool)
+}
+
+func (s bundleSource) objectsOf(b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
+	in := bundle.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: s.namespaced}
+	for _, source := range b.BundleSpec().ConfigMaps {
+		key := client.ObjectKey{Namespace: bundleHome(b), Name: source.Name}
+		m, err := s.configMap(key)
+		if err != nil {
+			return nil, fmt.Errorf("reading ConfigMap %s of %s: %w", key, bundleName(client.ObjectKeyFromObject(b)), err)
+		}
+		in.ConfigMaps = append(in.ConfigMaps, *m)
+	}
+	objects, err := bundle.Read(in)
+	if err != nil {
+		return nil, fmt.Errorf("reading the objects of %s: %w", bundleName(client.ObjectKeyFromObject(b)), err)
+	}
+	for _, o := range objects {
+		markBundled(o, b)
+	}
+	return objects, nil
+}
+
+func configMapOn(ctx context.Context, c client.Reader) func(client.ObjectKey) (*corev1.ConfigMap, error) {
+	return func(key client.ObjectKey) (*corev1.ConfigMap, error) {
+		m := &corev1.ConfigMap{}
+		return m, c.Get(ctx, key, m)
+	}
+}
+
+// bundleHome is the namespace of the ConfigMaps of a bundle.
+func bundleHome(b hubv1.BundleObject) string {
+	if b.GetNamespace() == "" {
+		return hubv1.SystemNamespace
+	}
+	return b.GetNamespace()
+}
+
+// markBundled sets what the hub sets on an object of a bundle, except the generation.
+func markBundled(o *unstructured.Unstructured, b hubv1.BundleObject) {
+	o.SetUID(b.GetUID())
+	o.SetCreationTimestamp(b.GetCreationTimestamp())
+	o.SetDeletionTimestamp(b.GetDeletionTimestamp())
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[hubv1.BundleAnnotation] = hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName(), Labels: b.GetLabels()}.Annotation()
+	o.SetAnnotations(annotations)
+}
+
+// namespacedOn reports whether the objects of a kind have namespaces, for bundle.Read.
+func namespacedOn(mapper meta.RESTMapper) func(schema.GroupKind) (namespaced, known bool) {
+	return func(kind schema.GroupKind) (namespaced, known bool) {
+		mapping, err := mapper.RESTMapping(kind)
+		if err != nil {
+			return false, false
+		}
+		return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
+	}
+}
+
+// unstored says that the hub has not stored the newest manifests of a bundle; empty if it has.
+func unstored(b hubv1.BundleObject) string {
+	name := bundleName(client.ObjectKeyFromObject(b))
+	c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored)
+	switch {
+	case c == nil || b.BundleStatus().ObservedGeneration < b.GetGeneration():
+		return fmt.Sprintf("generation %d of %s is not stored yet: the hub still sends the objects of the last stored one", b.GetGeneration(), name)
+	case c.Status != metav1.ConditionTrue:
+		return fmt.Sprintf("generation %d of %s is not stored: %s: %s", b.GetGeneration(), name, c.Reason, c.Message)
+	}
+	return ""
+}
+
+// bundleName is for messages: "Bundle shop/web" or "ClusterBundle web".
+func bundleName(key client.ObjectKey) string {
+	return hubv1.ObjectBundle{Namespace: key.Namespace, Name: key.Name}.String()
+}
+
+// inBundle returns the bundle that has the object of a binding, as text; empty for an object of the hub. The binding may
+// be nil.
+func inBundle(b hubv1.BindingObject) string {
+	if b == nil {
+		return ""
+	}
+	return view.BundleOf(b.BindingSpec().ObjectRef)
+}
+
+// notOnHub is the error of a command that sets an annotation on an object of the hub, for an object of a bundle.
+func notOnHub(id hubv1.ObjectIdentity, b hubv1.BindingObject, instead string) error {
+	of := inBundle(b)
+	return fmt.Errorf("%s is an object of %s, and the hub itself has no such object: %s", id, of, fmt.Sprintf(instead, of))
+}
+
+// hubObject removes from an object of an API server or a file the annotation that only the hub may set.
+func hubObject(u *unstructured.Unstructured) {
+	annotations := u.GetAnnotations()
+	if _, ok := annotations[hubv1.BundleAnnotation]; ok {
+		delete(annotations, hubv1.BundleAnnotation)
+		u.SetAnnotations(annotations)
+	}
+}
+
+// identifyBundled finds a kind that the hub does not serve in the bindings of objects of bundles. ok is false if there
+// is none. Without a name it finds the kind alone.
+func (h *hub) identifyBundled(ctx context.Context, c client.Client, kind, name string) (id hubv1.ObjectIdentity, version string, ok bool, err error) {
+	namespace, _, err := h.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return id, "", false, fmt.Errorf("finding the namespace: %w", err)
+	}
+	found := map[hubv1.ObjectIdentity]string{}
+	visit := func(b hubv1.BindingObject) {
+		ref := b.BindingSpec().ObjectRef
+		if ref.Bundle == nil || !isNamed(ref.GroupVersionKind(), kind) || name != "" && ref.Name != name {
+			return
+		}
+		id := hubv1.ObjectOf(b)
+		id.Name = name
+		found[id] = ref.GroupVersionKind().Version
+	}
+	err = eachBindingIn(ctx, c, namespace, visit)
+	if err == nil {
+		err = h.unlessForbidden(eachClusterBinding(ctx, c, visit), "objects without a namespace are not considered")
+	}
+	if err != nil && !meta.IsNoMatchError(err) {
+		return id, "", false, err
+	}
+	var names []string
+	for id, version = range found {
+		names = append(names, id.GroupKind().String())
+	}
+	if len(found) > 1 {
+		slices.Sort(names)
+		return id, "", false, fmt.Errorf("%q is %s: name the group, as in KIND.GROUP", kind, strings.Join(names, " or "))
+	}
+	return id, version, len(found) == 1, nil
+}
+
+// emptyBundle returns an empty bundle of the kind, nil if the kind is no bundle.
+func emptyBundle(kind string, key client.ObjectKey) hubv1.BundleObject {
+	kind, group, found := strings.Cut(strings.ToLower(kind), ".")
+	if found && group != hubv1.GroupVersion.Group {
+		return nil
+	}
+	switch kind {
+	case "bundle", "bundles":
+		return hubv1.NewBundle(key)
+	case "clusterbundle", "clusterbundles":
+		return hubv1.NewBundle(client.ObjectKey{Name: key.Name})
+	}
+	return nil
+}
+
+// findBundle reads the bundle that the user names; nil if the kind is no bundle.
+func (h *hub) findBundle(ctx context.Context, c client.Client, kind, name string) (hubv1.BundleObject, error) {
+	namespace, _, err := h.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("finding the namespace: %w", err)
+	}
+	b := emptyBundle(kind, client.ObjectKey{Namespace: namespace, Name: name})
+	if b == nil {
+		return nil, nil
+	}
+	key := client.ObjectKeyFromObject(b)
+	found, err := readBundle(ctx, c, key)
+	if found == nil && err == nil {
+		return nil, fmt.Errorf("%w %s%s", errNoObject, bundleName(key), h.elsewhere(key.Namespace))
+	}
+	return found, err
+}
+
+// bundled returns the bindings of the objects of a bundle.
+func bundled(ctx context.Context, c client.Client, b hubv1.BundleObject) ([]hubv1.BindingObject, error) {
+	var out []hubv1.BindingObject
+	keep := func(binding hubv1.BindingObject) {
+		if ref := binding.BindingSpec().ObjectRef.Bundle; ref != nil && ref.Namespace == b.GetNamespace() && ref.Name == b.GetName() {
+			out = append(out, binding.DeepCopyObject().(hubv1.BindingObject))
+		}
+	}
+	if b.GetNamespace() != "" {
+		err := eachBindingIn(ctx, c, b.GetNamespace(), keep)
+		return out, err
+	}
+	err := eachBinding(ctx, c, keep)
+	return out, err
+}
+
+// unplacedOf returns the objects of a bundle that have no binding. If its manifests cannot be read, it warns.
+func (h *hub) unplacedOf(ctx context.Context, c client.Client, b hubv1.BundleObject, bindings []hubv1.BindingObject) []hubv1.ObjectIdentity {
+	objects, err := objectsOf(ctx, c, b)
+	if err != nil {
+		h.warn(fmt.Sprintf("warning: objects without a placement are not shown: %v\n", err))
+	}
+	var out []hubv1.ObjectIdentity
+	for _, o := range objects {
+		id := identityOf(o)
+		if !slices.ContainsFunc(bindings, func(b hubv1.BindingObject) bool { return hubv1.ObjectOf(b) == id }) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// statusOfBundle shows a bundle and its objects.
+func (h *hub) statusOfBundle(ctx context.Context, c client.Client, out output, kind, name string) error {
+	b, err := h.findBundle(ctx, c, kind, name)
+	if err != nil {
+		return err
+	}
+	if _, err := h.warnOfSilence(ctx, c); err != nil {
+		return err
+	}
+	bindings, err := bundled(ctx, c, b)
+	if err != nil {
+		return err
+	}
+	found := view.Objects{Bundle: view.SummaryOfBundle(b, unstored(b)), Objects: []view.ObjectSummary{}}
+	for _, binding := range bindings {
+		found.Objects = append(found.Objects, view.SummaryOf(binding))
+	}
+	for _, id := range h.unplacedOf(ctx, c, b, bindings) {
+		found.Objects = append(found.Objects, view.UnplacedOf(id))
+	}
+	found.Sort()
+	return out.print(h.streams.Out, found)
+}
+
+// unstoredOf says that the hub has not stored the newest manifests of the bundle that has the object of a binding. It is
+// empty if it has, or if the bundle is gone.
+func (h *hub) unstoredOf(ctx context.Context, c client.Client, binding hubv1.BindingObject) (string, error) {
+	ref := binding.BindingSpec().ObjectRef.Bundle
+	b, err := readBundle(ctx, c, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
+	if b == nil || err != nil {
+		return "", err
+	}
+	return unstored(b), nil
+}
+
+// unplacedIn returns the bundle whose manifests have an object, as text. It is empty if the user may read none.
+func unplacedIn(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) string {
+	var bundles []hubv1.BundleObject
+	var everywhere hubv1.ClusterBundleList
+	var here hubv1.BundleList
+	if c.List(ctx, &everywhere) == nil {
+		for i := range everywhere.Items {
+			bundles = append(bundles, &everywhere.Items[i])
+		}
+	}
+	if id.Namespace != "" && c.List(ctx, &here, client.InNamespace(id.Namespace)) == nil {
+		for i := range here.Items {
+			bundles = append(bundles, &here.Items[i])
+		}
+	}
+	for _, b := range bundles {
+		objects, err := objectsOf(ctx, c, b)
+		if err == nil && slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return identityOf(o) == id }) {
+			return bundleName(client.ObjectKeyFromObject(b))
+		}
+	}
+	return ""
+}

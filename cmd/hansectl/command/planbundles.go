@@ -1,0 +1,269 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/decide"
+)
+
+func bundleKind(b hubv1.BundleObject) string {
+	return hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName()}.Kind()
+}
+
+func bundleIdentity(b hubv1.BundleObject) hubv1.ObjectIdentity {
+	return hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName()}.Identity()
+}
+
+// readBundles reads the bundles of the hub and adds their objects to the fleet.
+func (r *fleetReader) readBundles(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
+	var bundles []hubv1.BundleObject
+	var everywhere hubv1.ClusterBundleList
+	var here hubv1.BundleList
+	if err := r.unlessForbidden(r.List(r.ctx, &everywhere), "objects of ClusterBundles are not considered"); err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("listing ClusterBundles: %w", err)
+	}
+	for i := range everywhere.Items {
+		bundles = append(bundles, &everywhere.Items[i])
+	}
+	err := r.unlessForbidden(r.List(r.ctx, &here, client.InNamespace(r.namespace)), "objects of Bundles are not considered")
+	if err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("listing Bundles: %w", err)
+	}
+	for i := range here.Items {
+		bundles = append(bundles, &here.Items[i])
+	}
+	_, source := r.bundled()
+	for _, b := range bundles {
+		if b.GetDeletionTimestamp() != nil {
+			continue
+		}
+		objects, err := source.objectsOf(b)
+		if err != nil { // the hub does not take its manifests either, or the user may not read them
+			r.notes = append(r.notes, "objects not considered: "+err.Error())
+			continue
+		}
+		r.bundles = append(r.bundles, b)
+		if text := unstored(b); text != "" {
+			r.notes = append(r.notes, text)
+		}
+		for _, u := range objects {
+			if !r.within(u.GetNamespace()) {
+				continue
+			}
+			o := bundledObject(u, bindings)
+			if err := r.complete(&o, nil); err != nil {
+				return err
+			}
+			fleet.Objects = append(fleet.Objects, o)
+		}
+	}
+	return nil
+}
+
+// bundledObject returns an object of a bundle with its binding.
+func bundledObject(u *unstructured.Unstructured, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) decide.FleetObject {
+	o := decide.FleetObject{Object: u}
+	if b := bindings[o.Identity()]; b != nil && inBundle(b) != "" {
+		o.Binding = b
+		u.SetGeneration(view.NewestGeneration(b))
+	}
+	return o
+}
+
+// bundled implements hubKinds.
+func (r *fleetReader) bundled() ([]hubv1.BundleObject, bundleSource) {
+	return r.bundles, bundleSource{configMapOn(r.ctx, r.Client), namespacedOn(r.RESTMapper())}
+}
+
+// within implements hubKinds.
+func (r *fleetReader) within(namespace string) bool {
+	return r.namespace == "" || r.namespace == namespace
+}
+
+// within implements hubKinds.
+func (*fileKinds) within(string) bool { return true }
+
+// bundled implements hubKinds.
+func (k *fileKinds) bundled() ([]hubv1.BundleObject, bundleSource) {
+	return k.files.bundles, bundleSource{k.configMap, func(kind schema.GroupKind) (namespaced, known bool) {
+		if d := k.definition(kind, nil); d != nil {
+			return d.Spec.Scope == apiextensionsv1.NamespaceScoped, true
+		}
+		namespaced, known = k.namespaced[kind]
+		return namespaced, known
+	}}
+}
+
+// configMap returns a ConfigMap of the files.
+func (k *fileKinds) configMap(key client.ObjectKey) (*corev1.ConfigMap, error) {
+	m := &corev1.ConfigMap{}
+	if u := k.files.configMap(key); u != nil {
+		return m, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, m)
+	}
+	return nil, apierrors.NewNotFound(corev1.Resource("configmaps"), key.Name)
+}
+
+// configMap returns a ConfigMap of the files; nil if they have none of this name.
+func (f *fleetFiles) configMap(key client.ObjectKey) *unstructured.Unstructured {
+	id := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: key.Namespace, Name: key.Name}
+	i := slices.IndexFunc(f.objects, func(u *unstructured.Unstructured) bool { return identityOf(u) == id })
+	if i < 0 {
+		return nil
+	}
+	return f.objects[i]
+}
+
+// bundledFleet adds the objects of the files' bundles to a fleet of the files, and takes their bindings. It returns
+// notes on bundles that cannot be read.
+func (f *fleetFiles) bundledFleet(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) (notes []string) {
+	bundles, source := kindsOfFiles(f, "").bundled()
+	for _, b := range bundles {
+		objects, err := source.objectsOf(b)
+		if err != nil {
+			notes = append(notes, "objects not considered: "+err.Error())
+		}
+		for _, u := range objects {
+			o := bundledObject(u, bindings)
+			if o.Binding != nil {
+				delete(bindings, o.Identity())
+			}
+			labelsOf(fleet.NamespaceLabels, u)
+			fleet.Objects = append(fleet.Objects, o)
+		}
+	}
+	return notes
+}
+
+// applyBundles changes the objects of bundles as the hub would after the files are applied: of the bundles in the files,
+// and of those whose ConfigMaps are in the files.
+func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
+	there, source := kinds.bundled()
+	f.bundled = map[hubv1.ObjectIdentity]bool{}
+	onHub := source.configMap
+	source.configMap = func(key client.ObjectKey) (*corev1.ConfigMap, error) {
+		file := f.configMap(key)
+		if file == nil {
+			return onHub(key)
+		}
+		m, err := onHub(key)
+		if apierrors.IsNotFound(err) {
+			m = &corev1.ConfigMap{}
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(file.Object, m)
+			return m, err
+		}
+		if err != nil {
+			return nil, err
+		}
+		return appliedTo(m, file)
+	}
+	for _, b := range f.bundles {
+		i := slices.IndexFunc(there, func(o hubv1.BundleObject) bool { return bundleIdentity(o) == bundleIdentity(b) })
+		changed := b
+		if i >= 0 {
+			merged, err := appliedTo[client.Object](there[i], f.written(bundleKind(b), b))
+			if err != nil {
+				return err
+			}
+			changed = merged.(hubv1.BundleObject)
+		}
+		if err := f.applyBundle(fleet, kinds, source, changed, f.source(bundleIdentity(b))); err != nil {
+			return err
+		}
+	}
+	for _, b := range there {
+		inFiles := slices.ContainsFunc(f.bundles, func(o hubv1.BundleObject) bool { return bundleIdentity(o) == bundleIdentity(b) })
+		for _, m := range b.BundleSpec().ConfigMaps {
+			u := f.configMap(client.ObjectKey{Namespace: bundleHome(b), Name: m.Name})
+			if u == nil || inFiles {
+				continue
+			}
+			if err := f.applyBundle(fleet, kinds, source, b, f.source(identityOf(u))); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	return nil
+}
+
+// applyBundle replaces the objects of one bundle. Those that the bundle has lost are marked as removed.
+func (f *fleetFiles) applyBundle(fleet *decide.Fleet, kinds hubKinds, source bundleSource, b hubv1.BundleObject, file string) error {
+	objects, err := source.objectsOf(b)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", file, err)
+	}
+	key := client.ObjectKeyFromObject(b)
+	places, lost := map[hubv1.ObjectIdentity]int{}, map[hubv1.ObjectIdentity]int{}
+	for i, o := range fleet.Objects {
+		places[o.Identity()] = i
+		if of := hubv1.BundleOf(o.Object); of != nil && of.Key() == key {
+			lost[o.Identity()] = i
+		}
+	}
+	for _, u := range objects {
+		if !kinds.within(u.GetNamespace()) {
+			continue
+		}
+		o := decide.FleetObject{Object: u}
+		id := o.Identity()
+		i, known := places[id]
+		_, ours := lost[id]
+		delete(lost, id)
+		switch {
+		case ours:
+			f.replaceBundled(fleet, i, u)
+			continue
+		case known && (hubv1.BundleOf(fleet.Objects[i].Object) != nil || fleet.Objects[i].Binding != nil):
+			return fmt.Errorf("reading %s: %s cannot have %s: %s has it already", file, bundleName(key), id, ownerOf(fleet.Objects[i].Object))
+		}
+		if err := kinds.complete(&o, f.definitions()); err != nil {
+			return err
+		}
+		f.bundled[id] = true
+		labelsOf(fleet.NamespaceLabels, u)
+		if known {
+			fleet.Objects[i] = o
+		} else {
+			fleet.Objects = append(fleet.Objects, o)
+		}
+	}
+	for _, i := range lost {
+		fleet.Objects[i].Removed = true
+	}
+	return nil
+}
+
+// replaceBundled replaces an object of a bundle if its manifest, or the labels of the bundle, differ.
+func (f *fleetFiles) replaceBundled(fleet *decide.Fleet, i int, u *unstructured.Unstructured) {
+	before := fleet.Objects[i].Object
+	if before.GetGeneration() != 0 {
+		u.SetGeneration(before.GetGeneration())
+	}
+	if equality.Semantic.DeepEqual(before.Object, u.Object) {
+		return
+	}
+	u.SetGeneration(before.GetGeneration() + 1)
+	f.bundled[identityOf(u)] = true
+	fleet.Objects[i].Object = u
+}
+
+// ownerOf says who has an object: a bundle, or the hub itself.
+func ownerOf(u *unstructured.Unstructured) string {
+	if b := hubv1.BundleOf(u); b != nil {
+		return b.String()
+	}
+	return "the hub itself"
+}

@@ -1,0 +1,91 @@
+package view
+
+import (
+	"fmt"
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// BundleSummary summarises a bundle.
+type BundleSummary struct {
+	Kind       string             `json:"kind"`
+	Name       string             `json:"name"`
+	Namespace  string             `json:"namespace,omitempty"`
+	Generation int64              `json:"generation"`
+	Stored     int32              `json:"stored"`
+	Placed     int32              `json:"placed"`
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Unstored says that the hub has not stored the newest manifests; empty if it has.
+	Unstored string `json:"unstored,omitempty"`
+}
+
+// SummaryOfBundle sums up a bundle.
+func SummaryOfBundle(b hubv1.BundleObject, unstored string) *BundleSummary {
+	status := b.BundleStatus()
+	of := hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName()}
+	return &BundleSummary{
+		Kind: of.Kind(), Name: of.Name, Namespace: of.Namespace, Generation: b.GetGeneration(), Stored: status.Objects, Placed: status.Placed,
+		Conditions: status.Conditions, Unstored: unstored,
+	}
+}
+
+func (b *BundleSummary) write(w io.Writer) {
+	fmt.Fprintf(w, "%s %s   generation %d   objects %d   placed %d\n", b.Kind, qualified(b.Namespace, b.Name), b.Generation, b.Stored, b.Placed)
+	for _, c := range b.Conditions {
+		fmt.Fprintln(w, printable(fmt.Sprintf("%s=%s (%s)", c.Type, c.Status, why(c.Reason, c.Message))))
+	}
+	line(w, "Note", b.Unstored)
+}
+
+// BundleOf returns the bundle that has the object, such as "Bundle shop/web"; empty for an object of the hub.
+func BundleOf(ref hubv1.ObjectReference) string {
+	if ref.Bundle == nil {
+		return ""
+	}
+	return hubv1.ObjectBundle{Namespace: ref.Bundle.Namespace, Name: ref.Bundle.Name}.String()
+}
+
+// bundleIn returns the bundle that has the object, as a suffix of its name; empty for an object of the hub.
+func bundleIn(bundle string) string {
+	if bundle == "" {
+		return ""
+	}
+	return " (" + bundle + ")"
+}
+
+// UnplacedOf sums up an object of a bundle that has no binding.
+func UnplacedOf(id hubv1.ObjectIdentity) ObjectSummary {
+	return ObjectSummary{
+		Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Reason: hubv1.ReasonNotSelected, Message: "it has no binding: no placement selects it, or the hub has not stored it yet",
+	}
+}
+
+// NewestGeneration returns the newest generation of an object that its binding tells of. Only the hub knows the
+// generation of an object of a bundle that no cluster has yet.
+func NewestGeneration(b hubv1.BindingObject) int64 {
+	newest := int64(0)
+	for _, row := range b.BindingStatus().Clusters {
+		newest = max(newest, row.Generation)
+	}
+	for _, r := range b.BindingSpec().Revisions {
+		newest = max(newest, r.Generation)
+	}
+	return newest
+}
+
+// Unread returns what a binding tells of an object of a bundle whose manifests cannot be read.
+func Unread(b hubv1.BindingObject) *unstructured.Unstructured {
+	ref, id := b.BindingSpec().ObjectRef, hubv1.ObjectOf(b)
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(ref.GroupVersionKind())
+	u.SetNamespace(id.Namespace)
+	u.SetName(id.Name)
+	u.SetUID(ref.UID)
+	u.SetGeneration(NewestGeneration(b))
+	u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{Namespace: ref.Bundle.Namespace, Name: ref.Bundle.Name}.Annotation()})
+	return u
+}
