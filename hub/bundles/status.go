@@ -17,15 +17,17 @@ import (
 
 // object is a stored object of a bundle, with its binding; the binding is nil if there is none.
 type object struct {
-	id      hubv1.ObjectIdentity
-	binding hubv1.BindingObject
+	id         hubv1.ObjectIdentity
+	generation int64 // of the stored object
+	binding    hubv1.BindingObject
 }
 
 // objects returns the stored objects of a bundle that are not being removed, in the order of their names.
 func (c *Controller) objects(ctx context.Context, bundle types.NamespacedName) ([]object, error) {
 	var out []object
 	for _, id := range c.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.Key() == bundle }) {
-		if template, ok := c.Templates.Get(id); !ok || template.GetDeletionTimestamp() != nil {
+		template, ok := c.Templates.Get(id)
+		if !ok || template.GetDeletionTimestamp() != nil {
 			continue
 		}
 		binding := hubv1.NewBinding(id.BindingKey())
@@ -36,7 +38,7 @@ func (c *Controller) objects(ctx context.Context, bundle types.NamespacedName) (
 		case err != nil:
 			return nil, fmt.Errorf("reading the binding of %s: %w", id, err)
 		}
-		out = append(out, object{id, binding})
+		out = append(out, object{id, template.GetGeneration(), binding})
 	}
 	slices.SortFunc(out, func(a, b object) int { return cmp.Compare(a.id.String(), b.id.String()) })
 	return out, nil
@@ -45,6 +47,19 @@ func (c *Controller) objects(ctx context.Context, bundle types.NamespacedName) (
 // follows reports whether a placement sends the object to clusters.
 func (o object) follows() bool {
 	return o.binding != nil && o.binding.BindingSpec().PlacementRef != nil
+}
+
+// isCurrent reports whether the binding describes copies of the stored object: not of an earlier generation of it.
+func (o object) isCurrent() bool {
+	spec, status := o.binding.BindingSpec(), o.binding.BindingStatus()
+	if status.ObservedGeneration != o.binding.GetGeneration() {
+		return false
+	}
+	hub := hubv1.HubObject{Generation: o.generation, Revisions: spec.Revisions}
+	return !slices.ContainsFunc(spec.Clusters, func(t hubv1.BindingTarget) bool {
+		row := status.Row(t.Name)
+		return t.State == hubv1.TargetPresent && (row == nil || !hubv1.Wanted(t, hub).IsHeld(row.Generation, row.Revision))
+	})
 }
 
 // fold sets the numbers of a status.
@@ -77,7 +92,7 @@ func worst(conditionType, good string, objects []object) metav1.Condition {
 		}
 		c := meta.FindStatusCondition(o.binding.BindingStatus().Conditions, conditionType)
 		switch {
-		case c == nil || o.binding.BindingStatus().ObservedGeneration != o.binding.GetGeneration():
+		case c == nil || c.Status == metav1.ConditionTrue && !o.isCurrent():
 			unknown, whyUnknown = append(unknown, o.id.String()), hubv1.ReasonNotYetReported
 		case c.Status == metav1.ConditionFalse:
 			failed, why = append(failed, o.id.String()+": "+c.Message), c.Reason

@@ -17,7 +17,9 @@ func bound(name string, applied metav1.ConditionStatus) object {
 	if applied != "" {
 		b.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionApplied, Status: applied, Reason: "Reason" + string(applied), Message: "says " + string(applied)}}
 	}
-	return object{hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "shop", Name: name}, b}
+	b.Spec.Clusters = []hubv1.BindingTarget{{Name: "eu", State: hubv1.TargetPresent}, {Name: "us", State: hubv1.TargetAbsent}}
+	b.Status.Clusters = []hubv1.ClusterRow{{Name: "eu", Generation: 5}}
+	return object{hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "shop", Name: name}, 5, b}
 }
 
 // change returns the object with a change of its binding.
@@ -32,6 +34,8 @@ func TestTheConditionOfABundleIsTheWorstOfItsObjects(t *testing.T) {
 	t.Parallel()
 	unplaced := bound("c", metav1.ConditionTrue).change(func(b *hubv1.ResourceBinding) { b.Spec.PlacementRef = nil })
 	outdated := bound("d", metav1.ConditionTrue).change(func(b *hubv1.ResourceBinding) { b.Status.ObservedGeneration = 1 })
+	older := bound("d", metav1.ConditionTrue).change(func(b *hubv1.ResourceBinding) { b.Status.Clusters[0].Generation = 4 })
+	unreported := bound("d", metav1.ConditionTrue).change(func(b *hubv1.ResourceBinding) { b.Status.Clusters = nil })
 	const nothing = "no placement selects this bundle: select it by a resourceSelector with apiGroup hanse.dev"
 	tests := map[string]struct {
 		objects []object
@@ -56,6 +60,12 @@ func TestTheConditionOfABundleIsTheWorstOfItsObjects(t *testing.T) {
 		},
 		"one has the condition of an earlier decision": {
 			[]object{bound("a", "True"), outdated}, 2, metav1.Condition{Status: "Unknown", Reason: hubv1.ReasonNotYetReported, Message: "ConfigMap shop/d"},
+		},
+		"one has copies of an earlier manifest": {
+			[]object{bound("a", "True"), older}, 2, metav1.Condition{Status: "Unknown", Reason: hubv1.ReasonNotYetReported, Message: "ConfigMap shop/d"},
+		},
+		"one has no row of a cluster yet": {
+			[]object{bound("a", "True"), unreported}, 2, metav1.Condition{Status: "Unknown", Reason: hubv1.ReasonNotYetReported, Message: "ConfigMap shop/d"},
 		},
 		"one has no binding": {
 			[]object{bound("a", "True"), unbound("b")}, 1, metav1.Condition{Status: "False", Reason: hubv1.ReasonPartlyPlaced, Message: "these objects follow no placement: ConfigMap shop/b"},
