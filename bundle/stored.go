@@ -1,16 +1,18 @@
 package bundle
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,22 +30,10 @@ const (
 
 var errNotManifest = errors.New("it is not a stored manifest")
 
-// Both are safe for concurrent use.
-var (
-	compressor   = must(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true)))
-	decompressor = must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(mostStored)))
-)
-
-// mostStored is the maximum size of a stored manifest as JSON, in bytes.
+// mostStored limits the size of a stored manifest as JSON, in bytes. No API server accepts an object of that size.
 const mostStored = 16 << 20
 
-// must is for options that are constants and therefore valid.
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
+var errStoredTooLarge = fmt.Errorf("it has more than %d MiB when it is unpacked", mostStored>>20)
 
 // Stored is an object of a bundle, as the hub stores it: in a Secret of the hub's namespace. The Secret is named after
 // the identity of the object, so that an object belongs to one bundle at most.
@@ -75,6 +65,10 @@ func (s Stored) Secret(namespace string) (*corev1.Secret, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing %s as JSON: %w", IdentityOf(s.Manifest), err)
 	}
+	compressed, err := compress(raw)
+	if err != nil {
+		return nil, fmt.Errorf("compressing %s: %w", IdentityOf(s.Manifest), err)
+	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: StoredName(IdentityOf(s.Manifest)), Labels: map[string]string{hubv1.ManifestLabel: "true"},
@@ -83,7 +77,7 @@ func (s Stored) Secret(namespace string) (*corev1.Secret, error) {
 			},
 		},
 		Type: hubv1.ManifestSecretType,
-		Data: map[string][]byte{manifestKey: compressor.EncodeAll(raw, nil)},
+		Data: map[string][]byte{manifestKey: compressed},
 	}
 	if !s.Removed.IsZero() {
 		secret.Annotations[removedAnnotation] = s.Removed.UTC().Format(time.RFC3339)
@@ -110,7 +104,7 @@ func ReadStored(secret *corev1.Secret) (Stored, error) {
 			return fail(fmt.Errorf("annotation %s: %w", removedAnnotation, err))
 		}
 	}
-	raw, err := decompressor.DecodeAll(secret.Data[manifestKey], nil)
+	raw, err := decompress(secret.Data[manifestKey])
 	if err == nil {
 		err = s.Manifest.UnmarshalJSON(raw)
 	}
@@ -171,6 +165,26 @@ func ManifestOf(template *unstructured.Unstructured) *unstructured.Unstructured 
 	}
 	out.SetAnnotations(annotations)
 	return out
+}
+
+func compress(raw []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(raw)
+	err = errors.Join(err, w.Close())
+	return out.Bytes(), err
+}
+
+func decompress(compressed []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(r, mostStored+1))
+	if err == nil && len(raw) > mostStored {
+		err = errStoredTooLarge
+	}
+	return raw, err
 }
 
 // IdentityOf returns the identity of an object.

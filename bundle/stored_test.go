@@ -122,7 +122,7 @@ func thing() Stored {
 
 func TestSecretsThatAreNotStoredObjectsAreRefused(t *testing.T) {
 	t.Parallel()
-	bomb := compressor.EncodeAll(bytes.Repeat([]byte(" "), mostStored+1), nil)
+	bomb := compressed(t, bytes.Repeat([]byte(" "), mostStored+1))
 	if len(bomb) > 64<<10 {
 		t.Fatalf("the bomb has %d bytes", len(bomb))
 	}
@@ -137,18 +137,18 @@ func TestSecretsThatAreNotStoredObjectsAreRefused(t *testing.T) {
 		"with a generation in words":             {func(s *corev1.Secret) { s.Annotations[generationAnnotation] = "three" }, `annotation hanse.dev/generation: strconv.ParseInt: parsing "three"`},
 		"with a removal that is no time":         {func(s *corev1.Secret) { s.Annotations[removedAnnotation] = "true" }, `annotation hanse.dev/removed: parsing time "true"`},
 		"with an empty removal":                  {func(s *corev1.Secret) { s.Annotations[removedAnnotation] = "" }, "annotation hanse.dev/removed: "},
-		"without the manifest":                   {func(s *corev1.Secret) { delete(s.Data, manifestKey) }, "unexpected end of JSON input"},
-		"with a manifest that is not compressed": {func(s *corev1.Secret) { s.Data[manifestKey] = []byte(`{"kind":"Thing"}`) }, "magic number"},
+		"without the manifest":                   {func(s *corev1.Secret) { delete(s.Data, manifestKey) }, "EOF"},
+		"with a manifest that is not compressed": {func(s *corev1.Secret) { s.Data[manifestKey] = []byte(`{"kind":"Thing"}`) }, "gzip: invalid header"},
 		"with a manifest that is cut off":        {func(s *corev1.Secret) { s.Data[manifestKey] = s.Data[manifestKey][:len(s.Data[manifestKey])-5] }, "EOF"},
-		"with a manifest that is no JSON":        {func(s *corev1.Secret) { s.Data[manifestKey] = compressor.EncodeAll([]byte("kind: Thing"), nil) }, "invalid character"},
-		"with a manifest without a kind":         {func(s *corev1.Secret) { s.Data[manifestKey] = compressor.EncodeAll([]byte(`{"apiVersion":"v1"}`), nil) }, "Object 'Kind' is missing"},
+		"with a manifest that is no JSON":        {func(s *corev1.Secret) { s.Data[manifestKey] = compressed(t, []byte("kind: Thing")) }, "invalid character"},
+		"with a manifest without a kind":         {func(s *corev1.Secret) { s.Data[manifestKey] = compressed(t, []byte(`{"apiVersion":"v1"}`)) }, "Object 'Kind' is missing"},
 		"under the name of another object": {
 			func(s *corev1.Secret) {
 				s.Name = StoredName(hubv1.ObjectIdentity{Kind: "Thing", Namespace: "shop", Name: "web"})
 			},
 			"it has the manifest of ",
 		},
-		"with a manifest that is larger than any object once it is decompressed": {func(s *corev1.Secret) { s.Data[manifestKey] = bomb }, "decompressed size exceeds configured limit"},
+		"with a manifest that is larger than any object once it is decompressed": {func(s *corev1.Secret) { s.Data[manifestKey] = bomb }, "it has more than 16 MiB when it is unpacked"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -239,4 +239,13 @@ func merge(t *testing.T, secret *corev1.Secret, patch []byte) {
 	if err := json.Unmarshal(merged, secret); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func compressed(t *testing.T, raw []byte) []byte {
+	t.Helper()
+	out, err := compress(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }

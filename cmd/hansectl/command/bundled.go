@@ -149,8 +149,8 @@ func bundleName(key client.ObjectKey) string {
 	return hubv1.ObjectBundle{Namespace: key.Namespace, Name: key.Name}.String()
 }
 
-// inBundle returns the bundle that has the object of a binding, as text; empty for an object of the hub. The binding may
-// be nil.
+// inBundle returns the bundle that has the object of a binding, as text; empty for an object of the hub. The binding
+// may be nil.
 func inBundle(b hubv1.BindingObject) string {
 	if b == nil {
 		return ""
@@ -297,8 +297,8 @@ func (h *hub) statusOfBundle(ctx context.Context, c client.Client, out output, k
 	return out.print(h.streams.Out, found)
 }
 
-// unstoredOf says that the hub has not stored the newest manifests of the bundle that has the object of a binding. It is
-// empty if it has, or if the bundle is gone.
+// unstoredOf says that the hub has not stored the newest manifests of the bundle that has the object of a binding. It
+// is empty if it has, or if the bundle is gone.
 func (h *hub) unstoredOf(ctx context.Context, c client.Client, binding hubv1.BindingObject) (string, error) {
 	ref := binding.BindingSpec().ObjectRef.Bundle
 	b, err := readBundle(ctx, c, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})

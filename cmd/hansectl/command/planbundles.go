@@ -147,8 +147,8 @@ func (f *fleetFiles) bundledFleet(fleet *decide.Fleet, bindings map[hubv1.Object
 	return notes
 }
 
-// applyBundles changes the objects of bundles as the hub would after the files are applied: of the bundles in the files,
-// and of those whose ConfigMaps are in the files.
+// applyBundles changes the objects of bundles as the hub would after the files are applied: of the bundles in the
+// files, and of those whose ConfigMaps are in the files.
 func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 	there, source := kinds.bundled()
 	f.bundled = map[hubv1.ObjectIdentity]bool{}
