@@ -27,18 +27,32 @@ func bundleIdentity(b hubv1.BundleObject) hubv1.ObjectIdentity {
 	return hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName()}.Identity()
 }
 
+// ofClusterBundles reports whether an object of a ClusterBundle has one of the bindings.
+func ofClusterBundles(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) bool {
+	for _, b := range bindings {
+		if ref := b.BindingSpec().ObjectRef.Bundle; ref != nil && ref.Namespace == "" {
+			return true
+		}
+	}
+	return false
+}
+
 // readBundles reads the bundles of the hub and adds their objects to the fleet.
 func (r *fleetReader) readBundles(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	var bundles []hubv1.BundleObject
 	var everywhere hubv1.ClusterBundleList
 	var here hubv1.BundleList
-	if err := r.unlessForbidden(r.List(r.ctx, &everywhere), "objects of ClusterBundles are not considered"); err != nil && !meta.IsNoMatchError(err) {
+	err := r.List(r.ctx, &everywhere)
+	if apierrors.IsForbidden(err) && !ofClusterBundles(bindings) {
+		err = nil // no binding that the user may read is of a ClusterBundle
+	}
+	if err := r.unlessForbidden(err, "objects of ClusterBundles are not considered"); err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing ClusterBundles: %w", err)
 	}
 	for i := range everywhere.Items {
 		bundles = append(bundles, &everywhere.Items[i])
 	}
-	err := r.unlessForbidden(r.List(r.ctx, &here, client.InNamespace(r.namespace)), "objects of Bundles are not considered")
+	err = r.unlessForbidden(r.List(r.ctx, &here, client.InNamespace(r.namespace)), "objects of Bundles are not considered")
 	if err != nil && !meta.IsNoMatchError(err) {
 		return fmt.Errorf("listing Bundles: %w", err)
 	}
