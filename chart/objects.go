@@ -72,7 +72,8 @@ func (r rendering) objects(namespace string) (Rendered, error) {
 	return out, err
 }
 
-// readTemplate reads the objects of a rendered template. It splits documents as helm does, which needs no new line after ---.
+// readTemplate reads the objects of a rendered template. It splits documents as helm does, which needs no new line
+// after ---.
 func readTemplate(where, text string) ([]*unstructured.Unstructured, error) {
 	documents := releaseutil.SplitManifests(text)
 	keys := slices.Collect(maps.Keys(documents))

@@ -76,7 +76,8 @@ func scopesWith(definitions []*unstructured.Unstructured) scopes {
 	return out
 }
 
-// place gives an object the namespace of the release if it needs one, and takes a namespace that its kind does not have.
+// place gives an object the namespace of the release if it needs one, and removes a namespace that its kind does not
+// have.
 func (s scopes) place(object *unstructured.Unstructured, namespace string) {
 	gk := object.GroupVersionKind().GroupKind()
 	namespaced, known := Namespaced(gk)
