@@ -164,8 +164,8 @@ func isBuiltIn(gk schema.GroupKind) bool {
 	return gk.Group == "apiextensions.k8s.io" || gk.Group == "apiregistration.k8s.io"
 }
 
-// roleRules returns the rules of roles by their namespace. ClusterRoles have the empty one. It warns of rights that make
-// their holder an admin, and of bindings to roles outside of the chart.
+// roleRules returns the rules of roles by their namespace; ClusterRoles have the empty one. It warns of rights that
+// make their holder an admin, and of bindings to roles outside of the chart.
 func roleRules(objects []*unstructured.Unstructured, w *warnings) (map[string][]rbacv1.PolicyRule, error) {
 	out := map[string][]rbacv1.PolicyRule{}
 	roles := map[string]bool{}
