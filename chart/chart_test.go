@@ -453,7 +453,7 @@ func TestRenderRefusesChartsThatRenderDifferentlyEachTime(t *testing.T) {
 		"a random UUID":      {configMap("a", `{{ uuidv4 }}`), "field .data.value"},
 		"the year":           {configMap("a", `{{ now | date "2006" | quote }}`), "field .data.value"},
 		"the day of a value": {configMap("a", `{{ tpl "{{ now | date \"02\" }}" . | quote }}`), "field .data.value"},
-		"a certificate":      {configMap("a", `{{ (genSelfSignedCert "a" nil nil 1).Cert | b64enc }}`), "field .data.value"},
+		"a certificate":      {configMap("a", `{{ (genSelfSignedCert "a" (list) (list "a") 1).Cert | b64enc }}`), "field .data.value"},
 		"a random name":      {configMap("a-{{ randNumeric 12 }}", "x"), "field .metadata.name"},
 		"a random field": {
 			"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: x, k{{ randNumeric 12 }}: x}\n", "field .data.k",
