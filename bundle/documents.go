@@ -15,6 +15,7 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -30,7 +31,9 @@ type manifest struct {
 // reader reads documents into manifests, until a limit stops it.
 type reader struct {
 	problems *problems
-	found    []manifest
+	// refuse returns an error for kinds that are not allowed.
+	refuse func(schema.GroupKind) error
+	found  []manifest
 	// texts reports, by a plain YAML key, whether the key is a string.
 	texts map[string]bool
 	// objects and bytes count all that was read, with refused objects.
@@ -40,7 +43,7 @@ type reader struct {
 
 // readAll returns the objects of all manifests and ConfigMaps, in their order.
 func readAll(in Input, p *problems) []manifest {
-	r := &reader{problems: p, texts: map[string]bool{}}
+	r := &reader{problems: p, refuse: refuseKind, texts: map[string]bool{}}
 	for i, m := range in.Manifests {
 		where := fmt.Sprintf("manifests[%d]", i)
 		text, err := m.MarshalJSON()

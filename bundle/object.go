@@ -36,7 +36,7 @@ func (r *reader) object(where string, value any) {
 		r.stop(errObjects)
 		return
 	}
-	object, err := clean(value)
+	object, err := clean(value, r.refuse)
 	if err != nil {
 		r.problems.add(where, err)
 		return
@@ -74,8 +74,8 @@ func groupOf(object map[string]any) string {
 	return group
 }
 
-// clean returns a copy of the object with the fields that a bundle decides.
-func clean(value any) (*unstructured.Unstructured, error) {
+// clean returns a copy of the object with the fields that a bundle decides. It calls refuse with the kind.
+func clean(value any, refuse func(schema.GroupKind) error) (*unstructured.Unstructured, error) {
 	in, ok := value.(map[string]any)
 	if !ok {
 		return nil, errors.New("it is not an object: write a map with apiVersion, kind and metadata.name")
@@ -87,7 +87,7 @@ func clean(value any) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseKind(gk); err != nil {
+	if err := refuse(gk); err != nil {
 		return nil, err
 	}
 	metadata, err := cleanMetadata(in["metadata"])
@@ -123,13 +123,19 @@ func kindOf(object map[string]any) (schema.GroupKind, error) {
 
 // refuseKind refuses kinds that no bundle may have.
 func refuseKind(gk schema.GroupKind) error {
+	if hubv1.IsSecret(gk) {
+		return errors.New("it is a Secret: create the Secret on the hub and select it with a placement")
+	}
+	return refuseUnsendable(gk)
+}
+
+// refuseUnsendable refuses kinds that no member may get in a manifest.
+func refuseUnsendable(gk schema.GroupKind) error {
 	switch {
 	case gk == schema.GroupKind{Kind: "List"}:
 		return errNotExpanded
 	case gk.Group == hubv1.GroupVersion.Group:
 		return fmt.Errorf("%s is a kind of Hanse: create the object on the hub, outside of the bundle", gk.Kind)
-	case hubv1.IsSecret(gk):
-		return errors.New("it is a Secret: create the Secret on the hub and select it with a placement")
 	}
 	return nil
 }

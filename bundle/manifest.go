@@ -1,0 +1,26 @@
+package bundle
+
+import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+// Manifest returns the objects of a text with YAML or JSON documents, in their order, by the rules of Read for the form
+// of a manifest. It takes Secrets, and does not check namespaces and names that are used twice.
+//
+// where names the text in errors.
+func Manifest(where, text string) ([]*unstructured.Unstructured, error) {
+	var p problems
+	r := &reader{problems: &p, refuse: refuseUnsendable, texts: map[string]bool{}}
+	r.value(where, []byte(text))
+	var objects []*unstructured.Unstructured
+	for _, m := range r.found {
+		object, _, err := finish(m.object)
+		if err != nil {
+			p.add(m.where, err)
+			continue
+		}
+		objects = append(objects, object)
+	}
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	return objects, nil
+}

@@ -1,0 +1,188 @@
+package chart
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+)
+
+const (
+	// MostArchiveBytes is the maximum size of an archive: 4 MiB.
+	MostArchiveBytes = 4 << 20
+	// MostUnpackedBytes is the maximum size of the unpacked archive, with those of subcharts in it: 32 MiB.
+	MostUnpackedBytes = 32 << 20
+	// MostTemplateBytes is the maximum size of one template: 2 MiB. It bounds how deep a template's actions are nested.
+	MostTemplateBytes = 2 << 20
+	// MostFiles is the maximum number of files and folders in an archive, with those of subcharts in it.
+	MostFiles = 2000
+	// MostPathDepth is the maximum number of folders above a file, with its name. Each archive of a subchart counts anew.
+	MostPathDepth = 24
+	// MostSubchartDepth is the maximum number of archives in each other.
+	MostSubchartDepth = 5
+)
+
+// unpacking reads an archive and those in it, within common limits.
+type unpacking struct {
+	files []*archive.BufferedFile
+	names map[string]bool
+	// bytes and entries are what is left of the limits.
+	bytes, entries int64
+}
+
+// unpack returns the files of an archive. Those of subcharts' archives are unpacked into folders of charts, because
+// helm would unpack them without a common limit.
+func unpack(text []byte) ([]*archive.BufferedFile, error) {
+	u := &unpacking{names: map[string]bool{}, bytes: MostUnpackedBytes, entries: MostFiles}
+	if err := u.archive("", text, MostSubchartDepth); err != nil {
+		return nil, err
+	}
+	return u.files, nil
+}
+
+// archive reads an archive; its files get the prefix.
+func (u *unpacking) archive(prefix string, text []byte, depth int) error {
+	if depth == 0 {
+		return fmt.Errorf("%s: more than %d archives are in each other", prefix, MostSubchartDepth)
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("it is not a gzipped archive: %w", err)
+	}
+	limited := &io.LimitedReader{R: unzipped, N: u.bytes}
+	entries := tar.NewReader(limited)
+	for {
+		header, err := entries.Next()
+		if errors.Is(err, io.EOF) && limited.N > 0 {
+			break
+		}
+		if limited.N == 0 {
+			return errUnpacked
+		}
+		if err != nil {
+			return fmt.Errorf("reading the tar archive: %w", err)
+		}
+		if err := u.entry(prefix, header, entries, depth, limited); err != nil {
+			return err
+		}
+	}
+	u.bytes = limited.N
+	return nil
+}
+
+var errUnpacked = fmt.Errorf("it has more than %d bytes unpacked", MostUnpackedBytes)
+
+// entry reads one entry.
+func (u *unpacking) entry(prefix string, header *tar.Header, content io.Reader, depth int, limited *io.LimitedReader) error {
+	if u.entries--; u.entries < 0 {
+		return fmt.Errorf("it has more than %d files", MostFiles)
+	}
+	if header.Typeflag == tar.TypeXGlobalHeader {
+		return nil // git archive writes one
+	}
+	name, err := nameOf(header.Name)
+	if err != nil {
+		return err
+	}
+	switch header.Typeflag {
+	case tar.TypeDir:
+		return nil
+	case tar.TypeReg:
+	default:
+		return fmt.Errorf("%q is no file and no folder: links and devices are refused", header.Name)
+	}
+	_, name, found := strings.Cut(name, "/")
+	if !found {
+		return fmt.Errorf("%q is in no folder: the files of a chart are in a folder with its name", header.Name)
+	}
+	text, err := io.ReadAll(content)
+	switch {
+	case limited.N == 0:
+		return errUnpacked
+	case err != nil:
+		return fmt.Errorf("reading %q: %w", header.Name, err)
+	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	if subchart(name) {
+		u.bytes = limited.N
+		err := u.archive(prefix+name+".unpacked/", text, depth-1)
+		limited.N = u.bytes
+		return err
+	}
+	return u.add(prefix+name, text)
+}
+
+func (u *unpacking) add(name string, text []byte) error {
+	if u.names[name] {
+		return fmt.Errorf("%q is twice in the archive", name)
+	}
+	u.names[name] = true
+	u.files = append(u.files, &archive.BufferedFile{Name: name, Data: text})
+	return nil
+}
+
+// nameOf returns the path of an entry without a first ./ and a last slash.
+func nameOf(name string) (string, error) {
+	short := strings.TrimSuffix(strings.TrimPrefix(name, "./"), "/")
+	switch {
+	case strings.HasPrefix(name, "/"):
+		return "", fmt.Errorf("the path %q is absolute", name)
+	case strings.ContainsAny(name, "\\\x00") || len(name) > 1 && name[1] == ':':
+		return "", fmt.Errorf("the path %q has a backslash or a drive: use / between folders", name)
+	case short == "" || short == ".":
+		return ".", nil
+	case path.Clean(short) != short || strings.HasPrefix(short, "../") || short == "..":
+		return "", fmt.Errorf("the path %q has . or .. or an empty name in it", name)
+	case strings.Count(short, "/") >= MostPathDepth:
+		return "", fmt.Errorf("the path %q has more than %d names", name, MostPathDepth)
+	}
+	return short, nil
+}
+
+// subchart reports whether a file is the archive of a subchart. Helm ignores names that begin with . or _.
+func subchart(name string) bool {
+	folder, file := path.Split(name)
+	return inCharts(folder) && path.Ext(file) == ".tgz" && !strings.HasPrefix(file, "_") && !strings.HasPrefix(file, ".")
+}
+
+// inCharts reports whether a folder is charts/, or that of a subchart such as charts/NAME/charts/.
+func inCharts(folder string) bool {
+	names := strings.Split(strings.TrimSuffix(folder, "/"), "/")
+	for i := 0; i < len(names); i += 2 {
+		if names[i] != "charts" {
+			return false
+		}
+	}
+	return len(names)%2 == 1
+}
+
+// Pack returns the chart of a folder as an archive, without the files that its .helmignore names. Equal files give
+// equal archives. Symbolic links are followed.
+func Pack(folder string) ([]byte, error) {
+	c, err := loader.LoadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("reading the chart of folder %s: %w", folder, err)
+	}
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	entries := tar.NewWriter(zipped)
+	for _, f := range c.Raw { // in the order of their names
+		if err := entries.WriteHeader(&tar.Header{Name: path.Join(c.Name(), f.Name), Mode: 0o644, Size: int64(len(f.Data))}); err != nil {
+			return nil, fmt.Errorf("packing %s: %w", f.Name, err)
+		}
+		if _, err := entries.Write(f.Data); err != nil {
+			return nil, fmt.Errorf("packing %s: %w", f.Name, err)
+		}
+	}
+	if err := errors.Join(entries.Close(), zipped.Close()); err != nil {
+		return nil, fmt.Errorf("packing the chart of folder %s: %w", folder, err)
+	}
+	return out.Bytes(), nil
+}

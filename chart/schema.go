@@ -1,0 +1,91 @@
+package chart
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	helmchart "helm.sh/helm/v4/pkg/chart/v2"
+)
+
+// mostFaults is how many faults of values an error lists.
+const mostFaults = 5
+
+// validate checks values against the schemas of a chart and its subcharts.
+func validate(c *helmchart.Chart, values map[string]any) error {
+	if c.Schema != nil {
+		schema, err := compile(c.Schema)
+		if err != nil {
+			return fmt.Errorf("reading values.schema.json of %s: %s", c.ChartFullPath(), oneLine(err))
+		}
+		if err := schema.Validate(values); err != nil {
+			return fmt.Errorf("the values do not fit values.schema.json of %s: %s", c.ChartFullPath(), faults(err))
+		}
+	}
+	for _, sub := range c.Dependencies() {
+		switch of := values[sub.Name()].(type) {
+		case nil:
+		case map[string]any:
+			if err := validate(sub, of); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("the value %s is %T: the subchart of this name wants a map", sub.Name(), of)
+		}
+	}
+	return nil
+}
+
+// compile reads a schema that refers to nothing outside of itself.
+func compile(text []byte) (*jsonschema.Schema, error) {
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(noLoader{})
+	if err := compiler.AddResource("chart:/values.schema.json", document); err != nil {
+		return nil, err
+	}
+	return compiler.Compile("chart:/values.schema.json")
+}
+
+type noLoader struct{}
+
+// Load refuses schemas of files and URLs.
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("it refers to %s: put that schema into $defs, as nothing outside of the chart is read", url)
+}
+
+// faults returns the innermost faults with the paths of the values.
+func faults(err error) string {
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return oneLine(err)
+	}
+	var texts []string
+	for _, unit := range invalid.BasicOutput().Errors {
+		if unit.Error == nil || len(unit.Errors) > 0 {
+			continue
+		}
+		texts = append(texts, fmt.Sprintf("%s: %s", valuePath(unit.InstanceLocation), unit.Error))
+	}
+	slices.Sort(texts)
+	texts = slices.Compact(texts)
+	if len(texts) > mostFaults {
+		texts = append(texts[:mostFaults], fmt.Sprintf("and %d more", len(texts)-mostFaults))
+	}
+	return oneLine(errors.New(strings.Join(texts, "; ")))
+}
+
+// valuePath makes image.tag of the JSON pointer /image/tag.
+func valuePath(pointer string) string {
+	if pointer == "" {
+		return "the values"
+	}
+	text := strings.ReplaceAll(strings.TrimPrefix(pointer, "/"), "/", ".")
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(text)
+}

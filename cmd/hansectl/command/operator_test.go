@@ -1,0 +1,165 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hanse-dev/hanse/chart"
+)
+
+const operatorTemplates = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: operator}
+spec: {replicas: {{ .Values.replicas }}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: extra}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: operator}
+---
+apiVersion: example.com/v1
+kind: Widget
+metadata: {name: first}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: operator}
+rules:
+- {apiGroups: [""], resources: [services, configmaps], verbs: [list, get]}
+- {apiGroups: [""], resources: [configmaps], verbs: [watch, get, list]}
+- {apiGroups: [""], resources: [services], verbs: [watch]}
+- {apiGroups: [example.com], resources: [widgets, widgets/finalizers], verbs: ["*"]}
+- {apiGroups: [""], resources: [secrets], resourceNames: [b, a], verbs: [get]}
+- {nonResourceURLs: [/metrics], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: leader}
+rules:
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create, update, get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: leader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: leader}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: check, annotations: {helm.sh/hook: test}}
+`
+
+const operatorDefinition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec: {group: example.com, scope: Namespaced, names: {kind: Widget, plural: widgets}}
+`
+
+const adminTemplates = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: all}
+rules: [{apiGroups: ["*"], resources: ["*"], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: sum}
+aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: root}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader, namespace: kube-system}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apiserver-authentication-reader}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata: {name: all}
+{{ lookup "v1" "Secret" "a" "b" | len | printf "# %d" }}
+`
+
+// chartFolder writes a chart and returns its folder.
+func chartFolder(t *testing.T, templates string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: widgets\nversion: 1.0.0\n", "values.yaml": "replicas: 1\n",
+		"crds/widgets.yaml": operatorDefinition, "templates/all.yaml": templates,
+	} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o755))
+		must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
+	}
+	return folder
+}
+
+func TestOperatorPrints(t *testing.T) {
+	folder := chartFolder(t, operatorTemplates)
+	text, err := chart.Pack(folder)
+	must(t, err)
+	archive := filepath.Join(t.TempDir(), "widgets-1.0.0.tgz")
+	must(t, os.WriteFile(archive, text, 0o644))
+	for name, args := range map[string][]string{
+		"the definitions of a folder":                   {"operator", "crds", folder},
+		"the definitions of an archive":                 {"operator", "crds", archive},
+		"the rights for a chart":                        {"operator", "rbac", archive, "-n", "widgets"},
+		"the rights for a chart as JSON":                {"operator", "rbac", archive, "-n", "widgets", "-o", "json"},
+		"warnings of rights of an admin":                {"operator", "rbac", chartFolder(t, adminTemplates)},
+		"the manifests alone for the admin of a member": {"operator", "rbac", archive, "-o", "jsonpath={.manifests}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := run(t, args...)
+			must(t, err)
+			isWhatIsPrinted(t, "operator", name, out)
+		})
+	}
+}
+
+func TestOperatorTakesValuesAndFlags(t *testing.T) {
+	folder := chartFolder(t, `apiVersion: v1
+kind: {{ .Values.kind }}
+metadata: {name: a}
+{{ if ne (printf "%s %s %s %v" .Release.Name .Release.Namespace .Capabilities.KubeVersion.Version (.Capabilities.APIVersions.Has "example.com/v1")) "web shop v1.31 true" }}{{ fail "flags" }}{{ end }}
+`)
+	first, second := filepath.Join(t.TempDir(), "a.yaml"), filepath.Join(t.TempDir(), "b.yaml")
+	must(t, os.WriteFile(first, []byte("kind: ConfigMap"), 0o644))
+	must(t, os.WriteFile(second, []byte("kind: Service"), 0o644))
+	out, err := run(t, "operator", "rbac", folder, "-f", first, "--values", second, "--release-name", "web", "-n", "shop",
+		"--kube-version", "1.31", "--api-versions", "example.com/v1")
+	if err != nil || !strings.Contains(out, "- services\n") || strings.Contains(out, "configmaps") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestOperatorRefuses(t *testing.T) {
+	folder := chartFolder(t, "a: {{ fail \"no image\" }}")
+	list := filepath.Join(t.TempDir(), "list.yaml")
+	must(t, os.WriteFile(list, []byte("- a"), 0o644))
+	for name, c := range map[string]struct {
+		args  []string
+		wants string
+	}{
+		"a call without a chart":         {[]string{"rbac"}, "CHART is missing"},
+		"a chart that does not exist":    {[]string{"crds", filepath.Join(folder, "none.tgz")}, "reading the chart: "},
+		"a folder without a chart":       {[]string{"crds", filepath.Join(folder, "templates")}, "Chart.yaml file is missing"},
+		"a file that is no archive":      {[]string{"crds", list}, "it is not a gzipped archive"},
+		"a chart that does not render":   {[]string{"crds", folder}, "execution error at (widgets/templates/all.yaml:1:6): no image"},
+		"values that do not exist":       {[]string{"rbac", folder, "-f", filepath.Join(folder, "none.yaml")}, "reading values: "},
+		"values that are no map":         {[]string{"rbac", folder, "-f", list}, "list.yaml: reading values: "},
+		"an output format that is none":  {[]string{"rbac", folder, "-o", "table"}, `--output "table"`},
+		"a command that is none of them": {[]string{"install"}, `there is no command "install"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := run(t, append([]string{"operator"}, c.args...)...)
+			if err == nil || !strings.Contains(err.Error(), c.wants) {
+				t.Errorf("got %v, want %s", err, c.wants)
+			}
+		})
+	}
+}

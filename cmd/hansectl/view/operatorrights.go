@@ -1,0 +1,303 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/chart"
+	"github.com/hanse-dev/hanse/credential"
+)
+
+// OperatorRights are the rights with which the hub can install a chart on a member, the output of the command operator
+// rbac.
+type OperatorRights struct {
+	Chart   string `json:"chart"`
+	Version string `json:"version"`
+	// Values of the chart hanse-member.
+	Values MemberValues `json:"values"`
+	// Manifests is a v1 List of roles with the rules of the chart's own roles, and their bindings. The API server of a
+	// member lets the hub write a role only if the hub has its rules.
+	Manifests RoleList `json:"manifests"`
+	Warnings  []string `json:"warnings,omitempty"`
+}
+
+// MemberValues are values of the chart hanse-member.
+type MemberValues struct {
+	GrantedKinds []GrantedKinds `json:"grantedKinds"`
+}
+
+// GrantedKinds are kinds of a group that the hub may write.
+type GrantedKinds struct {
+	APIGroups []string `json:"apiGroups"`
+	Resources []string `json:"resources"`
+}
+
+// RoleList is a v1 List for kubectl apply.
+type RoleList struct {
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	Items      []map[string]any `json:"items"`
+}
+
+// OperatorRightsOf collects the rights for a rendered chart.
+func OperatorRightsOf(rendered chart.Rendered) (OperatorRights, error) {
+	out := OperatorRights{Chart: rendered.Name, Version: rendered.Version, Values: MemberValues{GrantedKinds: []GrantedKinds{}},
+		Manifests: RoleList{APIVersion: "v1", Kind: "List", Items: []map[string]any{}}}
+	objects := slices.Concat(rendered.Definitions, rendered.Objects)
+	for _, h := range rendered.Hooks {
+		if !h.Test && !h.Ignored {
+			objects = append(objects, h.Object)
+		}
+	}
+	var w warnings
+	out.Values.GrantedKinds = grantedKinds(objects, &w)
+	rules, err := roleRules(objects, &w)
+	if err != nil {
+		return OperatorRights{}, err
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(rules)) {
+		items, err := roleFor("hanse-operator-"+rendered.Name, namespace, mergeRules(rules[namespace]))
+		if err != nil {
+			return OperatorRights{}, err
+		}
+		out.Manifests.Items = append(out.Manifests.Items, items...)
+	}
+	slices.Sort(w.texts)
+	out.Warnings = slices.Compact(w.texts)
+	return out, nil
+}
+
+// Write writes the values, and each manifest as a document behind them.
+func (r OperatorRights) Write(w io.Writer, _ time.Time) {
+	fmt.Fprintf(w, "# Chart %s %s: merge these grantedKinds into the values of the chart hanse-member on each member.\n", printable(r.Chart), printable(r.Version))
+	writeYAML(w, r.Values)
+	for i, item := range r.Manifests.Items {
+		fmt.Fprintln(w, "---")
+		if i == 0 {
+			fmt.Fprintln(w, "# Rules of the chart's own roles: the admin of a member applies these objects there.")
+		}
+		writeYAML(w, item)
+	}
+}
+
+func writeYAML(w io.Writer, value any) {
+	text, err := yaml.Marshal(value)
+	if err != nil { // of JSON types alone
+		panic(err)
+	}
+	_, _ = w.Write(text)
+}
+
+type warnings struct{ texts []string }
+
+func (w *warnings) add(object *unstructured.Unstructured, format string, args ...any) {
+	name := object.GetName()
+	if namespace := object.GetNamespace(); namespace != "" {
+		name = namespace + "/" + name
+	}
+	w.texts = append(w.texts, fmt.Sprintf("%s %s ", object.GetKind(), name)+fmt.Sprintf(format, args...))
+}
+
+// grantedKinds returns the kinds of the objects. The hub needs no grant for namespaces: the chart hanse-member lets it
+// create them.
+func grantedKinds(objects []*unstructured.Unstructured, w *warnings) []GrantedKinds {
+	plurals := map[schema.GroupKind]string{}
+	for _, o := range objects {
+		if isDefinition(o) {
+			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+			kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+			plurals[schema.GroupKind{Group: group, Kind: kind}], _, _ = unstructured.NestedString(o.Object, "spec", "names", "plural")
+		}
+	}
+	resources := map[string]map[string]bool{}
+	for _, o := range objects {
+		gvk := o.GroupVersionKind()
+		namespace := o.GetNamespace()
+		if gvk.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+			if hubv1.IsSystemNamespace(o.GetName()) {
+				w.add(o, "is a system namespace: Hanse writes nothing there")
+			}
+			continue
+		}
+		if hubv1.IsSystemNamespace(namespace) {
+			w.add(o, "is in a system namespace: Hanse writes nothing there, so look for a value of the chart that changes it")
+		}
+		resource, known := plurals[gvk.GroupKind()]
+		if !known {
+			plural, _ := meta.UnsafeGuessKindToResource(gvk)
+			resource = plural.Resource
+			if _, known := chart.Namespaced(gvk.GroupKind()); !known && !isBuiltIn(gvk.GroupKind()) {
+				w.add(o, "has a kind that the chart does not define: the resource %q is a guess", resource)
+			}
+		}
+		if resources[gvk.Group] == nil {
+			resources[gvk.Group] = map[string]bool{}
+		}
+		resources[gvk.Group][resource] = true
+	}
+	out := []GrantedKinds{}
+	for _, group := range slices.Sorted(maps.Keys(resources)) {
+		out = append(out, GrantedKinds{APIGroups: []string{group}, Resources: slices.Sorted(maps.Keys(resources[group]))})
+	}
+	return out
+}
+
+func isDefinition(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+}
+
+func isBuiltIn(gk schema.GroupKind) bool {
+	return gk.Group == "apiextensions.k8s.io" || gk.Group == "apiregistration.k8s.io"
+}
+
+// roleRules returns the rules of roles by their namespace; ClusterRoles have the empty one. It warns of rights that
+// make their holder an admin, and of bindings to roles outside of the chart.
+func roleRules(objects []*unstructured.Unstructured, w *warnings) (map[string][]rbacv1.PolicyRule, error) {
+	out := map[string][]rbacv1.PolicyRule{}
+	roles := map[string]bool{}
+	for _, o := range ofRBAC(objects, "ClusterRole", "Role") {
+		var role rbacv1.ClusterRole // a Role has its rules in the same field
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
+			return nil, fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		roles[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = true
+		out[o.GetNamespace()] = append(out[o.GetNamespace()], role.Rules...)
+		for _, rule := range role.Rules {
+			if unbounded(rule) {
+				w.add(o, "has a rule for all resources or groups: a hub with it can do that, too")
+			}
+		}
+		if role.AggregationRule != nil {
+			w.add(o, "aggregates other roles: only a cluster-admin can write it, so the member's admin does")
+		}
+	}
+	for _, o := range ofRBAC(objects, "ClusterRoleBinding", "RoleBinding") {
+		kind, _, _ := unstructured.NestedString(o.Object, "roleRef", "kind")
+		name, _, _ := unstructured.NestedString(o.Object, "roleRef", "name")
+		namespace := ""
+		if kind == "Role" {
+			namespace = o.GetNamespace()
+		}
+		switch {
+		case kind == "ClusterRole" && name == "cluster-admin":
+			w.add(o, "names cluster-admin: the hub can write it only if the hub is cluster-admin, too")
+		case !roles[kind+" "+namespace+"/"+name]:
+			w.add(o, "names %s %s, which the chart does not have: let the hub bind it, or give the hub its rules", kind, name)
+		}
+	}
+	return out, nil
+}
+
+func ofRBAC(objects []*unstructured.Unstructured, kinds ...string) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, o := range objects {
+		if o.GroupVersionKind().Group == rbacv1.GroupName && slices.Contains(kinds, o.GetKind()) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// unbounded reports whether a rule has a wildcard in its groups, resources or URLs. Verbs may be *.
+func unbounded(rule rbacv1.PolicyRule) bool {
+	return slices.ContainsFunc(slices.Concat(rule.APIGroups, rule.Resources), func(s string) bool { return strings.Contains(s, "*") }) ||
+		slices.Contains(rule.NonResourceURLs, "*")
+}
+
+// ruleKey is a resource, or a URL.
+type ruleKey struct{ group, resource, names, url string }
+
+// mergeRules returns the rules without repetitions, sorted, with all resources of a group and equal verbs in one rule.
+func mergeRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	verbs := map[ruleKey]map[string]bool{}
+	add := func(key ruleKey, of []string) {
+		if verbs[key] == nil {
+			verbs[key] = map[string]bool{}
+		}
+		for _, verb := range of {
+			verbs[key][verb] = true
+		}
+	}
+	for _, rule := range rules {
+		names := strings.Join(slices.Sorted(slices.Values(rule.ResourceNames)), ",")
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				add(ruleKey{group: group, resource: resource, names: names}, rule.Verbs)
+			}
+		}
+		for _, url := range rule.NonResourceURLs {
+			add(ruleKey{url: url}, rule.Verbs)
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(verbs), func(a, b ruleKey) int {
+		return cmp.Or(cmp.Compare(a.url, b.url), cmp.Compare(a.group, b.group), cmp.Compare(a.names, b.names), cmp.Compare(a.resource, b.resource))
+	})
+	var out []rbacv1.PolicyRule
+	for _, key := range keys {
+		out = addRule(out, key, slices.Sorted(maps.Keys(verbs[key])))
+	}
+	return out
+}
+
+// addRule adds a resource to the rule for others of its group that has the same verbs, if there is one.
+func addRule(rules []rbacv1.PolicyRule, key ruleKey, verbs []string) []rbacv1.PolicyRule {
+	if key.url != "" {
+		return append(rules, rbacv1.PolicyRule{NonResourceURLs: []string{key.url}, Verbs: verbs})
+	}
+	i := slices.IndexFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Equal(r.APIGroups, []string{key.group}) && strings.Join(r.ResourceNames, ",") == key.names && slices.Equal(r.Verbs, verbs)
+	})
+	if i >= 0 {
+		rules[i].Resources = append(rules[i].Resources, key.resource)
+		return rules
+	}
+	rule := rbacv1.PolicyRule{APIGroups: []string{key.group}, Resources: []string{key.resource}, Verbs: verbs}
+	if key.names != "" {
+		rule.ResourceNames = strings.Split(key.names, ",")
+	}
+	return append(rules, rule)
+}
+
+// roleFor returns a role with the rules and its binding to the hub's ServiceAccount on members, for all namespaces if
+// namespace is empty.
+func roleFor(name, namespace string, rules []rbacv1.PolicyRule) ([]map[string]any, error) {
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	role, binding := "ClusterRole", "ClusterRoleBinding"
+	if namespace != "" {
+		role, binding = "Role", "RoleBinding"
+	}
+	named := metav1.ObjectMeta{Name: name, Namespace: namespace}
+	version := rbacv1.SchemeGroupVersion.String()
+	var out []map[string]any
+	for _, object := range []any{
+		&rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: role}, ObjectMeta: named, Rules: rules},
+		&rbacv1.RoleBinding{
+			TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: binding}, ObjectMeta: named,
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role, Name: name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubv1.SystemNamespace, Name: credential.Account}},
+		},
+	} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return nil, fmt.Errorf("writing %s: %w", name, err)
+		}
+		out = append(out, content)
+	}
+	return out, nil
+}
