@@ -335,6 +335,13 @@ func (i *Inventory) summary(kind schema.GroupKind) KindSummary {
 	for _, v := range slices.SortedFunc(maps.Keys(counts), newestFirst) {
 		s.Versions = append(s.Versions, VersionCount{v, counts[v]})
 	}
+	switch own := u.objects - u.bundled; {
+	case s.Hub.Serving != ServingNo:
+	case u.selected:
+		s.add(notOnHub, "not on the hub, and a placement selects it", nil)
+	case own > 0:
+		s.add(notOnHub, "not on the hub, and bindings place "+counted(own, "object")+" of the hub", nil)
+	}
 	if len(lacking) > 0 {
 		s.add(hubv1.ReasonKindNotServed, fmt.Sprintf("not served by %s: %s", counted(len(lacking), "cluster"), list(lacking)), lacking)
 	}
@@ -345,13 +352,6 @@ func (i *Inventory) summary(kind schema.GroupKind) KindSummary {
 		}
 		message := fmt.Sprintf("%s %s only %s: %s", counted(len(older[only]), "cluster"), verb, only, list(older[only]))
 		s.add(hubv1.ReasonVersionNotServed, message, older[only])
-	}
-	switch own := u.objects - u.bundled; {
-	case s.Hub.Serving != ServingNo:
-	case u.selected:
-		s.add(notOnHub, "not on the hub, and a placement selects it", nil)
-	case own > 0:
-		s.add(notOnHub, "not on the hub, and bindings place "+counted(own, "object")+" of the hub", nil)
 	}
 	return s
 }
