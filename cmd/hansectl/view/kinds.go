@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -308,7 +306,7 @@ func (i *Inventory) summary(kind schema.GroupKind) KindSummary {
 		Group: kind.Group, Kind: kind.Kind, Objects: u.objects, BundledObjects: u.bundled, Copies: u.copies(), Selected: u.selected, Hub: i.hub.of(kind),
 		Versions: []VersionCount{}, Wanted: WantedClusters{Unknown: []string{}}, Problems: []KindProblem{},
 	}
-	wants, counts, rows := u.wants(), map[string]int{}, i.rows(kind)
+	wants, needed, counts, rows := u.wants(), u.needs(s.Hub), map[string]int{}, i.rows(kind)
 	s.Wanted.Count = len(wants)
 	lacking, older := []string{}, map[string][]string{}
 	for _, c := range rows {
@@ -326,7 +324,7 @@ func (i *Inventory) summary(kind schema.GroupKind) KindSummary {
 			lacking = append(lacking, c.Cluster)
 		default:
 			s.Wanted.Serving++
-			if !u.suits(s.Hub, c.Versions) {
+			if slices.ContainsFunc(needed, func(v string) bool { return !slices.Contains(c.Versions, v) }) {
 				only := strings.Join(c.Versions, ", ")
 				older[only] = append(older[only], c.Cluster)
 			}
@@ -360,19 +358,17 @@ func (s *KindSummary) add(reason, message string, clusters []string) {
 	s.Problems = append(s.Problems, KindProblem{Reason: reason, Message: message, Clusters: clusters})
 }
 
-// suits reports whether a cluster serves the version that the hub has, or the versions of the objects of bundles if the
-// hub does not serve the kind.
-func (u *kindUse) suits(hub KindOnHub, served []string) bool {
-	if hub.Version != "" {
-		return slices.Contains(served, hub.Version)
+// needs returns the versions that clusters need: the hub's version for objects of the hub, and the versions that objects
+// of bundles have.
+func (u *kindUse) needs(hub KindOnHub) []string {
+	needed := slices.Collect(maps.Keys(u.versions))
+	if hub.Version != "" && (u.objects > u.bundled || u.objects == 0) {
+		needed = append(needed, hub.Version)
 	}
-	for v := range u.versions {
-		if !slices.Contains(served, v) {
-			return false
-		}
-	}
-	return true
+	return needed
 }
+
+func newestFirst(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) }
 
 // rows returns the clusters by name: all members, and clusters of bindings that are not known.
 func (i *Inventory) rows(kind schema.GroupKind) []KindCluster {
@@ -457,101 +453,4 @@ func (k Kinds) WithProblems() Kinds {
 		}
 	}
 	return out
-}
-
-// Write writes the table.
-func (k Kinds) Write(w io.Writer, _ time.Time) {
-	if len(k.Kinds) == 0 {
-		fmt.Fprintln(w, "No kind")
-		return
-	}
-	var rows [][]string
-	for _, s := range k.Kinds {
-		rows = append(rows, []string{
-			s.name(), strconv.Itoa(s.Objects), strconv.Itoa(s.Copies), s.Wanted.text(), s.versions(), s.Hub.text(), s.problems(),
-		})
-	}
-	table(w, []string{"KIND", "OBJECTS", "COPIES", "SERVED", "VERSIONS", "HUB", "PROBLEMS"}, rows)
-}
-
-func newestFirst(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) }
-
-func (s KindSummary) name() string { return schema.GroupKind{Group: s.Group, Kind: s.Kind}.String() }
-
-func (c WantedClusters) text() string {
-	text := fmt.Sprintf("%d/%d", c.Serving, c.Count)
-	if len(c.Unknown) > 0 {
-		text += fmt.Sprintf(" (%d unknown)", len(c.Unknown))
-	}
-	return text
-}
-
-// versions has counts if not every serving cluster serves the same versions.
-func (s KindSummary) versions() string {
-	differ := slices.ContainsFunc(s.Versions, func(v VersionCount) bool { return v.Clusters != s.Serving })
-	var parts []string
-	for _, v := range s.Versions {
-		text := v.Version
-		if differ {
-			text += fmt.Sprintf(" (%d)", v.Clusters)
-		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, ", ")
-}
-
-func (h KindOnHub) text() string {
-	switch h.Serving {
-	case ServingNo:
-		return "not on the hub"
-	case ServingUnknown:
-		return "unknown"
-	}
-	return h.Version
-}
-
-func (s KindSummary) problems() string {
-	var texts []string
-	for _, p := range s.Problems {
-		texts = append(texts, p.Message)
-	}
-	return strings.Join(texts, "; ")
-}
-
-// Write writes a line about the kind, its problems, and a row for each cluster.
-func (k KindClusters) Write(w io.Writer, now time.Time) {
-	fmt.Fprintln(w, strings.Join([]string{
-		printable(k.name()), "hub: " + printable(k.Hub.text()), fmt.Sprintf("objects %d", k.Objects), fmt.Sprintf("copies %d", k.Copies), "served " + k.Wanted.text(),
-	}, gap))
-	for _, p := range k.Problems {
-		line(w, "Problem", p.Message)
-	}
-	if len(k.Clusters) == 0 {
-		return
-	}
-	var rows [][]string
-	for _, c := range k.Clusters {
-		rows = append(rows, []string{
-			c.Cluster, c.versions(), wanted(c.Wanted), strconv.Itoa(c.Objects), strconv.Itoa(c.Applied), strconv.Itoa(c.Healthy), strconv.Itoa(c.Problems),
-			asOf(c.Live, c.LastObservedTime, now),
-		})
-	}
-	table(w, []string{"CLUSTER", "VERSIONS", "WANTED", "OBJECTS", "APPLIED", "HEALTHY", "PROBLEMS", "AS OF"}, rows)
-}
-
-func wanted(is bool) string {
-	if is {
-		return "yes"
-	}
-	return "no"
-}
-
-func (c KindCluster) versions() string {
-	switch c.Serving {
-	case ServingNo:
-		return "not served"
-	case ServingUnknown:
-		return "unknown"
-	}
-	return strings.Join(c.Versions, ", ")
 }

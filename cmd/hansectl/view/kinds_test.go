@@ -146,6 +146,11 @@ func TestKindsInUse(t *testing.T) {
 			bindings: []*hubv1.ResourceBinding{bundled(on(other, "v1", "a", "b"))},
 			want:     "Gadget.other.example.com | 1 | 2 | 2/2 | v2 (2), v1 (1) | not on the hub | 1 cluster serves only v2: b",
 		},
+		"objects of bundles need their own version, not the hub's": {
+			members:  []hubv1.MemberCluster{serving("a", widgets, "v1beta1"), serving("b", widgets, "v1")},
+			bindings: []*hubv1.ResourceBinding{bundled(on(widgets, "v1beta1", "a", "b"))},
+			want:     "Widget.example.com | 1 | 2 | 2/2 | v1 (1), v1beta1 (1) | v1 | 1 cluster serves only v1: b",
+		},
 		"objects whose kind has gone from the hub are a problem": {
 			members:  []hubv1.MemberCluster{serving("a", other, "v1")},
 			bindings: []*hubv1.ResourceBinding{on(other, "v1", "a")},
