@@ -265,18 +265,16 @@ func (u *kindUse) copies() int {
 	return n
 }
 
-// servingOf returns the versions of a kind on a cluster; nil for m means that the cluster is not known. A kind that a
-// cluster does not list is unknown: the hub asks for it later, or the list is full.
+// servingOf returns the versions of a kind on a cluster. A kind that the cluster does not list is unknown: the hub asks
+// for it later, or the list is full.
 func servingOf(m *hubv1.MemberCluster, kind schema.GroupKind) (Serving, []string) {
-	if m != nil {
-		for _, s := range m.Status.APIResources {
-			switch {
-			case s.Group != kind.Group || s.Kind != kind.Kind:
-			case len(s.Versions) == 0:
-				return ServingNo, nil
-			default:
-				return ServingYes, s.Versions
-			}
+	for _, s := range m.Status.APIResources {
+		switch {
+		case s.Group != kind.Group || s.Kind != kind.Kind:
+		case len(s.Versions) == 0:
+			return ServingNo, nil
+		default:
+			return ServingYes, s.Versions
 		}
 	}
 	return ServingUnknown, nil
