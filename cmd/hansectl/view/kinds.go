@@ -356,8 +356,8 @@ func (s *KindSummary) add(reason, message string, clusters []string) {
 	s.Problems = append(s.Problems, KindProblem{Reason: reason, Message: message, Clusters: clusters})
 }
 
-// needs returns the versions that clusters need: the hub's version for objects of the hub, and the versions that objects
-// of bundles have.
+// needs returns the versions that clusters need: the hub's version for objects of the hub, and the versions of the
+// objects of bundles.
 func (u *kindUse) needs(hub KindOnHub) []string {
 	needed := slices.Collect(maps.Keys(u.versions))
 	if hub.Version != "" && (u.objects > u.bundled || u.objects == 0) {
