@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,10 @@ func TestANewVersionOfTheHubIsTakenUpWhileTheHubRuns(t *testing.T) {
 	eventually(t, time.Minute, func() error { return settled(ctx) })
 	must(t, rowIs(ctx, v, singapore, metav1.ConditionTrue, ""))
 	must(t, rowIs(ctx, v, shanghai, metav1.ConditionTrue, ""))
+	want := "1 cluster serves only v1: " + shanghai
+	if out, fault, code := runHansectl(t, "kinds", "-n", ns, "--problems", "--kubeconfig", suite.Hub.Kubeconfig); code != 1 || !strings.Contains(out, want) {
+		t.Errorf("hansectl kinds ends with %d, want 1 and %q:\n%s%s", code, want, out, fault)
+	}
 	if now := valveCopies(t, ns); now[shanghai+"/renamed"] != copies[shanghai+"/renamed"] {
 		t.Error("the copy on the member without the version was written")
 	}

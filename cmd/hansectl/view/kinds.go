@@ -1,0 +1,454 @@
+package view
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Kinds is the output of the command kinds for all kinds.
+type Kinds struct {
+	Kinds []KindSummary `json:"kinds"`
+}
+
+// KindSummary describes a kind that has a binding, or that a placement selects by its name.
+type KindSummary struct {
+	Group string `json:"group,omitempty"`
+	Kind  string `json:"kind"`
+	// Objects is the number of objects with a binding, BundledObjects of those that are objects of bundles.
+	Objects        int `json:"objects"`
+	BundledObjects int `json:"bundledObjects"`
+	// Copies is the number of copies that clusters shall hold: targets that are Present or Evicting.
+	Copies int `json:"copies"`
+	// Selected is true if a placement selects the kind by its name.
+	Selected bool      `json:"selected"`
+	Hub      KindOnHub `json:"hub"`
+	// Serving is the number of clusters that serve the kind, whether or not they shall hold an object. Versions are those
+	// that they serve, the newest first.
+	Serving  int            `json:"serving"`
+	Versions []VersionCount `json:"versions"`
+	Wanted   WantedClusters `json:"wanted"`
+	Problems []KindProblem  `json:"problems"`
+}
+
+// Serving tells whether a server serves a kind.
+type Serving string
+
+const (
+	// ServingYes means that the server serves the kind at one version at least.
+	ServingYes Serving = "Served"
+	// ServingNo means that the server does not serve the kind.
+	ServingNo Serving = "NotServed"
+	// ServingUnknown means that the server has not said whether it serves the kind.
+	ServingUnknown Serving = "Unknown"
+)
+
+// KindOnHub is a kind on the hub's API server.
+type KindOnHub struct {
+	Serving Serving `json:"serving"`
+	// Version at which the hub reads the objects; empty if the hub does not serve the kind.
+	Version string `json:"version,omitempty"`
+}
+
+// VersionCount is the number of clusters that serve a version of a kind.
+type VersionCount struct {
+	Version  string `json:"version"`
+	Clusters int    `json:"clusters"`
+}
+
+// WantedClusters are the clusters that shall hold an object of the kind, or would if they served it.
+type WantedClusters struct {
+	// Count is their number, Serving of those that serve the kind.
+	Count   int `json:"count"`
+	Serving int `json:"serving"`
+	// Unknown are those that have not reported whether they serve the kind.
+	Unknown []string `json:"unknown"`
+}
+
+// KindProblem keeps copies of a kind away from clusters, or changes of them.
+type KindProblem struct {
+	// Reason is KindNotServed, VersionNotServed or NotOnHub.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Clusters with the problem; none for NotOnHub.
+	Clusters []string `json:"clusters,omitempty"`
+}
+
+// notOnHub is the reason of a KindProblem of the hub.
+const notOnHub = "NotOnHub"
+
+// KindClusters is the output of the command kinds for one kind: one row per cluster.
+type KindClusters struct {
+	KindSummary
+	Clusters []KindCluster `json:"clusters"`
+}
+
+// KindCluster has the copies of a kind on one cluster.
+type KindCluster struct {
+	Cluster string  `json:"cluster"`
+	Serving Serving `json:"serving"`
+	// Versions that the cluster serves, its preferred version first.
+	Versions []string `json:"versions,omitempty"`
+	// Wanted is true if the cluster shall hold an object of the kind, or would if it served the kind.
+	Wanted bool `json:"wanted"`
+	// Objects is the number of objects that the cluster shall hold. Of their copies, Applied have the desired content,
+	// Healthy are Healthy, and Problems are not applied or Degraded.
+	Objects  int `json:"objects"`
+	Applied  int `json:"applied"`
+	Healthy  int `json:"healthy"`
+	Problems int `json:"problems"`
+	// Live is true while the hub observes the cluster. Otherwise the row is as of LastObservedTime, if that is known.
+	Live             bool         `json:"live"`
+	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
+}
+
+// HubKinds are the kinds that the hub's API server serves.
+type HubKinds struct {
+	Kinds map[schema.GroupKind]HubKind
+	// Unread are the groups that could not be read; All is true if none could be read.
+	Unread map[string]bool
+	All    bool
+}
+
+// HubKind is a kind that the hub's API server serves.
+type HubKind struct {
+	Version    string // the preferred one
+	Plural     string
+	Namespaced bool
+}
+
+func (h HubKinds) of(kind schema.GroupKind) KindOnHub {
+	switch found, ok := h.Kinds[kind]; {
+	case ok:
+		return KindOnHub{Serving: ServingYes, Version: found.Version}
+	case h.All || h.Unread[kind.Group]:
+		return KindOnHub{Serving: ServingUnknown}
+	}
+	return KindOnHub{Serving: ServingNo}
+}
+
+// Inventory collects the kinds in use from bindings and placements.
+type Inventory struct {
+	members []hubv1.MemberCluster
+	hub     HubKinds
+	kinds   map[schema.GroupKind]*kindUse
+}
+
+// kindUse is what bindings and placements say about a kind.
+type kindUse struct {
+	objects, bundled int
+	selected         bool
+	// versions of the objects of bundles.
+	versions map[string]bool
+	targets  map[string]*KindCluster
+	// keptAway are the clusters that decisions leave out because of the kind. selecting are the clusters that
+	// placements select by names and labels alone.
+	keptAway, selecting map[string]bool
+}
+
+// NewInventory returns an Inventory without kinds.
+func NewInventory(members []hubv1.MemberCluster, hub HubKinds) *Inventory {
+	return &Inventory{members: members, hub: hub, kinds: map[schema.GroupKind]*kindUse{}}
+}
+
+func (i *Inventory) use(kind schema.GroupKind) *kindUse {
+	u := i.kinds[kind]
+	if u == nil {
+		u = &kindUse{versions: map[string]bool{}, targets: map[string]*KindCluster{}, keptAway: map[string]bool{}, selecting: map[string]bool{}}
+		i.kinds[kind] = u
+	}
+	return u
+}
+
+// AddPlacement adds the kinds that a placement names.
+func (i *Inventory) AddPlacement(p hubv1.PlacementObject) {
+	spec := p.PlacementSpec()
+	for _, s := range spec.ResourceSelectors {
+		if s.Kind == "*" || s.APIGroup == hubv1.GroupVersion.Group {
+			continue
+		}
+		u := i.use(schema.GroupKind{Group: s.APIGroup, Kind: s.Kind})
+		u.selected = true
+		if spec.Spread != nil || spec.Clusters.Expression != "" {
+			continue // the placement chooses, perhaps by what the clusters serve
+		}
+		for n := range i.members {
+			if m := &i.members[n]; spec.Clusters.MaySelect(m) && m.Spec.AllowedNamespaces.From != hubv1.NamespacesFromNone {
+				u.selecting[m.Name] = true
+			}
+		}
+	}
+}
+
+// AddBinding adds the kind and the copies of one object.
+func (i *Inventory) AddBinding(b hubv1.BindingObject) {
+	kind := hubv1.ObjectOf(b).GroupKind()
+	if kind.Group == hubv1.GroupVersion.Group {
+		return
+	}
+	spec, status := b.BindingSpec(), b.BindingStatus()
+	u := i.use(kind)
+	u.objects++
+	if spec.ObjectRef.Bundle != nil {
+		u.bundled++
+		u.versions[spec.ObjectRef.GroupVersionKind().Version] = true
+	}
+	rows := make(map[string]*hubv1.ClusterRow, len(status.Clusters))
+	for n := range status.Clusters {
+		rows[status.Clusters[n].Name] = &status.Clusters[n]
+	}
+	for _, t := range spec.Clusters {
+		if t.State == hubv1.TargetAbsent {
+			continue
+		}
+		c := u.targets[t.Name]
+		if c == nil {
+			c = &KindCluster{Cluster: t.Name}
+			u.targets[t.Name] = c
+		}
+		c.add(rows[t.Name])
+	}
+	if unplaced := unplacedOf(b); unplaced != nil {
+		for _, c := range unplaced.Clusters {
+			if c.Reason == hubv1.ReasonKindNotServed || c.Reason == hubv1.ReasonVersionNotServed {
+				u.keptAway[c.Cluster] = true
+			}
+		}
+	}
+}
+
+// add counts one object; row is nil before the cluster's first report.
+func (c *KindCluster) add(row *hubv1.ClusterRow) {
+	c.Objects++
+	if row == nil {
+		return
+	}
+	if row.Applied == metav1.ConditionTrue {
+		c.Applied++
+	}
+	if row.Health == hubv1.HealthHealthy {
+		c.Healthy++
+	}
+	if row.Applied == metav1.ConditionFalse || row.Health == hubv1.HealthDegraded {
+		c.Problems++
+	}
+}
+
+// wants returns the clusters that shall hold an object. Before the first decision, the placements alone say which.
+func (u *kindUse) wants() map[string]bool {
+	out := maps.Clone(u.keptAway)
+	for name := range u.targets {
+		out[name] = true
+	}
+	if u.objects == 0 {
+		maps.Copy(out, u.selecting)
+	}
+	return out
+}
+
+func (u *kindUse) copies() int {
+	n := 0
+	for _, c := range u.targets {
+		n += c.Objects
+	}
+	return n
+}
+
+// servingOf returns the versions of a kind on a cluster. A kind that the cluster does not list is unknown: the hub asks
+// for it later, or the list is full.
+func servingOf(m *hubv1.MemberCluster, kind schema.GroupKind) (Serving, []string) {
+	for _, s := range m.Status.APIResources {
+		switch {
+		case s.Group != kind.Group || s.Kind != kind.Kind:
+		case len(s.Versions) == 0:
+			return ServingNo, nil
+		default:
+			return ServingYes, s.Versions
+		}
+	}
+	return ServingUnknown, nil
+}
+
+// Kinds returns all kinds by group and name. With a namespace, kinds without namespaces are left out.
+func (i *Inventory) Kinds(namespace string) Kinds {
+	out := Kinds{Kinds: []KindSummary{}}
+	for _, kind := range i.sorted() {
+		if found, ok := i.hub.Kinds[kind]; namespace != "" && ok && !found.Namespaced {
+			continue
+		}
+		out.Kinds = append(out.Kinds, i.summary(kind))
+	}
+	return out
+}
+
+func (i *Inventory) sorted() []schema.GroupKind {
+	return slices.SortedFunc(maps.Keys(i.kinds), func(a, b schema.GroupKind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+	})
+}
+
+func (i *Inventory) summary(kind schema.GroupKind) KindSummary {
+	u := i.use(kind)
+	s := KindSummary{
+		Group: kind.Group, Kind: kind.Kind, Objects: u.objects, BundledObjects: u.bundled, Copies: u.copies(), Selected: u.selected, Hub: i.hub.of(kind),
+		Versions: []VersionCount{}, Wanted: WantedClusters{Unknown: []string{}}, Problems: []KindProblem{},
+	}
+	wants, needed, counts, rows := u.wants(), u.needs(s.Hub), map[string]int{}, i.rows(kind)
+	s.Wanted.Count = len(wants)
+	lacking, older := []string{}, map[string][]string{}
+	for _, c := range rows {
+		if c.Serving == ServingYes {
+			s.Serving++
+		}
+		for _, v := range c.Versions {
+			counts[v]++
+		}
+		switch {
+		case !wants[c.Cluster]:
+		case c.Serving == ServingUnknown:
+			s.Wanted.Unknown = append(s.Wanted.Unknown, c.Cluster)
+		case c.Serving == ServingNo:
+			lacking = append(lacking, c.Cluster)
+		default:
+			s.Wanted.Serving++
+			if slices.ContainsFunc(needed, func(v string) bool { return !slices.Contains(c.Versions, v) }) {
+				only := strings.Join(c.Versions, ", ")
+				older[only] = append(older[only], c.Cluster)
+			}
+		}
+	}
+	for _, v := range slices.SortedFunc(maps.Keys(counts), newestFirst) {
+		s.Versions = append(s.Versions, VersionCount{v, counts[v]})
+	}
+	switch own := u.objects - u.bundled; {
+	case s.Hub.Serving != ServingNo:
+	case u.selected:
+		s.add(notOnHub, "not on the hub, and a placement selects it", nil)
+	case own > 0:
+		s.add(notOnHub, "not on the hub, and bindings place "+counted(own, "object")+" of the hub", nil)
+	}
+	if len(lacking) > 0 {
+		s.add(hubv1.ReasonKindNotServed, fmt.Sprintf("not served by %s: %s", counted(len(lacking), "cluster"), list(lacking)), lacking)
+	}
+	for _, only := range slices.Sorted(maps.Keys(older)) {
+		verb := "serve"
+		if len(older[only]) == 1 {
+			verb = "serves"
+		}
+		message := fmt.Sprintf("%s %s only %s: %s", counted(len(older[only]), "cluster"), verb, only, list(older[only]))
+		s.add(hubv1.ReasonVersionNotServed, message, older[only])
+	}
+	return s
+}
+
+func (s *KindSummary) add(reason, message string, clusters []string) {
+	s.Problems = append(s.Problems, KindProblem{Reason: reason, Message: message, Clusters: clusters})
+}
+
+// needs returns the versions that clusters need: the hub's version for objects of the hub, and the versions of the
+// objects of bundles.
+func (u *kindUse) needs(hub KindOnHub) []string {
+	needed := slices.Collect(maps.Keys(u.versions))
+	if hub.Version != "" && (u.objects > u.bundled || u.objects == 0) {
+		needed = append(needed, hub.Version)
+	}
+	return needed
+}
+
+func newestFirst(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) }
+
+// rows returns the clusters by name: all members, and clusters of bindings that are not known.
+func (i *Inventory) rows(kind schema.GroupKind) []KindCluster {
+	var out []KindCluster
+	u := i.use(kind)
+	wants, known := u.wants(), map[string]bool{}
+	for n := range i.members {
+		m := &i.members[n]
+		known[m.Name] = true
+		c := KindCluster{Cluster: m.Name}
+		if at := u.targets[m.Name]; at != nil {
+			c = *at
+		}
+		c.Serving, c.Versions = servingOf(m, kind)
+		c.LastObservedTime = m.Status.LastObservedTime
+		out = append(out, c)
+	}
+	for name := range wants {
+		if known[name] {
+			continue
+		}
+		c := KindCluster{Cluster: name}
+		if at := u.targets[name]; at != nil {
+			c = *at
+		}
+		c.Serving = ServingUnknown
+		out = append(out, c)
+	}
+	for n := range out {
+		out[n].Wanted = wants[out[n].Cluster]
+	}
+	slices.SortFunc(out, func(a, b KindCluster) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return out
+}
+
+// Of returns one kind by cluster, also if it is not in use. silence is nil while a hub runs.
+func (i *Inventory) Of(kind schema.GroupKind, silence *Silence, now time.Time) KindClusters {
+	out := KindClusters{KindSummary: i.summary(kind), Clusters: i.rows(kind)}
+	live := map[string]bool{}
+	for n := range i.members {
+		m := &i.members[n]
+		live[m.Name] = silence == nil && meta.IsStatusConditionTrue(m.Status.Conditions, hubv1.ConditionReady) && !overdue(m, now)
+	}
+	for n := range out.Clusters {
+		out.Clusters[n].Live = live[out.Clusters[n].Cluster]
+	}
+	return out
+}
+
+// ErrNoSuchKind means that no kind in use has a name.
+var ErrNoSuchKind = errors.New("no binding or placement has this kind")
+
+// Find returns the kind in use that the user names by its kind or plural, with or without the group.
+func (i *Inventory) Find(name string) (schema.GroupKind, error) {
+	var found []schema.GroupKind
+	var names []string
+	for _, kind := range i.sorted() {
+		guessed, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
+		plural := cmp.Or(i.hub.Kinds[kind].Plural, guessed.Resource)
+		for _, word := range []string{kind.Kind, plural} {
+			if strings.EqualFold(name, word) || strings.EqualFold(name, schema.GroupKind{Group: kind.Group, Kind: word}.String()) {
+				found, names = append(found, kind), append(names, kind.String())
+				break
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return schema.GroupKind{}, ErrNoSuchKind
+	case 1:
+		return found[0], nil
+	}
+	return schema.GroupKind{}, fmt.Errorf("several groups have this kind, name one: %s", strings.Join(names, ", "))
+}
+
+// WithProblems returns the kinds that have a problem.
+func (k Kinds) WithProblems() Kinds {
+	out := Kinds{Kinds: []KindSummary{}}
+	for _, s := range k.Kinds {
+		if len(s.Problems) > 0 {
+			out.Kinds = append(out.Kinds, s)
+		}
+	}
+	return out
+}
