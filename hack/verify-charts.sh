@@ -49,8 +49,12 @@ notes hanse-member full-values.yaml !WARNING
 notes hanse-member risky-values.yaml "secrets: it reads every Secret"
 notes hanse-member risky-values.yaml "apps/deployments: it runs pods in kube-system"
 notes hanse-member risky-values.yaml !configmaps
+notes hanse-member operators-values.yaml "apps/daemonsets: it runs pods in kube-system"
 notes hanse-member risky-values.yaml !batch/jobs
 says hanse-member risky-values.yaml "namespace: shop"
+says hanse-member operators-values.yaml "name: hanse-operator-widgets"
+says hanse-member operators-values.yaml "namespace: widgets"
+says hanse-member "" !hanse-operator
 says hanse-hub full-values.yaml "--federated-namespaces=secrets=shop,blog"
 says hanse-hub full-values.yaml "namespace: blog"
 says hanse-member "" !ValidatingAdmissionPolicy

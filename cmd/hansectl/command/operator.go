@@ -157,15 +157,15 @@ func newOperatorRBAC(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rbac CHART",
 		Short: "Print the rights that the hub needs on a member to install a chart",
-		Long: `Print the rights that the hub needs on a member to install a chart: first values of the chart hanse-member with the kinds of its objects, then roles
-for the hub's ServiceAccount there. CHART is an archive (.tgz) or a folder.
+		Long: `Print the rights that the hub needs on a member to install a chart, as values of the chart hanse-member: the kinds of its objects, and the rules of
+its own roles. CHART is an archive (.tgz) or a folder.
 
-The roles contain the rules of the chart's own roles: a member lets the hub write a role only if the hub has its rules. Rules with wildcards,
-bindings to cluster-admin and to roles of others are warnings on standard error.`,
+A member lets the hub write a role only if the hub has its rules. Rules with wildcards, which are left out, bindings to cluster-admin and to roles of
+others are warnings on standard error. For a member without the chart hanse-member, .manifests in the output for programs has the rules as roles.`,
 		Example: `  # What a member must grant
   hansectl operator rbac prometheus-operator-1.0.0.tgz -n monitoring -f values.yaml
 
-  # Apply the roles on a member, with the kubeconfig of its admin
+  # Apply the rules on a member without the chart hanse-member, with the kubeconfig of its admin
   hansectl operator rbac prometheus-operator-1.0.0.tgz -n monitoring -o jsonpath='{.manifests}' | kubectl apply -f -`,
 		Args:              arguments("CHART"),
 		ValidArgsFunction: completeChart,

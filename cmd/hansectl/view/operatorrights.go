@@ -29,15 +29,26 @@ type OperatorRights struct {
 	Version string `json:"version"`
 	// Values of the chart hanse-member.
 	Values MemberValues `json:"values"`
-	// Manifests is a v1 List of roles with the rules of the chart's own roles, and their bindings. The API server of a
-	// member lets the hub write a role only if the hub has its rules.
+	// Manifests is a v1 List of roles with the rules of Values.Operators, and their bindings, for a member without the
+	// chart hanse-member.
 	Manifests RoleList `json:"manifests"`
 	Warnings  []string `json:"warnings,omitempty"`
 }
 
 // MemberValues are values of the chart hanse-member.
 type MemberValues struct {
-	GrantedKinds []GrantedKinds `json:"grantedKinds"`
+	GrantedKinds []GrantedKinds  `json:"grantedKinds"`
+	Operators    []OperatorRules `json:"operators,omitempty"`
+}
+
+// OperatorRules are the rules of the chart's own roles, without those for all resources or groups. The API server of a
+// member lets the hub write a role only if the hub has its rules.
+type OperatorRules struct {
+	Name string `json:"name"`
+	// Rules of ClusterRoles.
+	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
+	// NamespacedRules are the rules of Roles, by namespace.
+	NamespacedRules map[string][]rbacv1.PolicyRule `json:"namespacedRules,omitempty"`
 }
 
 // GrantedKinds are kinds of a group that the hub may write.
@@ -69,36 +80,35 @@ func OperatorRightsOf(rendered chart.Rendered) (OperatorRights, error) {
 	if err != nil {
 		return OperatorRights{}, err
 	}
+	operator := OperatorRules{Name: rendered.Name, NamespacedRules: map[string][]rbacv1.PolicyRule{}}
 	for _, namespace := range slices.Sorted(maps.Keys(rules)) {
-		items, err := roleFor("hanse-operator-"+rendered.Name, namespace, mergeRules(rules[namespace]))
+		merged := mergeRules(slices.DeleteFunc(rules[namespace], unbounded))
+		if namespace == "" {
+			operator.Rules = merged
+		} else if len(merged) > 0 {
+			operator.NamespacedRules[namespace] = merged
+		}
+		items, err := roleFor("hanse-operator-"+rendered.Name, namespace, merged)
 		if err != nil {
 			return OperatorRights{}, err
 		}
 		out.Manifests.Items = append(out.Manifests.Items, items...)
+	}
+	if len(operator.Rules)+len(operator.NamespacedRules) > 0 {
+		out.Values.Operators = []OperatorRules{operator}
 	}
 	slices.Sort(w.texts)
 	out.Warnings = slices.Compact(w.texts)
 	return out, nil
 }
 
-// Write writes the values, and each manifest as a document behind them.
+// Write writes the values.
 func (r OperatorRights) Write(w io.Writer, _ time.Time) {
-	fmt.Fprintf(w, "# Chart %s %s: merge these grantedKinds into the values of the chart hanse-member on each member.\n", printable(r.Chart), printable(r.Version))
-	writeYAML(w, r.Values)
-	for i, item := range r.Manifests.Items {
-		fmt.Fprintln(w, "---")
-		if i == 0 {
-			fmt.Fprintln(w, "# Rules of the chart's own roles: the admin of a member applies these objects there.")
-		}
-		writeYAML(w, item)
-	}
-}
-
-func writeYAML(w io.Writer, value any) {
-	text, err := yaml.Marshal(value)
+	text, err := yaml.Marshal(r.Values)
 	if err != nil { // of JSON types alone
 		panic(err)
 	}
+	fmt.Fprintf(w, "# Chart %s %s: merge these values into the values of the chart hanse-member on each member.\n", printable(r.Chart), printable(r.Version))
 	_, _ = w.Write(text)
 }
 
@@ -178,7 +188,7 @@ func roleRules(objects []*unstructured.Unstructured, w *warnings) (map[string][]
 		out[o.GetNamespace()] = append(out[o.GetNamespace()], role.Rules...)
 		for _, rule := range role.Rules {
 			if unbounded(rule) {
-				w.add(o, "has a rule for all resources or groups: a hub with it can do that, too")
+				w.add(o, "has a rule for all resources or groups, which is left out: only an admin of the member can give the hub that rule")
 			}
 		}
 		if role.AggregationRule != nil {
