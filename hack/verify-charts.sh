@@ -50,6 +50,7 @@ notes hanse-member risky-values.yaml "secrets: it reads every Secret"
 notes hanse-member risky-values.yaml "apps/deployments: it runs pods in kube-system"
 notes hanse-member risky-values.yaml !configmaps
 notes hanse-member operators-values.yaml "apps/daemonsets: it runs pods in kube-system"
+notes hanse-member operators-values.yaml "!it reads every Secret"
 notes hanse-member risky-values.yaml !batch/jobs
 says hanse-member risky-values.yaml "namespace: shop"
 says hanse-member operators-values.yaml "name: hanse-operator-widgets"

@@ -374,3 +374,31 @@ func TestASecretWithoutAReadableObjectIsReplaced(t *testing.T) {
 	w.stores("a")
 	w.says(b, hubv1.ReasonStored, "")
 }
+
+func TestAnObjectThatIsStoredAgainHasALaterGenerationThanItsCopies(t *testing.T) {
+	t.Parallel()
+	apiserver.Needed(t)
+	w := newWorld(t, "again", hubConfig)
+	w.grant(writing("", "configmaps"))
+	w.lead()
+	b := w.bundle("web", configMap("a"))
+	w.stores("a")
+	binding := w.bind(b, "a")
+	binding.Status.Clusters = []hubv1.ClusterRow{{Name: "eu", Applied: metav1.ConditionTrue, Generation: 7}, {Name: "us", Applied: metav1.ConditionTrue, Generation: 4}}
+	must(t, w.admin.Status().Update(t.Context(), binding))
+	w.eventually("the cache has the rows", func() error {
+		var cached hubv1.ResourceBinding
+		if err := w.control.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), &cached); err != nil || len(cached.Status.Clusters) < 2 {
+			return fmt.Errorf("it has %+v, %w", cached.Status, err)
+		}
+		return nil
+	})
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: bundle.StoredName(w.id("a"))}}
+	must(t, w.admin.Delete(t.Context(), secret))
+	w.eventually("it is stored again", func() error {
+		if got := w.stored()["a"].Generation; got != 8 {
+			return fmt.Errorf("its generation is %d", got)
+		}
+		return nil
+	})
+}

@@ -135,11 +135,11 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 	for _, o := range wanted {
 		id := bundle.IdentityOf(o)
 		names[id] = true
-		before, err := c.taken(ctx, of, id)
+		before, sent, err := c.taken(ctx, of, id)
 		if err != nil {
 			return nil, err
 		}
-		next := bundle.Stored{Bundle: of, UID: b.GetUID(), Generation: b.GetGeneration(), Manifest: o}
+		next := bundle.Stored{Bundle: of, UID: b.GetUID(), Generation: max(b.GetGeneration(), sent+1), Manifest: o}
 		if before != nil {
 			is := before.GetUID() == b.GetUID() && before.GetDeletionTimestamp() == nil && equality.Semantic.DeepEqual(bundle.ManifestOf(before).Object, o.Object)
 			if is && maps.Equal(hubv1.BundleOf(before).Labels, of.Labels) {
@@ -160,30 +160,36 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 	return append(removed, written...), nil
 }
 
-// taken returns the stored object of an identity, nil if there is none. If the identity belongs to another bundle, or
-// to an object of the hub that has copies, the error is a refusal.
-func (c *Controller) taken(ctx context.Context, of hubv1.ObjectBundle, id hubv1.ObjectIdentity) (*unstructured.Unstructured, error) {
+// taken returns the stored object of an identity, nil if there is none. Then sent is the newest generation that a
+// cluster has got, because the Secret may have been deleted by hand; 0 if there is none. If the identity belongs to
+// another bundle, or to an object of the hub that has copies, the error is a refusal.
+func (c *Controller) taken(
+	ctx context.Context, of hubv1.ObjectBundle, id hubv1.ObjectIdentity,
+) (before *unstructured.Unstructured, sent int64, err error) {
 	if before, ok := c.Templates.Get(id); ok {
 		switch has := hubv1.BundleOf(before); {
 		case has == nil: // an object of the hub, which may have no copies
 		case has.Key() == of.Key():
-			return before, nil
+			return before, 0, nil
 		default:
-			return nil, &refusal{hubv1.ReasonIdentityTaken, fmt.Sprintf("%s: %s has this object: remove it from one of the two; the stored objects stay", id, has)}
+			return nil, 0, &refusal{hubv1.ReasonIdentityTaken, fmt.Sprintf("%s: %s has this object: remove it from one of the two; the stored objects stay", id, has)}
 		}
 	}
 	b := hubv1.NewBinding(id.BindingKey())
-	err := c.Client.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy)
+	err = c.Client.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil
+		return nil, 0, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading the binding of %s: %w", id, err)
+		return nil, 0, fmt.Errorf("reading the binding of %s: %w", id, err)
 	case b.BindingSpec().ObjectRef.Bundle == nil:
-		return nil, &refusal{hubv1.ReasonIdentityTaken, fmt.Sprintf(
+		return nil, 0, &refusal{hubv1.ReasonIdentityTaken, fmt.Sprintf(
 			"%s: the hub has an object of this name, and a placement sends it to clusters: remove it from the bundle, or delete the object on the hub; the stored objects stay", id)}
 	}
-	return nil, nil
+	for _, row := range b.BindingStatus().Clusters {
+		sent = max(sent, row.Generation)
+	}
+	return nil, sent, nil
 }
 
 func (c *Controller) removal(before *unstructured.Unstructured) change {

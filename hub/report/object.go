@@ -79,7 +79,7 @@ func hubIsTarget(r *run) *verdict {
 }
 
 func ofBundle(r *run) *verdict {
-	if hubv1.BundleOf(r.template) == nil {
+	if r.binding.BindingSpec().ObjectRef.Bundle == nil {
 		return nil
 	}
 	return notWritten(hubv1.ReasonBindingOnly, "the object is in a bundle, and the hub does not have it: its merged status is in this binding only")
