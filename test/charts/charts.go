@@ -40,7 +40,21 @@ func Render(t *testing.T, path string, values map[string]any) []*unstructured.Un
 		"toYaml": func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
 		"quote":  func(v any) (string, error) { b, err := json.Marshal(v); return string(b), err },
 		"list":   func(v ...any) []any { return v },
-		"join":   func(separator string, v []string) string { return strings.Join(v, separator) },
+		"dict": func(pairs ...any) map[string]any {
+			out := map[string]any{}
+			for i := 0; i+1 < len(pairs); i += 2 {
+				out[pairs[i].(string)] = pairs[i+1]
+			}
+			return out
+		},
+		"set": func(of map[string]any, key string, value any) map[string]any { of[key] = value; return of },
+		"ternary": func(yes, no any, condition bool) any {
+			if condition {
+				return yes
+			}
+			return no
+		},
+		"join": func(separator string, v []string) string { return strings.Join(v, separator) },
 		"default": func(standard, v any) any {
 			if v == nil || v == "" {
 				return standard

@@ -1,12 +1,17 @@
 package command
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/hanse-dev/hanse/chart"
+	"github.com/hanse-dev/hanse/test/charts"
 )
 
 const operatorTemplates = `apiVersion: apps/v1
@@ -161,5 +166,35 @@ func TestOperatorRefuses(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.wants)
 			}
 		})
+	}
+}
+
+func TestTheChartOfAMemberGrantsWhatOperatorRBACPrints(t *testing.T) {
+	text, err := run(t, "operator", "rbac", chartFolder(t, operatorTemplates), "-n", "widgets", "-o", "json")
+	must(t, err)
+	var printed struct {
+		Values    map[string]any                `json:"values"`
+		Manifests unstructured.UnstructuredList `json:"manifests"`
+	}
+	must(t, json.Unmarshal([]byte(text), &printed))
+	content := func(objects []unstructured.Unstructured) map[string]any {
+		out := map[string]any{}
+		for _, o := range objects {
+			rest := map[string]any{}
+			for _, field := range []string{"rules", "roleRef", "subjects"} {
+				if value, ok := o.Object[field]; ok {
+					rest[field] = value
+				}
+			}
+			out[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = rest
+		}
+		return out
+	}
+	var rendered []unstructured.Unstructured
+	for _, o := range charts.Render(t, "hanse-member/templates/operators.yaml", printed.Values) {
+		rendered = append(rendered, *o)
+	}
+	if diff := cmp.Diff(content(printed.Manifests.Items), content(rendered)); diff != "" {
+		t.Errorf("roles (-manifests +chart):\n%s", diff)
 	}
 }
