@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -48,8 +49,10 @@ var kinds = []fleet.Kind{
 	{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}},
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"gadgets"}},
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"valves"}},
-	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"rotors"}},
 }
+
+// memberKinds are what the members of the topology grant: also a kind that the hub does not have, and a bundle brings.
+var memberKinds = append(slices.Clip(kinds), fleet.Kind{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"rotors"}})
 
 // suite is the fleet that all tests share. Tests keep apart by namespace; those that break a member or the hub mend it
 // again.
@@ -160,7 +163,7 @@ func setUp(ctx context.Context, config fleet.Config) error {
 		if name == policed {
 			options = append(options, fleet.WithAdmissionPolicy(map[string]any{"enabled": true, "adoption": true}))
 		}
-		if err := f.InstallMember(ctx, f.Members[name], kinds, options...); err != nil {
+		if err := f.InstallMember(ctx, f.Members[name], memberKinds, options...); err != nil {
 			return err
 		}
 		if err := f.Join(ctx, f.Members[name], nil); err != nil {
