@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -145,8 +144,6 @@ func TestABundleIsOnMembersAndNotOnTheHub(t *testing.T) {
 	})
 }
 
-var rotorKind = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Rotor"}
-
 // TestAClusterBundleBringsAKindAndItsObjects sends a definition that the hub does not have, and an object of it. A
 // policy of the object's namespace has no power over it.
 func TestAClusterBundleBringsAKindAndItsObjects(t *testing.T) {
@@ -155,57 +152,53 @@ func TestAClusterBundleBringsAKindAndItsObjects(t *testing.T) {
 	must(t, yaml.Unmarshal([]byte(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: rotors.test.hanse.dev}
+metadata: {name: valves.test.hanse.dev}
 spec:
   group: test.hanse.dev
   scope: Namespaced
-  names: {plural: rotors, singular: rotor, kind: Rotor, listKind: RotorList}
+  names: {plural: valves, singular: valve, kind: Valve, listKind: ValveList}
   versions:
   - name: v1
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {replicas: {type: integer}}}}}}
 `), &definition.Object))
-	rotor := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(3)}}}
-	rotor.SetGroupVersionKind(rotorKind)
-	rotor.SetNamespace(ns)
-	rotor.SetName("main")
+	main := valve(ns, "main")
 	serviceAccount(t, hubv1.SystemNamespace, "operators", "")
 	b := &hubv1.ClusterBundle{ObjectMeta: metav1.ObjectMeta{Name: ns, Labels: map[string]string{"team": ns}}, Spec: hubv1.BundleSpec{
-		ServiceAccountName: "operators", Manifests: manifests(t, rotor, definition),
+		ServiceAccountName: "operators", Manifests: manifests(t, main, definition),
 	}}
-	overrideKind(t, ns, "tenant", rotorKind.Group, rotorKind.Kind, hubv1.OverrideRule{Name: "more", MergePatch: &apiextensionsv1.JSON{Raw: []byte(`{"spec":{"replicas":9}}`)}})
+	overrideKind(t, ns, "tenant", valveKind.Group, valveKind.Kind, hubv1.OverrideRule{Name: "more", MergePatch: &apiextensionsv1.JSON{Raw: []byte(`{"spec":{"replicas":9}}`)}})
 	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: ns}, Spec: hubv1.ClusterPlacementSpec{PlacementSpec: hubv1.PlacementSpec{
 		ResourceSelectors: []hubv1.ResourceSelector{{
 			APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.ClusterBundleKind, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": ns}},
 		}},
 		Clusters: hubv1.ClusterSelection{Names: []string{singapore, frankfurt}}, AllowEmpty: true, RemovalLimit: manyRemovals,
-		Deletion: hubv1.DeletionPolicy{WhenDeleted: hubv1.RemovalDelete},
 	}}}
 	for _, o := range []client.Object{p, b} {
 		must(t, suite.Hub.Create(ctx, o))
 		t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), o) })
 	}
 	for _, m := range []string{singapore, frankfurt} {
-		t.Cleanup(func() { _ = suite.Members[m].Delete(context.WithoutCancel(ctx), definition.DeepCopy()) })
-		eventually(t, 2*normal, func() error { return replicasOn(ctx, m, rotor, 3) })
+		t.Cleanup(func() { removeDefinition(t, suite.Members[m], definition) }) // the bundle leaves it there
+		eventually(t, 2*normal, func() error { return replicasOn(ctx, m, main, 3) })
 	}
 	eventually(t, normal, func() error { return bundleIs(ctx, b, hubv1.ConditionApplied, metav1.ConditionTrue, "", "") })
-	if _, err := suite.Hub.RESTMapper().RESTMapping(rotorKind.GroupKind()); !meta.IsNoMatchError(err) {
+	if _, err := suite.Hub.RESTMapper().RESTMapping(valveKind.GroupKind()); !meta.IsNoMatchError(err) {
 		t.Errorf("the hub serves the kind: %v", err)
 	}
 
 	t.Run("another bundle cannot take an object", func(t *testing.T) {
 		serviceAccount(t, ns, "default", ns)
-		other := bundle(t, ns, "other", rotor)
+		other := bundle(t, ns, "other", main)
 		eventually(t, normal, func() error {
 			return bundleIs(ctx, other, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonIdentityTaken,
-				"Rotor.test.hanse.dev "+ns+"/main: ClusterBundle "+ns+" has this object: remove it from one of the two; the stored objects stay")
+				"Valve.test.hanse.dev "+ns+"/main: ClusterBundle "+ns+" has this object: remove it from one of the two; the stored objects stay")
 		})
 	})
 	must(t, suite.Hub.Delete(ctx, b.DeepCopy()))
 	for _, m := range []string{singapore, frankfurt} {
-		eventually(t, normal, func() error { return goneFrom(ctx, m, rotor) })
+		eventually(t, normal, func() error { return goneFrom(ctx, m, main) })
 	}
 }
 
@@ -243,6 +236,18 @@ data: {key: value}
 	must(t, valueOn(ctx, singapore, configMap(ns, "one"), "value"))
 	must(t, suite.Hub.Delete(ctx, b.DeepCopy()))
 	eventually(t, normal, func() error { return goneFrom(ctx, singapore, configMap(ns, "one")) })
+}
+
+func removeDefinition(t *testing.T, c client.Client, definition *unstructured.Unstructured) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	must(t, client.IgnoreNotFound(c.Delete(ctx, definition.DeepCopy())))
+	must(t, poll(ctx, normal, func() error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(definition), definition.DeepCopy()); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s is still there: %w", definition.GetName(), err)
+		}
+		return nil
+	}))
 }
 
 // bundle makes a Bundle of these objects, with the ServiceAccount default.

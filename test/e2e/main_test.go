@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -50,9 +49,6 @@ var kinds = []fleet.Kind{
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"gadgets"}},
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"valves"}},
 }
-
-// memberKinds are what the members of the topology grant: also a kind that the hub does not have, and a bundle brings.
-var memberKinds = append(slices.Clip(kinds), fleet.Kind{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"rotors"}})
 
 // suite is the fleet that all tests share. Tests keep apart by namespace; those that break a member or the hub mend it
 // again.
@@ -163,7 +159,7 @@ func setUp(ctx context.Context, config fleet.Config) error {
 		if name == policed {
 			options = append(options, fleet.WithAdmissionPolicy(map[string]any{"enabled": true, "adoption": true}))
 		}
-		if err := f.InstallMember(ctx, f.Members[name], memberKinds, options...); err != nil {
+		if err := f.InstallMember(ctx, f.Members[name], kinds, options...); err != nil {
 			return err
 		}
 		if err := f.Join(ctx, f.Members[name], nil); err != nil {
