@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,12 +47,33 @@ type Input struct {
 	Manifests []runtime.RawExtension
 	// ConfigMaps are in the order of spec.configMaps.
 	ConfigMaps []corev1.ConfigMap
-	// Namespaced reports whether a kind has namespaces; known is false if the hub does not know the kind.
-	Namespaced func(schema.GroupKind) (namespaced, known bool)
+	// Namespaced tells which kinds have namespaces.
+	Namespaced Namespaced
 }
 
-// Read returns the objects, sorted by group, kind, namespace and name. The error lists up to 5 problems, each with the
-// manifest that has it. It contains no value of an object. The input is not changed.
+// Namespaced reports whether a kind has namespaces; known is false if the hub does not serve the kind. An error means
+// that the hub could not be asked.
+type Namespaced func(schema.GroupKind) (namespaced, known bool, err error)
+
+// NamespacedOn tells which kinds have namespaces by the discovery of an API server.
+func NamespacedOn(mapper meta.RESTMapper) Namespaced {
+	return func(gk schema.GroupKind) (namespaced, known bool, err error) {
+		mapping, err := mapper.RESTMapping(gk)
+		switch {
+		case meta.IsNoMatchError(err):
+			return false, false, nil
+		case err != nil:
+			return false, false, err
+		}
+		return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true, nil
+	}
+}
+
+// ErrScope means that nothing is known of the manifests, because the hub could not be asked for the scope of a kind.
+var ErrScope = errors.New("finding out whether a kind has namespaces")
+
+// Read returns the objects, sorted by group, kind, namespace and name. The error is ErrScope, or lists up to 5 problems,
+// each with the manifest that has it. It contains no value of an object. The input is not changed.
 func Read(in Input) ([]*unstructured.Unstructured, error) {
 	var p problems
 	found := readAll(in, &p)
@@ -60,7 +82,9 @@ func Read(in Input) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	total := 0
 	for _, m := range found {
-		if err := s.place(m.object); err != nil {
+		if err := s.place(m.object); errors.Is(err, ErrScope) {
+			return nil, err
+		} else if err != nil {
 			p.add(m.where, err)
 			continue
 		}
@@ -73,9 +97,9 @@ func Read(in Input) ([]*unstructured.Unstructured, error) {
 			p.add("", errTotal)
 			break
 		}
-		id := identity(object)
+		id := hubv1.IdentityOf(object)
 		if first, twice := places[id]; twice {
-			p.add(m.where, fmt.Errorf("%s is also in %s: remove one of them", display(id), first))
+			p.add(m.where, fmt.Errorf("%s is also in %s: remove one of them", id, first))
 			continue
 		}
 		places[id] = m.where
@@ -88,7 +112,7 @@ func Read(in Input) ([]*unstructured.Unstructured, error) {
 		return nil, ErrNoObjects
 	}
 	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
-		x, y := identity(a), identity(b)
+		x, y := hubv1.IdentityOf(a), hubv1.IdentityOf(b)
 		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 	})
 	return objects, nil
@@ -112,25 +136,11 @@ func finish(object *unstructured.Unstructured) (*unstructured.Unstructured, int,
 	return out, len(text), nil
 }
 
-func identity(o *unstructured.Unstructured) hubv1.ObjectIdentity {
-	gk := o.GroupVersionKind().GroupKind()
-	return hubv1.ObjectIdentity{Group: gk.Group, Kind: gk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-// display names an object for users, such as Deployment.apps shop/web.
-func display(id hubv1.ObjectIdentity) string {
-	kind := schema.GroupKind{Group: id.Group, Kind: id.Kind}.String()
-	if id.Namespace == "" {
-		return kind + " " + id.Name
-	}
-	return kind + " " + id.Namespace + "/" + id.Name
-}
-
 const (
 	// mostProblems is how many problems an error lists.
 	mostProblems = 5
-	// mostProblemRunes limits the text of one problem, which may name keys and names of any length.
-	mostProblemRunes = 600
+	// mostProblem limits the characters of one problem, which may name keys and names of any length.
+	mostProblem = 600
 )
 
 // problems counts all problems and lists the first ones.
@@ -149,10 +159,7 @@ func (p *problems) add(where string, err error) {
 	if where != "" {
 		text = where + ": " + text
 	}
-	if runes := []rune(text); len(runes) > mostProblemRunes {
-		text = string(runes[:mostProblemRunes]) + "…"
-	}
-	p.listed = append(p.listed, text)
+	p.listed = append(p.listed, hubv1.CutMessage(text, mostProblem))
 }
 
 func (p *problems) err() error {

@@ -19,14 +19,14 @@ import (
 )
 
 // namespaced knows the kinds of the tests.
-func namespaced(gk schema.GroupKind) (namespaced, known bool) {
+func namespaced(gk schema.GroupKind) (namespaced, known bool, err error) {
 	switch gk.Kind {
 	case "ConfigMap", "Service", "Deployment":
-		return true, true
+		return true, true, nil
 	case "Namespace", "ClusterRole", "CustomResourceDefinition":
-		return false, true
+		return false, true, nil
 	}
-	return false, false
+	return false, false, nil
 }
 
 func manifests(texts ...string) []runtime.RawExtension {
@@ -426,7 +426,7 @@ func TestBundlesThatAreRefusedAsAWhole(t *testing.T) {
 		},
 		"a problem with a very long name": {
 			bundle.Input{Namespace: "shop", Manifests: manifests(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"/` + strings.Repeat("ä", 1000) + `"}}`)},
-			`manifests[0]: the name is "/` + strings.Repeat("ä", 572) + "…",
+			`manifests[0]: the name is "/` + strings.Repeat("ä", 571) + "…",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -464,5 +464,18 @@ func TestObjectsAtTheLimits(t *testing.T) {
 	}
 	if got, err := read(t, bundle.Input{Namespace: "shop", ConfigMaps: configMap(strings.Join(many, "\n---\n"))}); err != "" || len(got) != bundle.MostObjects {
 		t.Errorf("%d objects, %s", len(got), err)
+	}
+}
+
+func TestABundleIsNotRefusedWhileTheHubCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	away := errors.New("the API server is away")
+	_, err := bundle.Read(bundle.Input{
+		Namespace: "shop", Manifests: manifests(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web"}}`),
+		Namespaced: func(schema.GroupKind) (namespaced, known bool, err error) { return false, false, away },
+	})
+	const want = "finding out whether a kind has namespaces: ConfigMap: the API server is away"
+	if !errors.Is(err, bundle.ErrScope) || !errors.Is(err, away) || err.Error() != want {
+		t.Errorf("it says %v, want %s", err, want)
 	}
 }

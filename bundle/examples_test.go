@@ -33,7 +33,7 @@ func TestTheExamplesOfTheDocsAreRead(t *testing.T) {
 			}
 			var got []string
 			for _, o := range objects {
-				got = append(got, bundle.IdentityOf(o).String())
+				got = append(got, hubv1.IdentityOf(o).String())
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("the objects are %q, want %q", got, want)
@@ -54,7 +54,7 @@ func TestTheFirstExampleOfTheDocsIsAFile(t *testing.T) {
 // inputOf returns the input for the bundle of an example.
 func inputOf(t *testing.T, file string) bundle.Input {
 	t.Helper()
-	in := bundle.Input{Namespaced: func(schema.GroupKind) (namespaced, known bool) { return false, false }}
+	in := bundle.Input{Namespaced: func(schema.GroupKind) (namespaced, known bool, err error) { return false, false, nil }}
 	for document := range strings.SplitSeq(readExample(t, filepath.Join(examples, file)), "\n---\n") {
 		var kind metav1.TypeMeta
 		decode(t, document, &kind)

@@ -15,7 +15,7 @@ import (
 type scopes struct {
 	// namespace of a Bundle; empty for a ClusterBundle.
 	namespace  string
-	namespaced func(schema.GroupKind) (namespaced, known bool)
+	namespaced Namespaced
 	// defined reports whether kinds are namespaced that the bundle itself defines.
 	defined map[schema.GroupKind]bool
 }
@@ -24,26 +24,38 @@ type scopes struct {
 func definedKinds(found []manifest) map[schema.GroupKind]bool {
 	out := map[schema.GroupKind]bool{}
 	for _, m := range found {
-		if m.object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}) {
-			continue
-		}
-		// A definition with wrong fields defines no kind. Members refuse it.
-		var gk schema.GroupKind
-		gk.Group, _, _ = unstructured.NestedString(m.object.Object, "spec", "group")
-		gk.Kind, _, _ = unstructured.NestedString(m.object.Object, "spec", "names", "kind")
-		scope, _, _ := unstructured.NestedString(m.object.Object, "spec", "scope")
-		isNamespaced := scope == string(apiextensionsv1.NamespaceScoped)
-		if isNamespaced || scope == string(apiextensionsv1.ClusterScoped) {
-			out[gk] = out[gk] || isNamespaced // of two definitions, a namespaced one decides in any order
+		if gk, namespaced, ok := DefinedKind(m.object); ok {
+			out[gk] = out[gk] || namespaced // of two definitions, a namespaced one decides in any order
 		}
 	}
 	return out
 }
 
+// IsDefinition reports whether an object is a CustomResourceDefinition.
+func IsDefinition(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
+}
+
+// DefinedKind returns the kind that a CustomResourceDefinition defines, and whether its objects have namespaces. ok is
+// false for another object, and for a definition with a wrong scope, which members refuse.
+func DefinedKind(o *unstructured.Unstructured) (gk schema.GroupKind, namespaced, ok bool) {
+	if !IsDefinition(o) {
+		return gk, false, false
+	}
+	gk.Group, _, _ = unstructured.NestedString(o.Object, "spec", "group")
+	gk.Kind, _, _ = unstructured.NestedString(o.Object, "spec", "names", "kind")
+	scope, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
+	namespaced = scope == string(apiextensionsv1.NamespaceScoped)
+	return gk, namespaced, namespaced || scope == string(apiextensionsv1.ClusterScoped)
+}
+
 // place sets the namespace of an object of a Bundle, and refuses wrong namespaces.
 func (s scopes) place(object *unstructured.Unstructured) error {
 	gk := object.GroupVersionKind().GroupKind()
-	namespaced, known := s.of(gk)
+	namespaced, known, err := s.of(gk)
+	if err != nil {
+		return err
+	}
 	if s.namespace != "" {
 		if known && !namespaced {
 			return fmt.Errorf("%s is a cluster-scoped kind: use a ClusterBundle", gk)
@@ -78,13 +90,17 @@ func (s scopes) place(object *unstructured.Unstructured) error {
 
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
-// of returns the scope of a kind. What the hub knows decides before what the bundle defines.
-func (s scopes) of(gk schema.GroupKind) (namespaced, known bool) {
+// of returns the scope of a kind. What the hub knows decides before what the bundle defines. The error is ErrScope.
+func (s scopes) of(gk schema.GroupKind) (namespaced, known bool, err error) {
 	if gk == namespaceKind {
-		return false, true
+		return false, true, nil
 	}
-	if namespaced, known = s.namespaced(gk); !known && s.namespace == "" {
+	namespaced, known, err = s.namespaced(gk)
+	if err != nil {
+		return false, false, fmt.Errorf("%w: %s: %w", ErrScope, gk, err)
+	}
+	if !known && s.namespace == "" {
 		namespaced, known = s.defined[gk]
 	}
-	return namespaced, known
+	return namespaced, known, nil
 }

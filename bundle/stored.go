@@ -1,16 +1,10 @@
 package bundle
 
 import (
-	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 )
 
 const (
@@ -32,8 +27,6 @@ var errNotManifest = errors.New("it is not a stored manifest")
 
 // mostStored limits the size of a stored manifest as JSON, in bytes. No API server accepts an object of that size.
 const mostStored = 16 << 20
-
-var errStoredTooLarge = fmt.Errorf("it has more than %d MiB when it is unpacked", mostStored>>20)
 
 // Stored is an object of a bundle, as the hub stores it: in a Secret of the hub's namespace. The Secret is named after
 // the identity of the object, so that an object belongs to one bundle at most.
@@ -53,25 +46,19 @@ type Stored struct {
 	Removed time.Time
 }
 
-// StoredName is the name of the Secret of an object: manifest-<20 hex digits of the SHA-256 of the identity>.
-func StoredName(id hubv1.ObjectIdentity) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{id.Group, id.Kind, id.Namespace, id.Name}, "\x00")))
-	return "manifest-" + hex.EncodeToString(sum[:10])
-}
-
 // Secret returns the Secret that stores the object in the hub's namespace.
 func (s Stored) Secret(namespace string) (*corev1.Secret, error) {
 	raw, err := s.Manifest.MarshalJSON()
 	if err != nil {
-		return nil, fmt.Errorf("writing %s as JSON: %w", IdentityOf(s.Manifest), err)
+		return nil, fmt.Errorf("writing %s as JSON: %w", hubv1.IdentityOf(s.Manifest), err)
 	}
-	compressed, err := compress(raw)
+	compressed, err := canonical.Compress(raw)
 	if err != nil {
-		return nil, fmt.Errorf("compressing %s: %w", IdentityOf(s.Manifest), err)
+		return nil, fmt.Errorf("compressing %s: %w", hubv1.IdentityOf(s.Manifest), err)
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: StoredName(IdentityOf(s.Manifest)), Labels: map[string]string{hubv1.ManifestLabel: "true"},
+			Namespace: namespace, Name: hubv1.IdentityOf(s.Manifest).ManifestName(), Labels: map[string]string{hubv1.ManifestLabel: "true"},
 			Annotations: map[string]string{
 				hubv1.BundleAnnotation: s.Bundle.Annotation(), bundleUIDAnnotation: string(s.UID), generationAnnotation: strconv.FormatInt(s.Generation, 10),
 			},
@@ -104,15 +91,15 @@ func ReadStored(secret *corev1.Secret) (Stored, error) {
 			return fail(fmt.Errorf("annotation %s: %w", removedAnnotation, err))
 		}
 	}
-	raw, err := decompress(secret.Data[manifestKey])
+	raw, err := canonical.Decompress(secret.Data[manifestKey], mostStored)
 	if err == nil {
 		err = s.Manifest.UnmarshalJSON(raw)
 	}
 	if err != nil {
 		return fail(err)
 	}
-	if StoredName(IdentityOf(s.Manifest)) != secret.Name {
-		return fail(fmt.Errorf("it has the manifest of %s: %w", IdentityOf(s.Manifest), errNotManifest))
+	if hubv1.IdentityOf(s.Manifest).ManifestName() != secret.Name {
+		return fail(fmt.Errorf("it has the manifest of %s: %w", hubv1.IdentityOf(s.Manifest), errNotManifest))
 	}
 	return s, nil
 }
@@ -165,30 +152,4 @@ func ManifestOf(template *unstructured.Unstructured) *unstructured.Unstructured 
 	}
 	out.SetAnnotations(annotations)
 	return out
-}
-
-func compress(raw []byte) ([]byte, error) {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	_, err := w.Write(raw)
-	err = errors.Join(err, w.Close())
-	return out.Bytes(), err
-}
-
-func decompress(compressed []byte) ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(compressed))
-	if err != nil {
-		return nil, err
-	}
-	raw, err := io.ReadAll(io.LimitReader(r, mostStored+1))
-	if err == nil && len(raw) > mostStored {
-		err = errStoredTooLarge
-	}
-	return raw, err
-}
-
-// IdentityOf returns the identity of an object.
-func IdentityOf(u *unstructured.Unstructured) hubv1.ObjectIdentity {
-	gk := u.GroupVersionKind().GroupKind()
-	return hubv1.ObjectIdentity{Group: gk.Group, Kind: gk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
 }

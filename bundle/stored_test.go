@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 )
 
 const system = hubv1.SystemNamespace
@@ -144,11 +145,11 @@ func TestSecretsThatAreNotStoredObjectsAreRefused(t *testing.T) {
 		"with a manifest without a kind":         {func(s *corev1.Secret) { s.Data[manifestKey] = compressed(t, []byte(`{"apiVersion":"v1"}`)) }, "Object 'Kind' is missing"},
 		"under the name of another object": {
 			func(s *corev1.Secret) {
-				s.Name = StoredName(hubv1.ObjectIdentity{Kind: "Thing", Namespace: "shop", Name: "web"})
+				s.Name = hubv1.ObjectIdentity{Kind: "Thing", Namespace: "shop", Name: "web"}.ManifestName()
 			},
 			"it has the manifest of ",
 		},
-		"with a manifest that is larger than any object once it is decompressed": {func(s *corev1.Secret) { s.Data[manifestKey] = bomb }, "it has more than 16 MiB when it is unpacked"},
+		"with a manifest that is larger than any object once it is decompressed": {func(s *corev1.Secret) { s.Data[manifestKey] = bomb }, "the text has more than 16777216 bytes when it is decompressed"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -177,13 +178,13 @@ func TestStoredName(t *testing.T) {
 	}
 	names := map[string]bool{}
 	for _, id := range ids {
-		names[StoredName(id)] = true
+		names[id.ManifestName()] = true
 	}
 	if len(names) != len(ids) {
 		t.Errorf("%d objects have %d names: %v", len(ids), len(names), names)
 	}
 	// A changed name would orphan each stored object of a running hub.
-	if got, want := StoredName(ids[0]), "manifest-050612ac04eaf8c95de6"; got != want {
+	if got, want := ids[0].ManifestName(), "manifest-050612ac04eaf8c95de6"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -243,7 +244,7 @@ func merge(t *testing.T, secret *corev1.Secret, patch []byte) {
 
 func compressed(t *testing.T, raw []byte) []byte {
 	t.Helper()
-	out, err := compress(raw)
+	out, err := canonical.Compress(raw)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package canonical_test
 
 import (
+	"strings"
 	"testing"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -32,5 +33,23 @@ func TestTheTextStaysAsItIs(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestATextIsWhatItWasBeforeItWasCompressed(t *testing.T) {
+	for _, text := range []string{"", "a", strings.Repeat("Hanse ", 10000)} {
+		compressed, err := canonical.Compress([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := canonical.Decompress(compressed, len(text)); err != nil || string(got) != text {
+			t.Errorf("%d bytes became %d: %v", len(text), len(got), err)
+		}
+		if _, err := canonical.Decompress(compressed, len(text)-1); err == nil {
+			t.Errorf("%d bytes are decompressed although %d are the limit", len(text), len(text)-1)
+		}
+		if _, err := canonical.Decompress(compressed[:len(compressed)/2], len(text)); err == nil {
+			t.Errorf("half of %d compressed bytes is decompressed", len(compressed))
+		}
 	}
 }

@@ -11,10 +11,8 @@ import (
 
 	release "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hanse-dev/hanse/bundle"
 )
@@ -34,7 +32,7 @@ func (r rendering) objects(namespace string) (Rendered, error) {
 			switch {
 			case isHook && hooks:
 				out.Hooks = append(out.Hooks, hook)
-			case isDefinition(object):
+			case bundle.IsDefinition(object):
 				out.Definitions = append(out.Definitions, object)
 			default:
 				out.Objects = append(out.Objects, object)
@@ -104,10 +102,6 @@ func once(objects []*unstructured.Unstructured, places map[*unstructured.Unstruc
 	return nil
 }
 
-func isDefinition(object *unstructured.Unstructured) bool {
-	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
-}
-
 // hookEvents are the events that helm knows.
 var hookEvents = []release.HookEvent{
 	release.HookPreInstall, release.HookPostInstall, release.HookPreDelete, release.HookPostDelete, release.HookPreUpgrade,
@@ -121,7 +115,7 @@ func hookOf(object *unstructured.Unstructured) (Hook, bool) {
 	if !isHook {
 		return Hook{}, false
 	}
-	h := Hook{Object: object, Definition: isDefinition(object)}
+	h := Hook{Object: object, Definition: bundle.IsDefinition(object)}
 	h.Weight, _ = strconv.Atoi(annotations[release.HookWeightAnnotation]) // helm takes other texts for 0
 	for event := range strings.SplitSeq(text, ",") {
 		event = strings.ToLower(strings.TrimSpace(event))

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/hanse-dev/hanse/bundle"
 )
 
 // clusterScoped are the cluster-scoped kinds of Kubernetes.
@@ -67,11 +69,9 @@ type scopes map[schema.GroupKind]bool
 func scopesWith(definitions []*unstructured.Unstructured) scopes {
 	out := scopes{}
 	for _, d := range definitions {
-		var gk schema.GroupKind
-		gk.Group, _, _ = unstructured.NestedString(d.Object, "spec", "group")
-		gk.Kind, _, _ = unstructured.NestedString(d.Object, "spec", "names", "kind")
-		scope, _, _ := unstructured.NestedString(d.Object, "spec", "scope")
-		out[gk] = out[gk] || scope == string(apiextensionsv1.NamespaceScoped)
+		if gk, namespaced, ok := bundle.DefinedKind(d); ok {
+			out[gk] = out[gk] || namespaced
+		}
 	}
 	return out
 }

@@ -32,7 +32,7 @@ func ExampleDecide() {
 		"spec":     map[string]any{"replicas": int64(10)},
 	}}
 	plan := decide.Decide(decide.Input{
-		Object: decide.Object{ID: decide.IdentityOf(widget), Template: widget},
+		Object: decide.Object{ID: hubv1.IdentityOf(widget), Template: widget},
 		Facts: decide.Facts{
 			Placements: []hubv1.PlacementObject{europe},
 			Clusters:   []*hubv1.MemberCluster{cluster("fra", "eu"), cluster("par", "eu"), cluster("sin", "asia")},

@@ -52,13 +52,7 @@ type FleetObject struct {
 }
 
 // Identity of the object.
-func (o FleetObject) Identity() hubv1.ObjectIdentity { return IdentityOf(o.Object) }
-
-// IdentityOf a hub object.
-func IdentityOf(o *unstructured.Unstructured) hubv1.ObjectIdentity {
-	gvk := o.GroupVersionKind()
-	return hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
-}
+func (o FleetObject) Identity() hubv1.ObjectIdentity { return hubv1.IdentityOf(o.Object) }
 
 // Settlement is the final state after all decisions on a fleet.
 type Settlement struct {

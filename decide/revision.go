@@ -1,15 +1,12 @@
 package decide
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 
@@ -123,27 +120,21 @@ func digest(key canonical.Key, content any) string {
 
 // Pack returns a part of a revision in its stored form. The error may be ErrPayloadTooLarge.
 func Pack(digest string, content any) (Payload, error) {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	_, err := w.Write(canonical.Bytes(content))
-	if err := errors.Join(err, w.Close()); err != nil {
-		return Payload{}, fmt.Errorf("compressing a part of a revision: %w", err)
+	out, err := canonical.Compress(canonical.Bytes(content))
+	if err != nil {
+		return Payload{}, fmt.Errorf("packing a part of a revision: %w", err)
 	}
-	if out.Len() > MostPayload {
-		return Payload{}, fmt.Errorf("%w: it has %d KiB, and at most %d KiB are possible", ErrPayloadTooLarge, out.Len()>>10, MostPayload>>10)
+	if len(out) > MostPayload {
+		return Payload{}, fmt.Errorf("%w: it has %d KiB, and at most %d KiB are possible", ErrPayloadTooLarge, len(out)>>10, MostPayload>>10)
 	}
-	return Payload{Digest: digest, Content: out.Bytes()}, nil
+	return Payload{Digest: digest, Content: out}, nil
 }
 
 // mostUnpacked limits the size of an unpacked Payload, in bytes. No API server accepts an object of that size.
 const mostUnpacked = 16 << 20
 
 func unpack(content []byte) ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(content))
-	if err != nil {
-		return nil, fmt.Errorf("reading a part of a revision: %w", err)
-	}
-	text, err := io.ReadAll(io.LimitReader(r, mostUnpacked))
+	text, err := canonical.Decompress(content, mostUnpacked)
 	if err != nil {
 		return nil, fmt.Errorf("reading a part of a revision: %w", err)
 	}

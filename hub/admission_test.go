@@ -123,7 +123,7 @@ func startReviewing(t *testing.T) *reviewing {
 // bind makes the binding of an object that the hub has read.
 func (r *reviewing) bind(u *unstructured.Unstructured, by *hubv1.Placement, clusters ...string) {
 	r.Helper()
-	id := decide.IdentityOf(u)
+	id := hubv1.IdentityOf(u)
 	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.BindingKey().Name}, Spec: hubv1.BindingSpec{
 		ObjectRef: hubv1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: id.Kind, Name: id.Name, UID: u.GetUID()},
 	}}

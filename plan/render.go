@@ -10,7 +10,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/replicas"
 )
@@ -109,7 +108,7 @@ func Explain(in RenderInput, cluster *hubv1.MemberCluster) (overrides.Result, er
 
 // selectable returns the object in the form that policies select.
 func (in RenderInput) selectable() hubv1.SelectableObject {
-	return hubv1.Selectable(decide.IdentityOf(in.Object), in.Object, in.NamespaceLabels)
+	return hubv1.Selectable(hubv1.IdentityOf(in.Object), in.Object, in.NamespaceLabels)
 }
 
 type renderer struct {

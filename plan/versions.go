@@ -56,7 +56,7 @@ func VersionOfBinding(b hubv1.BindingObject) Version {
 
 // VersionOf returns the version of any other object.
 func VersionOf(u *unstructured.Unstructured) Version {
-	v := versionOf(objectOf(decide.IdentityOf(u)), u)
+	v := versionOf(objectOf(hubv1.IdentityOf(u)), u)
 	v.APIVersion, v.Facts = u.GetAPIVersion(), digest(u.GetLabels())
 	return v
 }

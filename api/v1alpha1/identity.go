@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -17,6 +18,12 @@ type ObjectIdentity struct {
 	Kind      string
 	Namespace string // empty for a cluster-scoped object
 	Name      string
+}
+
+// IdentityOf returns the identity of an object.
+func IdentityOf(o *unstructured.Unstructured) ObjectIdentity {
+	gk := o.GroupVersionKind().GroupKind()
+	return ObjectIdentity{Group: gk.Group, Kind: gk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
 // GroupKind returns group and kind.
@@ -53,7 +60,7 @@ func ParseOwner(value string) (ObjectIdentity, types.UID, error) {
 // BindingName is the name of the binding of this object: the name cut to 200 characters, the kind in lower case and
 // the first 10 hex digits of the SHA-256 of the identity. The binding lives in the object's scope and namespace.
 func (o ObjectIdentity) BindingName() string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{o.Group, o.Kind, o.Namespace, o.Name}, "\x00")))
+	sum := o.sum()
 	kind := strings.ToLower(o.Kind)
 	if len(kind) > 40 {
 		kind = kind[:40]
@@ -64,6 +71,17 @@ func (o ObjectIdentity) BindingName() string {
 	}
 	// RBAC names may hold colons and upper case, which a binding's name may not.
 	return dnsSafe(name) + "-" + kind + "-" + hex.EncodeToString(sum[:5])
+}
+
+// ManifestName is the name of the Secret with the manifest of this object, if a bundle has the object: manifest- and the
+// first 20 hex digits of the SHA-256 of the identity. All these Secrets are in one namespace.
+func (o ObjectIdentity) ManifestName() string {
+	sum := o.sum()
+	return "manifest-" + hex.EncodeToString(sum[:10])
+}
+
+func (o ObjectIdentity) sum() [sha256.Size]byte {
+	return sha256.Sum256([]byte(strings.Join([]string{o.Group, o.Kind, o.Namespace, o.Name}, "\x00")))
 }
 
 // BindingKey is the namespaced name of the binding of this object.

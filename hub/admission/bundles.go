@@ -2,12 +2,11 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -35,14 +34,11 @@ func (r *Reviewer) reviewBundle(ctx context.Context, b hubv1.BundleObject, who a
 	}
 	objects, err := bundle.Read(bundle.Input{
 		Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests,
-		Namespaced: func(gk schema.GroupKind) (namespaced, known bool) {
-			mapping, served, err := r.mapping(gk)
-			if err != nil || !served {
-				return false, false
-			}
-			return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
-		},
+		Namespaced: bundle.NamespacedOn(r.options.Mapper),
 	})
+	if errors.Is(err, bundle.ErrScope) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, &refusal{text: err.Error()}
 	}
@@ -56,7 +52,7 @@ func (r *Reviewer) reviewBundle(ctx context.Context, b hubv1.BundleObject, who a
 func (r *Reviewer) leaving(b hubv1.BundleObject, objects []*unstructured.Unstructured) []string {
 	stay := map[hubv1.ObjectIdentity]bool{}
 	for _, o := range objects {
-		stay[bundle.IdentityOf(o)] = true
+		stay[hubv1.IdentityOf(o)] = true
 	}
 	key := client.ObjectKeyFromObject(b)
 	var leave []string

@@ -357,7 +357,7 @@ func TestASecretWithoutAReadableObjectIsReplaced(t *testing.T) {
 	b := w.bundle("web", configMap("a"))
 	w.says(b, hubv1.ReasonStored, "")
 	stop()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: bundle.StoredName(w.id("a"))}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: w.id("a").ManifestName()}}
 	must(t, w.admin.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(`{"data":{"manifest":"aGFuc2U="}}`))))
 	broken := secret.UID
 
@@ -393,7 +393,7 @@ func TestAnObjectThatIsStoredAgainHasALaterGenerationThanItsCopies(t *testing.T)
 		}
 		return nil
 	})
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: bundle.StoredName(w.id("a"))}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: w.id("a").ManifestName()}}
 	must(t, w.admin.Delete(t.Context(), secret))
 	w.eventually("it is stored again", func() error {
 		if got := w.stored()["a"].Generation; got != 8 {

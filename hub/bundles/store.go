@@ -11,10 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -66,7 +64,7 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 
 // read returns the objects of a bundle. The error may be a refusal.
 func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
-	in := bundle.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: c.namespaced}
+	in := bundle.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: bundle.NamespacedOn(c.Mapper)}
 	for _, source := range b.BundleSpec().ConfigMaps {
 		var m corev1.ConfigMap
 		key := types.NamespacedName{Namespace: c.home(b), Name: source.Name}
@@ -82,6 +80,9 @@ func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) ([]*unstruc
 		in.ConfigMaps = append(in.ConfigMaps, m)
 	}
 	objects, err := bundle.Read(in)
+	if errors.Is(err, bundle.ErrScope) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, &refusal{hubv1.ReasonManifestInvalid, err.Error() + "; the stored objects stay"}
 	}
@@ -92,7 +93,7 @@ func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) ([]*unstruc
 		var ns corev1.Namespace
 		if err := c.Client.Get(ctx, types.NamespacedName{Name: o.GetNamespace()}, &ns); apierrors.IsNotFound(err) {
 			return nil, &refusal{hubv1.ReasonHubNamespaceGone, fmt.Sprintf(
-				"%s: the hub has no namespace %s, in which it decides on the object: create the namespace on the hub", bundle.IdentityOf(o), o.GetNamespace())}
+				"%s: the hub has no namespace %s, in which it decides on the object: create the namespace on the hub", hubv1.IdentityOf(o), o.GetNamespace())}
 		} else if err != nil {
 			return nil, fmt.Errorf("reading namespace %s: %w", o.GetNamespace(), err)
 		}
@@ -108,15 +109,6 @@ func (c *Controller) home(b hubv1.BundleObject) string {
 	return c.Namespace
 }
 
-// namespaced reports whether objects of a kind are in namespaces, if the hub serves the kind.
-func (c *Controller) namespaced(gk schema.GroupKind) (namespaced, known bool) {
-	mapping, err := c.Mapper.RESTMapping(gk)
-	if err != nil {
-		return false, false
-	}
-	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
-}
-
 // change is a stored object to write.
 type change struct {
 	bundle.Stored
@@ -124,7 +116,7 @@ type change struct {
 	before *unstructured.Unstructured
 }
 
-func (c change) id() hubv1.ObjectIdentity { return bundle.IdentityOf(c.Manifest) }
+func (c change) id() hubv1.ObjectIdentity { return hubv1.IdentityOf(c.Manifest) }
 
 // compare returns the objects that differ from the stored ones: first the objects to remove, then the others. The error
 // may be a refusal.
@@ -133,7 +125,7 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 	var removed, written []change
 	names := map[hubv1.ObjectIdentity]bool{}
 	for _, o := range wanted {
-		id := bundle.IdentityOf(o)
+		id := hubv1.IdentityOf(o)
 		names[id] = true
 		before, sent, err := c.taken(ctx, of, id)
 		if err != nil {
@@ -306,7 +298,7 @@ func (c *Controller) forget(ctx context.Context, key types.NamespacedName) error
 		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("reading the binding of %s: %w", id, err)
 		}
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: bundle.StoredName(id)}}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: id.ManifestName()}}
 		version := client.Preconditions{ResourceVersion: ptr.To(before.GetResourceVersion())}
 		if err := c.Client.Delete(ctx, secret, version); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting Secret %s of %s: %w", secret.Name, id, err)

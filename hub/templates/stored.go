@@ -61,7 +61,7 @@ func (s *Store) keepStored(u *unstructured.Unstructured) (metav1.Object, error) 
 	s.recent.put(r, template)
 	return &storedRecord{
 		ObjectMeta: nothing, secret: client.ObjectKeyFromObject(&secret), resourceVersion: secret.ResourceVersion, uid: secret.UID,
-		id: identityOf(template), template: r,
+		id: hubv1.IdentityOf(template), template: r,
 	}, nil
 }
 
@@ -91,7 +91,7 @@ func (s *Store) storedState(schema.GroupVersionKind, kindwatch.State) {
 }
 
 func (s *Store) storedRecord(id hubv1.ObjectIdentity) (*storedRecord, bool) {
-	o, _ := s.stored.Get(secrets, kindwatch.Key(s.namespace, bundle.StoredName(id)))
+	o, _ := s.stored.Get(secrets, kindwatch.Key(s.namespace, id.ManifestName()))
 	r, ok := o.(*storedRecord)
 	return r, ok
 }
@@ -130,10 +130,10 @@ func (s *Store) ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectId
 
 // liveStored reads an object of a bundle from the API server, with the results of Live.
 func (s *Store) liveStored(ctx context.Context, id hubv1.ObjectIdentity) (obj *unstructured.Unstructured, gone bool, err error) {
-	u, err := s.requests.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(s.namespace).Get(ctx, bundle.StoredName(id), metav1.GetOptions{})
+	u, err := s.requests.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(s.namespace).Get(ctx, id.ManifestName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, false, undecided{fmt.Sprintf("the Secret %s/%s with its manifest is missing", s.namespace, bundle.StoredName(id))}
+		return nil, false, undecided{fmt.Sprintf("the Secret %s/%s with its manifest is missing", s.namespace, id.ManifestName())}
 	case err != nil:
 		return nil, false, fmt.Errorf("reading the manifest of %s uncached: %w", id, err)
 	}
@@ -146,8 +146,4 @@ func (s *Store) liveStored(ctx context.Context, id hubv1.ObjectIdentity) (obj *u
 		return nil, false, err
 	}
 	return stored.Template(&secret), false, nil
-}
-
-func identityOf(u *unstructured.Unstructured) hubv1.ObjectIdentity {
-	return identity(u.GroupVersionKind().GroupKind(), u)
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -37,7 +36,7 @@ func (h *hub) template(ctx context.Context, c client.Client, id hubv1.ObjectIden
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return identityOf(o) == id })
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return hubv1.IdentityOf(o) == id })
 	if i < 0 {
 		return nil, nil
 	}
@@ -62,14 +61,13 @@ func readBundle(ctx context.Context, c client.Reader, key client.ObjectKey) (hub
 
 // objectsOf returns the objects of a bundle as the hub would store them, without generations.
 func objectsOf(ctx context.Context, c client.Client, b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
-	return bundleSource{configMapOn(ctx, c), namespacedOn(c.RESTMapper())}.objectsOf(b)
+	return bundleSource{configMapOn(ctx, c), bundle.NamespacedOn(c.RESTMapper())}.objectsOf(b)
 }
 
 // bundleSource has what decides, besides a bundle, which objects the bundle has.
 type bundleSource struct {
-	configMap func(client.ObjectKey) (*corev1.ConfigMap, error)
-	// namespaced reports whether the objects of a kind have namespaces; known is false for an unknown kind.
-	namespaced func(schema.GroupKind) (namespaced, known bool)
+	configMap  func(client.ObjectKey) (*corev1.ConfigMap, error)
+	namespaced bundle.Namespaced
 }
 
 func (s bundleSource) objectsOf(b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
@@ -118,17 +116,6 @@ func markBundled(o *unstructured.Unstructured, b hubv1.BundleObject) {
 	}
 	annotations[hubv1.BundleAnnotation] = hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName(), Labels: b.GetLabels()}.Annotation()
 	o.SetAnnotations(annotations)
-}
-
-// namespacedOn reports whether the objects of a kind have namespaces, for bundle.Read.
-func namespacedOn(mapper meta.RESTMapper) func(schema.GroupKind) (namespaced, known bool) {
-	return func(kind schema.GroupKind) (namespaced, known bool) {
-		mapping, err := mapper.RESTMapping(kind)
-		if err != nil {
-			return false, false
-		}
-		return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
-	}
 }
 
 // unstored says that the hub has not stored the newest manifests of a bundle; empty if it has.
@@ -265,7 +252,7 @@ func (h *hub) unplacedOf(ctx context.Context, c client.Client, b hubv1.BundleObj
 	}
 	var out []hubv1.ObjectIdentity
 	for _, o := range objects {
-		id := identityOf(o)
+		id := hubv1.IdentityOf(o)
 		if !slices.ContainsFunc(bindings, func(b hubv1.BindingObject) bool { return hubv1.ObjectOf(b) == id }) {
 			out = append(out, id)
 		}
@@ -325,7 +312,7 @@ func unplacedIn(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) s
 	}
 	for _, b := range bundles {
 		objects, err := objectsOf(ctx, c, b)
-		if err == nil && slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return identityOf(o) == id }) {
+		if err == nil && slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return hubv1.IdentityOf(o) == id }) {
 			return bundleName(client.ObjectKeyFromObject(b))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/bundle"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/decide"
 )
@@ -99,7 +100,7 @@ func bundledObject(u *unstructured.Unstructured, bindings map[hubv1.ObjectIdenti
 
 // bundled implements hubKinds.
 func (r *fleetReader) bundled() ([]hubv1.BundleObject, bundleSource) {
-	return r.bundles, bundleSource{configMapOn(r.ctx, r.Client), namespacedOn(r.RESTMapper())}
+	return r.bundles, bundleSource{configMapOn(r.ctx, r.Client), bundle.NamespacedOn(r.RESTMapper())}
 }
 
 // within implements hubKinds.
@@ -112,12 +113,12 @@ func (*fileKinds) within(string) bool { return true }
 
 // bundled implements hubKinds.
 func (k *fileKinds) bundled() ([]hubv1.BundleObject, bundleSource) {
-	return k.files.bundles, bundleSource{k.configMap, func(kind schema.GroupKind) (namespaced, known bool) {
+	return k.files.bundles, bundleSource{k.configMap, func(kind schema.GroupKind) (namespaced, known bool, err error) {
 		if d := k.definition(kind, nil); d != nil {
-			return d.Spec.Scope == apiextensionsv1.NamespaceScoped, true
+			return d.Spec.Scope == apiextensionsv1.NamespaceScoped, true, nil
 		}
 		namespaced, known = k.namespaced[kind]
-		return namespaced, known
+		return namespaced, known, nil
 	}}
 }
 
@@ -133,7 +134,7 @@ func (k *fileKinds) configMap(key client.ObjectKey) (*corev1.ConfigMap, error) {
 // configMap returns a ConfigMap of the files; nil if they have none of this name.
 func (f *fleetFiles) configMap(key client.ObjectKey) *unstructured.Unstructured {
 	id := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: key.Namespace, Name: key.Name}
-	i := slices.IndexFunc(f.objects, func(u *unstructured.Unstructured) bool { return identityOf(u) == id })
+	i := slices.IndexFunc(f.objects, func(u *unstructured.Unstructured) bool { return hubv1.IdentityOf(u) == id })
 	if i < 0 {
 		return nil
 	}
@@ -204,7 +205,7 @@ func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 			if u == nil || inFiles {
 				continue
 			}
-			if err := f.applyBundle(fleet, kinds, source, b, f.source(identityOf(u))); err != nil {
+			if err := f.applyBundle(fleet, kinds, source, b, f.source(hubv1.IdentityOf(u))); err != nil {
 				return err
 			}
 			break
@@ -270,7 +271,7 @@ func (f *fleetFiles) replaceBundled(fleet *decide.Fleet, i int, u *unstructured.
 		return
 	}
 	u.SetGeneration(before.GetGeneration() + 1)
-	f.bundled[identityOf(u)] = true
+	f.bundled[hubv1.IdentityOf(u)] = true
 	fleet.Objects[i].Object = u
 }
 

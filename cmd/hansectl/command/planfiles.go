@@ -73,7 +73,7 @@ func (k *fileKinds) complete(o *decide.FleetObject, known map[schema.GroupKind]*
 func (r *fleetReader) known(files *fleetFiles) error {
 	own := files.definitions()
 	for _, u := range files.objects {
-		kind, source := u.GroupVersionKind(), files.sources[decide.IdentityOf(u)]
+		kind, source := u.GroupVersionKind(), files.sources[hubv1.IdentityOf(u)]
 		_, err := r.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		switch {
 		case meta.IsNoMatchError(err) && own[kind.GroupKind()] == nil:

@@ -41,7 +41,7 @@ func (p *planRun) ask(ctx context.Context, made *plan.Plan, files *fleetFiles) e
 func questionsOf(made *plan.Plan, files *fleetFiles) []memberQuestion {
 	var out []memberQuestion
 	for _, c := range made.Changes {
-		if files.bundled[c.Object.Identity()] || slices.ContainsFunc(files.objects, func(u *unstructured.Unstructured) bool { return identityOf(u) == c.Object.Identity() }) {
+		if files.bundled[c.Object.Identity()] || slices.ContainsFunc(files.objects, func(u *unstructured.Unstructured) bool { return hubv1.IdentityOf(u) == c.Object.Identity() }) {
 			made.Live.Refused = append(made.Live.Refused, plan.Problem{Object: c.Object, Message: changedItself})
 			continue
 		}

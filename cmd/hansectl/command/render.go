@@ -152,7 +152,7 @@ func (r *renderRun) readHub(ctx context.Context, in *plan.RenderInput, files *fl
 		if u.GetNamespace() == "" && id.Namespace != "" {
 			u.SetNamespace(home)
 		}
-		if identityOf(u) == id {
+		if hubv1.IdentityOf(u) == id {
 			if of := inBundle(binding); of != "" {
 				return fmt.Errorf("reading %s: %s is an object of %s: a file with the object alone cannot replace it", files.source(id), id, of)
 			}

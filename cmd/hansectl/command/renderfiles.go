@@ -55,7 +55,7 @@ func (f *fleetFiles) find(kind, name, namespace string) (*unstructured.Unstructu
 	for _, u := range f.objects {
 		if u.GetName() == name && isKind(u, kind) && (namespace == "" || u.GetNamespace() == namespace || u.GetNamespace() == "") {
 			found = append(found, u)
-			names = append(names, identityOf(u).String())
+			names = append(names, hubv1.IdentityOf(u).String())
 		}
 	}
 	switch len(found) {
@@ -77,8 +77,4 @@ func isNamed(gvk schema.GroupVersionKind, text string) bool {
 	plural, singular := meta.UnsafeGuessKindToResource(gvk)
 	word, group, grouped := strings.Cut(strings.ToLower(text), ".")
 	return (word == plural.Resource || word == singular.Resource) && (!grouped || group == strings.ToLower(gvk.Group))
-}
-
-func identityOf(u *unstructured.Unstructured) hubv1.ObjectIdentity {
-	return decide.IdentityOf(u)
 }

@@ -62,7 +62,7 @@ func readFiles(ctx context.Context, options cliresource.FilenameOptions) (*fleet
 			return nil, fmt.Errorf("reading %s: a %s has no name", info.Source, u.GetKind())
 		}
 		hubObject(u)
-		id := decide.IdentityOf(u)
+		id := hubv1.IdentityOf(u)
 		if first, twice := files.sources[id]; twice {
 			return nil, fmt.Errorf("reading %s: %s is there twice, first in %s", info.Source, id, first)
 		}
@@ -79,7 +79,7 @@ func (f *fleetFiles) add(ctx context.Context, u *unstructured.Unstructured) erro
 		f.objects = append(f.objects, u)
 		return nil
 	}
-	f.policies[decide.IdentityOf(u)] = u
+	f.policies[hubv1.IdentityOf(u)] = u
 	switch u.GetKind() {
 	case "MemberCluster":
 		return into(ctx, u, &f.clusters, &hubv1.MemberCluster{})

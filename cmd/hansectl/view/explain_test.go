@@ -26,7 +26,7 @@ type decision struct {
 func (d decision) explain() Explanation {
 	object := &unstructured.Unstructured{Object: integers(d.Object).(map[string]any)}
 	in := decide.Input{
-		Object:  decide.Object{ID: decide.IdentityOf(object), Template: object, HubRuns: Refused(d.Binding, object)},
+		Object:  decide.Object{ID: hubv1.IdentityOf(object), Template: object, HubRuns: Refused(d.Binding, object)},
 		Binding: d.Binding, Now: now, Objects: d.Counts,
 	}
 	for i := range d.Placements {

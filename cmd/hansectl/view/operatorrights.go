@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/bundle"
 	"github.com/hanse-dev/hanse/chart"
 	"github.com/hanse-dev/hanse/credential"
 )
@@ -127,10 +128,8 @@ func (w *warnings) add(object *unstructured.Unstructured, format string, args ..
 func grantedKinds(objects []*unstructured.Unstructured, w *warnings) []GrantedKinds {
 	plurals := map[schema.GroupKind]string{}
 	for _, o := range objects {
-		if isDefinition(o) {
-			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
-			kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
-			plurals[schema.GroupKind{Group: group, Kind: kind}], _, _ = unstructured.NestedString(o.Object, "spec", "names", "plural")
+		if gk, _, ok := bundle.DefinedKind(o); ok {
+			plurals[gk], _, _ = unstructured.NestedString(o.Object, "spec", "names", "plural")
 		}
 	}
 	resources := map[string]map[string]bool{}
@@ -164,10 +163,6 @@ func grantedKinds(objects []*unstructured.Unstructured, w *warnings) []GrantedKi
 		out = append(out, GrantedKinds{APIGroups: []string{group}, Resources: slices.Sorted(maps.Keys(resources[group]))})
 	}
 	return out
-}
-
-func isDefinition(o *unstructured.Unstructured) bool {
-	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }
 
 func isBuiltIn(gk schema.GroupKind) bool {

@@ -12,7 +12,6 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/plan"
 )
@@ -25,7 +24,7 @@ type Renderings struct {
 
 // Render renders the manifests of one object.
 func Render(in plan.RenderInput) Renderings {
-	return Renderings{Object: objectOf(decide.IdentityOf(in.Object), in.Object), Clusters: plan.Render(in)}
+	return Renderings{Object: objectOf(hubv1.IdentityOf(in.Object), in.Object), Clusters: plan.Render(in)}
 }
 
 // Digests returns by cluster the digest of the manifest that the hub would send now, as far as it can be computed

@@ -1,0 +1,36 @@
+package canonical
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Compress returns a text compressed by gzip. Equal texts give equal results.
+func Compress(text []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(text)
+	if err := errors.Join(err, w.Close()); err != nil {
+		return nil, fmt.Errorf("compressing %d bytes: %w", len(text), err)
+	}
+	return out.Bytes(), nil
+}
+
+// Decompress is the inverse of Compress. A text of more than most bytes is an error.
+func Decompress(compressed []byte, most int) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		return nil, fmt.Errorf("decompressing %d bytes: %w", len(compressed), err)
+	}
+	text, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if err != nil {
+		return nil, fmt.Errorf("decompressing %d bytes: %w", len(compressed), err)
+	}
+	if len(text) > most {
+		return nil, fmt.Errorf("the text has more than %d bytes when it is decompressed", most)
+	}
+	return text, nil
+}
