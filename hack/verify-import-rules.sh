@@ -60,6 +60,8 @@ breaches=(
 	"hub/changes      $hanse/hub/catalog"
 	"hub/pace         $hanse/hub/scopes"
 	"hub/slots        $hanse/hub/scopes"
+	"hub/bundles      $hanse/hub/templates"
+	"hub/rights       $hanse/hub/scopes"
 	"hub/epochs       $hanse/hub/dispatch"
 	"hub/revisions    $hanse/hub/dispatch"
 	"hub/eventlog     $hanse/hub/report"

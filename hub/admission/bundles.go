@@ -11,6 +11,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundle"
+	"github.com/hanse-dev/hanse/hub/rights"
 )
 
 const whyImpersonate = "the hub stores the objects of the bundle with the rights of this ServiceAccount"
@@ -19,13 +20,13 @@ const whyImpersonate = "the hub stores the objects of the bundle with the rights
 // not read manifests in ConfigMaps: they may change later, and the condition Stored describes them. The warning names
 // the objects that leave the bundle.
 func (r *Reviewer) reviewBundle(ctx context.Context, b hubv1.BundleObject, who author) ([]string, error) {
-	account := need{why: whyImpersonate, attributes: authorizationv1.ResourceAttributes{
+	account := rights.Need{Why: whyImpersonate, Right: authorizationv1.ResourceAttributes{
 		Namespace: b.GetNamespace(), Verb: "impersonate", Resource: "serviceaccounts", Name: b.BundleSpec().ServiceAccountName,
 	}}
 	if b.GetNamespace() == "" {
-		account.attributes.Namespace = hubv1.SystemNamespace
+		account.Right.Namespace = hubv1.SystemNamespace
 	}
-	if err := r.demand(ctx, who, []need{account}); err != nil {
+	if err := r.demand(ctx, who, []rights.Need{account}); err != nil {
 		return nil, err
 	}
 	fromConfigMaps := len(b.BundleSpec().ConfigMaps) > 0

@@ -6,23 +6,18 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rights"
 )
 
 // author of a change, as the API server sends it.
 type author authenticationv1.UserInfo
-
-// need is a right that the author must have on the hub, and why.
-type need struct {
-	attributes authorizationv1.ResourceAttributes
-	why        string
-}
 
 const (
 	whySelected = "the hub writes and deletes the selected objects on members for the author"
@@ -33,11 +28,11 @@ const (
 )
 
 // selected returns the rights on every selected kind. An empty namespace means all namespaces.
-func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string) ([]need, error) {
+func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string) ([]rights.Need, error) {
 	if len(selectors) > mostSelectors {
 		return nil, &refusal{text: fmt.Sprintf("spec.resourceSelectors: more than %d", mostSelectors)}
 	}
-	var out []need
+	var out []rights.Need
 	for _, s := range selectors {
 		resource, err := r.resource(s)
 		if err != nil {
@@ -48,7 +43,7 @@ func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string
 			if verb == "create" {
 				name = "" // a create is authorized without the object's name
 			}
-			n := need{why: whySelected, attributes: authorizationv1.ResourceAttributes{
+			n := rights.Need{Why: whySelected, Right: authorizationv1.ResourceAttributes{
 				Namespace: namespace, Verb: verb, Group: s.APIGroup, Resource: resource, Name: name,
 			}}
 			if !slices.Contains(out, n) {
@@ -85,7 +80,7 @@ func (r *Reviewer) mapping(gk schema.GroupKind) (*meta.RESTMapping, bool, error)
 }
 
 // adoption returns the rights to take over objects on the named members, or on all members.
-func adoption(spec *hubv1.PlacementSpec) []need {
+func adoption(spec *hubv1.PlacementSpec) []rights.Need {
 	if spec.Apply.Adoption == "" || spec.Apply.Adoption == hubv1.AdoptionNever {
 		return nil
 	}
@@ -93,9 +88,9 @@ func adoption(spec *hubv1.PlacementSpec) []need {
 	if len(names) == 0 {
 		names = []string{""}
 	}
-	var out []need
+	var out []rights.Need
 	for _, name := range names {
-		out = append(out, need{why: whyAdopt, attributes: authorizationv1.ResourceAttributes{
+		out = append(out, rights.Need{Why: whyAdopt, Right: authorizationv1.ResourceAttributes{
 			Verb: "adopt", Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: name,
 		}})
 	}
@@ -104,18 +99,18 @@ func adoption(spec *hubv1.PlacementSpec) []need {
 
 // placing returns the rights to place objects on clusters with requirePlaceVerb that the names and labels of a
 // placement select. The expression is ignored, because its result can change.
-func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelection) ([]need, error) {
+func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelection) ([]rights.Need, error) {
 	var all hubv1.MemberClusterList
 	if err := r.options.Client.List(ctx, &all); err != nil {
 		return nil, fmt.Errorf("listing MemberClusters: %w", err)
 	}
-	var out []need
+	var out []rights.Need
 	for i := range all.Items {
 		c := &all.Items[i]
 		if !c.Spec.RequirePlaceVerb || !selection.MaySelect(c) {
 			continue
 		}
-		out = append(out, need{why: whyPlace, attributes: authorizationv1.ResourceAttributes{
+		out = append(out, rights.Need{Why: whyPlace, Right: authorizationv1.ResourceAttributes{
 			Verb: "place", Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: c.Name,
 		}})
 	}
@@ -124,109 +119,48 @@ func (r *Reviewer) placing(ctx context.Context, selection *hubv1.ClusterSelectio
 
 // overriding returns the rights to change placed objects. Overrides of RBAC or admission kinds need the rights that the
 // hub's API server requires for a direct change: escalate and bind.
-func overriding(p hubv1.OverridePolicyObject) []need {
+func overriding(p hubv1.OverridePolicyObject) []rights.Need {
 	namespace := p.GetNamespace()
-	out := []need{{why: whyOverride, attributes: authorizationv1.ResourceAttributes{
+	out := []rights.Need{{Why: whyOverride, Right: authorizationv1.ResourceAttributes{
 		Namespace: namespace, Verb: "override", Group: hubv1.GroupVersion.Group, Resource: "placements",
 	}}}
-	const rbac = "rbac.authorization.k8s.io"
-	add := func(verb, namespace string, resources ...string) {
-		for _, resource := range resources {
-			n := need{why: whyEscalate, attributes: authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: rbac, Resource: resource}}
-			if !slices.Contains(out, n) {
+	add := func(granting []authorizationv1.ResourceAttributes) {
+		for _, right := range granting {
+			if n := (rights.Need{Why: whyEscalate, Right: right}); !slices.Contains(out, n) {
 				out = append(out, n)
 			}
 		}
 	}
 	for _, s := range p.OverrideSpec().ResourceSelectors {
-		is := func(kind string) bool { return s.Kind == kind || s.Kind == "*" }
 		switch s.APIGroup {
-		case rbac:
-			if is("Role") {
-				add("escalate", namespace, "roles")
-			}
-			if is("ClusterRole") {
-				add("escalate", "", "clusterroles")
-			}
-			if is("RoleBinding") {
-				add("bind", namespace, "roles", "clusterroles")
-			}
-			if is("ClusterRoleBinding") {
-				add("bind", "", "clusterroles")
+		case rbacv1.GroupName:
+			for _, kind := range []string{"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"} {
+				if s.Kind != kind && s.Kind != "*" {
+					continue
+				}
+				in := namespace
+				if strings.HasPrefix(kind, "Cluster") {
+					in = ""
+				}
+				add(rights.Granting(schema.GroupKind{Group: rbacv1.GroupName, Kind: kind}, in))
 			}
 		case "admissionregistration.k8s.io":
-			add("escalate", "", "clusterroles")
+			add(rights.Granting(schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"}, ""))
 		}
 	}
 	return out
 }
 
-// asksAtOnce is how many rights are asked for at a time.
-const asksAtOnce = 8
-
 // demand refuses if the author lacks a right.
-func (r *Reviewer) demand(ctx context.Context, who author, needs []need) error {
-	lacks := make([]bool, len(needs))
-	asking, ctx := errgroup.WithContext(ctx)
-	asking.SetLimit(asksAtOnce)
-	for i, n := range needs {
-		asking.Go(func() (err error) {
-			lacks[i], err = r.lacks(ctx, who, n)
-			return err
-		})
-	}
-	if err := asking.Wait(); err != nil {
+func (r *Reviewer) demand(ctx context.Context, who author, needs []rights.Need) error {
+	missing, err := rights.Missing(ctx, r.options.Client, authenticationv1.UserInfo(who), needs)
+	if err != nil {
 		return err
-	}
-	// In the order of the policy; the verbs of one resource together.
-	var missing []string
-	for i := 0; i < len(needs); i++ {
-		if !lacks[i] {
-			continue
-		}
-		first, verbs := needs[i], []string{needs[i].attributes.Verb}
-		for i+1 < len(needs) && sameBut(needs[i+1], first) {
-			if i++; lacks[i] {
-				verbs = append(verbs, needs[i].attributes.Verb)
-			}
-		}
-		missing = append(missing, fmt.Sprintf("%s %s: %s", strings.Join(verbs, ", "), placeOf(first.attributes), first.why))
 	}
 	if len(missing) == 0 {
 		return nil
 	}
 	return &refusal{forbidden: true, text: fmt.Sprintf("%s needs the right to %s", who.Username, someOf(missing, "; "))}
-}
-
-func sameBut(a, b need) bool {
-	return a.why == b.why && a.attributes.Group == b.attributes.Group && a.attributes.Resource == b.attributes.Resource &&
-		a.attributes.Namespace == b.attributes.Namespace && (a.attributes.Name == b.attributes.Name || a.attributes.Verb == "create" || b.attributes.Verb == "create")
-}
-
-// placeOf is such as "prometheuses.monitoring.coreos.com in namespace a".
-func placeOf(a authorizationv1.ResourceAttributes) string {
-	out := schema.GroupResource{Group: a.Group, Resource: a.Resource}.String()
-	if a.Name != "" {
-		out += " " + a.Name
-	}
-	if a.Namespace != "" {
-		return out + " in namespace " + a.Namespace
-	}
-	return out + " in the whole cluster"
-}
-
-func (r *Reviewer) lacks(ctx context.Context, who author, n need) (bool, error) {
-	extra := map[string]authorizationv1.ExtraValue{}
-	for key, value := range who.Extra {
-		extra[key] = authorizationv1.ExtraValue(value)
-	}
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		ResourceAttributes: &n.attributes, User: who.Username, Groups: who.Groups, UID: who.UID, Extra: extra,
-	}}
-	if err := r.options.Client.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("asking whether %s may %s %s: %w", who.Username, n.attributes.Verb, placeOf(n.attributes), err)
-	}
-	return !review.Status.Allowed, nil
 }
 
 // someOf joins the first five texts, with the number of the others.

@@ -7,106 +7,65 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rights"
 )
-
-// asksAtOnce is how many rights are asked for at a time.
-const asksAtOnce = 8
-
-// right is a right on the objects of one resource in one namespace; an empty namespace means the whole cluster.
-type right struct{ verb, group, resource, namespace string }
 
 // allowed returns a refusal unless the ServiceAccount of the bundle may make the changes itself on the hub. A bundle is
 // no way to send an object to members that its author may not create.
 func (c *Controller) allowed(ctx context.Context, b hubv1.BundleObject, changed []change) error {
-	var needed []right
+	var needed []rights.Need
 	for _, ch := range changed {
-		if ch.Removed.IsZero() {
-			needed = append(needed, c.rightsOn(ch.id())...)
+		if !ch.Removed.IsZero() {
+			continue
 		}
+		needs, err := c.needed(ch.id())
+		if err != nil {
+			return err
+		}
+		needed = append(needed, needs...)
 	}
-	slices.SortFunc(needed, func(a, b right) int {
-		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.verb, b.verb))
+	slices.SortFunc(needed, func(a, b rights.Need) int {
+		x, y := a.Right, b.Right
+		return cmp.Or(cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Group, y.Group), cmp.Compare(x.Resource, y.Resource), cmp.Compare(x.Verb, y.Verb))
 	})
-	needed = slices.Compact(needed)
-	account := fmt.Sprintf("system:serviceaccount:%s:%s", c.home(b), b.BundleSpec().ServiceAccountName)
-	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + c.home(b), "system:authenticated"}
-	lacks := make([]bool, len(needed))
-	asking, ctx := errgroup.WithContext(ctx)
-	asking.SetLimit(asksAtOnce)
-	for i, r := range needed {
-		asking.Go(func() error {
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: account, Groups: groups,
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: r.namespace, Verb: r.verb, Group: r.group, Resource: r.resource},
-			}}
-			if err := c.Client.Create(ctx, review); err != nil {
-				return fmt.Errorf("asking whether %s may %s %s: %w", account, r.verb, r.resource, err)
-			}
-			lacks[i] = !review.Status.Allowed
-			return nil
-		})
+	home, name := c.home(b), b.BundleSpec().ServiceAccountName
+	account := authenticationv1.UserInfo{
+		Username: fmt.Sprintf("system:serviceaccount:%s:%s", home, name),
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + home, "system:authenticated"},
 	}
-	if err := asking.Wait(); err != nil {
+	missing, err := rights.Missing(ctx, c.Client, account, slices.Compact(needed))
+	if err != nil {
 		return err
 	}
-	if missing := missing(needed, lacks); len(missing) > 0 {
+	if len(missing) > 0 {
 		return &refusal{hubv1.ReasonAccountMayNot, fmt.Sprintf("ServiceAccount %s/%s of the hub needs the right to %s; the stored objects stay",
-			c.home(b), b.BundleSpec().ServiceAccountName, strings.Join(missing, "; "))}
+			home, name, strings.Join(missing, "; "))}
 	}
 	return nil
 }
 
-// missing returns the lacking rights, the verbs of one resource together, such as "create, delete deployments.apps in
-// namespace shop".
-func missing(needed []right, lacks []bool) []string {
-	var out []string
-	for i := 0; i < len(needed); {
-		first := needed[i]
-		var verbs []string
-		for ; i < len(needed) && needed[i].namespace == first.namespace && needed[i].group == first.group && needed[i].resource == first.resource; i++ {
-			if lacks[i] {
-				verbs = append(verbs, needed[i].verb)
-			}
-		}
-		if len(verbs) == 0 {
-			continue
-		}
-		where := "in the whole cluster"
-		if first.namespace != "" {
-			where = "in namespace " + first.namespace
-		}
-		out = append(out, fmt.Sprintf("%s %s %s", strings.Join(verbs, ", "), schema.GroupResource{Group: first.group, Resource: first.resource}, where))
-	}
-	return out
-}
-
-// rightsOn returns the rights that the API server would ask for if the account wrote the object itself. RBAC also asks
-// for escalate and bind.
-func (c *Controller) rightsOn(id hubv1.ObjectIdentity) []right {
+// needed returns the rights that the API server would ask for if the account wrote the object itself.
+func (c *Controller) needed(id hubv1.ObjectIdentity) ([]rights.Need, error) {
 	gk := id.GroupKind()
 	plural, _ := meta.UnsafeGuessKindToResource(gk.WithVersion("v1"))
 	resource := plural.Resource // of a kind that the hub does not serve
-	if mapping, err := c.Mapper.RESTMapping(gk); err == nil {
+	switch mapping, err := c.Mapper.RESTMapping(gk); {
+	case err == nil:
 		resource = mapping.Resource.Resource
+	case !meta.IsNoMatchError(err):
+		return nil, fmt.Errorf("finding the resource of %s: %w", gk, err)
 	}
-	var out []right
+	var out []rights.Need
 	for _, verb := range []string{"get", "create", "update", "delete"} {
-		out = append(out, right{verb, gk.Group, resource, id.Namespace})
+		out = append(out, rights.Need{Right: authorizationv1.ResourceAttributes{Namespace: id.Namespace, Verb: verb, Group: gk.Group, Resource: resource}})
 	}
-	if gk.Group != "rbac.authorization.k8s.io" {
-		return out
+	for _, right := range rights.Granting(gk, id.Namespace) {
+		out = append(out, rights.Need{Right: right})
 	}
-	switch gk.Kind {
-	case "Role", "ClusterRole":
-		out = append(out, right{"escalate", gk.Group, resource, id.Namespace})
-	case "RoleBinding", "ClusterRoleBinding":
-		out = append(out, right{"bind", gk.Group, "clusterroles", id.Namespace}, right{"bind", gk.Group, "roles", id.Namespace})
-	}
-	return out
+	return out, nil
 }

@@ -91,30 +91,3 @@ func TestTheConditionOfABundleIsTheWorstOfItsObjects(t *testing.T) {
 		})
 	}
 }
-
-func TestMissingRightsAreNamedByResource(t *testing.T) {
-	t.Parallel()
-	needed := []right{
-		{"create", "", "namespaces", ""}, {"get", "", "namespaces", ""},
-		{"create", "apps", "deployments", "shop"}, {"delete", "apps", "deployments", "shop"}, {"create", "apps", "statefulsets", "shop"},
-	}
-	tests := map[string]struct {
-		lacks []bool
-		want  []string
-	}{
-		"nothing":                  {lacks: []bool{false, false, false, false, false}},
-		"a right on the cluster":   {lacks: []bool{false, true, false, false, false}, want: []string{"get namespaces in the whole cluster"}},
-		"all rights of a resource": {lacks: []bool{false, false, true, true, false}, want: []string{"create, delete deployments.apps in namespace shop"}},
-		"rights of two resources": {
-			lacks: []bool{false, false, true, false, true}, want: []string{"create deployments.apps in namespace shop", "create statefulsets.apps in namespace shop"},
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if diff := cmp.Diff(tc.want, missing(needed, tc.lacks)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
-	}
-}

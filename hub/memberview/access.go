@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rights"
 )
 
 // who asks.
@@ -158,21 +159,13 @@ func (v *View) resourceUnknown(kind schema.GroupKind, err error) error {
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("the hub cannot say now what resource %s is (%s): try again", kind, causeOf(err)))
 }
 
-// may sends a SubjectAccessReview to the hub's API server.
+// may reports whether a user has a right on the hub.
 func (v *View) may(ctx context.Context, user who, what authorizationv1.ResourceAttributes) (bool, error) {
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user.info.Username, Groups: user.info.Groups, UID: user.info.UID, ResourceAttributes: &what,
-	}}
-	if len(user.info.Extra) > 0 {
-		review.Spec.Extra = map[string]authorizationv1.ExtraValue{}
-		for k, values := range user.info.Extra {
-			review.Spec.Extra[k] = authorizationv1.ExtraValue(values)
-		}
-	}
-	if err := v.opts.Client.Create(ctx, review); err != nil {
+	has, err := rights.Has(ctx, v.opts.Client, user.info, what)
+	if err != nil {
 		return false, v.internal("asking what a user may do", err)
 	}
-	return review.Status.Allowed, nil
+	return has, nil
 }
 
 // causeOf returns why a request failed, without the address of the server.

@@ -1,0 +1,115 @@
+// Package rights asks the hub's API server which rights a user has on the hub (SubjectAccessReview).
+package rights
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Has reports whether a user has a right.
+func Has(ctx context.Context, c client.Writer, user authenticationv1.UserInfo, right authorizationv1.ResourceAttributes) (bool, error) {
+	extra := map[string]authorizationv1.ExtraValue{}
+	for key, value := range user.Extra {
+		extra[key] = authorizationv1.ExtraValue(value)
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		ResourceAttributes: &right, User: user.Username, Groups: user.Groups, UID: user.UID, Extra: extra,
+	}}
+	if err := c.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("asking whether %s may %s %s: %w", user.Username, right.Verb, placeOf(right), err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// Need is a right that a user must have, and why. Why may be empty.
+type Need struct {
+	Right authorizationv1.ResourceAttributes
+	Why   string
+}
+
+// asksAtOnce is how many rights are asked for at a time.
+const asksAtOnce = 8
+
+// Missing returns a text for the rights that a user lacks, in the order of needs; the verbs of one resource are
+// together, such as "create, delete deployments.apps in namespace shop: the reason".
+func Missing(ctx context.Context, c client.Writer, user authenticationv1.UserInfo, needs []Need) ([]string, error) {
+	lacks := make([]bool, len(needs))
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(asksAtOnce)
+	for i, n := range needs {
+		asking.Go(func() error {
+			has, err := Has(ctx, c, user, n.Right)
+			lacks[i] = !has
+			return err
+		})
+	}
+	if err := asking.Wait(); err != nil {
+		return nil, err
+	}
+	var missing []string
+	for i := 0; i < len(needs); i++ {
+		if !lacks[i] {
+			continue
+		}
+		first, verbs := needs[i], []string{needs[i].Right.Verb}
+		for i+1 < len(needs) && sameBut(needs[i+1], first) {
+			if i++; lacks[i] {
+				verbs = append(verbs, needs[i].Right.Verb)
+			}
+		}
+		text := strings.Join(verbs, ", ") + " " + placeOf(first.Right)
+		if first.Why != "" {
+			text += ": " + first.Why
+		}
+		missing = append(missing, text)
+	}
+	return missing, nil
+}
+
+// sameBut reports whether two needs differ in the verb alone. A create is authorized without the object's name.
+func sameBut(a, b Need) bool {
+	return a.Why == b.Why && a.Right.Group == b.Right.Group && a.Right.Resource == b.Right.Resource && a.Right.Namespace == b.Right.Namespace &&
+		(a.Right.Name == b.Right.Name || a.Right.Verb == "create" || b.Right.Verb == "create")
+}
+
+// placeOf returns a text such as "prometheuses.monitoring.coreos.com in namespace a".
+func placeOf(a authorizationv1.ResourceAttributes) string {
+	out := schema.GroupResource{Group: a.Group, Resource: a.Resource}.String()
+	if a.Name != "" {
+		out += " " + a.Name
+	}
+	if a.Namespace != "" {
+		return out + " in namespace " + a.Namespace
+	}
+	return out + " in the whole cluster"
+}
+
+// Granting returns the rights that the API server requires, besides the usual ones, to write an object of this kind
+// that gives rights to others: escalate for roles, bind for bindings. It returns none for other kinds.
+func Granting(kind schema.GroupKind, namespace string) []authorizationv1.ResourceAttributes {
+	right := func(verb, resource string) authorizationv1.ResourceAttributes {
+		return authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: rbacv1.GroupName, Resource: resource}
+	}
+	if kind.Group != rbacv1.GroupName {
+		return nil
+	}
+	switch kind.Kind {
+	case "Role":
+		return []authorizationv1.ResourceAttributes{right("escalate", "roles")}
+	case "ClusterRole":
+		return []authorizationv1.ResourceAttributes{right("escalate", "clusterroles")}
+	case "RoleBinding":
+		return []authorizationv1.ResourceAttributes{right("bind", "roles"), right("bind", "clusterroles")}
+	case "ClusterRoleBinding":
+		return []authorizationv1.ResourceAttributes{right("bind", "clusterroles")}
+	}
+	return nil
+}
