@@ -72,8 +72,8 @@ func NamespacedOn(mapper meta.RESTMapper) Namespaced {
 // ErrScope means that nothing is known of the manifests, because the hub could not be asked for the scope of a kind.
 var ErrScope = errors.New("finding out whether a kind has namespaces")
 
-// Read returns the objects, sorted by group, kind, namespace and name. The error is ErrScope, or lists up to 5 problems,
-// each with the manifest that has it. It contains no value of an object. The input is not changed.
+// Read returns the objects, sorted by group, kind, namespace and name. The error is ErrScope, or lists up to 5
+// problems, each with the manifest that has it. It contains no value of an object. The input is not changed.
 func Read(in Input) ([]*unstructured.Unstructured, error) {
 	var p problems
 	found := readAll(in, &p)

@@ -412,7 +412,7 @@ func (in input) objectRef() hubv1.ObjectReference { return ReferenceOf(in.Object
 func ReferenceOf(template *unstructured.Unstructured) hubv1.ObjectReference {
 	ref := hubv1.ObjectReference{APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Name: template.GetName(), UID: template.GetUID()}
 	if b := hubv1.BundleOf(template); b != nil {
-		ref.Bundle = &hubv1.BundleReference{Namespace: b.Namespace, Name: b.Name}
+		ref.Bundle = &b.BundleReference
 	}
 	return ref
 }

@@ -9,8 +9,8 @@
 //	member/served   knows the kinds             hub/schedule    object + policies + clusters -> binding spec
 //	member/tokens   issues and revokes tokens   hub/dispatch    binding -> one member, a queue for each
 //	                                            hub/report      outcomes + observations -> rows, hub object's status
-//	                                            hub/policystatus  status of placements and override policies
-//	                                            hub/bundles     the objects of bundles, and the status of bundles
+//	                                            hub/policystatus  status of placements, override policies and bundles
+//	                                            hub/bundles     the objects of bundles
 //	                                            hub/epochs      how a restored hub recognises newer copies
 //	                                            hub/shard       which replica works on which member, and who writes
 //	                                            hub/memberview  views of members for users

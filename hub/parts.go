@@ -135,7 +135,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	})
 	c.bundles = bundles.New(bundles.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store, Events: events,
-		Pacer: pacer, Namespace: p.options.Namespace,
+		Namespace: p.options.Namespace,
 	})
 	if p.options.ProtectedCopies >= 0 {
 		c.protection = protect.New(protect.Options{

@@ -39,7 +39,7 @@ func (p *parts) followPolicies() {
 	bindings.On(lifetime|changes.Spec, p.dispatcher.BindingChanged)
 	bindings.On(changes.All, p.scheduler.BindingChanged)
 	bindings.On(changes.All, p.policies.BindingChanged)
-	bindings.On(changes.All, p.bundles.BindingChanged)
+	bindings.On(changes.Deleted, p.bundles.BindingDeleted)
 	bindings.On(changes.Deleted|changes.Spec, p.revisions.BindingChanged)
 	if p.protection != nil {
 		bindings.On(changes.All, p.protection.BindingChanged)
@@ -51,6 +51,10 @@ func (p *parts) followPolicies() {
 	placements.On(lifetime|changes.Spec, p.dispatcher.PlacementChanged)
 	placements.On(lifetime|changes.Spec|changes.Ending|changes.Verbs, p.scheduler.PlacementChanged)
 	placements.On(changes.All, p.policies.PlacementChanged)
+
+	bundles := p.changes.Bundles
+	bundles.On(lifetime|changes.Spec|changes.Ending|changes.Labels, p.bundles.BundleChanged)
+	bundles.On(changes.All, p.policies.BundleChanged)
 
 	overrides := p.changes.OverridePolicies
 	overrides.On(lifetime|changes.Spec, p.dispatcher.OverridePolicyChanged)

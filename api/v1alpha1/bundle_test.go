@@ -54,10 +54,10 @@ func TestBundleOf(t *testing.T) {
 		"an object without a name names no bundle":      {annotations: map[string]string{hubv1.BundleAnnotation: `{"namespace":"shop"}`}},
 		"a name of another type names no bundle":        {annotations: map[string]string{hubv1.BundleAnnotation: `{"name":1}`}},
 		"a value that is cut off names no bundle":       {annotations: map[string]string{hubv1.BundleAnnotation: `{"name":"web"`}},
-		"a name is a ClusterBundle":                     {annotations: map[string]string{hubv1.BundleAnnotation: `{"name":"web"}`}, want: &hubv1.ObjectBundle{Name: "web"}},
+		"a name is a ClusterBundle":                     {annotations: map[string]string{hubv1.BundleAnnotation: `{"name":"web"}`}, want: &hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Name: "web"}}},
 		"a namespace and labels are a Bundle": {
 			annotations: map[string]string{hubv1.BundleAnnotation: `{"namespace":"shop","name":"web","labels":{"team":"a"}}`},
-			want:        &hubv1.ObjectBundle{Namespace: "shop", Name: "web", Labels: map[string]string{"team": "a"}},
+			want:        &hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Namespace: "shop", Name: "web"}, Labels: map[string]string{"team": "a"}},
 		},
 	}
 	for name, tc := range tests {
@@ -76,10 +76,10 @@ func TestTheNamesOfABundle(t *testing.T) {
 		text     string
 	}{
 		"a Bundle": {
-			hubv1.ObjectBundle{Namespace: "shop", Name: "web", Labels: map[string]string{"a": "<b>"}},
+			hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Namespace: "shop", Name: "web"}, Labels: map[string]string{"a": "<b>"}},
 			hubv1.ObjectIdentity{Group: "hanse.dev", Kind: "Bundle", Namespace: "shop", Name: "web"}, "Bundle shop/web",
 		},
-		"a ClusterBundle": {hubv1.ObjectBundle{Name: "web"}, hubv1.ObjectIdentity{Group: "hanse.dev", Kind: "ClusterBundle", Name: "web"}, "ClusterBundle web"},
+		"a ClusterBundle": {hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Name: "web"}}, hubv1.ObjectIdentity{Group: "hanse.dev", Kind: "ClusterBundle", Name: "web"}, "ClusterBundle web"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -145,11 +145,11 @@ func TestPlaced(t *testing.T) {
 		object, want hubv1.SelectableObject
 	}{
 		"placements select an object of the hub itself": {own, own},
-		"placements select the Bundle, with its namespace": {bundled("shop", hubv1.ObjectBundle{Namespace: "shop", Name: "web", Labels: teamA}), hubv1.SelectableObject{
+		"placements select the Bundle, with its namespace": {bundled("shop", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Namespace: "shop", Name: "web"}, Labels: teamA}), hubv1.SelectableObject{
 			ObjectIdentity: hubv1.ObjectIdentity{Group: "hanse.dev", Kind: "Bundle", Namespace: "shop", Name: "web"}, Labels: teamA,
 			NamespaceLabels: map[string]string{"of": "namespace"},
 		}},
-		"placements select the ClusterBundle, without the namespace of its object": {bundled("shop", hubv1.ObjectBundle{Name: "web", Labels: teamA}), hubv1.SelectableObject{
+		"placements select the ClusterBundle, without the namespace of its object": {bundled("shop", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Name: "web"}, Labels: teamA}), hubv1.SelectableObject{
 			ObjectIdentity: hubv1.ObjectIdentity{Group: "hanse.dev", Kind: "ClusterBundle", Name: "web"}, Labels: teamA,
 		}},
 	}
@@ -164,8 +164,8 @@ func TestPlaced(t *testing.T) {
 
 func TestPoliciesAndTheObjectsOfBundles(t *testing.T) {
 	teamA := map[string]string{"team": "a"}
-	shop := bundled("shop", hubv1.ObjectBundle{Namespace: "shop", Name: "web", Labels: teamA})
-	everywhere := bundled("shop", hubv1.ObjectBundle{Name: "web", Labels: teamA})
+	shop := bundled("shop", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Namespace: "shop", Name: "web"}, Labels: teamA})
+	everywhere := bundled("shop", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Name: "web"}, Labels: teamA})
 	tests := map[string]struct {
 		object    hubv1.SelectableObject
 		namespace string // of the policy
@@ -223,7 +223,7 @@ func TestPoliciesAndTheObjectsOfBundles(t *testing.T) {
 			object: everywhere, selected: `{matchLabels: {of: namespace}}`, selectors: `[{apiGroup: example.com, kind: Thing}]`, inScope: true, want: hubv1.MatchesKind,
 		},
 		"a ClusterOverridePolicy selects an object of a ClusterBundle that has no namespace": {
-			object: bundled("", hubv1.ObjectBundle{Name: "web"}), selectors: `[{apiGroup: example.com, kind: Thing}]`, inScope: true, want: hubv1.MatchesKind,
+			object: bundled("", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Name: "web"}}), selectors: `[{apiGroup: example.com, kind: Thing}]`, inScope: true, want: hubv1.MatchesKind,
 		},
 	}
 	for name, tc := range tests {

@@ -193,37 +193,38 @@ func NewBundle(key types.NamespacedName) BundleObject {
 //
 // +kubebuilder:object:generate=false
 type ObjectBundle struct {
-	// Namespace of a Bundle; empty for a ClusterBundle.
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
+	BundleReference `json:",inline"`
 	// Labels of the bundle.
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// Key of the bundle.
-func (o ObjectBundle) Key() types.NamespacedName {
-	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+// OfBundle returns the ObjectBundle for the objects of a bundle.
+func OfBundle(b BundleObject) ObjectBundle {
+	return ObjectBundle{BundleReference: BundleReference{Namespace: b.GetNamespace(), Name: b.GetName()}, Labels: b.GetLabels()}
 }
 
+// Key of the bundle.
+func (r BundleReference) Key() types.NamespacedName { return types.NamespacedName(r) }
+
 // Kind of the bundle.
-func (o ObjectBundle) Kind() string {
-	if o.Namespace == "" {
+func (r BundleReference) Kind() string {
+	if r.Namespace == "" {
 		return ClusterBundleKind
 	}
 	return BundleKind
 }
 
 // Identity of the bundle.
-func (o ObjectBundle) Identity() ObjectIdentity {
-	return ObjectIdentity{Group: GroupVersion.Group, Kind: o.Kind(), Namespace: o.Namespace, Name: o.Name}
+func (r BundleReference) Identity() ObjectIdentity {
+	return ObjectIdentity{Group: GroupVersion.Group, Kind: r.Kind(), Namespace: r.Namespace, Name: r.Name}
 }
 
 // String is for messages: "Bundle shop/web" or "ClusterBundle web".
-func (o ObjectBundle) String() string {
-	if o.Namespace == "" {
-		return ClusterBundleKind + " " + o.Name
+func (r BundleReference) String() string {
+	if r.Namespace == "" {
+		return ClusterBundleKind + " " + r.Name
 	}
-	return BundleKind + " " + o.Namespace + "/" + o.Name
+	return BundleKind + " " + r.Namespace + "/" + r.Name
 }
 
 // Annotation is the value of BundleAnnotation.
@@ -240,9 +241,8 @@ func (r ObjectReference) Regarding(namespace string) *corev1.ObjectReference {
 	if r.Bundle == nil {
 		return &corev1.ObjectReference{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: namespace, Name: r.Name, UID: r.UID}
 	}
-	bundle := ObjectBundle{Namespace: r.Bundle.Namespace, Name: r.Bundle.Name}
 	return &corev1.ObjectReference{
-		APIVersion: GroupVersion.String(), Kind: bundle.Kind(), Namespace: bundle.Namespace, Name: bundle.Name, UID: r.UID,
+		APIVersion: GroupVersion.String(), Kind: r.Bundle.Kind(), Namespace: r.Bundle.Namespace, Name: r.Bundle.Name, UID: r.UID,
 	}
 }
 

@@ -73,8 +73,8 @@ func (o ObjectIdentity) BindingName() string {
 	return dnsSafe(name) + "-" + kind + "-" + hex.EncodeToString(sum[:5])
 }
 
-// ManifestName is the name of the Secret with the manifest of this object, if a bundle has the object: manifest- and the
-// first 20 hex digits of the SHA-256 of the identity. All these Secrets are in one namespace.
+// ManifestName is the name of the Secret with the manifest of this object, if a bundle has the object: manifest- and
+// the first 20 hex digits of the SHA-256 of the identity. All these Secrets are in one namespace.
 func (o ObjectIdentity) ManifestName() string {
 	sum := o.sum()
 	return "manifest-" + hex.EncodeToString(sum[:10])

@@ -1,4 +1,5 @@
-// Package bundles stores the objects of Bundles and ClusterBundles as templates, and keeps the status of these bundles.
+// Package bundles stores the objects of Bundles and ClusterBundles as templates, and reports that in the condition
+// Stored.
 //
 //   - The manifests of a bundle are read by package bundle. If one of them is invalid, if the bundle's ServiceAccount
 //     lacks a right, or if an identity is taken, nothing is stored: the bundle keeps its stored objects. The condition
@@ -7,7 +8,8 @@
 //     so it follows an uncached read of the bundle. The Secret of the object is deleted after its binding.
 //   - A bundle that is deleted loses all objects in the same way. Live of hub/templates proves the deletion.
 //
-// Only the leader does this. The other replicas read the stored objects.
+// Only the leader does this. The other replicas read the stored objects. hub/policystatus counts them, and reports what
+// clusters do with them.
 package bundles
 
 import (
@@ -18,7 +20,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +32,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -43,12 +43,9 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-const (
-	// foldEvery is how long changes of the objects of one bundle are collected before its status is computed.
-	foldEvery = 500 * time.Millisecond
-	// lookEvery is how often ConfigMaps are read, and how often a bundle that could not be stored is tried again.
-	lookEvery = 30 * time.Second
-)
+// lookEvery is how often ConfigMaps are read, and how often a bundle that could not be stored is tried again: the hub
+// does not watch ConfigMaps and rights.
+const lookEvery = 30 * time.Second
 
 // Templates has the stored objects.
 type Templates interface {
@@ -75,8 +72,6 @@ type Options struct {
 	Mapper    meta.RESTMapper
 	Templates Templates
 	Events    events.EventRecorder
-	// Pacer gives the turns for writes of the status.
-	Pacer *pace.Pacer
 	// Namespace of the stored objects, and of the ConfigMaps and ServiceAccounts of ClusterBundles.
 	Namespace string
 	Clock     clock.PassiveClock
@@ -89,15 +84,6 @@ type Controller struct {
 	mu    sync.Mutex
 	ctx   context.Context                                            // nil while another replica leads
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName] // nil while another replica leads
-	// last has the last result of storing each bundle. Without an entry, the bundle is read and compared again.
-	last map[types.NamespacedName]result
-}
-
-// result is the result of storing a bundle.
-type result struct {
-	of        string // identifies the metadata and spec of the bundle
-	at        time.Time
-	condition metav1.Condition
 }
 
 // New returns a Controller that does nothing until SetupWithManager.
@@ -105,7 +91,7 @@ func New(o Options) *Controller {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Controller{Options: o, last: map[types.NamespacedName]result{}}
+	return &Controller{Options: o}
 }
 
 // SetupWithManager adds the controller, which works while this process is the leader.
@@ -119,26 +105,16 @@ func (c *Controller) SetupWithManager(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("making the bundles controller: %w", err)
 	}
-	key := func(_ context.Context, o client.Object) []types.NamespacedName {
-		return []types.NamespacedName{client.ObjectKeyFromObject(o)}
+	if err := control.Watch(source.TypedFunc[types.NamespacedName](c.start)); err != nil {
+		return fmt.Errorf("starting the bundles controller: %w", err)
 	}
-	for _, src := range []source.TypedSource[types.NamespacedName]{
-		source.TypedFunc[types.NamespacedName](c.start),
-		source.TypedKind(mgr.GetCache(), client.Object(&hubv1.Bundle{}), handler.TypedEnqueueRequestsFromMapFunc(key)),
-		source.TypedKind(mgr.GetCache(), client.Object(&hubv1.ClusterBundle{}), handler.TypedEnqueueRequestsFromMapFunc(key)),
-	} {
-		if err := control.Watch(src); err != nil {
-			return fmt.Errorf("watching for the bundles controller: %w", err)
-		}
-	}
-	c.Templates.OnChange(func(id hubv1.ObjectIdentity) {
-		if o, ok := c.Templates.Get(id); ok {
-			c.doubt(hubv1.BundleOf(o))
-		}
-	})
+	c.Templates.OnChange(c.wakeBundleOf)
 	c.Templates.OnState(func(schema.GroupKind) {
-		if ctx := c.leading(); ctx != nil {
-			c.doubtAll(ctx)
+		c.mu.Lock()
+		ctx := c.ctx
+		c.mu.Unlock()
+		if ctx != nil {
+			c.wakeAll(ctx)
 		}
 	})
 	return nil
@@ -149,185 +125,128 @@ func (c *Controller) start(ctx context.Context, queue workqueue.TypedRateLimitin
 	c.mu.Lock()
 	c.ctx, c.queue = ctx, queue
 	c.mu.Unlock()
-	c.doubtAll(ctx)
+	c.wakeAll(ctx)
 	return nil
 }
 
-// leading returns the context of the controller, nil while another replica leads.
-func (c *Controller) leading() context.Context {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ctx
+// BundleChanged is called for a bundle whose spec or labels changed, or whose deletion began.
+func (c *Controller) BundleChanged(_ context.Context, change changes.Bundle) {
+	for _, b := range []hubv1.BundleObject{change.Before, change.After} {
+		if b != nil {
+			c.wake(client.ObjectKeyFromObject(b))
+		}
+	}
 }
 
-// BindingChanged is called for every change of a binding. It queues the bundle of the object.
-func (c *Controller) BindingChanged(_ context.Context, change changes.Binding) {
-	for _, b := range []hubv1.BindingObject{change.Before, change.After} {
-		if b == nil || b.BindingSpec().ObjectRef.Bundle == nil {
-			continue
-		}
-		ref := b.BindingSpec().ObjectRef.Bundle
-		if bundle := (&hubv1.ObjectBundle{Namespace: ref.Namespace, Name: ref.Name}); change.After == nil {
-			c.doubt(bundle) // the Secret of a removed object may go now
-		} else {
-			c.wake(bundle)
-		}
+// BindingDeleted is called for every deleted binding: the Secret of a removed object may go now.
+func (c *Controller) BindingDeleted(_ context.Context, change changes.Binding) {
+	if bundle := change.Before.BindingSpec().ObjectRef.Bundle; bundle != nil {
+		c.wake(bundle.Key())
 	}
 }
 
 // NamespaceAdded is called for every new namespace. It queues the bundles that miss a namespace.
 func (c *Controller) NamespaceAdded(ctx context.Context, _ changes.Namespace) {
+	c.wakeIf(ctx, func(b hubv1.BundleObject) bool {
+		stored := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored)
+		return stored != nil && stored.Reason == hubv1.ReasonHubNamespaceMissing
+	})
+}
+
+// wakeAll queues all bundles, and the bundles of stored objects, which may be gone.
+func (c *Controller) wakeAll(ctx context.Context) {
+	c.wakeIf(ctx, func(hubv1.BundleObject) bool { return true })
+	for _, id := range c.Templates.ListStored(func(hubv1.ObjectBundle) bool { return true }) {
+		c.wakeBundleOf(id)
+	}
+}
+
+func (c *Controller) wakeIf(ctx context.Context, concerned func(hubv1.BundleObject) bool) {
 	all, err := scopes.Bundles(ctx, c.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return // the cache is stopping, and so is this process
 	}
 	for _, b := range all {
-		if stored := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored); stored != nil && stored.Reason == hubv1.ReasonHubNamespaceGone {
-			c.doubt(&hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName()})
+		if concerned(b) {
+			c.wake(client.ObjectKeyFromObject(b))
 		}
 	}
 }
 
-// doubtAll reads and compares all bundles again, and the bundles of stored objects, which may be gone.
-func (c *Controller) doubtAll(ctx context.Context) {
-	c.mu.Lock()
-	clear(c.last)
-	c.mu.Unlock()
-	all, err := scopes.Bundles(ctx, c.Client, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return // the cache is stopping, and so is this process
+// wakeBundleOf queues the bundle of a stored object.
+func (c *Controller) wakeBundleOf(id hubv1.ObjectIdentity) {
+	if o, ok := c.Templates.Get(id); ok {
+		if bundle := hubv1.BundleOf(o); bundle != nil {
+			c.wake(bundle.Key())
+		}
 	}
-	for _, b := range all {
-		c.wake(&hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName()})
-	}
-	c.Templates.ListStored(func(b hubv1.ObjectBundle) bool {
-		c.wake(&b)
-		return false
-	})
 }
 
-// doubt reads and compares a bundle again. nil is no bundle.
-func (c *Controller) doubt(b *hubv1.ObjectBundle) {
-	if b == nil {
-		return
-	}
-	c.mu.Lock()
-	delete(c.last, b.Key())
-	c.mu.Unlock()
-	c.wake(b)
-}
-
-// wake queues a bundle, to be handled within foldEvery.
-func (c *Controller) wake(b *hubv1.ObjectBundle) {
+func (c *Controller) wake(bundle types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.queue != nil {
-		c.queue.AddAfter(b.Key(), foldEvery)
+		c.queue.Add(bundle)
 	}
 }
 
-// Reconcile stores the objects of one bundle, and updates its status.
+// Reconcile stores the objects of one bundle, and reports the result.
 func (c *Controller) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
+	behind := reconcile.Result{RequeueAfter: pace.FirstRetry}
 	if !c.Templates.StoredState().Synced {
-		return reconcile.Result{RequeueAfter: foldEvery}, nil
+		return behind, nil
 	}
 	b := hubv1.NewBundle(key)
 	err := c.Client.Get(ctx, key, b)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("reading %s: %w", hubv1.BundleReference(key), err)
+	}
+	var stored metav1.Condition
+	deleted := err != nil || b.GetDeletionTimestamp() != nil
+	if deleted {
+		err = c.removeAll(ctx, hubv1.BundleReference(key))
+	} else {
+		stored, err = c.store(ctx, b)
+	}
 	switch {
+	case isOutdated(err):
+		return behind, nil // the watch has not shown an earlier write yet
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("storing the objects of %s: %w", hubv1.BundleReference(key), err)
+	case deleted:
+		return reconcile.Result{}, nil
+	}
+	switch err := c.report(ctx, b, stored); {
+	case isOutdated(err):
+		return behind, nil
 	case client.IgnoreNotFound(err) != nil:
-		return reconcile.Result{}, fmt.Errorf("reading %s: %w", nameOf(key), err)
-	case err != nil || b.GetDeletionTimestamp() != nil:
-		return c.removeAll(ctx, key)
+		return reconcile.Result{}, fmt.Errorf("writing the status of %s: %w", hubv1.BundleReference(key), err)
+	case stored.Status != metav1.ConditionTrue || len(b.BundleSpec().ConfigMaps) > 0:
+		return reconcile.Result{RequeueAfter: lookEvery}, nil
 	}
-	stored, err := c.storeAgain(ctx, b)
-	if isOutdated(err) {
-		return reconcile.Result{RequeueAfter: foldEvery}, nil // the watch has not shown an earlier write yet
-	}
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("storing the objects of %s: %w", nameOf(key), err)
-	}
-	var again reconcile.Result
-	if stored.Status != metav1.ConditionTrue || len(b.BundleSpec().ConfigMaps) > 0 {
-		again.RequeueAfter = lookEvery
-	}
-	return again, c.report(ctx, b, stored)
+	return reconcile.Result{}, nil
 }
 
-// storeAgain stores the objects of a bundle, unless the last result is still valid. Statuses change far more often than
-// bundles, and to read a bundle takes time.
-func (c *Controller) storeAgain(ctx context.Context, b hubv1.BundleObject) (metav1.Condition, error) {
-	key, of := client.ObjectKeyFromObject(b), fmt.Sprint(b.GetUID(), b.GetGeneration(), b.GetLabels(), b.GetAnnotations())
-	c.mu.Lock()
-	last, known := c.last[key]
-	// First, so that a change during the run is not lost.
-	c.last[key] = result{of: of}
-	c.mu.Unlock()
-	if known && last.of == of && c.Clock.Since(last.at) < lookEvery {
-		c.keep(key, last)
-		return last.condition, nil
-	}
-	condition, err := c.store(ctx, b)
-	if err == nil {
-		c.keep(key, result{of, c.Clock.Now(), condition})
-	}
-	return condition, err
-}
-
-// keep stores a result, unless the bundle was doubted since the run began.
-func (c *Controller) keep(key types.NamespacedName, r result) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, same := c.last[key]; same {
-		c.last[key] = r
-	}
-}
-
-// report writes the status of a bundle if it changed.
+// report writes the condition Stored if it changed. A user's edit causes at most one write, so it takes no turn.
 func (c *Controller) report(ctx context.Context, b hubv1.BundleObject, stored metav1.Condition) error {
 	before := b.DeepCopyObject().(hubv1.BundleObject)
-	status := b.BundleStatus()
-	objects, err := c.objects(ctx, client.ObjectKeyFromObject(b))
-	if err != nil {
-		return err
-	}
-	status.ObservedGeneration = b.GetGeneration()
-	fold(status, objects)
-	for _, condition := range append(conditions(objects), stored) {
-		condition.ObservedGeneration = b.GetGeneration()
-		meta.SetStatusCondition(&status.Conditions, condition)
-	}
-	if equality.Semantic.DeepEqual(before.BundleStatus(), status) {
+	was := meta.FindStatusCondition(before.BundleStatus().Conditions, hubv1.ConditionStored)
+	stored.ObservedGeneration = b.GetGeneration()
+	changed := meta.SetStatusCondition(&b.BundleStatus().Conditions, stored)
+	if !changed && b.BundleStatus().ObservedGeneration == b.GetGeneration() {
 		return nil
 	}
-	key := client.ObjectKeyFromObject(b)
-	turn := c.Pacer.Try(pace.Many, pacerKey(key), func() { c.wake(&hubv1.ObjectBundle{Namespace: key.Namespace, Name: key.Name}) })
-	if turn == nil {
-		return nil // it is woken when it has a turn
+	b.BundleStatus().ObservedGeneration = b.GetGeneration()
+	if err := c.Client.Status().Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
 	}
-	defer turn.Done()
-	err = c.Client.Status().Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // an event follows
-	}
-	if err != nil {
-		return fmt.Errorf("writing the status of %s: %w", nameOf(key), err)
-	}
-	was := meta.FindStatusCondition(before.BundleStatus().Conditions, hubv1.ConditionStored)
 	if stored.Status != metav1.ConditionTrue && (was == nil || was.Reason != stored.Reason) {
 		c.Events.Eventf(b, nil, corev1.EventTypeWarning, stored.Reason, "Store", "%s", stored.Message)
 	}
 	return nil
 }
 
-// pacerKey identifies a bundle as a caller of the pacer.
-type pacerKey types.NamespacedName
-
-// nameOf is for messages: "Bundle shop/web" or "ClusterBundle web".
-func nameOf(key types.NamespacedName) string {
-	return hubv1.ObjectBundle{Namespace: key.Namespace, Name: key.Name}.String()
-}
-
-// isOutdated means that a stored object has changed since it was read.
+// isOutdated means that the cache shows an earlier state of the bundle or of a stored object.
 func isOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errBehind)
 }

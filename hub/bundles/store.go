@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundle"
@@ -56,7 +54,7 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 			return metav1.Condition{}, err
 		}
 	}
-	if err := c.forget(ctx, client.ObjectKeyFromObject(b)); err != nil {
+	if err := c.forget(ctx, hubv1.OfBundle(b).BundleReference); err != nil {
 		return metav1.Condition{}, err
 	}
 	return metav1.Condition{Type: hubv1.ConditionStored, Status: metav1.ConditionTrue, Reason: hubv1.ReasonStored}, nil
@@ -92,7 +90,7 @@ func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) ([]*unstruc
 		}
 		var ns corev1.Namespace
 		if err := c.Client.Get(ctx, types.NamespacedName{Name: o.GetNamespace()}, &ns); apierrors.IsNotFound(err) {
-			return nil, &refusal{hubv1.ReasonHubNamespaceGone, fmt.Sprintf(
+			return nil, &refusal{hubv1.ReasonHubNamespaceMissing, fmt.Sprintf(
 				"%s: the hub has no namespace %s, in which it decides on the object: create the namespace on the hub", hubv1.IdentityOf(o), o.GetNamespace())}
 		} else if err != nil {
 			return nil, fmt.Errorf("reading namespace %s: %w", o.GetNamespace(), err)
@@ -121,7 +119,7 @@ func (c change) id() hubv1.ObjectIdentity { return hubv1.IdentityOf(c.Manifest) 
 // compare returns the objects that differ from the stored ones: first the objects to remove, then the others. The error
 // may be a refusal.
 func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted []*unstructured.Unstructured) ([]change, error) {
-	of := hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName(), Labels: b.GetLabels()}
+	of := hubv1.OfBundle(b)
 	var removed, written []change
 	names := map[hubv1.ObjectIdentity]bool{}
 	for _, o := range wanted {
@@ -143,9 +141,8 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 		}
 		written = append(written, change{next, before})
 	}
-	for _, id := range c.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.Key() == of.Key() }) {
-		before, ok := c.Templates.Get(id)
-		if ok && !names[id] && before.GetDeletionTimestamp() == nil {
+	for _, before := range c.stored(of.BundleReference) {
+		if !names[hubv1.IdentityOf(before)] && before.GetDeletionTimestamp() == nil {
 			removed = append(removed, c.removal(before))
 		}
 	}
@@ -161,7 +158,7 @@ func (c *Controller) taken(
 	if before, ok := c.Templates.Get(id); ok {
 		switch has := hubv1.BundleOf(before); {
 		case has == nil: // an object of the hub, which may have no copies
-		case has.Key() == of.Key():
+		case has.BundleReference == of.BundleReference:
 			return before, 0, nil
 		default:
 			return nil, 0, &refusal{hubv1.ReasonIdentityTaken, fmt.Sprintf("%s: %s has this object: remove it from one of the two; the stored objects stay", id, has)}
@@ -199,7 +196,7 @@ func (c *Controller) confirm(ctx context.Context, b hubv1.BundleObject, changed 
 	if err := c.APIReader.Get(ctx, key, live); apierrors.IsNotFound(err) {
 		return errBehind
 	} else if err != nil {
-		return fmt.Errorf("reading %s uncached: %w", nameOf(key), err)
+		return fmt.Errorf("reading %s uncached: %w", hubv1.BundleReference(key), err)
 	}
 	if live.GetUID() != b.GetUID() || live.GetGeneration() != b.GetGeneration() || live.GetDeletionTimestamp() != nil {
 		return errBehind
@@ -257,40 +254,54 @@ func (c *Controller) replaceBroken(ctx context.Context, secret *corev1.Secret) e
 	return c.Client.Create(ctx, secret)
 }
 
-// removeAll removes the objects of a bundle that is deleted.
-func (c *Controller) removeAll(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
-	of := hubv1.ObjectBundle{Namespace: key.Namespace, Name: key.Name}
-	for _, id := range c.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.Key() == key }) {
-		before, ok := c.Templates.Get(id)
-		if !ok || before.GetDeletionTimestamp() != nil {
-			continue
-		}
-		live, gone, err := c.Templates.Live(ctx, of.Identity(), before.GetCreationTimestamp().Time)
-		if err != nil {
-			return reconcile.Result{}, fmt.Errorf("removing the objects of %s: %w", of, err)
-		}
-		if !gone && live.GetDeletionTimestamp() == nil {
-			return reconcile.Result{RequeueAfter: foldEvery}, nil // it was created again
-		}
-		if err := c.write(ctx, c.removal(before)); isOutdated(err) {
-			return reconcile.Result{RequeueAfter: foldEvery}, nil
-		} else if err != nil {
-			return reconcile.Result{}, fmt.Errorf("removing the objects of %s: %w", of, err)
+// stored returns the stored objects of a bundle; they are shared and must not be changed.
+func (c *Controller) stored(of hubv1.BundleReference) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, id := range c.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.BundleReference == of }) {
+		if o, ok := c.Templates.Get(id); ok {
+			out = append(out, o)
 		}
 	}
-	c.mu.Lock()
-	delete(c.last, key)
-	c.mu.Unlock()
-	return reconcile.Result{}, c.forget(ctx, key)
+	return out
+}
+
+// removeAll removes the objects of a bundle that is deleted, if an uncached read proves the deletion.
+func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) error {
+	var remove []*unstructured.Unstructured
+	var since time.Time // a time at which the bundle existed
+	for _, o := range c.stored(of) {
+		if o.GetDeletionTimestamp() != nil {
+			continue
+		}
+		remove = append(remove, o)
+		if at := o.GetCreationTimestamp().Time; at.After(since) {
+			since = at
+		}
+	}
+	if len(remove) > 0 {
+		live, gone, err := c.Templates.Live(ctx, of.Identity(), since)
+		if err != nil {
+			return err
+		}
+		if !gone && live.GetDeletionTimestamp() == nil {
+			return errBehind // it was created again
+		}
+	}
+	for _, o := range remove {
+		if err := c.write(ctx, c.removal(o)); err != nil {
+			return err
+		}
+	}
+	return c.forget(ctx, of)
 }
 
 // forget deletes the Secrets of removed objects that have no binding any more.
-func (c *Controller) forget(ctx context.Context, key types.NamespacedName) error {
-	for _, id := range c.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.Key() == key }) {
-		before, ok := c.Templates.Get(id)
-		if !ok || before.GetDeletionTimestamp() == nil {
+func (c *Controller) forget(ctx context.Context, of hubv1.BundleReference) error {
+	for _, o := range c.stored(of) {
+		if o.GetDeletionTimestamp() == nil {
 			continue
 		}
+		id := hubv1.IdentityOf(o)
 		// Uncached, because a binding that was just created may not be in the cache yet.
 		switch err := c.APIReader.Get(ctx, id.BindingKey(), hubv1.NewBinding(id.BindingKey())); {
 		case err == nil:
@@ -299,20 +310,10 @@ func (c *Controller) forget(ctx context.Context, key types.NamespacedName) error
 			return fmt.Errorf("reading the binding of %s: %w", id, err)
 		}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: id.ManifestName()}}
-		version := client.Preconditions{ResourceVersion: ptr.To(before.GetResourceVersion())}
+		version := client.Preconditions{ResourceVersion: ptr.To(o.GetResourceVersion())}
 		if err := c.Client.Delete(ctx, secret, version); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting Secret %s of %s: %w", secret.Name, id, err)
 		}
 	}
 	return nil
-}
-
-// someOf joins the first three texts, with the number of the others.
-func someOf(all []string) string {
-	slices.Sort(all)
-	const most = 3
-	if len(all) <= most {
-		return strings.Join(all, "; ")
-	}
-	return fmt.Sprintf("%s; and %d more", strings.Join(all[:most], "; "), len(all)-most)
 }

@@ -36,6 +36,7 @@ type Change[T client.Object] struct {
 type (
 	Binding        = Change[hubv1.BindingObject]
 	Placement      = Change[hubv1.PlacementObject]
+	Bundle         = Change[hubv1.BundleObject]
 	OverridePolicy = Change[hubv1.OverridePolicyObject]
 	Cluster        = Change[*hubv1.MemberCluster]
 	Namespace      = Change[*corev1.Namespace]
@@ -45,6 +46,7 @@ type (
 type Feed struct {
 	Bindings         *Kind[hubv1.BindingObject]
 	Placements       *Kind[hubv1.PlacementObject]
+	Bundles          *Kind[hubv1.BundleObject]
 	OverridePolicies *Kind[hubv1.OverridePolicyObject]
 	Clusters         *Kind[*hubv1.MemberCluster]
 	Namespaces       *Kind[*corev1.Namespace]
@@ -59,6 +61,9 @@ func NewFeed() *Feed {
 		Placements: &Kind[hubv1.PlacementObject]{
 			kinds: []client.Object{&hubv1.Placement{}, &hubv1.ClusterPlacement{}}, compare: comparePlacements,
 		},
+		Bundles: &Kind[hubv1.BundleObject]{
+			kinds: []client.Object{&hubv1.Bundle{}, &hubv1.ClusterBundle{}}, compare: compareMeta[hubv1.BundleObject],
+		},
 		OverridePolicies: &Kind[hubv1.OverridePolicyObject]{
 			kinds: []client.Object{&hubv1.OverridePolicy{}, &hubv1.ClusterOverridePolicy{}}, compare: compareMeta[hubv1.OverridePolicyObject],
 		},
@@ -70,7 +75,7 @@ func NewFeed() *Feed {
 // Watch starts the informers, after all functions are registered. A kind without a function is not watched.
 func (f *Feed) Watch(ctx context.Context, informers cache.Informers) error {
 	for _, watch := range []func(context.Context, cache.Informers) error{
-		f.Bindings.watch, f.Placements.watch, f.OverridePolicies.watch, f.Clusters.watch, f.Namespaces.watch,
+		f.Bindings.watch, f.Placements.watch, f.Bundles.watch, f.OverridePolicies.watch, f.Clusters.watch, f.Namespaces.watch,
 	} {
 		if err := watch(ctx, informers); err != nil {
 			return err

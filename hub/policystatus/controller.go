@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -29,6 +30,10 @@ type Templates interface {
 	// Head returns only the namespace, name, UID, resourceVersion and labels of a hub object; it is shared and must not
 	// be changed.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
+	// Get returns a hub object; it is shared and must not be changed.
+	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
+	// ListStored returns the objects of the selected bundles.
+	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
 	// State returns the state of a kind; false if it is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
 	// Watches reports whether the objects of a namespace are read.
@@ -66,8 +71,8 @@ type Options struct {
 
 // Controllers keep the status of every policy.
 type Controllers struct {
-	placements, overrides *keeper
-	opts                  Options
+	placements, overrides, bundles *keeper
+	opts                           Options
 }
 
 // New returns Controllers that do nothing until SetupWithManager.
@@ -85,10 +90,11 @@ func New(opts Options) *Controllers {
 		opts:       opts,
 		placements: newKeeper(opts.Pacer, &placements{Options: opts, records: map[types.NamespacedName]*record{}}),
 		overrides:  newKeeper(opts.Pacer, &overridePolicies{opts}),
+		bundles:    newKeeper(opts.Pacer, &bundles{opts}),
 	}
 }
 
-// SetupWithManager adds both controllers, which work while this process is the leader.
+// SetupWithManager adds the controllers, which work while this process is the leader.
 func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager) error {
 	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -96,6 +102,9 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 	c.opts.Templates.OnState(c.kindChanged)
 	c.opts.Templates.OnChange(c.objectChanged)
 	if err := c.placements.setup("placement-status", mgr, func(ctx context.Context) { c.wakePlacements(ctx, everyPlacement) }); err != nil {
+		return err
+	}
+	if err := c.bundles.setup("bundle-status", mgr, c.wakeBundles); err != nil {
 		return err
 	}
 	return c.overrides.setup("override-status", mgr, func(ctx context.Context) { c.wakeOverrides(ctx, everyOverridePolicy) })

@@ -1,5 +1,6 @@
 // Package policystatus writes the status of each policy. For a placement it counts the objects that follow it, by
-// state. For an override policy it counts the objects and clusters that its rules match.
+// state. For an override policy it counts the objects and clusters that its rules match. It also writes the status of
+// each bundle, except the condition Stored: it counts the objects of the bundle.
 //
 // It computes everything from the bindings, makes no decision and sends no request to members. A status is written only
 // if it changed.
@@ -12,5 +13,6 @@
 //   - Whether a kind can be federated is not known until the hub has tried to list it; until then Accepted does not
 //     change.
 //
-// Placements and override policies have one controller each; a key without a namespace is a cluster-scoped policy.
+// Placements, override policies and bundles have one controller each. A key without a namespace is a cluster-scoped
+// object.
 package policystatus

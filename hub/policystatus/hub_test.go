@@ -15,6 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,6 +47,15 @@ type fakeTemplates struct {
 func (f *fakeTemplates) Head(hubv1.ObjectIdentity) (metav1.Object, bool) {
 	return nil, false
 }
+
+func (f *fakeTemplates) Get(hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
+	return nil, false
+}
+
+func (f *fakeTemplates) ListStored(func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity {
+	return nil
+}
+
 func (f *fakeTemplates) Watches(schema.GroupKind, string) bool { return true }
 
 func (f *fakeTemplates) OnChange(func(hubv1.ObjectIdentity))       {}

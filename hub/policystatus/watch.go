@@ -29,8 +29,20 @@ func (c *Controllers) OverridePolicyChanged(_ context.Context, change changes.Ov
 	}
 }
 
+// BundleChanged is called for every change of a bundle. Its keeper forgets a deleted bundle.
+func (c *Controllers) BundleChanged(_ context.Context, change changes.Bundle) {
+	if change.After != nil {
+		c.bundles.wake(client.ObjectKeyFromObject(change.After))
+	}
+}
+
 // BindingChanged is called for every change of a binding.
 func (c *Controllers) BindingChanged(_ context.Context, change changes.Binding) {
+	for _, b := range []hubv1.BindingObject{change.Before, change.After} {
+		if b != nil && b.BindingSpec().ObjectRef.Bundle != nil {
+			c.bundles.wake(b.BindingSpec().ObjectRef.Bundle.Key())
+		}
+	}
 	if c.placements.started() != nil {
 		c.wakeFollowed(change.Before, change.After)
 	}
@@ -104,8 +116,14 @@ func clashes(b hubv1.BindingObject) []string {
 	return out
 }
 
-// objectChanged queues the override policies that may select a hub object, because its labels may have changed.
+// objectChanged queues the override policies that may select a hub object, because its labels may have changed. It also
+// queues the bundle that has the object.
 func (c *Controllers) objectChanged(id hubv1.ObjectIdentity) {
+	if o, ok := c.opts.Templates.Head(id); ok {
+		if bundle := hubv1.BundleOf(o); bundle != nil {
+			c.bundles.wake(bundle.Key())
+		}
+	}
 	ctx := c.overrides.started()
 	if ctx == nil {
 		return
@@ -127,6 +145,16 @@ func (c *Controllers) kindChanged(gk schema.GroupKind) {
 	c.wakePlacements(ctx, func(p hubv1.PlacementObject) bool {
 		return slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, selects)
 	})
+}
+
+func (c *Controllers) wakeBundles(ctx context.Context) {
+	all, err := scopes.Bundles(ctx, c.opts.Client, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return // the cache is stopping, and so is this process
+	}
+	for _, b := range all {
+		c.bundles.wake(client.ObjectKeyFromObject(b))
+	}
 }
 
 func (c *Controllers) wakePlacements(ctx context.Context, concerned func(hubv1.PlacementObject) bool) {

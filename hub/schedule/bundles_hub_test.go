@@ -22,7 +22,7 @@ func (s *scene) stores(bundle string) *unstructured.Unstructured {
 	u := template(uuid.NewUUID())
 	u.SetNamespace(s.id.Namespace)
 	u.SetCreationTimestamp(metav1.Now())
-	u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{Namespace: s.id.Namespace, Name: bundle, Labels: map[string]string{"team": "a"}}.Annotation()})
+	u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Namespace: s.id.Namespace, Name: bundle}, Labels: map[string]string{"team": "a"}}.Annotation()})
 	objects.set(s.id, u)
 	return u
 }
@@ -149,7 +149,7 @@ func TestAKindThatOnlyBundlesUseIsWantedOfMembersAlone(t *testing.T) {
 			known := &hubObjects{cached: map[key]*unstructured.Unstructured{}}
 			if tc.stored {
 				u := &unstructured.Unstructured{Object: map[string]any{}}
-				u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{Name: "web"}.Annotation()})
+				u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Name: "web"}}.Annotation()})
 				known.cached[key{Group: bundled.Group, Kind: bundled.Kind, Namespace: "shop", Name: "x"}] = u
 			}
 			w := newWants(hub, known, nil)

@@ -132,7 +132,7 @@ func (s *Scheduler) missing(o decide.Object, bundle *hubv1.BundleReference) (dec
 		return o, errNotListed
 	}
 	o.State = decide.Undecided
-	o.Problem = fmt.Sprintf("the hub has not stored it for the %s", hubv1.ObjectBundle{Namespace: bundle.Namespace, Name: bundle.Name})
+	o.Problem = fmt.Sprintf("the hub has not stored it for the %s", bundle)
 	return o, nil
 }
 

@@ -176,7 +176,7 @@ func (c *cluster) startNode(ctx context.Context, s starting) error {
 	return c.startAll(s, specs)
 }
 
-// startAll starts workloads of the cluster. Those that started before an error are kept, so that stop ends them.
+// startAll starts workloads of the cluster. After an error, the started workloads are kept, so that stop ends them.
 func (c *cluster) startAll(s starting, specs []process.Spec) error {
 	for _, spec := range specs {
 		p, err := s.starter.Start(spec)

@@ -287,7 +287,7 @@ func setManifests(t *testing.T, b *hubv1.Bundle, objects ...*unstructured.Unstru
 // again makes the hub look at a bundle at once.
 func again(t *testing.T, b client.Object) {
 	t.Helper()
-	must(t, suite.Hub.Patch(t.Context(), b, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"test.hanse.dev/look":"%d"}}}`, time.Now().UnixNano()))))
+	must(t, suite.Hub.Patch(t.Context(), b, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"test.hanse.dev/look":"%d"}}}`, time.Now().UnixNano()))))
 }
 
 // serviceAccount makes a ServiceAccount with all rights in a namespace, or in the whole hub if in is empty.

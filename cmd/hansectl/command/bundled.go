@@ -54,7 +54,7 @@ func readBundle(ctx context.Context, c client.Reader, key client.ObjectKey) (hub
 	case meta.IsNoMatchError(err):
 		return nil, errNoHub
 	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", bundleName(key), err)
+		return nil, fmt.Errorf("reading %s: %w", hubv1.BundleReference(key), err)
 	}
 	return b, nil
 }
@@ -76,13 +76,13 @@ func (s bundleSource) objectsOf(b hubv1.BundleObject) ([]*unstructured.Unstructu
 		key := client.ObjectKey{Namespace: bundleHome(b), Name: source.Name}
 		m, err := s.configMap(key)
 		if err != nil {
-			return nil, fmt.Errorf("reading ConfigMap %s of %s: %w", key, bundleName(client.ObjectKeyFromObject(b)), err)
+			return nil, fmt.Errorf("reading ConfigMap %s of %s: %w", key, hubv1.OfBundle(b).String(), err)
 		}
 		in.ConfigMaps = append(in.ConfigMaps, *m)
 	}
 	objects, err := bundle.Read(in)
 	if err != nil {
-		return nil, fmt.Errorf("reading the objects of %s: %w", bundleName(client.ObjectKeyFromObject(b)), err)
+		return nil, fmt.Errorf("reading the objects of %s: %w", hubv1.OfBundle(b).String(), err)
 	}
 	for _, o := range objects {
 		markBundled(o, b)
@@ -114,13 +114,13 @@ func markBundled(o *unstructured.Unstructured, b hubv1.BundleObject) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[hubv1.BundleAnnotation] = hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName(), Labels: b.GetLabels()}.Annotation()
+	annotations[hubv1.BundleAnnotation] = hubv1.OfBundle(b).Annotation()
 	o.SetAnnotations(annotations)
 }
 
 // unstored says that the hub has not stored the newest manifests of a bundle; empty if it has.
 func unstored(b hubv1.BundleObject) string {
-	name := bundleName(client.ObjectKeyFromObject(b))
+	name := hubv1.OfBundle(b).String()
 	c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored)
 	switch {
 	case c == nil || b.BundleStatus().ObservedGeneration < b.GetGeneration():
@@ -129,11 +129,6 @@ func unstored(b hubv1.BundleObject) string {
 		return fmt.Sprintf("generation %d of %s is not stored: %s: %s", b.GetGeneration(), name, c.Reason, c.Message)
 	}
 	return ""
-}
-
-// bundleName is for messages: "Bundle shop/web" or "ClusterBundle web".
-func bundleName(key client.ObjectKey) string {
-	return hubv1.ObjectBundle{Namespace: key.Namespace, Name: key.Name}.String()
 }
 
 // inBundle returns the bundle that has the object of a binding, as text; empty for an object of the hub. The binding
@@ -223,7 +218,7 @@ func (h *hub) findBundle(ctx context.Context, c client.Client, kind, name string
 	key := client.ObjectKeyFromObject(b)
 	found, err := readBundle(ctx, c, key)
 	if found == nil && err == nil {
-		return nil, fmt.Errorf("%w %s%s", errNoObject, bundleName(key), h.elsewhere(key.Namespace))
+		return nil, fmt.Errorf("%w %s%s", errNoObject, hubv1.BundleReference(key), h.elsewhere(key.Namespace))
 	}
 	return found, err
 }
@@ -313,7 +308,7 @@ func unplacedIn(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) s
 	for _, b := range bundles {
 		objects, err := objectsOf(ctx, c, b)
 		if err == nil && slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return hubv1.IdentityOf(o) == id }) {
-			return bundleName(client.ObjectKeyFromObject(b))
+			return hubv1.OfBundle(b).String()
 		}
 	}
 	return ""

@@ -20,14 +20,6 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-func bundleKind(b hubv1.BundleObject) string {
-	return hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName()}.Kind()
-}
-
-func bundleIdentity(b hubv1.BundleObject) hubv1.ObjectIdentity {
-	return hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName()}.Identity()
-}
-
 // ofClusterBundles reports whether an object of a ClusterBundle has one of the bindings.
 func ofClusterBundles(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) bool {
 	for _, b := range bindings {
@@ -185,21 +177,21 @@ func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 		return appliedTo(m, file)
 	}
 	for _, b := range f.bundles {
-		i := slices.IndexFunc(there, func(o hubv1.BundleObject) bool { return bundleIdentity(o) == bundleIdentity(b) })
+		i := slices.IndexFunc(there, func(o hubv1.BundleObject) bool { return hubv1.OfBundle(o).Identity() == hubv1.OfBundle(b).Identity() })
 		changed := b
 		if i >= 0 {
-			merged, err := appliedTo[client.Object](there[i], f.written(bundleKind(b), b))
+			merged, err := appliedTo[client.Object](there[i], f.written(hubv1.OfBundle(b).Kind(), b))
 			if err != nil {
 				return err
 			}
 			changed = merged.(hubv1.BundleObject)
 		}
-		if err := f.applyBundle(fleet, kinds, source, changed, f.source(bundleIdentity(b))); err != nil {
+		if err := f.applyBundle(fleet, kinds, source, changed, f.source(hubv1.OfBundle(b).Identity())); err != nil {
 			return err
 		}
 	}
 	for _, b := range there {
-		inFiles := slices.ContainsFunc(f.bundles, func(o hubv1.BundleObject) bool { return bundleIdentity(o) == bundleIdentity(b) })
+		inFiles := slices.ContainsFunc(f.bundles, func(o hubv1.BundleObject) bool { return hubv1.OfBundle(o).Identity() == hubv1.OfBundle(b).Identity() })
 		for _, m := range b.BundleSpec().ConfigMaps {
 			u := f.configMap(client.ObjectKey{Namespace: bundleHome(b), Name: m.Name})
 			if u == nil || inFiles {
@@ -214,7 +206,7 @@ func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 	return nil
 }
 
-// applyBundle replaces the objects of one bundle. Those that the bundle has lost are marked as removed.
+// applyBundle replaces the objects of one bundle, and marks the objects that the bundle has lost as removed.
 func (f *fleetFiles) applyBundle(fleet *decide.Fleet, kinds hubKinds, source bundleSource, b hubv1.BundleObject, file string) error {
 	objects, err := source.objectsOf(b)
 	if err != nil {
@@ -242,7 +234,7 @@ func (f *fleetFiles) applyBundle(fleet *decide.Fleet, kinds hubKinds, source bun
 			f.replaceBundled(fleet, i, u)
 			continue
 		case known && (hubv1.BundleOf(fleet.Objects[i].Object) != nil || fleet.Objects[i].Binding != nil):
-			return fmt.Errorf("reading %s: %s cannot have %s: %s has it already", file, bundleName(key), id, ownerOf(fleet.Objects[i].Object))
+			return fmt.Errorf("reading %s: %s cannot have %s: %s has it already", file, hubv1.BundleReference(key), id, ownerOf(fleet.Objects[i].Object))
 		}
 		if err := kinds.complete(&o, f.definitions()); err != nil {
 			return err

@@ -156,10 +156,10 @@ func versionsOfBundles(bundles []hubv1.BundleObject) ([]plan.Version, error) {
 	for _, b := range bundles {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(b)
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", bundleName(client.ObjectKeyFromObject(b)), err)
+			return nil, fmt.Errorf("reading %s: %w", hubv1.OfBundle(b).String(), err)
 		}
 		u := &unstructured.Unstructured{Object: content}
-		u.SetGroupVersionKind(hubv1.GroupVersion.WithKind(bundleKind(b)))
+		u.SetGroupVersionKind(hubv1.GroupVersion.WithKind(hubv1.OfBundle(b).Kind()))
 		out = append(out, plan.VersionOf(u))
 	}
 	return out, nil

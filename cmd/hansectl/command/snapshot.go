@@ -11,7 +11,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/plan"
@@ -64,7 +65,7 @@ func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, said *p
 	}
 	for _, b := range in.files.bundles {
 		s.notes = append(s.notes, fmt.Sprintf("whether ServiceAccount %s/%s may write the objects of %s is not checked",
-			bundleHome(b), cmp.Or(b.BundleSpec().ServiceAccountName, "default"), bundleName(client.ObjectKeyFromObject(b))))
+			bundleHome(b), cmp.Or(b.BundleSpec().ServiceAccountName, "default"), hubv1.OfBundle(b).String()))
 	}
 	s.notes = append(s.notes, unknownNames(in.files.placements, s.after.Clusters, narrowed)...)
 	return s, nil

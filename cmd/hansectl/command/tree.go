@@ -118,7 +118,7 @@ func (t *tree) ofBundle(ctx context.Context, c client.Client, b hubv1.BundleObje
 	if unstored := unstored(b); unstored != "" {
 		t.hub.warn("warning: " + unstored + "\n")
 	}
-	of := hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName()}
+	of := hubv1.OfBundle(b)
 	root := view.PlacementName{Kind: of.Kind(), Namespace: of.Namespace, Name: of.Name}
 	return view.TreeOfBundle(root, bindings, t.hub.unplacedOf(ctx, c, b, bindings), t.clusters, t.limit), nil
 }

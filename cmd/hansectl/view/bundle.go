@@ -26,7 +26,7 @@ type BundleSummary struct {
 // SummaryOfBundle sums up a bundle.
 func SummaryOfBundle(b hubv1.BundleObject, unstored string) *BundleSummary {
 	status := b.BundleStatus()
-	of := hubv1.ObjectBundle{Namespace: b.GetNamespace(), Name: b.GetName()}
+	of := hubv1.OfBundle(b)
 	return &BundleSummary{
 		Kind: of.Kind(), Name: of.Name, Namespace: of.Namespace, Generation: b.GetGeneration(), Stored: status.Objects, Placed: status.Placed,
 		Conditions: status.Conditions, Unstored: unstored,
@@ -46,7 +46,7 @@ func BundleOf(ref hubv1.ObjectReference) string {
 	if ref.Bundle == nil {
 		return ""
 	}
-	return hubv1.ObjectBundle{Namespace: ref.Bundle.Namespace, Name: ref.Bundle.Name}.String()
+	return ref.Bundle.String()
 }
 
 // bundleIn returns the bundle that has the object, as a suffix of its name; empty for an object of the hub.
@@ -86,6 +86,6 @@ func Unread(b hubv1.BindingObject) *unstructured.Unstructured {
 	u.SetName(id.Name)
 	u.SetUID(ref.UID)
 	u.SetGeneration(NewestGeneration(b))
-	u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{Namespace: ref.Bundle.Namespace, Name: ref.Bundle.Name}.Annotation()})
+	u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: *ref.Bundle}.Annotation()})
 	return u
 }

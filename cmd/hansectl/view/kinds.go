@@ -26,8 +26,9 @@ type Kinds struct {
 type KindSummary struct {
 	Group string `json:"group,omitempty"`
 	Kind  string `json:"kind"`
-	// Objects is the number of objects with a binding, BundledObjects of those that are objects of bundles.
-	Objects        int `json:"objects"`
+	// Objects is the number of objects with a binding.
+	Objects int `json:"objects"`
+	// BundledObjects is the number of these objects that a bundle has.
 	BundledObjects int `json:"bundledObjects"`
 	// Copies is the number of copies that clusters shall hold: targets that are Present or Evicting.
 	Copies int `json:"copies"`
@@ -69,10 +70,11 @@ type VersionCount struct {
 
 // WantedClusters are the clusters that shall hold an object of the kind, or would if they served it.
 type WantedClusters struct {
-	// Count is their number, Serving of those that serve the kind.
-	Count   int `json:"count"`
+	// Count is the number of wanted clusters.
+	Count int `json:"count"`
+	// Serving is the number of wanted clusters that serve the kind.
 	Serving int `json:"serving"`
-	// Unknown are those that have not reported whether they serve the kind.
+	// Unknown are the names of the wanted clusters that have not reported whether they serve the kind.
 	Unknown []string `json:"unknown"`
 }
 

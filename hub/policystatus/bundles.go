@@ -1,0 +1,150 @@
+package policystatus
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// bundles keeps the status of Bundles and ClusterBundles, except the condition Stored, which hub/bundles writes.
+type bundles struct{ Options }
+
+func (p *bundles) update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
+	b := hubv1.NewBundle(key)
+	if err := p.Client.Get(ctx, key, b); err != nil {
+		return 0, unlessGone(err, b, key)
+	}
+	objects, err := p.objects(ctx, hubv1.BundleReference(key))
+	if err != nil {
+		return 0, err
+	}
+	before := b.DeepCopyObject().(hubv1.BundleObject)
+	foldBundle(b, objects)
+	if equality.Semantic.DeepEqual(before.BundleStatus(), b.BundleStatus()) {
+		return 0, nil
+	}
+	_, err = write(ctx, p.Client, before, b)
+	return 0, err
+}
+
+// objects returns the stored objects of a bundle that are not being removed, in the order of their names.
+func (p *bundles) objects(ctx context.Context, of hubv1.BundleReference) ([]bundled, error) {
+	var out []bundled
+	for _, id := range p.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.BundleReference == of }) {
+		template, ok := p.Templates.Get(id)
+		if !ok || template.GetDeletionTimestamp() != nil {
+			continue
+		}
+		binding := hubv1.NewBinding(id.BindingKey())
+		err := p.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy)
+		switch {
+		case apierrors.IsNotFound(err):
+			binding = nil
+		case err != nil:
+			return nil, fmt.Errorf("reading the binding of %s: %w", id, err)
+		}
+		out = append(out, bundled{id, template.GetGeneration(), binding})
+	}
+	slices.SortFunc(out, func(a, b bundled) int { return cmp.Compare(a.id.String(), b.id.String()) })
+	return out, nil
+}
+
+// foldBundle sets the numbers, and the conditions Applied and Healthy. While the newest manifests are not stored, the
+// conditions are about earlier ones, so their observedGeneration stays.
+func foldBundle(b hubv1.BundleObject, objects []bundled) {
+	status := b.BundleStatus()
+	status.Objects, status.Placed = int32(len(objects)), 0
+	for _, o := range objects {
+		if o.follows() {
+			status.Placed++
+		}
+	}
+	generation := b.GetGeneration()
+	stored := meta.FindStatusCondition(status.Conditions, hubv1.ConditionStored)
+	isStored := stored != nil && stored.Status == metav1.ConditionTrue && stored.ObservedGeneration == generation
+	for _, c := range []metav1.Condition{
+		worstOf(hubv1.ConditionApplied, hubv1.ReasonAppliedEverywhere, objects),
+		worstOf(hubv1.ConditionHealthy, hubv1.ReasonHealthyEverywhere, objects),
+	} {
+		of := generation
+		if was := meta.FindStatusCondition(status.Conditions, c.Type); !isStored {
+			if of = 0; was != nil {
+				of = was.ObservedGeneration
+			}
+		}
+		set(&status.Conditions, of, c)
+	}
+}
+
+// bundled is a stored object of a bundle, with its binding; the binding is nil if there is none.
+type bundled struct {
+	id         hubv1.ObjectIdentity
+	generation int64 // of the stored object
+	binding    hubv1.BindingObject
+}
+
+// follows reports whether a placement sends the object to clusters.
+func (o bundled) follows() bool {
+	return o.binding != nil && o.binding.BindingSpec().PlacementRef != nil
+}
+
+// isCurrent reports whether the binding describes copies of the stored object: not of an earlier generation of it.
+func (o bundled) isCurrent() bool {
+	spec, status := o.binding.BindingSpec(), o.binding.BindingStatus()
+	if status.ObservedGeneration != o.binding.GetGeneration() {
+		return false
+	}
+	hub := hubv1.HubObject{Generation: o.generation, Revisions: spec.Revisions}
+	return !slices.ContainsFunc(spec.Clusters, func(t hubv1.BindingTarget) bool {
+		row := status.Row(t.Name)
+		return t.State == hubv1.TargetPresent && (row == nil || !hubv1.Wanted(t, hub).IsHeld(row.Generation, row.Revision))
+	})
+}
+
+// worstOf returns a condition over the same condition of all bindings: False if one is False, else Unknown if one is
+// Unknown or not known yet, else True with the reason good. Objects that follow no placement are named.
+func worstOf(conditionType, good string, objects []bundled) metav1.Condition {
+	var failed, unknown, unplaced []string
+	var why, whyUnknown string
+	for _, o := range objects {
+		if !o.follows() {
+			unplaced = append(unplaced, o.id.String())
+			continue
+		}
+		c := meta.FindStatusCondition(o.binding.BindingStatus().Conditions, conditionType)
+		switch {
+		case c == nil || c.Status == metav1.ConditionTrue && !o.isCurrent():
+			unknown, whyUnknown = append(unknown, o.id.String()), hubv1.ReasonNotYetReported
+		case c.Status == metav1.ConditionFalse:
+			failed, why = append(failed, o.id.String()+": "+c.Message), c.Reason
+		case c.Status == metav1.ConditionUnknown:
+			unknown, whyUnknown = append(unknown, o.id.String()+": "+c.Message), c.Reason
+		}
+	}
+	out := metav1.Condition{Type: conditionType}
+	switch {
+	case len(failed) > 0:
+		out.Status, out.Reason, out.Message = metav1.ConditionFalse, why, someOf(failed, len(objects))
+	case len(unplaced) == len(objects):
+		out.Status, out.Reason = metav1.ConditionUnknown, hubv1.ReasonNothingPlaced
+		out.Message = "no placement selects this bundle: select it by a resourceSelector with apiGroup hanse.dev"
+	case len(unknown) > 0:
+		out.Status, out.Reason, out.Message = metav1.ConditionUnknown, whyUnknown, someOf(unknown, len(objects))
+	case len(unplaced) > 0:
+		out.Status, out.Reason, out.Message = metav1.ConditionFalse, hubv1.ReasonPartlyPlaced, "no placement selects "+someOf(unplaced, len(objects))
+	default:
+		out.Status, out.Reason = metav1.ConditionTrue, good
+	}
+	return out
+}
