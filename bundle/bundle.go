@@ -41,12 +41,14 @@ var ErrNoObjects = errors.New("it has no objects: a bundle without objects would
 
 // Input is all that decides which objects a bundle has.
 type Input struct {
-	// Namespace of a Bundle; empty for a ClusterBundle.
+	// Namespace of a Bundle; empty for the other kinds.
 	Namespace string
 	// Manifests are spec.manifests.
 	Manifests []runtime.RawExtension
 	// ConfigMaps are in the order of spec.configMaps.
 	ConfigMaps []corev1.ConfigMap
+	// Rendered are the objects of a chart.
+	Rendered []*unstructured.Unstructured
 	// Namespaced tells which kinds have namespaces.
 	Namespaced Namespaced
 }

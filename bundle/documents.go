@@ -19,6 +19,9 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 )
 
 // manifest is one object that was read.
@@ -41,7 +44,7 @@ type reader struct {
 	stopped        bool
 }
 
-// readAll returns the objects of all manifests and ConfigMaps, in their order.
+// readAll returns the objects of all manifests, ConfigMaps and charts, in their order.
 func readAll(in Input, p *problems) []manifest {
 	r := &reader{problems: p, refuse: refuseKind, texts: map[string]bool{}}
 	for i, m := range in.Manifests {
@@ -55,6 +58,9 @@ func readAll(in Input, p *problems) []manifest {
 	}
 	for i := range in.ConfigMaps {
 		r.configMap(&in.ConfigMaps[i])
+	}
+	for _, o := range in.Rendered {
+		r.json("the chart, "+hubv1.IdentityOf(o).String(), canonical.Bytes(o.Object))
 	}
 	return r.found
 }

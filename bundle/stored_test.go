@@ -39,7 +39,7 @@ func drawStored(t *rapid.T) Stored {
 	u.SetKind(rapid.StringMatching(`[A-Z][a-zA-Z]{0,10}`).Draw(t, "kind"))
 	u.SetName(word.Draw(t, "name"))
 	s := Stored{
-		Bundle:     hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Name: word.Draw(t, "bundle")}, Labels: texts(t, "labels of the bundle")},
+		Bundle:     hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: hubv1.ClusterBundleKind, Name: word.Draw(t, "bundle")}, Labels: texts(t, "labels of the bundle")},
 		UID:        types.UID(word.Draw(t, "uid")),
 		Generation: rapid.Int64Min(1).Draw(t, "generation"),
 		Manifest:   u,
@@ -114,7 +114,7 @@ func TestATemplateHasItsManifest(t *testing.T) {
 // thing is the manifest of an object of the Bundle shop/web.
 func thing() Stored {
 	return Stored{
-		Bundle: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Namespace: "shop", Name: "web"}}, UID: "u", Generation: 3,
+		Bundle: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "Bundle", Namespace: "shop", Name: "web"}}, UID: "u", Generation: 3,
 		Manifest: &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"namespace": "shop", "name": "web"}, "spec": map[string]any{"size": int64(3)},
 		}},

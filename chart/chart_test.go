@@ -416,7 +416,7 @@ func TestRenderRefuses(t *testing.T) {
 		"a schema that reads a file":      {chart: with(files{"values.schema.json": `{"$ref": "file://` + filepath.ToSlash(secret) + `"}`}), wants: "put that schema into $defs"},
 		"a schema that reads a URL":       {chart: with(files{"values.schema.json": `{"$ref": "http://127.0.0.1:1/a.json"}`}), wants: "it refers to http://127.0.0.1:1/a.json"},
 		"values of aliases of aliases":    {chart: with(files{"values.yaml": bomb()}), wants: "loading the chart: cannot load values.yaml: "},
-		"templates with nested ifs":       {chart: with(files{"templates/a.yaml": strings.Repeat("{{if 1}}", MostTemplateBytes/8)}), wants: "rendering chart app: parse error"},
+		"templates with nested ifs":       {chart: with(files{"templates/a.yaml": strings.Repeat("{{if 1}}", MostTemplateBytes/64)}), wants: "rendering chart app: parse error"},
 		"documents of aliases of aliases": {chart: with(files{"templates/a.yaml": bomb()}), wants: "reading the objects of chart app: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -152,6 +152,7 @@ func (p *parts) followMembers() {
 				p.dispatcher.Observed(cluster, id.BindingKey(), o)
 			case copyStatus:
 			}
+			p.dispatcher.HealthSeen(cluster, o)
 			p.reporter.Wake(id.BindingKey(), cluster)
 		},
 	}

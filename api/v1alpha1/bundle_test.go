@@ -54,10 +54,11 @@ func TestBundleOf(t *testing.T) {
 		"an object without a name names no bundle":      {annotations: map[string]string{hubv1.BundleAnnotation: `{"namespace":"shop"}`}},
 		"a name of another type names no bundle":        {annotations: map[string]string{hubv1.BundleAnnotation: `{"name":1}`}},
 		"a value that is cut off names no bundle":       {annotations: map[string]string{hubv1.BundleAnnotation: `{"name":"web"`}},
-		"a name is a ClusterBundle":                     {annotations: map[string]string{hubv1.BundleAnnotation: `{"name":"web"}`}, want: &hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Name: "web"}}},
+		"a reference without a kind names no bundle":    {annotations: map[string]string{hubv1.BundleAnnotation: `{"name":"web"}`}},
+		"a kind and a name are a ClusterBundle":         {annotations: map[string]string{hubv1.BundleAnnotation: `{"kind":"ClusterBundle","name":"web"}`}, want: &hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "ClusterBundle", Name: "web"}}},
 		"a namespace and labels are a Bundle": {
-			annotations: map[string]string{hubv1.BundleAnnotation: `{"namespace":"shop","name":"web","labels":{"team":"a"}}`},
-			want:        &hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Namespace: "shop", Name: "web"}, Labels: map[string]string{"team": "a"}},
+			annotations: map[string]string{hubv1.BundleAnnotation: `{"kind":"Bundle","namespace":"shop","name":"web","labels":{"team":"a"}}`},
+			want:        &hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "Bundle", Namespace: "shop", Name: "web"}, Labels: map[string]string{"team": "a"}},
 		},
 	}
 	for name, tc := range tests {
@@ -76,10 +77,10 @@ func TestTheNamesOfABundle(t *testing.T) {
 		text     string
 	}{
 		"a Bundle": {
-			hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Namespace: "shop", Name: "web"}, Labels: map[string]string{"a": "<b>"}},
+			hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "Bundle", Namespace: "shop", Name: "web"}, Labels: map[string]string{"a": "<b>"}},
 			hubv1.ObjectIdentity{Group: "hanse.dev", Kind: "Bundle", Namespace: "shop", Name: "web"}, "Bundle shop/web",
 		},
-		"a ClusterBundle": {hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Name: "web"}}, hubv1.ObjectIdentity{Group: "hanse.dev", Kind: "ClusterBundle", Name: "web"}, "ClusterBundle web"},
+		"a ClusterBundle": {hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "ClusterBundle", Name: "web"}}, hubv1.ObjectIdentity{Group: "hanse.dev", Kind: "ClusterBundle", Name: "web"}, "ClusterBundle web"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestTheNamesOfABundle(t *testing.T) {
 			if got := tc.bundle.String(); got != tc.text {
 				t.Errorf("the text is %q", got)
 			}
-			if got := hubv1.NewBundle(tc.bundle.Key()); got.GetName() != tc.bundle.Name || got.GetNamespace() != tc.bundle.Namespace {
+			if got := tc.bundle.New(); got.GetName() != tc.bundle.Name || got.GetNamespace() != tc.bundle.Namespace {
 				t.Errorf("the empty bundle is %s/%s", got.GetNamespace(), got.GetName())
 			}
 			annotated := &metav1.ObjectMeta{Annotations: map[string]string{hubv1.BundleAnnotation: tc.bundle.Annotation()}}
@@ -110,11 +111,11 @@ func TestRegarding(t *testing.T) {
 			want: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u"},
 		},
 		"events on an object of a Bundle are on the Bundle": {
-			bundle: &hubv1.BundleReference{Namespace: "shop", Name: "all"},
+			bundle: &hubv1.BundleReference{Kind: "Bundle", Namespace: "shop", Name: "all"},
 			want:   corev1.ObjectReference{APIVersion: "hanse.dev/v1alpha1", Kind: "Bundle", Namespace: "shop", Name: "all", UID: "u"},
 		},
 		"events on an object of a ClusterBundle are on it, in no namespace": {
-			bundle: &hubv1.BundleReference{Name: "all"},
+			bundle: &hubv1.BundleReference{Kind: "ClusterBundle", Name: "all"},
 			want:   corev1.ObjectReference{APIVersion: "hanse.dev/v1alpha1", Kind: "ClusterBundle", Name: "all", UID: "u"},
 		},
 	}
@@ -145,11 +146,11 @@ func TestPlaced(t *testing.T) {
 		object, want hubv1.SelectableObject
 	}{
 		"placements select an object of the hub itself": {own, own},
-		"placements select the Bundle, with its namespace": {bundled("shop", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Namespace: "shop", Name: "web"}, Labels: teamA}), hubv1.SelectableObject{
+		"placements select the Bundle, with its namespace": {bundled("shop", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "Bundle", Namespace: "shop", Name: "web"}, Labels: teamA}), hubv1.SelectableObject{
 			ObjectIdentity: hubv1.ObjectIdentity{Group: "hanse.dev", Kind: "Bundle", Namespace: "shop", Name: "web"}, Labels: teamA,
 			NamespaceLabels: map[string]string{"of": "namespace"},
 		}},
-		"placements select the ClusterBundle, without the namespace of its object": {bundled("shop", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Name: "web"}, Labels: teamA}), hubv1.SelectableObject{
+		"placements select the ClusterBundle, without the namespace of its object": {bundled("shop", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "ClusterBundle", Name: "web"}, Labels: teamA}), hubv1.SelectableObject{
 			ObjectIdentity: hubv1.ObjectIdentity{Group: "hanse.dev", Kind: "ClusterBundle", Name: "web"}, Labels: teamA,
 		}},
 	}
@@ -164,8 +165,8 @@ func TestPlaced(t *testing.T) {
 
 func TestPoliciesAndTheObjectsOfBundles(t *testing.T) {
 	teamA := map[string]string{"team": "a"}
-	shop := bundled("shop", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Namespace: "shop", Name: "web"}, Labels: teamA})
-	everywhere := bundled("shop", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Name: "web"}, Labels: teamA})
+	shop := bundled("shop", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "Bundle", Namespace: "shop", Name: "web"}, Labels: teamA})
+	everywhere := bundled("shop", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "ClusterBundle", Name: "web"}, Labels: teamA})
 	tests := map[string]struct {
 		object    hubv1.SelectableObject
 		namespace string // of the policy
@@ -223,7 +224,7 @@ func TestPoliciesAndTheObjectsOfBundles(t *testing.T) {
 			object: everywhere, selected: `{matchLabels: {of: namespace}}`, selectors: `[{apiGroup: example.com, kind: Thing}]`, inScope: true, want: hubv1.MatchesKind,
 		},
 		"a ClusterOverridePolicy selects an object of a ClusterBundle that has no namespace": {
-			object: bundled("", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Name: "web"}}), selectors: `[{apiGroup: example.com, kind: Thing}]`, inScope: true, want: hubv1.MatchesKind,
+			object: bundled("", hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "ClusterBundle", Name: "web"}}), selectors: `[{apiGroup: example.com, kind: Thing}]`, inScope: true, want: hubv1.MatchesKind,
 		},
 	}
 	for name, tc := range tests {

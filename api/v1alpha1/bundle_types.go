@@ -28,6 +28,7 @@ type Bundle struct {
 
 	// spec has the manifests.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="has(self.manifests) || has(self.configMaps)",message="manifests or configMaps is required"
 	Spec BundleSpec `json:"spec"`
 
 	// status counts the objects of the bundle.
@@ -65,6 +66,7 @@ type ClusterBundle struct {
 
 	// spec has the manifests.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="has(self.manifests) || has(self.configMaps)",message="manifests or configMaps is required"
 	Spec BundleSpec `json:"spec"`
 
 	// status counts the objects of the bundle.
@@ -83,11 +85,8 @@ type ClusterBundleList struct {
 }
 
 // BundleSpec has manifests, and the account whose rights they may not exceed.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.manifests) || has(self.configMaps)",message="manifests or configMaps is required"
 type BundleSpec struct {
-	// serviceAccountName is a ServiceAccount of the hub, in the namespace of the Bundle, or in hanse-system for a
-	// ClusterBundle. It must have the right to get, create, update and delete each object of the bundle on the hub.
+	// serviceAccountName is a ServiceAccount of the hub, in the namespace of a Bundle, else in hanse-system. It must have the right to get, create, update and delete each object of the bundle on the hub.
 	// The author of the bundle needs the right to impersonate it. Default "default".
 	// +optional
 	// +kubebuilder:default=default
@@ -104,7 +103,7 @@ type BundleSpec struct {
 	Manifests []runtime.RawExtension `json:"manifests,omitempty"`
 
 	// configMaps have more manifests: each of their values is YAML or JSON with one or more objects. The ConfigMaps are
-	// in the namespace of the Bundle, or in hanse-system for a ClusterBundle. At most 16.
+	// in the namespace of a Bundle, else in hanse-system. At most 16.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -145,7 +144,8 @@ type BundleStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// BundleObject is a Bundle or a ClusterBundle.
+// BundleObject is a Bundle, a ClusterBundle or a FederatedOperator: it has objects for members, which the hub does not
+// create for itself.
 //
 // +kubebuilder:object:generate=false
 type BundleObject interface {
@@ -160,6 +160,7 @@ type BundleObject interface {
 var (
 	_ BundleObject = &Bundle{}
 	_ BundleObject = &ClusterBundle{}
+	_ BundleObject = &FederatedOperator{}
 )
 
 // BundleSpec implements BundleObject.
@@ -174,19 +175,42 @@ func (b *ClusterBundle) BundleSpec() *BundleSpec { return &b.Spec }
 // BundleStatus implements BundleObject.
 func (b *ClusterBundle) BundleStatus() *BundleStatus { return &b.Status }
 
+// BundleSpec implements BundleObject.
+func (o *FederatedOperator) BundleSpec() *BundleSpec { return &o.Spec.BundleSpec }
+
+// BundleStatus implements BundleObject.
+func (o *FederatedOperator) BundleStatus() *BundleStatus { return &o.Status.BundleStatus }
+
 // The kinds of bundles.
 const (
-	BundleKind        = "Bundle"
-	ClusterBundleKind = "ClusterBundle"
+	BundleKind            = "Bundle"
+	ClusterBundleKind     = "ClusterBundle"
+	FederatedOperatorKind = "FederatedOperator"
 )
 
-// NewBundle returns an empty bundle: a ClusterBundle if the key has no namespace.
-func NewBundle(key types.NamespacedName) BundleObject {
-	meta := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
-	if key.Namespace == "" {
+// New returns an empty bundle of this kind and name.
+func (r BundleReference) New() BundleObject {
+	meta := metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}
+	switch r.Kind {
+	case FederatedOperatorKind:
+		return &FederatedOperator{ObjectMeta: meta}
+	case ClusterBundleKind:
 		return &ClusterBundle{ObjectMeta: meta}
+	default:
+		return &Bundle{ObjectMeta: meta}
 	}
-	return &Bundle{ObjectMeta: meta}
+}
+
+// ReferenceTo returns the reference to a bundle.
+func ReferenceTo(b BundleObject) BundleReference {
+	out := BundleReference{Kind: BundleKind, Namespace: b.GetNamespace(), Name: b.GetName()}
+	switch b.(type) {
+	case *ClusterBundle:
+		out.Kind = ClusterBundleKind
+	case *FederatedOperator:
+		out.Kind = FederatedOperatorKind
+	}
+	return out
 }
 
 // ObjectBundle is the bundle that has an object, as far as policies see it.
@@ -200,31 +224,25 @@ type ObjectBundle struct {
 
 // OfBundle returns the ObjectBundle for the objects of a bundle.
 func OfBundle(b BundleObject) ObjectBundle {
-	return ObjectBundle{BundleReference: BundleReference{Namespace: b.GetNamespace(), Name: b.GetName()}, Labels: b.GetLabels()}
+	return ObjectBundle{BundleReference: ReferenceTo(b), Labels: b.GetLabels()}
 }
 
 // Key of the bundle.
-func (r BundleReference) Key() types.NamespacedName { return types.NamespacedName(r) }
-
-// Kind of the bundle.
-func (r BundleReference) Kind() string {
-	if r.Namespace == "" {
-		return ClusterBundleKind
-	}
-	return BundleKind
+func (r BundleReference) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
 
 // Identity of the bundle.
 func (r BundleReference) Identity() ObjectIdentity {
-	return ObjectIdentity{Group: GroupVersion.Group, Kind: r.Kind(), Namespace: r.Namespace, Name: r.Name}
+	return ObjectIdentity{Group: GroupVersion.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
 // String is for messages: "Bundle shop/web" or "ClusterBundle web".
 func (r BundleReference) String() string {
 	if r.Namespace == "" {
-		return ClusterBundleKind + " " + r.Name
+		return r.Kind + " " + r.Name
 	}
-	return BundleKind + " " + r.Namespace + "/" + r.Name
+	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
 // Annotation is the value of BundleAnnotation.
@@ -242,7 +260,7 @@ func (r ObjectReference) Regarding(namespace string) *corev1.ObjectReference {
 		return &corev1.ObjectReference{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: namespace, Name: r.Name, UID: r.UID}
 	}
 	return &corev1.ObjectReference{
-		APIVersion: GroupVersion.String(), Kind: r.Bundle.Kind(), Namespace: r.Bundle.Namespace, Name: r.Bundle.Name, UID: r.UID,
+		APIVersion: GroupVersion.String(), Kind: r.Bundle.Kind, Namespace: r.Bundle.Namespace, Name: r.Bundle.Name, UID: r.UID,
 	}
 }
 
@@ -254,7 +272,7 @@ func BundleOf(o metav1.Object) *ObjectBundle {
 		return nil
 	}
 	var out ObjectBundle
-	if err := json.Unmarshal([]byte(value), &out); err != nil || out.Name == "" {
+	if err := json.Unmarshal([]byte(value), &out); err != nil || out.Kind == "" || out.Name == "" {
 		return nil
 	}
 	return &out

@@ -83,16 +83,21 @@ const (
 	ReasonOtherFollowed   = "OtherPlacementFollowed" // all objects that a placement selects follow other placements
 )
 
+// ReasonOperatorNotReady of a row: the copy is created after the operator of its kind is ready on the cluster.
+const ReasonOperatorNotReady = "OperatorNotReady"
+
 // Reasons of bundles. A bundle whose manifests cannot be stored keeps its stored objects.
 const (
-	ReasonStored              = "Stored"
-	ReasonManifestInvalid     = "ManifestInvalid"     // a manifest cannot be an object of the bundle
-	ReasonConfigMapMissing    = "ConfigMapMissing"    // a ConfigMap of the bundle does not exist
-	ReasonAccountMayNot       = "AccountMayNot"       // the ServiceAccount of the bundle lacks a right on the hub
-	ReasonIdentityTaken       = "IdentityTaken"       // another bundle has the object, or the hub itself has it and places it
-	ReasonHubNamespaceMissing = "HubNamespaceMissing" // the hub does not have the namespace of an object
-	ReasonNothingPlaced       = "NothingPlaced"       // no placement selects the bundle
-	ReasonPartlyPlaced        = "PartlyPlaced"        // some objects follow no placement
+	ReasonStored                = "Stored"
+	ReasonManifestInvalid       = "ManifestInvalid"       // a manifest cannot be an object of the bundle
+	ReasonConfigMapMissing      = "ConfigMapMissing"      // a ConfigMap of the bundle does not exist
+	ReasonAccountMayNot         = "AccountMayNot"         // the ServiceAccount of the bundle lacks a right on the hub
+	ReasonIdentityTaken         = "IdentityTaken"         // another bundle has the object, or the hub itself has it and places it
+	ReasonHubNamespaceMissing   = "HubNamespaceMissing"   // the hub does not have the namespace of an object
+	ReasonChartInvalid          = "ChartInvalid"          // the chart of an operator cannot be rendered
+	ReasonNonDeterministicChart = "NonDeterministicChart" // the chart of an operator renders differently each time
+	ReasonNothingPlaced         = "NothingPlaced"         // no placement selects the bundle
+	ReasonPartlyPlaced          = "PartlyPlaced"          // some objects follow no placement
 )
 
 // Reasons of decisions: a cluster was not chosen, or an object is withdrawn or not scheduled.

@@ -80,6 +80,10 @@ statusAggregation: {mode: OnObject}
 		"a ClusterBundle has the rights of the account default": {
 			kind: "ClusterBundle", spec: "configMaps: [{name: a}]", want: "configMaps: [{name: a}]\nserviceAccountName: default",
 		},
+		"an operator refuses hooks, and its removal while it is in use": {
+			kind: "FederatedOperator", spec: operatorSpec,
+			want: "chart: {archive: {configMap: rotors}, namespace: turbines, hooks: Refuse}\nremoval: Refuse\nserviceAccountName: default",
+		},
 		"null inside of a manifest stays": {
 			kind: "Bundle", spec: "manifests: [{spec: {a: null}}]", want: "manifests: [{spec: {a: null}}]\nserviceAccountName: default",
 		},
@@ -115,6 +119,10 @@ func TestCountsOfAStatusDefaultToZero(t *testing.T) {
 			kind: "Bundle", spec: bundleSpec, status: map[string]any{"observedGeneration": int64(1)},
 			want: map[string]any{"observedGeneration": int64(1), "objects": int64(0), "placed": int64(0)},
 		},
+		"an operator counts objects and clusters": {
+			kind: "FederatedOperator", spec: operatorSpec, status: map[string]any{"observedGeneration": int64(1)},
+			want: map[string]any{"observedGeneration": int64(1), "objects": int64(0), "placed": int64(0), "total": int64(0), "ready": int64(0)},
+		},
 		"a binding counts its rows": {
 			kind: "ResourceBinding", spec: thingRef, status: map[string]any{"summary": map[string]any{}},
 			want: map[string]any{"summary": map[string]any{"desired": int64(0), "applied": int64(0), "healthy": int64(0), "unknown": int64(0)}},
@@ -146,7 +154,7 @@ func TestAStatusSaysThatTheHubHasNotLooked(t *testing.T) {
 	for kind, spec := range map[string]string{
 		"MemberCluster": memberSpec, "Placement": placementSpec, "ClusterPlacement": placementSpec,
 		"OverridePolicy": overridesSpec(`{name: r, mergePatch: {}}`), "ClusterOverridePolicy": overridesSpec(`{name: r, mergePatch: {}}`),
-		"Bundle": bundleSpec, "ClusterBundle": bundleSpec,
+		"Bundle": bundleSpec, "ClusterBundle": bundleSpec, "FederatedOperator": operatorSpec,
 	} {
 		t.Run(kind, func(t *testing.T) {
 			obj := object(t, kind, "fresh", spec)

@@ -24,6 +24,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&ClusterOverridePolicy{}, &ClusterOverridePolicyList{},
 		&Bundle{}, &BundleList{},
 		&ClusterBundle{}, &ClusterBundleList{},
+		&FederatedOperator{}, &FederatedOperatorList{},
 		&ResourceBinding{}, &ResourceBindingList{},
 		&ClusterResourceBinding{}, &ClusterResourceBindingList{},
 	)

@@ -18,12 +18,15 @@ var bindingCases = map[string]ruleCase{
 	"everything that can be said": {spec: targeting(`{name: a, state: Present}, {name: b, state: Absent, absent: {reason: NotSelected, uid: u, policy: Orphan}}`) + `
 placementRef: {kind: ClusterPlacement, name: p, uid: u, generation: 3}`},
 
-	"an object of a Bundle":                     {spec: bundleRef("{namespace: shop, name: web}")},
-	"an object of a ClusterBundle":              {spec: bundleRef("{name: web}")},
-	"an object of a bundle without a name":      {spec: bundleRef("{namespace: shop}"), says: "spec.objectRef.bundle.name: Required value"},
-	"an object of a bundle with an empty name":  {spec: bundleRef(`{name: ""}`), says: "spec.objectRef.bundle.name in body should be at least 1 chars long"},
-	"an object of a bundle with a long name":    {spec: bundleRef("{name: " + strings.Repeat("a", 254) + "}"), says: "spec.objectRef.bundle.name: Too long"},
-	"an object of a bundle in a long namespace": {spec: bundleRef("{name: web, namespace: " + strings.Repeat("a", 64) + "}"), says: "spec.objectRef.bundle.namespace: Too long"},
+	"an object of a Bundle":                     {spec: bundleRef("{kind: Bundle, namespace: shop, name: web}")},
+	"an object of a ClusterBundle":              {spec: bundleRef("{kind: ClusterBundle, name: web}")},
+	"an object of a FederatedOperator":          {spec: bundleRef("{kind: FederatedOperator, name: web}")},
+	"an object of a bundle without a kind":      {spec: bundleRef("{name: web}"), says: "spec.objectRef.bundle.kind: Required value"},
+	"an object of another kind than a bundle":   {spec: bundleRef("{kind: Placement, name: web}"), says: `spec.objectRef.bundle.kind: Unsupported value: "Placement"`},
+	"an object of a bundle without a name":      {spec: bundleRef("{kind: Bundle, namespace: shop}"), says: "spec.objectRef.bundle.name: Required value"},
+	"an object of a bundle with an empty name":  {spec: bundleRef(`{kind: ClusterBundle, name: ""}`), says: "spec.objectRef.bundle.name in body should be at least 1 chars long"},
+	"an object of a bundle with a long name":    {spec: bundleRef("{kind: ClusterBundle, name: " + strings.Repeat("a", 254) + "}"), says: "spec.objectRef.bundle.name: Too long"},
+	"an object of a bundle in a long namespace": {spec: bundleRef("{kind: Bundle, name: web, namespace: " + strings.Repeat("a", 64) + "}"), says: "spec.objectRef.bundle.namespace: Too long"},
 
 	"no object":                   {spec: "clusters: []", says: "spec.objectRef: Required value"},
 	"an object without uid":       {spec: "objectRef: {apiVersion: v1, kind: A, name: a}", says: "spec.objectRef.uid: Required value"},

@@ -167,7 +167,12 @@ type ObjectReference struct {
 
 // BundleReference names a bundle.
 type BundleReference struct {
-	// namespace of a Bundle. Unset for a ClusterBundle.
+	// kind is Bundle, ClusterBundle or FederatedOperator.
+	// +required
+	// +kubebuilder:validation:Enum=Bundle;ClusterBundle;FederatedOperator
+	Kind string `json:"kind"`
+
+	// namespace of a Bundle. Unset for the other kinds.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`

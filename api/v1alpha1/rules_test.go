@@ -30,6 +30,7 @@ var creations = map[string]map[string]ruleCase{
 	"ClusterResourceBinding": bindingCases,
 	"Bundle":                 bundleCases,
 	"ClusterBundle":          bundleCases,
+	"FederatedOperator":      operatorCases,
 }
 
 func TestCreating(t *testing.T) {

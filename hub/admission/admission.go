@@ -131,7 +131,12 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 		return admission.Errored(http.StatusServiceUnavailable, errors.New("too many policies are under review: try again"))
 	}
 	defer giveBack()
-	warnings, err := r.review(ctx, policy, author(req.UserInfo))
+	var warnings []string
+	if req.Operation == admissionv1.Delete {
+		err = r.reviewRemoval(ctx, policy)
+	} else {
+		warnings, err = r.review(ctx, policy, author(req.UserInfo))
+	}
 	refused := (*refusal)(nil)
 	switch {
 	case err == nil:
@@ -179,18 +184,23 @@ func (r *Reviewer) review(ctx context.Context, policy client.Object, who author)
 // read decodes the policy and reports whether its spec is unchanged.
 func read(req admission.Request) (policy client.Object, unchanged bool, err error) {
 	fresh, ok := map[string]func() client.Object{
-		"Placement":             func() client.Object { return &hubv1.Placement{} },
-		"ClusterPlacement":      func() client.Object { return &hubv1.ClusterPlacement{} },
-		"OverridePolicy":        func() client.Object { return &hubv1.OverridePolicy{} },
-		"ClusterOverridePolicy": func() client.Object { return &hubv1.ClusterOverridePolicy{} },
-		hubv1.BundleKind:        func() client.Object { return &hubv1.Bundle{} },
-		hubv1.ClusterBundleKind: func() client.Object { return &hubv1.ClusterBundle{} },
+		"Placement":                 func() client.Object { return &hubv1.Placement{} },
+		"ClusterPlacement":          func() client.Object { return &hubv1.ClusterPlacement{} },
+		"OverridePolicy":            func() client.Object { return &hubv1.OverridePolicy{} },
+		"ClusterOverridePolicy":     func() client.Object { return &hubv1.ClusterOverridePolicy{} },
+		hubv1.BundleKind:            func() client.Object { return &hubv1.Bundle{} },
+		hubv1.ClusterBundleKind:     func() client.Object { return &hubv1.ClusterBundle{} },
+		hubv1.FederatedOperatorKind: func() client.Object { return &hubv1.FederatedOperator{} },
 	}[req.Kind.Kind]
 	if !ok || req.Kind.Group != hubv1.GroupVersion.Group {
 		return nil, false, fmt.Errorf("reviewing %s: only policies and bundles are reviewed", req.Kind.String())
 	}
 	policy = fresh()
-	if err := json.Unmarshal(req.Object.Raw, policy); err != nil {
+	content := req.Object.Raw
+	if req.Operation == admissionv1.Delete {
+		content = req.OldObject.Raw
+	}
+	if err := json.Unmarshal(content, policy); err != nil {
 		return nil, false, fmt.Errorf("reading the %s: %w", req.Kind.Kind, err)
 	}
 	// The name of an object that is being created may be in the request only.
@@ -217,6 +227,8 @@ func specOf(o client.Object) any {
 	case *hubv1.OverridePolicy:
 		return p.Spec
 	case *hubv1.ClusterOverridePolicy:
+		return p.Spec
+	case *hubv1.FederatedOperator:
 		return p.Spec
 	case hubv1.BundleObject:
 		return *p.BundleSpec()

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -12,12 +13,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundle"
 	"github.com/hanse-dev/hanse/hub/rights"
+	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
 const whyImpersonate = "the hub stores the objects of the bundle with the rights of this ServiceAccount"
 
 // reviewBundle refuses a bundle whose author may not use its ServiceAccount, or whose manifests are invalid. It does
-// not read manifests in ConfigMaps: they may change later, and the condition Stored describes them. The warning names
+// not read ConfigMaps with manifests or charts: they may change later, and the condition Stored describes them. The warning names
 // the objects that leave the bundle.
 func (r *Reviewer) reviewBundle(ctx context.Context, b hubv1.BundleObject, who author) ([]string, error) {
 	account := rights.Need{Why: whyImpersonate, Right: authorizationv1.ResourceAttributes{
@@ -29,7 +31,8 @@ func (r *Reviewer) reviewBundle(ctx context.Context, b hubv1.BundleObject, who a
 	if err := r.demand(ctx, who, []rights.Need{account}); err != nil {
 		return nil, err
 	}
-	fromConfigMaps := len(b.BundleSpec().ConfigMaps) > 0
+	o, isOperator := b.(*hubv1.FederatedOperator)
+	fromConfigMaps := len(b.BundleSpec().ConfigMaps) > 0 || isOperator && o.Spec.Chart != nil
 	if fromConfigMaps && len(b.BundleSpec().Manifests) == 0 {
 		return nil, nil
 	}
@@ -55,9 +58,8 @@ func (r *Reviewer) leaving(b hubv1.BundleObject, objects []*unstructured.Unstruc
 	for _, o := range objects {
 		stay[hubv1.IdentityOf(o)] = true
 	}
-	key := client.ObjectKeyFromObject(b)
 	var leave []string
-	for _, id := range r.options.Templates.ListStored(func(of hubv1.ObjectBundle) bool { return of.Key() == key }) {
+	for _, id := range r.options.Templates.ListStored(func(of hubv1.ObjectBundle) bool { return of.BundleReference == hubv1.ReferenceTo(b) }) {
 		if !stay[id] {
 			leave = append(leave, id.String())
 		}
@@ -67,4 +69,30 @@ func (r *Reviewer) leaving(b hubv1.BundleObject, objects []*unstructured.Unstruc
 	}
 	slices.Sort(leave)
 	return []string{"these objects leave the bundle, and their copies leave all clusters: " + someOf(leave, ", ")}
+}
+
+// reviewRemoval refuses the deletion of an operator while objects of its kinds are on clusters: nothing would act on
+// them any more.
+func (r *Reviewer) reviewRemoval(ctx context.Context, policy client.Object) error {
+	o, ok := policy.(*hubv1.FederatedOperator)
+	if !ok || o.Spec.Removal == hubv1.OperatorRemovalAllow || len(o.Status.Provides) == 0 {
+		return nil
+	}
+	bindings, err := scopes.Bindings(ctx, r.options.Client, "", client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return err
+	}
+	var used []string
+	for _, b := range bindings {
+		id, of := hubv1.ObjectOf(b), b.BindingSpec().ObjectRef.Bundle
+		if len(b.BindingSpec().Clusters) > 0 && (of == nil || *of != hubv1.ReferenceTo(o)) && slices.Contains(o.Status.Provides, id.GroupKind().String()) {
+			used = append(used, id.String())
+		}
+	}
+	if len(used) == 0 {
+		return nil
+	}
+	slices.Sort(used)
+	return &refusal{text: fmt.Sprintf("clusters have objects of its kinds, on which no operator would act any more: delete them first, or set spec.removal to Allow: %s",
+		someOf(used, ", "))}
 }

@@ -119,7 +119,7 @@ func TestAChangeOfABundleWarnsOfTheObjectsThatLeave(t *testing.T) {
 				h.place(object, `{}`, "eu-1")
 			}
 			for _, o := range h.templates {
-				o.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Namespace: "shop", Name: "web"}}.Annotation()})
+				o.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "Bundle", Namespace: "shop", Name: "web"}}.Annotation()})
 			}
 			answer := h.review(tt.bundle, bundle(`kind: Bundle, metadata: {namespace: shop, name: web}`, `manifests: []`))
 			if !answer.Allowed {

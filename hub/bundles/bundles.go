@@ -25,7 +25,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -72,18 +71,21 @@ type Options struct {
 	Mapper    meta.RESTMapper
 	Templates Templates
 	Events    events.EventRecorder
-	// Namespace of the stored objects, and of the ConfigMaps and ServiceAccounts of ClusterBundles.
+	// Namespace of the stored objects, and of the ConfigMaps and ServiceAccounts of bundles without a namespace.
 	Namespace string
-	Clock     clock.PassiveClock
+	// Render renders the charts of operators.
+	Render Render
+	Clock  clock.PassiveClock
 }
 
 // Controller stores the objects of bundles.
 type Controller struct {
 	Options
+	renderings map[string]rendering // by the name of the operator; the controller has one worker
 
 	mu    sync.Mutex
-	ctx   context.Context                                            // nil while another replica leads
-	queue workqueue.TypedRateLimitingInterface[types.NamespacedName] // nil while another replica leads
+	ctx   context.Context                                             // nil while another replica leads
+	queue workqueue.TypedRateLimitingInterface[hubv1.BundleReference] // nil while another replica leads
 }
 
 // New returns a Controller that does nothing until SetupWithManager.
@@ -91,21 +93,21 @@ func New(o Options) *Controller {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Controller{Options: o}
+	return &Controller{Options: o, renderings: map[string]rendering{}}
 }
 
 // SetupWithManager adds the controller, which works while this process is the leader.
 func (c *Controller) SetupWithManager(mgr manager.Manager) error {
-	control, err := controller.NewTyped("bundles", mgr, controller.TypedOptions[types.NamespacedName]{
+	control, err := controller.NewTyped("bundles", mgr, controller.TypedOptions[hubv1.BundleReference]{
 		Reconciler:         c,
 		NeedLeaderElection: ptr.To(true),
 		RecoverPanic:       ptr.To(true),
-		RateLimiter:        pace.Retries[types.NamespacedName](),
+		RateLimiter:        pace.Retries[hubv1.BundleReference](),
 	})
 	if err != nil {
 		return fmt.Errorf("making the bundles controller: %w", err)
 	}
-	if err := control.Watch(source.TypedFunc[types.NamespacedName](c.start)); err != nil {
+	if err := control.Watch(source.TypedFunc[hubv1.BundleReference](c.start)); err != nil {
 		return fmt.Errorf("starting the bundles controller: %w", err)
 	}
 	c.Templates.OnChange(c.wakeBundleOf)
@@ -121,7 +123,7 @@ func (c *Controller) SetupWithManager(mgr manager.Manager) error {
 }
 
 // start stores the queue, and queues all bundles.
-func (c *Controller) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[types.NamespacedName]) error {
+func (c *Controller) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[hubv1.BundleReference]) error {
 	c.mu.Lock()
 	c.ctx, c.queue = ctx, queue
 	c.mu.Unlock()
@@ -133,7 +135,7 @@ func (c *Controller) start(ctx context.Context, queue workqueue.TypedRateLimitin
 func (c *Controller) BundleChanged(_ context.Context, change changes.Bundle) {
 	for _, b := range []hubv1.BundleObject{change.Before, change.After} {
 		if b != nil {
-			c.wake(client.ObjectKeyFromObject(b))
+			c.wake(hubv1.ReferenceTo(b))
 		}
 	}
 }
@@ -141,7 +143,7 @@ func (c *Controller) BundleChanged(_ context.Context, change changes.Bundle) {
 // BindingDeleted is called for every deleted binding: the Secret of a removed object may go now.
 func (c *Controller) BindingDeleted(_ context.Context, change changes.Binding) {
 	if bundle := change.Before.BindingSpec().ObjectRef.Bundle; bundle != nil {
-		c.wake(bundle.Key())
+		c.wake(*bundle)
 	}
 }
 
@@ -168,7 +170,7 @@ func (c *Controller) wakeIf(ctx context.Context, concerned func(hubv1.BundleObje
 	}
 	for _, b := range all {
 		if concerned(b) {
-			c.wake(client.ObjectKeyFromObject(b))
+			c.wake(hubv1.ReferenceTo(b))
 		}
 	}
 }
@@ -177,12 +179,12 @@ func (c *Controller) wakeIf(ctx context.Context, concerned func(hubv1.BundleObje
 func (c *Controller) wakeBundleOf(id hubv1.ObjectIdentity) {
 	if o, ok := c.Templates.Get(id); ok {
 		if bundle := hubv1.BundleOf(o); bundle != nil {
-			c.wake(bundle.Key())
+			c.wake(bundle.BundleReference)
 		}
 	}
 }
 
-func (c *Controller) wake(bundle types.NamespacedName) {
+func (c *Controller) wake(bundle hubv1.BundleReference) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.queue != nil {
@@ -191,48 +193,58 @@ func (c *Controller) wake(bundle types.NamespacedName) {
 }
 
 // Reconcile stores the objects of one bundle, and reports the result.
-func (c *Controller) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
+func (c *Controller) Reconcile(ctx context.Context, of hubv1.BundleReference) (reconcile.Result, error) {
 	behind := reconcile.Result{RequeueAfter: pace.FirstRetry}
 	if !c.Templates.StoredState().Synced {
 		return behind, nil
 	}
-	b := hubv1.NewBundle(key)
-	err := c.Client.Get(ctx, key, b)
+	b := of.New()
+	err := c.Client.Get(ctx, of.Key(), b)
 	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("reading %s: %w", hubv1.BundleReference(key), err)
+		return reconcile.Result{}, fmt.Errorf("reading %s: %w", of, err)
 	}
 	var stored metav1.Condition
+	var has content
 	deleted := err != nil || b.GetDeletionTimestamp() != nil
 	if deleted {
-		err = c.removeAll(ctx, hubv1.BundleReference(key))
+		err = c.removeAll(ctx, of)
 	} else {
-		stored, err = c.store(ctx, b)
+		stored, has, err = c.store(ctx, b)
 	}
 	switch {
 	case isOutdated(err):
 		return behind, nil // the watch has not shown an earlier write yet
 	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("storing the objects of %s: %w", hubv1.BundleReference(key), err)
+		return reconcile.Result{}, fmt.Errorf("storing the objects of %s: %w", of, err)
 	case deleted:
 		return reconcile.Result{}, nil
 	}
-	switch err := c.report(ctx, b, stored); {
+	switch err := c.report(ctx, b, stored, has); {
 	case isOutdated(err):
 		return behind, nil
 	case client.IgnoreNotFound(err) != nil:
-		return reconcile.Result{}, fmt.Errorf("writing the status of %s: %w", hubv1.BundleReference(key), err)
-	case stored.Status != metav1.ConditionTrue || len(b.BundleSpec().ConfigMaps) > 0:
+		return reconcile.Result{}, fmt.Errorf("writing the status of %s: %w", of, err)
+	case stored.Status != metav1.ConditionTrue || readsConfigMaps(b):
 		return reconcile.Result{RequeueAfter: lookEvery}, nil
 	}
 	return reconcile.Result{}, nil
 }
 
-// report writes the condition Stored if it changed. A user's edit causes at most one write, so it takes no turn.
-func (c *Controller) report(ctx context.Context, b hubv1.BundleObject, stored metav1.Condition) error {
+// readsConfigMaps reports whether the objects of a bundle depend on ConfigMaps, which the hub does not watch.
+func readsConfigMaps(b hubv1.BundleObject) bool {
+	o, ok := b.(*hubv1.FederatedOperator)
+	return len(b.BundleSpec().ConfigMaps) > 0 || ok && o.Spec.Chart != nil
+}
+
+// report writes the condition Stored, and what is known of an operator, if they changed. A user's edit causes at most one write, so it takes no turn.
+func (c *Controller) report(ctx context.Context, b hubv1.BundleObject, stored metav1.Condition, has content) error {
 	before := b.DeepCopyObject().(hubv1.BundleObject)
 	was := meta.FindStatusCondition(before.BundleStatus().Conditions, hubv1.ConditionStored)
 	stored.ObservedGeneration = b.GetGeneration()
 	changed := meta.SetStatusCondition(&b.BundleStatus().Conditions, stored)
+	if o, ok := b.(*hubv1.FederatedOperator); ok && stored.Status == metav1.ConditionTrue {
+		changed = describe(o, has) || changed
+	}
 	if !changed && b.BundleStatus().ObservedGeneration == b.GetGeneration() {
 		return nil
 	}

@@ -30,6 +30,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundle"
+	"github.com/hanse-dev/hanse/chart"
 	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/templates"
 	"github.com/hanse-dev/hanse/test/apiserver"
@@ -82,7 +83,7 @@ func (w *world) lead() (stop func()) {
 	must(w.T, err)
 	w.control = New(Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Templates: store,
-		Events: &events.FakeRecorder{}, Namespace: w.system,
+		Events: &events.FakeRecorder{}, Namespace: w.system, Render: chart.Render,
 	})
 	must(w.T, w.control.SetupWithManager(mgr))
 	must(w.T, mgr.Add(store))
@@ -210,7 +211,7 @@ func (w *world) bind(b *hubv1.Bundle, name string) *hubv1.ResourceBinding {
 	w.Helper()
 	binding := hubv1.NewBinding(w.id(name).BindingKey()).(*hubv1.ResourceBinding)
 	binding.Spec.ObjectRef = hubv1.ObjectReference{
-		APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: b.UID, Bundle: &hubv1.BundleReference{Namespace: b.Namespace, Name: b.Name},
+		APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: b.UID, Bundle: &hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: b.Namespace, Name: b.Name},
 	}
 	must(w.T, w.admin.Create(w.Context(), binding))
 	return binding
@@ -272,7 +273,7 @@ func TestNoObjectGoesWithTheDefinitionOfBundles(t *testing.T) {
 		return nil
 	})
 	w.eventually("the controller finds the bundle missing and its definition, too", func() error {
-		_, err := w.control.Reconcile(t.Context(), client.ObjectKeyFromObject(b))
+		_, err := w.control.Reconcile(t.Context(), hubv1.ReferenceTo(b))
 		var u interface{ Undecided() bool }
 		if !errors.As(err, &u) {
 			return fmt.Errorf("it returns %w", err)
@@ -303,15 +304,15 @@ func TestNothingIsWrittenForABundleThatTheCacheHasOtherwise(t *testing.T) {
 	for name, change := range tests {
 		b := fresh.DeepCopy()
 		change(b)
-		if _, err := w.control.store(t.Context(), b); !isOutdated(err) {
+		if _, _, err := w.control.store(t.Context(), b); !isOutdated(err) {
 			t.Errorf("%s: got error %v", name, err)
 		}
 	}
-	if c, err := w.control.store(t.Context(), fresh.DeepCopy()); err != nil || c.Reason != hubv1.ReasonAccountMayNot {
+	if c, _, err := w.control.store(t.Context(), fresh.DeepCopy()); err != nil || c.Reason != hubv1.ReasonAccountMayNot {
 		t.Errorf("the bundle as it is: got %+v, %v", c, err)
 	}
 	must(t, w.admin.Delete(t.Context(), fresh.DeepCopy()))
-	if _, err := w.control.store(t.Context(), fresh.DeepCopy()); !isOutdated(err) {
+	if _, _, err := w.control.store(t.Context(), fresh.DeepCopy()); !isOutdated(err) {
 		t.Errorf("a bundle that is being deleted: got error %v", err)
 	}
 	must(t, w.admin.Patch(t.Context(), fresh, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))

@@ -30,13 +30,19 @@ type refusal struct{ reason, message string }
 // Error implements error.
 func (r *refusal) Error() string { return r.message }
 
-// store brings the stored objects to the manifests of a bundle, and returns the condition Stored. If a manifest is
+// content is what a bundle has.
+type content struct {
+	objects []*unstructured.Unstructured
+	chart   *hubv1.RenderedChart // nil if the objects are of no chart
+}
+
+// store brings the stored objects to the content of a bundle, and returns the condition Stored. If an object is
 // refused, no stored object changes.
-func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Condition, error) {
-	wanted, err := c.read(ctx, b)
+func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Condition, content, error) {
+	has, err := c.read(ctx, b)
 	var changed []change
 	if err == nil {
-		changed, err = c.compare(ctx, b, wanted)
+		changed, err = c.compare(ctx, b, has.objects)
 	}
 	if err == nil && len(changed) > 0 {
 		err = c.confirm(ctx, b, changed)
@@ -44,59 +50,72 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 	if refused := (*refusal)(nil); errors.As(err, &refused) {
 		return metav1.Condition{
 			Type: hubv1.ConditionStored, Status: metav1.ConditionFalse, Reason: refused.reason, Message: hubv1.CutMessage(refused.message, 1024),
-		}, nil
+		}, content{}, nil
 	}
 	if err != nil {
-		return metav1.Condition{}, err
+		return metav1.Condition{}, content{}, err
 	}
 	for _, ch := range changed {
 		if err := c.write(ctx, ch); err != nil {
-			return metav1.Condition{}, err
+			return metav1.Condition{}, content{}, err
 		}
 	}
-	if err := c.forget(ctx, hubv1.OfBundle(b).BundleReference); err != nil {
-		return metav1.Condition{}, err
+	if err := c.forget(ctx, hubv1.ReferenceTo(b)); err != nil {
+		return metav1.Condition{}, content{}, err
 	}
-	return metav1.Condition{Type: hubv1.ConditionStored, Status: metav1.ConditionTrue, Reason: hubv1.ReasonStored}, nil
+	return metav1.Condition{Type: hubv1.ConditionStored, Status: metav1.ConditionTrue, Reason: hubv1.ReasonStored}, has, nil
 }
 
-// read returns the objects of a bundle. The error may be a refusal.
-func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
+// read returns the content of a bundle. The error may be a refusal.
+func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) (has content, err error) {
 	in := bundle.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: bundle.NamespacedOn(c.Mapper)}
 	for _, source := range b.BundleSpec().ConfigMaps {
-		var m corev1.ConfigMap
-		key := types.NamespacedName{Namespace: c.home(b), Name: source.Name}
-		err := c.APIReader.Get(ctx, key, &m)
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil, &refusal{hubv1.ReasonConfigMapMissing, fmt.Sprintf("there is no ConfigMap %s; the stored objects stay", key)}
-		case apierrors.IsForbidden(err):
-			return nil, &refusal{hubv1.ReasonConfigMapMissing, fmt.Sprintf("the hub may not read ConfigMap %s: set bundles.configMaps in the hub's chart; the stored objects stay", key)}
-		case err != nil:
-			return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+		m, err := c.configMap(ctx, types.NamespacedName{Namespace: c.home(b), Name: source.Name})
+		if err != nil {
+			return has, err
 		}
-		in.ConfigMaps = append(in.ConfigMaps, m)
+		in.ConfigMaps = append(in.ConfigMaps, *m)
 	}
-	objects, err := bundle.Read(in)
+	if o, ok := b.(*hubv1.FederatedOperator); ok && o.Spec.Chart != nil {
+		if has.chart, in.Rendered, err = c.renderChart(ctx, o); err != nil {
+			return has, err
+		}
+	}
+	has.objects, err = bundle.Read(in)
 	if errors.Is(err, bundle.ErrScope) {
-		return nil, err
+		return has, err
 	}
 	if err != nil {
-		return nil, &refusal{hubv1.ReasonManifestInvalid, err.Error() + "; the stored objects stay"}
+		return has, &refusal{hubv1.ReasonManifestInvalid, err.Error() + "; the stored objects stay"}
 	}
-	for _, o := range objects {
+	for _, o := range has.objects {
 		if o.GetNamespace() == "" {
 			continue
 		}
 		var ns corev1.Namespace
 		if err := c.Client.Get(ctx, types.NamespacedName{Name: o.GetNamespace()}, &ns); apierrors.IsNotFound(err) {
-			return nil, &refusal{hubv1.ReasonHubNamespaceMissing, fmt.Sprintf(
+			return has, &refusal{hubv1.ReasonHubNamespaceMissing, fmt.Sprintf(
 				"%s: the hub has no namespace %s, in which it decides on the object: create the namespace on the hub", hubv1.IdentityOf(o), o.GetNamespace())}
 		} else if err != nil {
-			return nil, fmt.Errorf("reading namespace %s: %w", o.GetNamespace(), err)
+			return has, fmt.Errorf("reading namespace %s: %w", o.GetNamespace(), err)
 		}
 	}
-	return objects, nil
+	return has, nil
+}
+
+// configMap reads a ConfigMap of a bundle. The error may be a refusal.
+func (c *Controller) configMap(ctx context.Context, key types.NamespacedName) (*corev1.ConfigMap, error) {
+	m := &corev1.ConfigMap{}
+	err := c.APIReader.Get(ctx, key, m)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, &refusal{hubv1.ReasonConfigMapMissing, fmt.Sprintf("there is no ConfigMap %s; the stored objects stay", key)}
+	case apierrors.IsForbidden(err):
+		return nil, &refusal{hubv1.ReasonConfigMapMissing, fmt.Sprintf("the hub may not read ConfigMap %s: set bundles.configMaps in the hub's chart; the stored objects stay", key)}
+	case err != nil:
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	return m, nil
 }
 
 // home is the namespace of the ConfigMaps and the ServiceAccount of a bundle.
@@ -191,12 +210,12 @@ func (c *Controller) removal(before *unstructured.Unstructured) change {
 // confirm returns an error unless the API server has the bundle that the changes were made from, and its ServiceAccount
 // has the rights to make them. The error may be a refusal.
 func (c *Controller) confirm(ctx context.Context, b hubv1.BundleObject, changed []change) error {
-	key := client.ObjectKeyFromObject(b)
-	live := hubv1.NewBundle(key)
-	if err := c.APIReader.Get(ctx, key, live); apierrors.IsNotFound(err) {
+	of := hubv1.ReferenceTo(b)
+	live := of.New()
+	if err := c.APIReader.Get(ctx, of.Key(), live); apierrors.IsNotFound(err) {
 		return errBehind
 	} else if err != nil {
-		return fmt.Errorf("reading %s uncached: %w", hubv1.BundleReference(key), err)
+		return fmt.Errorf("reading %s uncached: %w", of, err)
 	}
 	if live.GetUID() != b.GetUID() || live.GetGeneration() != b.GetGeneration() || live.GetDeletionTimestamp() != nil {
 		return errBehind

@@ -77,6 +77,12 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 		if unfit := r.unfit(ctx, fitting); unfit != nil {
 			return *unfit, true
 		}
+		if waits, err := r.operatorNotReady(ctx, w); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Reading operators")
+			return member.Outcome{Retry: member.RetrySoon}, false
+		} else if waits != nil {
+			return *waits, true
+		}
 		o, known = r.writeUnlessGone(ctx, w, drift), true
 	}
 	return dropped(o, unserved), known

@@ -49,6 +49,8 @@ type Templates interface {
 	// Content returns a number that changes with every part of the hub object except its status; 0 if there is no such
 	// object.
 	Content(id hubv1.ObjectIdentity) uint64
+	// ListStored returns the objects of the selected bundles.
+	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
 	// Live reads a hub object uncached. gone means that it was deleted, although its kind has existed since the given
 	// time.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)

@@ -29,6 +29,7 @@ type queue struct {
 	records    *records
 	retries    retries
 	fights     *fights
+	waiting    waiting
 	ended      chan struct{} // closed at the end of run
 }
 
@@ -98,6 +99,7 @@ func (q *queue) addRecorded(priority int) {
 // forget drops all records of a binding.
 func (q *queue) forget(key types.NamespacedName) {
 	q.records.forget(key)
+	q.waiting.drop(key)
 	q.retries.forget(key)
 	q.fights.forget(key)
 }

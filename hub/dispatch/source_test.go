@@ -125,7 +125,7 @@ func TestTheGenerationOfAnObjectOfABundleIsThatOfItsSecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonHubIsOlder, Newer: member.Newer{Mark: source.ParseMark("6;11-b"), SameObject: true}}
 			r := newRun(&fakeCluster{answer: o}, 0)
-			r.binding.BindingSpec().ObjectRef.Bundle = &hubv1.BundleReference{Name: "web"}
+			r.binding.BindingSpec().ObjectRef.Bundle = &hubv1.BundleReference{Kind: "ClusterBundle", Name: "web"}
 			r.queue.opts.APIReader = uncached{generation: 9} // the hub has another object of this name
 			r.queue.opts.Templates = test.live
 			list := epochsOf(t, "10-a 11-b")

@@ -28,9 +28,10 @@ type world struct {
 	dispatcher *Dispatcher
 	members    map[string]*fakeMember
 
-	mu       sync.Mutex
-	bindings map[types.NamespacedName]*hubv1.ResourceBinding
-	outcomes map[string]map[string]member.Outcome // the last one, by cluster and binding
+	mu        sync.Mutex
+	bindings  map[types.NamespacedName]*hubv1.ResourceBinding
+	outcomes  map[string]map[string]member.Outcome // the last one, by cluster and binding
+	operators []hubv1.FederatedOperator
 }
 
 func newWorld(t *testing.T, members ...*fakeMember) *world {
@@ -136,11 +137,14 @@ func (w *world) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return nil
 }
 
-// List implements client.Client: there is nothing but bindings.
+// List implements client.Client: there is nothing but bindings and operators.
 func (w *world) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if all, ok := list.(*hubv1.FederatedOperatorList); ok {
+		all.Items = slices.Clone(w.operators)
+	}
 	if all, ok := list.(*hubv1.ResourceBindingList); ok {
-		w.mu.Lock()
-		defer w.mu.Unlock()
 		for _, b := range w.bindings {
 			all.Items = append(all.Items, *b.DeepCopy())
 		}
@@ -185,6 +189,18 @@ func (t templatesOf) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, b
 	u.SetUID(b.Spec.ObjectRef.UID)
 	u.SetGeneration(1)
 	return u, true
+}
+
+// ListStored implements Templates: the objects whose binding names a bundle.
+func (t templatesOf) ListStored(which func(hubv1.ObjectBundle) bool) (out []hubv1.ObjectIdentity) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, b := range t.bindings {
+		if of := b.Spec.ObjectRef.Bundle; of != nil && which(hubv1.ObjectBundle{BundleReference: *of}) {
+			out = append(out, hubv1.ObjectOf(b))
+		}
+	}
+	return out
 }
 
 // Content implements Templates.

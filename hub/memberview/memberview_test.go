@@ -115,7 +115,7 @@ func TestTheHubNeedNotServeTheKindOfAnObjectOfABundle(t *testing.T) {
 	w.kinds.err = &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}
 	var b hubv1.ResourceBinding
 	must(t, hub.Get(t.Context(), w.id("ConfigMap", "settings").BindingKey(), &b))
-	b.Spec.ObjectRef.Bundle = &hubv1.BundleReference{Namespace: w.ns, Name: "web"}
+	b.Spec.ObjectRef.Bundle = &hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: w.ns, Name: "web"}
 	must(t, hub.Update(t.Context(), &b))
 	request := memberview.CopyRequest{Object: w.object("ConfigMap", "settings")}
 	var answer memberview.CopyAnswer

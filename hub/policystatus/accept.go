@@ -35,8 +35,9 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 			return notAccepted(hubv1.ReasonHubWouldRun,
 				"resourceSelectors[%d]: the hub itself would act on a %s; to place it anyway, set spec.hubExecution to Allowed", i, gk), true
 		}
-		if gk.Group == hubv1.GroupVersion.Group && gk.Kind == hubv1.ClusterBundleKind && a.policy.GetNamespace() != "" {
-			return notAccepted(hubv1.ReasonInvalid, "resourceSelectors[%d]: only a ClusterPlacement can select a ClusterBundle", i), true
+		clusterScoped := gk.Kind == hubv1.ClusterBundleKind || gk.Kind == hubv1.FederatedOperatorKind
+		if gk.Group == hubv1.GroupVersion.Group && clusterScoped && a.policy.GetNamespace() != "" {
+			return notAccepted(hubv1.ReasonInvalid, "resourceSelectors[%d]: only a ClusterPlacement can select a %s", i, gk.Kind), true
 		}
 		if gk.Kind == "*" || gk.Group == hubv1.GroupVersion.Group {
 			continue // the kinds of the group are discovered regularly, and bundles are always read

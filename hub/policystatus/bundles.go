@@ -17,21 +17,44 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// bundles keeps the status of Bundles and ClusterBundles, except the condition Stored, which hub/bundles writes.
-type bundles struct{ Options }
+// bundles keeps the status of Bundles and ClusterBundles, or of FederatedOperators, except the parts that hub/bundles
+// writes: the condition Stored, and the chart and the kinds of an operator.
+type bundles struct {
+	Options
+	// named returns the reference to the bundle with a name.
+	named func(types.NamespacedName) hubv1.BundleReference
+}
+
+// bundleNamed returns the Bundle or ClusterBundle with a name.
+func bundleNamed(key types.NamespacedName) hubv1.BundleReference {
+	kind := hubv1.BundleKind
+	if key.Namespace == "" {
+		kind = hubv1.ClusterBundleKind
+	}
+	return hubv1.BundleReference{Kind: kind, Namespace: key.Namespace, Name: key.Name}
+}
+
+// operatorNamed returns the FederatedOperator with a name.
+func operatorNamed(key types.NamespacedName) hubv1.BundleReference {
+	return hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: key.Name}
+}
 
 func (p *bundles) update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
-	b := hubv1.NewBundle(key)
+	of := p.named(key)
+	b := of.New()
 	if err := p.Client.Get(ctx, key, b); err != nil {
 		return 0, unlessGone(err, b, key)
 	}
-	objects, err := p.objects(ctx, hubv1.BundleReference(key))
+	objects, err := p.objects(ctx, of)
 	if err != nil {
 		return 0, err
 	}
 	before := b.DeepCopyObject().(hubv1.BundleObject)
 	foldBundle(b, objects)
-	if equality.Semantic.DeepEqual(before.BundleStatus(), b.BundleStatus()) {
+	if o, ok := b.(*hubv1.FederatedOperator); ok {
+		foldOperator(o, objects)
+	}
+	if equality.Semantic.DeepEqual(before, b) {
 		return 0, nil
 	}
 	_, err = write(ctx, p.Client, before, b)

@@ -71,8 +71,8 @@ type Options struct {
 
 // Controllers keep the status of every policy.
 type Controllers struct {
-	placements, overrides, bundles *keeper
-	opts                           Options
+	placements, overrides, bundles, operators *keeper
+	opts                                      Options
 }
 
 // New returns Controllers that do nothing until SetupWithManager.
@@ -90,7 +90,8 @@ func New(opts Options) *Controllers {
 		opts:       opts,
 		placements: newKeeper(opts.Pacer, &placements{Options: opts, records: map[types.NamespacedName]*record{}}),
 		overrides:  newKeeper(opts.Pacer, &overridePolicies{opts}),
-		bundles:    newKeeper(opts.Pacer, &bundles{opts}),
+		bundles:    newKeeper(opts.Pacer, &bundles{opts, bundleNamed}),
+		operators:  newKeeper(opts.Pacer, &bundles{opts, operatorNamed}),
 	}
 }
 
@@ -105,6 +106,9 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 		return err
 	}
 	if err := c.bundles.setup("bundle-status", mgr, c.wakeBundles); err != nil {
+		return err
+	}
+	if err := c.operators.setup("operator-status", mgr, c.wakeBundles); err != nil {
 		return err
 	}
 	return c.overrides.setup("override-status", mgr, func(ctx context.Context) { c.wakeOverrides(ctx, everyOverridePolicy) })

@@ -32,7 +32,7 @@ func (c *Controllers) OverridePolicyChanged(_ context.Context, change changes.Ov
 // BundleChanged is called for every change of a bundle. Its keeper forgets a deleted bundle.
 func (c *Controllers) BundleChanged(_ context.Context, change changes.Bundle) {
 	if change.After != nil {
-		c.bundles.wake(client.ObjectKeyFromObject(change.After))
+		c.wakeBundle(hubv1.ReferenceTo(change.After))
 	}
 }
 
@@ -40,7 +40,7 @@ func (c *Controllers) BundleChanged(_ context.Context, change changes.Bundle) {
 func (c *Controllers) BindingChanged(_ context.Context, change changes.Binding) {
 	for _, b := range []hubv1.BindingObject{change.Before, change.After} {
 		if b != nil && b.BindingSpec().ObjectRef.Bundle != nil {
-			c.bundles.wake(b.BindingSpec().ObjectRef.Bundle.Key())
+			c.wakeBundle(*b.BindingSpec().ObjectRef.Bundle)
 		}
 	}
 	if c.placements.started() != nil {
@@ -121,7 +121,7 @@ func clashes(b hubv1.BindingObject) []string {
 func (c *Controllers) objectChanged(id hubv1.ObjectIdentity) {
 	if o, ok := c.opts.Templates.Head(id); ok {
 		if bundle := hubv1.BundleOf(o); bundle != nil {
-			c.bundles.wake(bundle.Key())
+			c.wakeBundle(bundle.BundleReference)
 		}
 	}
 	ctx := c.overrides.started()
@@ -153,8 +153,17 @@ func (c *Controllers) wakeBundles(ctx context.Context) {
 		return // the cache is stopping, and so is this process
 	}
 	for _, b := range all {
-		c.bundles.wake(client.ObjectKeyFromObject(b))
+		c.wakeBundle(hubv1.ReferenceTo(b))
 	}
+}
+
+// wakeBundle queues the status of a bundle.
+func (c *Controllers) wakeBundle(of hubv1.BundleReference) {
+	keeper := c.bundles
+	if of.Kind == hubv1.FederatedOperatorKind {
+		keeper = c.operators
+	}
+	keeper.wake(of.Key())
 }
 
 func (c *Controllers) wakePlacements(ctx context.Context, concerned func(hubv1.PlacementObject) bool) {

@@ -74,7 +74,7 @@ func TestWhatIsNotOnTheHubObject(t *testing.T) {
 	}{
 		"a custom resource that is nobody else's": {run: run{id: thing, writing: writing{definition: custom}, gathered: gathered{template: template(hubv1.StatusFieldManager)}}},
 		"an object of a bundle": {
-			run:  run{id: thing, binding: binding(&hubv1.BundleReference{Namespace: "shop", Name: "web"}), writing: writing{definition: custom}, gathered: gathered{template: template()}},
+			run:  run{id: thing, binding: binding(&hubv1.BundleReference{Kind: "Bundle", Namespace: "shop", Name: "web"}), writing: writing{definition: custom}, gathered: gathered{template: template()}},
 			want: hubv1.ReasonBindingOnly,
 		},
 		"the hub runs the object itself":             {run: run{id: thing, writing: writing{definition: custom}, gathered: gathered{template: template(), hubIsTarget: true}}, want: hubv1.ReasonStatusOwnedByOther},

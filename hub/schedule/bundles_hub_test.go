@@ -22,7 +22,7 @@ func (s *scene) stores(bundle string) *unstructured.Unstructured {
 	u := template(uuid.NewUUID())
 	u.SetNamespace(s.id.Namespace)
 	u.SetCreationTimestamp(metav1.Now())
-	u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Namespace: s.id.Namespace, Name: bundle}, Labels: map[string]string{"team": "a"}}.Annotation()})
+	u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: s.id.Namespace, Name: bundle}, Labels: map[string]string{"team": "a"}}.Annotation()})
 	objects.set(s.id, u)
 	return u
 }
@@ -45,7 +45,7 @@ func TestPlacementsSelectTheBundleOfAnObject(t *testing.T) {
 	s.create(p)
 	s.becomes("eu", "sg")
 	ref := s.binding().Spec.ObjectRef
-	if diff := cmp.Diff(&hubv1.BundleReference{Namespace: s.id.Namespace, Name: "web"}, ref.Bundle); diff != "" {
+	if diff := cmp.Diff(&hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: s.id.Namespace, Name: "web"}, ref.Bundle); diff != "" {
 		t.Errorf("bundle of the binding (-want +got):\n%s", diff)
 	}
 	if got := s.binding().Spec.PlacementRef; got == nil || got.Name != "bundles" {
@@ -131,7 +131,7 @@ func TestAKindThatOnlyBundlesUseIsWantedOfMembersAlone(t *testing.T) {
 		watched  []schema.GroupKind
 	}{
 		"a stored object":                   {stored: true, want: []schema.GroupKind{bundled}},
-		"a binding of an object of bundles": {bindings: []*hubv1.ResourceBinding{bound(bundled, &hubv1.BundleReference{Name: "web"})}, want: []schema.GroupKind{bundled}},
+		"a binding of an object of bundles": {bindings: []*hubv1.ResourceBinding{bound(bundled, &hubv1.BundleReference{Kind: "ClusterBundle", Name: "web"})}, want: []schema.GroupKind{bundled}},
 		"a binding of an object of the hub": {bindings: []*hubv1.ResourceBinding{bound(own, nil)}, want: []schema.GroupKind{own}, watched: []schema.GroupKind{own}},
 		"both": {
 			stored: true, bindings: []*hubv1.ResourceBinding{bound(own, nil)}, want: []schema.GroupKind{bundled, own}, watched: []schema.GroupKind{own},
@@ -149,7 +149,7 @@ func TestAKindThatOnlyBundlesUseIsWantedOfMembersAlone(t *testing.T) {
 			known := &hubObjects{cached: map[key]*unstructured.Unstructured{}}
 			if tc.stored {
 				u := &unstructured.Unstructured{Object: map[string]any{}}
-				u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Name: "web"}}.Annotation()})
+				u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "ClusterBundle", Name: "web"}}.Annotation()})
 				known.cached[key{Group: bundled.Group, Kind: bundled.Kind, Namespace: "shop", Name: "x"}] = u
 			}
 			w := newWants(hub, known, nil)

@@ -69,8 +69,13 @@ func Bundles(ctx context.Context, r client.Reader, options ...client.ListOption)
 	if err := r.List(ctx, &everywhere, options...); err != nil {
 		return nil, fmt.Errorf("listing ClusterBundles: %w", err)
 	}
+	var operators hubv1.FederatedOperatorList
+	if err := r.List(ctx, &operators, options...); err != nil {
+		return nil, fmt.Errorf("listing FederatedOperators: %w", err)
+	}
 	out := add(nil, here.Items, func(b *hubv1.Bundle) hubv1.BundleObject { return b })
-	return add(out, everywhere.Items, func(b *hubv1.ClusterBundle) hubv1.BundleObject { return b }), nil
+	out = add(out, everywhere.Items, func(b *hubv1.ClusterBundle) hubv1.BundleObject { return b })
+	return add(out, operators.Items, func(o *hubv1.FederatedOperator) hubv1.BundleObject { return o }), nil
 }
 
 // OverridePolicies lists all override policies.

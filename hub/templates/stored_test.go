@@ -163,7 +163,7 @@ func (s *shelf) tells(text string) {
 // bundled is a Widget of the Bundle default/web.
 func bundled(group, name string) bundle.Stored {
 	return bundle.Stored{
-		Bundle: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Namespace: "default", Name: "web"}, Labels: map[string]string{"team": "a"}},
+		Bundle: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "Bundle", Namespace: "default", Name: "web"}, Labels: map[string]string{"team": "a"}},
 		UID:    "bundle", Generation: 1, Manifest: widget(group, name),
 	}
 }
@@ -354,7 +354,7 @@ func TestAnObjectOfTheHubCannotPretendToBeInABundle(t *testing.T) {
 	const group = "stored-pretends.example.com"
 	define(t, s.client, group)
 	own := widget(group, "one")
-	own.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Name: "web"}}.Annotation(), "team": "a"})
+	own.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "ClusterBundle", Name: "web"}}.Annotation(), "team": "a"})
 	if err := s.client.Create(t.Context(), own); err != nil {
 		t.Fatal(err)
 	}

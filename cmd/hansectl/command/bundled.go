@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundle"
+	"github.com/hanse-dev/hanse/chart"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
 
@@ -24,8 +25,7 @@ func (h *hub) template(ctx context.Context, c client.Client, id hubv1.ObjectIden
 	if binding == nil || binding.BindingSpec().ObjectRef.Bundle == nil {
 		return readObject(ctx, c, id, version)
 	}
-	ref := binding.BindingSpec().ObjectRef.Bundle
-	b, err := readBundle(ctx, c, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
+	b, err := readBundle(ctx, c, *binding.BindingSpec().ObjectRef.Bundle)
 	if b == nil || err != nil {
 		return nil, err
 	}
@@ -45,16 +45,16 @@ func (h *hub) template(ctx context.Context, c client.Client, id hubv1.ObjectIden
 }
 
 // readBundle returns nil if there is no such bundle.
-func readBundle(ctx context.Context, c client.Reader, key client.ObjectKey) (hubv1.BundleObject, error) {
-	b := hubv1.NewBundle(key)
-	err := c.Get(ctx, key, b)
+func readBundle(ctx context.Context, c client.Reader, of hubv1.BundleReference) (hubv1.BundleObject, error) {
+	b := of.New()
+	err := c.Get(ctx, of.Key(), b)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case meta.IsNoMatchError(err):
 		return nil, errNoHub
 	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", hubv1.BundleReference(key), err)
+		return nil, fmt.Errorf("reading %s: %w", of, err)
 	}
 	return b, nil
 }
@@ -80,6 +80,12 @@ func (s bundleSource) objectsOf(b hubv1.BundleObject) ([]*unstructured.Unstructu
 		}
 		in.ConfigMaps = append(in.ConfigMaps, *m)
 	}
+	if o, ok := b.(*hubv1.FederatedOperator); ok && o.Spec.Chart != nil {
+		var err error
+		if in.Rendered, err = s.rendered(o); err != nil {
+			return nil, fmt.Errorf("rendering the chart of %s: %w", hubv1.ReferenceTo(b), err)
+		}
+	}
 	objects, err := bundle.Read(in)
 	if err != nil {
 		return nil, fmt.Errorf("reading the objects of %s: %w", hubv1.OfBundle(b).String(), err)
@@ -88,6 +94,24 @@ func (s bundleSource) objectsOf(b hubv1.BundleObject) ([]*unstructured.Unstructu
 		markBundled(o, b)
 	}
 	return objects, nil
+}
+
+// rendered renders the chart of an operator, as the hub does.
+func (s bundleSource) rendered(o *hubv1.FederatedOperator) ([]*unstructured.Unstructured, error) {
+	key := client.ObjectKey{Namespace: bundleHome(o), Name: o.Spec.Chart.Archive.ConfigMap}
+	m, err := s.configMap(key)
+	if err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	in, err := chart.InputOf(o.Spec.Chart, m)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := chart.Render(context.Background(), in) // it ends by itself after chart.MostTime
+	if err != nil {
+		return nil, err
+	}
+	return rendered.ForMembers(o.Spec.Chart.Hooks)
 }
 
 func configMapOn(ctx context.Context, c client.Reader) func(client.ObjectKey) (*corev1.ConfigMap, error) {
@@ -198,9 +222,11 @@ func emptyBundle(kind string, key client.ObjectKey) hubv1.BundleObject {
 	}
 	switch kind {
 	case "bundle", "bundles":
-		return hubv1.NewBundle(key)
+		return hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: key.Namespace, Name: key.Name}.New()
 	case "clusterbundle", "clusterbundles":
-		return hubv1.NewBundle(client.ObjectKey{Name: key.Name})
+		return hubv1.BundleReference{Kind: hubv1.ClusterBundleKind, Name: key.Name}.New()
+	case "federatedoperator", "federatedoperators", "fop":
+		return hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: key.Name}.New()
 	}
 	return nil
 }
@@ -215,10 +241,10 @@ func (h *hub) findBundle(ctx context.Context, c client.Client, kind, name string
 	if b == nil {
 		return nil, nil
 	}
-	key := client.ObjectKeyFromObject(b)
-	found, err := readBundle(ctx, c, key)
+	of := hubv1.ReferenceTo(b)
+	found, err := readBundle(ctx, c, of)
 	if found == nil && err == nil {
-		return nil, fmt.Errorf("%w %s%s", errNoObject, hubv1.BundleReference(key), h.elsewhere(key.Namespace))
+		return nil, fmt.Errorf("%w %s%s", errNoObject, of, h.elsewhere(of.Namespace))
 	}
 	return found, err
 }
@@ -227,7 +253,7 @@ func (h *hub) findBundle(ctx context.Context, c client.Client, kind, name string
 func bundled(ctx context.Context, c client.Client, b hubv1.BundleObject) ([]hubv1.BindingObject, error) {
 	var out []hubv1.BindingObject
 	keep := func(binding hubv1.BindingObject) {
-		if ref := binding.BindingSpec().ObjectRef.Bundle; ref != nil && ref.Namespace == b.GetNamespace() && ref.Name == b.GetName() {
+		if ref := binding.BindingSpec().ObjectRef.Bundle; ref != nil && *ref == hubv1.ReferenceTo(b) {
 			out = append(out, binding.DeepCopyObject().(hubv1.BindingObject))
 		}
 	}
@@ -282,8 +308,7 @@ func (h *hub) statusOfBundle(ctx context.Context, c client.Client, out output, k
 // unstoredOf says that the hub has not stored the newest manifests of the bundle that has the object of a binding. It
 // is empty if it has, or if the bundle is gone.
 func (h *hub) unstoredOf(ctx context.Context, c client.Client, binding hubv1.BindingObject) (string, error) {
-	ref := binding.BindingSpec().ObjectRef.Bundle
-	b, err := readBundle(ctx, c, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
+	b, err := readBundle(ctx, c, *binding.BindingSpec().ObjectRef.Bundle)
 	if b == nil || err != nil {
 		return "", err
 	}
@@ -294,10 +319,16 @@ func (h *hub) unstoredOf(ctx context.Context, c client.Client, binding hubv1.Bin
 func unplacedIn(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) string {
 	var bundles []hubv1.BundleObject
 	var everywhere hubv1.ClusterBundleList
+	var operators hubv1.FederatedOperatorList
 	var here hubv1.BundleList
 	if c.List(ctx, &everywhere) == nil {
 		for i := range everywhere.Items {
 			bundles = append(bundles, &everywhere.Items[i])
+		}
+	}
+	if c.List(ctx, &operators) == nil {
+		for i := range operators.Items {
+			bundles = append(bundles, &operators.Items[i])
 		}
 	}
 	if id.Namespace != "" && c.List(ctx, &here, client.InNamespace(id.Namespace)) == nil {

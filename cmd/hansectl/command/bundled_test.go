@@ -47,7 +47,7 @@ func bundleOnHub(t *testing.T) *hubv1.Bundle {
 		key := id.BindingKey()
 		binding := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Spec: hubv1.BindingSpec{
 			ObjectRef: hubv1.ObjectReference{
-				APIVersion: strings.TrimPrefix(id.Group+"/v1", "/"), Kind: id.Kind, Name: id.Name, UID: b.UID, Bundle: &hubv1.BundleReference{Namespace: "shop", Name: "web"},
+				APIVersion: strings.TrimPrefix(id.Group+"/v1", "/"), Kind: id.Kind, Name: id.Name, UID: b.UID, Bundle: &hubv1.BundleReference{Kind: "Bundle", Namespace: "shop", Name: "web"},
 			},
 			PlacementRef: &hubv1.PlacementReference{Kind: "Placement", Namespace: "shop", Name: "all", UID: placement.UID, Generation: 1},
 			Clusters:     []hubv1.BindingTarget{{Name: "ap-se-1", State: hubv1.TargetPresent}},

@@ -20,7 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// ofClusterBundles reports whether an object of a ClusterBundle has one of the bindings.
+// ofClusterBundles reports whether an object of a ClusterBundle or FederatedOperator has one of the bindings.
 func ofClusterBundles(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) bool {
 	for _, b := range bindings {
 		if ref := b.BindingSpec().ObjectRef.Bundle; ref != nil && ref.Namespace == "" {
@@ -51,6 +51,17 @@ func (r *fleetReader) readBundles(fleet *decide.Fleet, bindings map[hubv1.Object
 	}
 	for i := range here.Items {
 		bundles = append(bundles, &here.Items[i])
+	}
+	var operators hubv1.FederatedOperatorList
+	err = r.List(r.ctx, &operators)
+	if apierrors.IsForbidden(err) && !ofClusterBundles(bindings) {
+		err = nil
+	}
+	if err := r.unlessForbidden(err, "objects of FederatedOperators are not considered"); err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("listing FederatedOperators: %w", err)
+	}
+	for i := range operators.Items {
+		bundles = append(bundles, &operators.Items[i])
 	}
 	_, source := r.bundled()
 	for _, b := range bundles {
@@ -180,7 +191,7 @@ func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 		i := slices.IndexFunc(there, func(o hubv1.BundleObject) bool { return hubv1.OfBundle(o).Identity() == hubv1.OfBundle(b).Identity() })
 		changed := b
 		if i >= 0 {
-			merged, err := appliedTo[client.Object](there[i], f.written(hubv1.OfBundle(b).Kind(), b))
+			merged, err := appliedTo[client.Object](there[i], f.written(hubv1.ReferenceTo(b).Kind, b))
 			if err != nil {
 				return err
 			}
@@ -212,11 +223,10 @@ func (f *fleetFiles) applyBundle(fleet *decide.Fleet, kinds hubKinds, source bun
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", file, err)
 	}
-	key := client.ObjectKeyFromObject(b)
 	places, lost := map[hubv1.ObjectIdentity]int{}, map[hubv1.ObjectIdentity]int{}
 	for i, o := range fleet.Objects {
 		places[o.Identity()] = i
-		if of := hubv1.BundleOf(o.Object); of != nil && of.Key() == key {
+		if of := hubv1.BundleOf(o.Object); of != nil && of.BundleReference == hubv1.ReferenceTo(b) {
 			lost[o.Identity()] = i
 		}
 	}
@@ -234,7 +244,7 @@ func (f *fleetFiles) applyBundle(fleet *decide.Fleet, kinds hubKinds, source bun
 			f.replaceBundled(fleet, i, u)
 			continue
 		case known && (hubv1.BundleOf(fleet.Objects[i].Object) != nil || fleet.Objects[i].Binding != nil):
-			return fmt.Errorf("reading %s: %s cannot have %s: %s has it already", file, hubv1.BundleReference(key), id, ownerOf(fleet.Objects[i].Object))
+			return fmt.Errorf("reading %s: %s cannot have %s: %s has it already", file, hubv1.ReferenceTo(b), id, ownerOf(fleet.Objects[i].Object))
 		}
 		if err := kinds.complete(&o, f.definitions()); err != nil {
 			return err

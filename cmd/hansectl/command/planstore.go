@@ -159,7 +159,7 @@ func versionsOfBundles(bundles []hubv1.BundleObject) ([]plan.Version, error) {
 			return nil, fmt.Errorf("reading %s: %w", hubv1.OfBundle(b).String(), err)
 		}
 		u := &unstructured.Unstructured{Object: content}
-		u.SetGroupVersionKind(hubv1.GroupVersion.WithKind(hubv1.OfBundle(b).Kind()))
+		u.SetGroupVersionKind(hubv1.GroupVersion.WithKind(hubv1.ReferenceTo(b).Kind))
 		out = append(out, plan.VersionOf(u))
 	}
 	return out, nil
@@ -167,7 +167,7 @@ func versionsOfBundles(bundles []hubv1.BundleObject) ([]plan.Version, error) {
 
 // isRead reports whether all objects of the kind are listed, so that no single request is needed.
 func isRead(o plan.Object) bool {
-	return o.Group == hubv1.GroupVersion.Group && !slices.Contains([]string{"ResourceBinding", "ClusterResourceBinding", hubv1.BundleKind, hubv1.ClusterBundleKind}, o.Kind)
+	return o.Group == hubv1.GroupVersion.Group && !slices.Contains([]string{"ResourceBinding", "ClusterResourceBinding", hubv1.BundleKind, hubv1.ClusterBundleKind, hubv1.FederatedOperatorKind}, o.Kind)
 }
 
 // version returns the current version of an object; nil if the object is deleted.

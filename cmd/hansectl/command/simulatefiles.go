@@ -99,6 +99,8 @@ func (f *fleetFiles) add(ctx context.Context, u *unstructured.Unstructured) erro
 		return into[hubv1.BundleObject](ctx, u, &f.bundles, &hubv1.Bundle{})
 	case hubv1.ClusterBundleKind:
 		return into[hubv1.BundleObject](ctx, u, &f.bundles, &hubv1.ClusterBundle{})
+	case hubv1.FederatedOperatorKind:
+		return into[hubv1.BundleObject](ctx, u, &f.bundles, &hubv1.FederatedOperator{})
 	}
 	own, err := definitions()
 	if _, known := own[u.GetKind()]; err != nil || known {

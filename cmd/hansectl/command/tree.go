@@ -30,9 +30,9 @@ func newTree(h *hub) *cobra.Command {
 		Use:   "tree (PLACEMENT | KIND NAME | KIND/NAME)",
 		Short: "Show the objects of a placement or bundle, their clusters, and the objects that controllers made for them there",
 		Long: `Show what a placement comes to: the objects that follow it, the clusters that hold them, and what controllers made of them there, by
-ownerReferences, down to pods. Of a Bundle or ClusterBundle, the objects of the bundle are shown.
+ownerReferences, down to pods. Of a Bundle, ClusterBundle or FederatedOperator, its objects are shown.
 
-PLACEMENT is the name of a Placement of the namespace. KIND is placement, clusterplacement, bundle or clusterbundle. On members it is workloads that
+PLACEMENT is the name of a Placement of the namespace. KIND is placement, clusterplacement, bundle, clusterbundle or federatedoperator. On members it is workloads that
 are looked for, as far as the member grants these kinds to the hub; nothing of them is shown but names and how they do.`,
 		Example: `  hansectl tree metrics -n monitoring
 
@@ -60,7 +60,7 @@ are looked for, as far as the member grants these kinds to the hub; nothing of t
 	cmd.Flags().StringSliceVar(&t.clusters, "cluster", nil, "Show this cluster alone. Can be repeated.")
 	cmd.Flags().IntVar(&t.limit, "limit", 50, "How many objects are shown, at most.")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return h.completeOwn(cmd, args, typed, "placement", "clusterplacement", "bundle", "clusterbundle")
+		return h.completeOwn(cmd, args, typed, "placement", "clusterplacement", "bundle", "clusterbundle", "federatedoperator")
 	}
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return h.completeClusters(cmd, nil, typed)
@@ -119,7 +119,7 @@ func (t *tree) ofBundle(ctx context.Context, c client.Client, b hubv1.BundleObje
 		t.hub.warn("warning: " + unstored + "\n")
 	}
 	of := hubv1.OfBundle(b)
-	root := view.PlacementName{Kind: of.Kind(), Namespace: of.Namespace, Name: of.Name}
+	root := view.PlacementName{Kind: of.Kind, Namespace: of.Namespace, Name: of.Name}
 	return view.TreeOfBundle(root, bindings, t.hub.unplacedOf(ctx, c, b, bindings), t.clusters, t.limit), nil
 }
 
@@ -131,7 +131,7 @@ func (t *tree) find(ctx context.Context, c client.Client, text string) (hubv1.Pl
 	}
 	p := emptyPlacement(kind)
 	if p == nil {
-		return nil, fmt.Errorf("%q is no kind of placement or bundle: want placement, clusterplacement, bundle or clusterbundle", kind)
+		return nil, fmt.Errorf("%q is no kind of placement or bundle: want placement, clusterplacement, bundle, clusterbundle or federatedoperator", kind)
 	}
 	return p, t.hub.readPlacement(ctx, c, p, name)
 }

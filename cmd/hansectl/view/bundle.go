@@ -28,7 +28,7 @@ func SummaryOfBundle(b hubv1.BundleObject, unstored string) *BundleSummary {
 	status := b.BundleStatus()
 	of := hubv1.OfBundle(b)
 	return &BundleSummary{
-		Kind: of.Kind(), Name: of.Name, Namespace: of.Namespace, Generation: b.GetGeneration(), Stored: status.Objects, Placed: status.Placed,
+		Kind: of.Kind, Name: of.Name, Namespace: of.Namespace, Generation: b.GetGeneration(), Stored: status.Objects, Placed: status.Placed,
 		Conditions: status.Conditions, Unstored: unstored,
 	}
 }

@@ -53,7 +53,7 @@ func on(kind schema.GroupKind, version string, clusters ...string) *hubv1.Resour
 }
 
 func bundled(b *hubv1.ResourceBinding) *hubv1.ResourceBinding {
-	b.Spec.ObjectRef.Bundle = &hubv1.BundleReference{Namespace: "shop", Name: "stack"}
+	b.Spec.ObjectRef.Bundle = &hubv1.BundleReference{Kind: "Bundle", Namespace: "shop", Name: "stack"}
 	return b
 }
 

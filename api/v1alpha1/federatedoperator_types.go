@@ -1,0 +1,206 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// FederatedOperator installs an operator on members: a program that acts on custom resources. It has the objects of a
+// Helm chart or of manifests, as a ClusterBundle has. The hub does not create these objects for itself. A
+// ClusterPlacement that selects the FederatedOperator sends them to clusters. A custom resource of the operator's kinds
+// is created on such a cluster only after the operator is ready there.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=hanse,shortName=fop
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.chart.version`
+// +kubebuilder:printcolumn:name="Clusters",type=integer,JSONPath=`.status.total`
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.ready`
+// +kubebuilder:printcolumn:name="Stored",type=string,JSONPath=`.status.conditions[?(@.type=="Stored")].status`
+// +kubebuilder:printcolumn:name="Applied",type=string,JSONPath=`.status.conditions[?(@.type=="Applied")].status`
+// +kubebuilder:printcolumn:name="Healthy",type=string,JSONPath=`.status.conditions[?(@.type=="Healthy")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type FederatedOperator struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec has the chart or the manifests.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="has(self.chart) != (has(self.manifests) || has(self.configMaps))",message="either chart, or manifests and configMaps, is required"
+	Spec FederatedOperatorSpec `json:"spec"`
+
+	// status says on which clusters the operator is ready.
+	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
+	Status FederatedOperatorStatus `json:"status,omitempty"`
+}
+
+// FederatedOperatorList is a list of FederatedOperators.
+//
+// +kubebuilder:object:root=true
+type FederatedOperatorList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []FederatedOperator `json:"items"`
+}
+
+// FederatedOperatorSpec has the objects of an operator, and the account whose rights they may not exceed.
+type FederatedOperatorSpec struct {
+	BundleSpec `json:",inline"`
+
+	// chart has the objects of the operator. Either chart, or manifests and configMaps, is required.
+	// +optional
+	Chart *OperatorChart `json:"chart,omitempty"`
+
+	// removal says what happens if the FederatedOperator is deleted while a placement sends objects of its kinds to
+	// clusters. Refuse: the webhook refuses the deletion. Allow: the operator is removed, and its objects stay.
+	// +optional
+	// +kubebuilder:default=Refuse
+	// +kubebuilder:validation:Enum=Refuse;Allow
+	Removal OperatorRemoval `json:"removal,omitempty"`
+}
+
+// OperatorRemoval says what happens if a FederatedOperator is deleted while objects of its kinds are in use.
+type OperatorRemoval string
+
+// The values of OperatorRemoval.
+const (
+	OperatorRemovalRefuse OperatorRemoval = "Refuse"
+	OperatorRemovalAllow  OperatorRemoval = "Allow"
+)
+
+// OperatorChart is the archive of a Helm chart, and what it is rendered with.
+type OperatorChart struct {
+	// archive has the chart, as helm package writes it.
+	// +required
+	Archive ArchiveSource `json:"archive"`
+
+	// digest that the archive must have: sha256: and 64 hex digits. Unset: any archive.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Digest string `json:"digest,omitempty"`
+
+	// namespace of the release. Objects without a namespace get it. It must exist on the hub.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace"`
+
+	// releaseName of the chart. Default: the name of the chart.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	ReleaseName string `json:"releaseName,omitempty"`
+
+	// values replace the chart's own, as with helm's flag -f.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Values *runtime.RawExtension `json:"values,omitempty"`
+
+	// kubernetesVersion that the templates see, such as v1.36.0. Default: the version that hansectl operator rbac uses.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^v1\.[0-9]{1,3}(\.[0-9]{1,3})?$`
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+
+	// apiVersions that members serve besides those of Kubernetes, such as monitoring.coreos.com/v1. At most 100.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=253
+	APIVersions []string `json:"apiVersions,omitempty"`
+
+	// hooks says what happens to the chart's hooks: objects that helm creates at a point in the life of a release.
+	// Refuse: a chart with hooks, except tests, is refused. Skip: hooks are left out.
+	// +optional
+	// +kubebuilder:default=Refuse
+	// +kubebuilder:validation:Enum=Refuse;Skip
+	Hooks ChartHooks `json:"hooks,omitempty"`
+}
+
+// ChartHooks says what happens to the hooks of a chart.
+type ChartHooks string
+
+// The values of ChartHooks.
+const (
+	ChartHooksRefuse ChartHooks = "Refuse"
+	ChartHooksSkip   ChartHooks = "Skip"
+)
+
+// ArchiveSource names the ConfigMap with the archive of a chart.
+type ArchiveSource struct {
+	// configMap is the name of a ConfigMap in hanse-system, with the archive in binaryData.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ConfigMap string `json:"configMap"`
+
+	// key of the archive. Default: the only key.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+}
+
+// FederatedOperatorStatus counts the objects and the clusters of an operator.
+type FederatedOperatorStatus struct {
+	BundleStatus `json:",inline"`
+
+	// chart that the stored objects come from.
+	// +optional
+	Chart *RenderedChart `json:"chart,omitempty"`
+
+	// provides are the kinds that the operator's CustomResourceDefinitions define, as Kind.group. Sorted.
+	// +optional
+	// +listType=atomic
+	Provides []string `json:"provides,omitempty"`
+
+	// total is the number of clusters that the operator is placed on.
+	// +optional
+	// +kubebuilder:default=0
+	Total int32 `json:"total"`
+
+	// ready is the number of these clusters on which the operator is ready: its CustomResourceDefinitions are
+	// established, and its workloads are available.
+	// +optional
+	// +kubebuilder:default=0
+	Ready int32 `json:"ready"`
+
+	// notReady are clusters on which the operator is not ready, by name. At most 100.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	NotReady []OperatorOnCluster `json:"notReady,omitempty"`
+}
+
+// RenderedChart is a chart that was rendered.
+type RenderedChart struct {
+	// name of the chart.
+	// +required
+	Name string `json:"name"`
+
+	// version of the chart.
+	// +required
+	Version string `json:"version"`
+
+	// appVersion of the chart: the version of the operator.
+	// +optional
+	AppVersion string `json:"appVersion,omitempty"`
+
+	// digest of the archive.
+	// +required
+	Digest string `json:"digest"`
+}
+
+// OperatorOnCluster is an operator on a cluster where it is not ready.
+type OperatorOnCluster struct {
+	// name of the cluster.
+	// +required
+	Name string `json:"name"`
+
+	// message names the objects that the operator waits for.
+	// +required
+	Message string `json:"message"`
+}

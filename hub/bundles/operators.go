@@ -1,0 +1,127 @@
+package bundles
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/bundle"
+	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/chart"
+)
+
+// renderAgainAfter is how long the error of a chart is kept before it is rendered again with the same input: the cause
+// may have been this machine.
+const renderAgainAfter = 5 * time.Minute
+
+// Render renders a chart.
+type Render func(ctx context.Context, in chart.Input) (chart.Rendered, error)
+
+// rendering is the last result for the chart of an operator.
+type rendering struct {
+	input  [sha256.Size]byte
+	at     time.Time
+	result []byte // the chart.Rendered as compressed JSON
+	err    error
+}
+
+// renderChart returns the chart of an operator with its objects. The error may be a refusal.
+func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator) (*hubv1.RenderedChart, []*unstructured.Unstructured, error) {
+	m, err := c.configMap(ctx, types.NamespacedName{Namespace: c.Namespace, Name: o.Spec.Chart.Archive.ConfigMap})
+	if err != nil {
+		return nil, nil, err
+	}
+	in, err := chart.InputOf(o.Spec.Chart, m)
+	if err != nil {
+		return nil, nil, invalidChart(err)
+	}
+	rendered, err := c.rendered(ctx, o.Name, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, err := rendered.ForMembers(o.Spec.Chart.Hooks)
+	if err != nil {
+		return nil, nil, invalidChart(err)
+	}
+	return &hubv1.RenderedChart{Name: rendered.Name, Version: rendered.Version, AppVersion: rendered.AppVersion, Digest: rendered.Digest}, objects, nil
+}
+
+// rendered renders a chart, once for each input of an operator. The error may be a refusal.
+func (c *Controller) rendered(ctx context.Context, operator string, in chart.Input) (out chart.Rendered, err error) {
+	text, err := json.Marshal(in)
+	if err != nil {
+		return out, fmt.Errorf("writing the input of the chart as JSON: %w", err)
+	}
+	last, sum := c.renderings[operator], sha256.Sum256(text)
+	if last.input == sum && (last.err == nil || c.Clock.Since(last.at) < renderAgainAfter) {
+		if last.err != nil {
+			return out, invalidChart(last.err)
+		}
+		text, err := canonical.Decompress(last.result, mostRendered)
+		if err == nil {
+			err = json.Unmarshal(text, &out)
+		}
+		return out, err
+	}
+	out, err = c.Render(ctx, in)
+	if ctx.Err() != nil {
+		return out, fmt.Errorf("rendering the chart: %w", ctx.Err())
+	}
+	last = rendering{input: sum, at: c.Clock.Now(), err: err}
+	if err == nil {
+		if text, err = json.Marshal(out); err == nil {
+			last.result, err = canonical.Compress(text)
+		}
+		if err != nil {
+			return out, fmt.Errorf("keeping the rendered chart: %w", err)
+		}
+	}
+	c.renderings[operator] = last
+	if last.err != nil {
+		return out, invalidChart(last.err)
+	}
+	return out, nil
+}
+
+// mostRendered bounds a rendered chart as JSON, which is longer than its YAML.
+const mostRendered = 4 * chart.MostRenderedBytes
+
+func invalidChart(err error) error {
+	reason := hubv1.ReasonChartInvalid
+	if errors.Is(err, chart.ErrNonDeterministic) {
+		reason = hubv1.ReasonNonDeterministicChart
+	}
+	return &refusal{reason, err.Error() + "; the stored objects stay"}
+}
+
+// provided returns the kinds that the definitions among the objects define.
+func provided(objects []*unstructured.Unstructured) []string {
+	var kinds []string
+	for _, o := range objects {
+		if gk, _, ok := bundle.DefinedKind(o); ok {
+			kinds = append(kinds, gk.String())
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// describe sets the chart and the provided kinds of an operator after its objects were stored. It reports whether the
+// status changed.
+func describe(o *hubv1.FederatedOperator, has content) bool {
+	kinds := provided(has.objects)
+	if equality.Semantic.DeepEqual(o.Status.Chart, has.chart) && slices.Equal(o.Status.Provides, kinds) {
+		return false
+	}
+	o.Status.Chart, o.Status.Provides = has.chart, kinds
+	return true
+}

@@ -1,0 +1,176 @@
+package bundles
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/apiserver"
+)
+
+const rotorDefinition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: rotors.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: rotors, singular: rotor, kind: Rotor, listKind: RotorList}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`
+
+const rotorDeployment = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: rotor-operator}
+spec:
+  replicas: {{ .Values.replicas }}
+  selector: {matchLabels: {app: rotors}}
+  template:
+    metadata: {labels: {app: rotors}}
+    spec: {containers: [{name: operator, image: "example.com/rotors:{{ .Chart.AppVersion }}"}]}
+`
+
+// rotorChart returns an archive of a chart, with more templates than its Deployment.
+func rotorChart(t *testing.T, version string, templates map[string]string) []byte {
+	t.Helper()
+	files := map[string]string{
+		"Chart.yaml":            "apiVersion: v2\nname: rotors\nversion: " + version + "\nappVersion: v" + version + "\n",
+		"values.yaml":           "replicas: 1\n",
+		"crds/rotors.yaml":      rotorDefinition,
+		"templates/deploy.yaml": rotorDeployment,
+	}
+	for name, text := range templates {
+		files["templates/"+name] = text
+	}
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	archive := tar.NewWriter(zipped)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		must(t, archive.WriteHeader(&tar.Header{Name: "rotors/" + name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[name]))}))
+		_, err := archive.Write([]byte(files[name]))
+		must(t, err)
+	}
+	must(t, errors.Join(archive.Close(), zipped.Close()))
+	return out.Bytes()
+}
+
+// archive stores the archive of a chart on the hub.
+func (w *world) archive(content []byte) {
+	w.Helper()
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: "rotors-chart"}, BinaryData: map[string][]byte{"rotors.tgz": content}}
+	if err := w.admin.Create(w.Context(), m); client.IgnoreAlreadyExists(err) != nil {
+		w.Fatal(err)
+	} else if err != nil {
+		must(w.T, w.admin.Update(w.Context(), m))
+	}
+}
+
+// edited changes the spec of an operator, which also makes the hub look at its ConfigMap at once.
+func (w *world) edited(o *hubv1.FederatedOperator, change func(*hubv1.FederatedOperatorSpec)) {
+	w.Helper()
+	w.eventually("the operator is edited", func() error {
+		must(w.T, w.admin.Get(w.Context(), client.ObjectKeyFromObject(o), o))
+		change(&o.Spec)
+		return w.admin.Update(w.Context(), o)
+	})
+}
+
+// operatorSays waits for the condition Stored of an operator at its newest generation.
+func (w *world) operatorSays(o *hubv1.FederatedOperator, reason, part string) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("the operator says %s", reason), func() error {
+		must(w.T, w.admin.Get(w.Context(), client.ObjectKeyFromObject(o), o))
+		c := meta.FindStatusCondition(o.Status.Conditions, hubv1.ConditionStored)
+		if c == nil || c.ObservedGeneration != o.Generation || c.Reason != reason || !strings.Contains(c.Message, part) {
+			return fmt.Errorf("generation %d has %+v", o.Generation, c)
+		}
+		return nil
+	})
+}
+
+func TestTheChartOfAnOperatorIsStored(t *testing.T) {
+	t.Parallel()
+	apiserver.Needed(t)
+	server := apiserver.Hub()
+	started, err := server.Start()
+	must(t, err)
+	started.QPS = -1
+	t.Cleanup(func() { _ = server.Stop() })
+	w := newWorld(t, "operators", started)
+	account := "system:serviceaccount:" + w.system + ":default"
+	rules := []rbacv1.PolicyRule{writing("apiextensions.k8s.io", "customresourcedefinitions"), writing("apps", "deployments")}
+	must(t, w.admin.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "operators"}, Rules: rules}))
+	must(t, w.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "operators"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "operators"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.system, Name: "default"}},
+	}))
+	apiserver.AwaitRights(t, w.config, account, "", rules...)
+	w.lead()
+
+	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "rotors"}}
+	o.Spec.Chart = &hubv1.OperatorChart{Archive: hubv1.ArchiveSource{ConfigMap: "rotors-chart"}, Namespace: "turbines"}
+	must(t, w.admin.Create(t.Context(), o))
+	w.operatorSays(o, hubv1.ReasonConfigMapMissing, "there is no ConfigMap operators-system/rotors-chart")
+
+	w.archive([]byte("no archive"))
+	w.edited(o, func(s *hubv1.FederatedOperatorSpec) {
+		s.Chart.Values = &runtime.RawExtension{Raw: []byte(`{"replicas": 2}`)}
+	})
+	w.operatorSays(o, hubv1.ReasonChartInvalid, "reading the archive")
+
+	w.archive(rotorChart(t, "1.0.0", map[string]string{"secret.yaml": `{{ if .Values.random }}{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ randAlphaNum 20 | lower }}"}}{{ end }}`}))
+	w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Values.Raw = []byte(`{"replicas": 2, "random": true}`) })
+	w.operatorSays(o, hubv1.ReasonNonDeterministicChart, "rotors/templates/secret.yaml")
+
+	w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Values.Raw = []byte(`{"replicas": 2}`) })
+	w.operatorSays(o, hubv1.ReasonHubNamespaceMissing, "create the namespace on the hub")
+	must(t, w.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "turbines"}}))
+	w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ReleaseName = "wind" })
+	w.operatorSays(o, hubv1.ReasonStored, "")
+	w.stores("rotor-operator", "rotors.example.com")
+	if got := w.stored()["rotor-operator"]; got.Manifest.GetNamespace() != "turbines" || got.Bundle.Kind != hubv1.FederatedOperatorKind {
+		t.Errorf("the Deployment is in namespace %s of %s", got.Manifest.GetNamespace(), got.Bundle)
+	}
+	if diff := cmp.Diff([]string{"Rotor.example.com"}, o.Status.Provides); diff != "" {
+		t.Errorf("provided kinds (-want +got):\n%s", diff)
+	}
+	first := o.Status.Chart
+	if first == nil || first.Name != "rotors" || first.Version != "1.0.0" || first.AppVersion != "v1.0.0" {
+		t.Errorf("the chart is %+v", first)
+	}
+
+	hook := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: before, annotations: {"helm.sh/hook": pre-install}}, spec: {}}`
+	w.archive(rotorChart(t, "2.0.0", map[string]string{"hook.yaml": hook}))
+	w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ReleaseName = "" })
+	w.operatorSays(o, hubv1.ReasonChartInvalid, "chart rotors has the hook Deployment.apps turbines/before (pre-install), which Hanse does not run: set chart.hooks to Skip")
+	if diff := cmp.Diff(first, o.Status.Chart); diff != "" {
+		t.Errorf("after a refused chart, the stored chart is another one (-want +got):\n%s", diff)
+	}
+	w.stores("rotor-operator", "rotors.example.com")
+
+	w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Hooks = hubv1.ChartHooksSkip })
+	w.operatorSays(o, hubv1.ReasonStored, "")
+	if o.Status.Chart.Version != "2.0.0" {
+		t.Errorf("the chart is %+v", o.Status.Chart)
+	}
+	w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Digest = first.Digest })
+	w.operatorSays(o, hubv1.ReasonChartInvalid, "the archive has the digest "+o.Status.Chart.Digest+", not "+first.Digest)
+
+	must(t, w.admin.Delete(t.Context(), o))
+	w.stores()
+}

@@ -1,0 +1,66 @@
+package bundles
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/hanse-dev/hanse/chart"
+)
+
+// renderWorld counts the renderings of a controller.
+type renderWorld struct {
+	control    *Controller
+	clock      *testclock.FakeClock
+	renderings int
+	fails      error
+}
+
+func newRenderWorld() *renderWorld {
+	w := &renderWorld{clock: testclock.NewFakeClock(time.Unix(1000, 0))}
+	w.control = New(Options{Clock: w.clock, Render: func(context.Context, chart.Input) (chart.Rendered, error) {
+		w.renderings++
+		return chart.Rendered{Name: "rotors"}, w.fails
+	}})
+	return w
+}
+
+func (w *renderWorld) render(t *testing.T, value string) error {
+	t.Helper()
+	rendered, err := w.control.rendered(t.Context(), "rotors", chart.Input{Values: []map[string]any{{"value": value}}})
+	if err == nil && rendered.Name != "rotors" {
+		t.Errorf("rendered is %+v", rendered)
+	}
+	return err
+}
+
+func TestAChartIsRenderedOncePerInput(t *testing.T) {
+	t.Parallel()
+	w := newRenderWorld()
+	for _, values := range []string{`{}`, `{}`, `{"a": 1}`, `{"a": 1}`} {
+		if err := w.render(t, values); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.renderings != 2 {
+		t.Errorf("it was rendered %d times for 2 inputs", w.renderings)
+	}
+	w.fails = errors.New("it fails")
+	for range 2 {
+		if err := w.render(t, `{"a": 2}`); err == nil || !strings.Contains(err.Error(), "it fails; the stored objects stay") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	if w.renderings != 3 {
+		t.Errorf("after a failure it was rendered %d times for 3 inputs", w.renderings)
+	}
+	w.clock.SetTime(w.clock.Now().Add(renderAgainAfter))
+	w.fails = nil
+	if err := w.render(t, `{"a": 2}`); err != nil {
+		t.Errorf("after the pause: %v", err)
+	}
+}

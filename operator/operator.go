@@ -1,0 +1,85 @@
+// Package operator decides whether an operator is ready on a cluster.
+//
+// It is pure: it has no client, logger or clock.
+package operator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Object is an object of an operator on one cluster.
+type Object struct {
+	hubv1.ObjectIdentity
+	// Placed reports whether the object shall be on the cluster.
+	Placed bool
+	// Health of its copy; empty if there is no copy.
+	Health hubv1.Health
+	// Message explains the health; may be empty.
+	Message string
+}
+
+// Needs reports whether an operator is ready only while its object of this identity is healthy. These are its
+// workloads and its CustomResourceDefinitions. The health of other objects says nothing about the operator.
+func Needs(id hubv1.ObjectIdentity) bool {
+	switch id.Group {
+	case appsv1.GroupName:
+		return id.Kind == "Deployment" || id.Kind == "StatefulSet" || id.Kind == "DaemonSet"
+	case apiextensionsv1.GroupName:
+		return id.Kind == "CustomResourceDefinition"
+	}
+	return false
+}
+
+// IsPlaced reports whether the operator shall be on the cluster: at least one of its needed objects is placed there.
+func IsPlaced(objects []Object) bool {
+	return slices.ContainsFunc(objects, func(o Object) bool { return o.Placed && Needs(o.ObjectIdentity) })
+}
+
+// WaitsFor returns why an operator is not ready on a cluster; empty if it is ready. It names the first needed object
+// that is not healthy, and the number of all of them. An operator without needed objects is ready.
+func WaitsFor(objects []Object) string {
+	var waits []Object
+	for _, o := range objects {
+		if Needs(o.ObjectIdentity) && (!o.Placed || o.Health != hubv1.HealthHealthy) {
+			waits = append(waits, o)
+		}
+	}
+	if len(waits) == 0 {
+		return ""
+	}
+	// A workload tells more than a definition, because it needs the definitions and the images.
+	first := slices.MinFunc(waits, func(a, b Object) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.String(), b.String()))
+	})
+	text := fmt.Sprintf("%s %s", first.ObjectIdentity, state(first))
+	if more := len(waits) - 1; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text
+}
+
+func rank(o Object) int {
+	if o.Group == appsv1.GroupName {
+		return 0
+	}
+	return 1
+}
+
+func state(o Object) string {
+	switch {
+	case !o.Placed:
+		return "has no decision for the cluster"
+	case o.Health == "":
+		return "is not on the cluster"
+	case o.Message == "":
+		return "is " + string(o.Health)
+	}
+	return fmt.Sprintf("is %s: %s", o.Health, o.Message)
+}

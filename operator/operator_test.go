@@ -1,0 +1,75 @@
+package operator_test
+
+import (
+	"testing"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/operator"
+)
+
+func TestWaitsFor(t *testing.T) {
+	deployment := hubv1.ObjectIdentity{Group: "apps", Kind: "Deployment", Namespace: "monitoring", Name: "rotors"}
+	definition := hubv1.ObjectIdentity{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "rotors.example.com"}
+	role := hubv1.ObjectIdentity{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "rotors"}
+	tests := map[string]struct {
+		objects []operator.Object
+		want    string
+		placed  bool
+	}{
+		"an operator without objects is ready": {},
+		"a healthy operator is ready": {
+			objects: []operator.Object{{ObjectIdentity: deployment, Placed: true, Health: hubv1.HealthHealthy}, {ObjectIdentity: definition, Placed: true, Health: hubv1.HealthHealthy}},
+			placed:  true,
+		},
+		"objects other than workloads and definitions do not matter": {
+			objects: []operator.Object{{ObjectIdentity: role, Placed: true, Health: hubv1.HealthDegraded}},
+		},
+		"a workload is named before a definition": {
+			objects: []operator.Object{{ObjectIdentity: definition, Placed: true, Health: hubv1.HealthProgressing}, {ObjectIdentity: deployment, Placed: true}},
+			want:    "Deployment.apps monitoring/rotors is not on the cluster, and 1 more", placed: true,
+		},
+		"a health has its message": {
+			objects: []operator.Object{{ObjectIdentity: deployment, Placed: true, Health: hubv1.HealthDegraded, Message: "0/1 replicas"}},
+			want:    "Deployment.apps monitoring/rotors is Degraded: 0/1 replicas", placed: true,
+		},
+		"a health without a message is named": {
+			objects: []operator.Object{{ObjectIdentity: definition, Placed: true, Health: hubv1.HealthUnknown}},
+			want:    "CustomResourceDefinition.apiextensions.k8s.io rotors.example.com is Unknown", placed: true,
+		},
+		"an object without a decision is waited for": {
+			objects: []operator.Object{{ObjectIdentity: deployment}, {ObjectIdentity: definition, Placed: true, Health: hubv1.HealthHealthy}},
+			want:    "Deployment.apps monitoring/rotors has no decision for the cluster", placed: true,
+		},
+		"an operator whose objects are not placed is not placed": {
+			objects: []operator.Object{{ObjectIdentity: deployment}},
+			want:    "Deployment.apps monitoring/rotors has no decision for the cluster",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := operator.WaitsFor(tc.objects); got != tc.want {
+				t.Errorf("it waits for %q, want %q", got, tc.want)
+			}
+			if got := operator.IsPlaced(tc.objects); got != tc.placed {
+				t.Errorf("placed is %t", got)
+			}
+		})
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	tests := map[hubv1.ObjectIdentity]bool{
+		{Group: "apps", Kind: "Deployment"}:                               true,
+		{Group: "apps", Kind: "StatefulSet"}:                              true,
+		{Group: "apps", Kind: "DaemonSet"}:                                true,
+		{Group: "apps", Kind: "ReplicaSet"}:                               false,
+		{Kind: "Deployment"}:                                              false,
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
+		{Kind: "Service"}:                                                 false,
+	}
+	for id, want := range tests {
+		if got := operator.Needs(id); got != want {
+			t.Errorf("%s: got %t", id, got)
+		}
+	}
+}
