@@ -25,7 +25,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	ctx := t.Context()
 	_, err := suite.AddMember(ctx, paris, "--region", "eu-west-3", "--zones", "eu-west-3a", "--nodes", "1")
 	must(t, err)
-	t.Cleanup(func() { removeParis(t) })
+	t.Cleanup(func() { removeCluster(t, paris) })
 	must(t, applyCRD(ctx, suite.Members[paris].Client, "testdata/widget-crd.yaml"))
 	ns := namespace(t)
 	placeWidgets(t, ns, paris)
@@ -171,21 +171,23 @@ func onParis(t *testing.T, w *unstructured.Unstructured) {
 	must(t, replicasOn(t.Context(), paris, w, 3))
 }
 
-func parisOnHub() *hubv1.MemberCluster {
-	return &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: paris}}
+func parisOnHub() *hubv1.MemberCluster { return clusterOnHub(paris) }
+
+func clusterOnHub(name string) *hubv1.MemberCluster {
+	return &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// removeParis leaves neither the cluster nor its MemberCluster, however far the test came.
-func removeParis(t *testing.T) {
+// removeCluster leaves neither an added cluster nor its MemberCluster, however far the test came.
+func removeCluster(t *testing.T, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
 	give := []byte(`{"spec":{"leave":{"whenUnreachable":"Abandon","timeoutSeconds":0}}}`)
-	_ = suite.Hub.Patch(ctx, parisOnHub(), client.RawPatch(types.MergePatchType, give))
-	_ = suite.Hub.Delete(ctx, parisOnHub())
-	must(t, suite.RemoveMember(ctx, paris))
-	must(t, poll(ctx, time.Minute, func() error { return gone(ctx, parisOnHub()) }))
-	_ = suite.Hub.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: paris}})
+	_ = suite.Hub.Patch(ctx, clusterOnHub(name), client.RawPatch(types.MergePatchType, give))
+	_ = suite.Hub.Delete(ctx, clusterOnHub(name))
+	must(t, suite.RemoveMember(ctx, name))
+	must(t, poll(ctx, time.Minute, func() error { return gone(ctx, clusterOnHub(name)) }))
+	_ = suite.Hub.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}})
 }
 
 // gone is nil if the hub does not have the object.

@@ -1,0 +1,257 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// TestAnOperatorGoesAheadOfItsCustomResources installs prometheus-operator on empty clusters by a FederatedOperator,
+// with a Prometheus that waits for it, and then lets another cluster join.
+func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
+	const lyon, nice, metz = "eu-lyo-1", "eu-nce-1", "eu-met-1"
+	ctx, ns := t.Context(), namespace(t)
+	o := newOperator(t, ns)
+	for _, m := range []string{lyon, nice} {
+		o.addCluster(t, m)
+		o.join(t, m)
+	}
+	crds, err := suite.Hansectl(ctx, "operator", "crds", o.archive)
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "crds.yaml")
+	must(t, os.WriteFile(file, []byte(crds), 0o600))
+	_, err = suite.Kubectl(ctx, suite.Hub, "apply", "--server-side", "-f", file)
+	must(t, err)
+	t.Cleanup(func() {
+		_, err := suite.Kubectl(context.WithoutCancel(ctx), suite.Hub, "delete", "--wait", "-f", file)
+		must(t, err)
+	})
+
+	selected := hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"test.hanse.dev/operators": "yes"}}}
+	web := prometheus()
+	web.SetNamespace(ns)
+	web.SetName("web")
+	must(t, unstructured.SetNestedField(web.Object, int64(1), "spec", "replicas"))
+	place(t, ns, "metrics", hubv1.ResourceSelector{APIGroup: "monitoring.coreos.com", Kind: "Prometheus"}, hubv1.PlacementSpec{Clusters: selected})
+	eventually(t, normal, func() error { return suite.Hub.Create(ctx, web.DeepCopy()) })
+
+	fop := o.create(t, "operators")
+	t.Run("an account without the right to create roles installs no operator that makes them", func(t *testing.T) {
+		eventually(t, normal, func() error {
+			return bundleIs(ctx, fop, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonAccountMayNot, "ServiceAccount hanse-system/operators of the hub needs the right to ")
+		})
+		for _, right := range []string{"escalate", "clusterroles.rbac.authorization.k8s.io", "deployments.apps in namespace " + ns} {
+			if c := fop.Status.Conditions[0]; !strings.Contains(c.Message, right) {
+				t.Errorf("the message does not name %q: %s", right, c.Message)
+			}
+		}
+	})
+	serviceAccount(t, hubv1.SystemNamespace, "operators", "")
+	o.edit(t, fop, func(s *hubv1.FederatedOperatorSpec) {
+		s.Chart.Values = &runtime.RawExtension{Raw: []byte(`{"image": "hanse.dev/prometheus-operator:missing"}`)}
+	})
+	eventually(t, normal, func() error {
+		return bundleIs(ctx, fop, hubv1.ConditionStored, metav1.ConditionTrue, hubv1.ReasonStored, "")
+	})
+	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: fop.Name}}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.FederatedOperatorKind, Name: fop.Name}}
+	p.Spec.Clusters, p.Spec.AllowEmpty, p.Spec.RemovalLimit = selected, true, manyRemovals
+	p.Spec.Deletion.WhenDeleted = hubv1.RemovalDelete
+	must(t, suite.Hub.Create(ctx, p))
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), p) })
+
+	t.Run("the custom resource waits while the operator cannot start", func(t *testing.T) {
+		for _, m := range []string{lyon, nice} {
+			eventually(t, joined, func() error { return rowIs(ctx, web, m, metav1.ConditionFalse, hubv1.ReasonOperatorNotReady) })
+			must(t, goneFrom(ctx, m, web))
+		}
+		eventually(t, normal, func() error {
+			switch err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(fop), fop); {
+			case err != nil:
+				return err
+			case fop.Status.Total != 2 || fop.Status.Ready != 0 || len(fop.Status.NotReady) != 2:
+				return fmt.Errorf("the operator has the status %+v", fop.Status)
+			case !strings.Contains(fop.Status.NotReady[0].Message, "Deployment.apps "+ns+"/prometheus-operator"):
+				return fmt.Errorf("it waits for %s", fop.Status.NotReady[0].Message)
+			}
+			return nil
+		})
+	})
+	t.Run("the operator becomes ready, the custom resource goes, and its status comes back", func(t *testing.T) {
+		o.edit(t, fop, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Values = nil })
+		for _, m := range []string{lyon, nice} {
+			eventually(t, joined, func() error { return rowIs(ctx, web, m, metav1.ConditionTrue, "") })
+			o.wasReadyFirst(t, m, web)
+		}
+		eventually(t, joined, func() error { return availableOnHub(ctx, web, 2) })
+		eventually(t, normal, func() error { return o.readyOn(ctx, fop, 2) })
+	})
+	t.Run("a cluster that grants nothing gets nothing, and the missing rule is named", func(t *testing.T) {
+		o.addCluster(t, metz)
+		_, err := suite.Hansectl(ctx, "join", metz, "--member-kubeconfig", suite.Members[metz].ProxyKubeconfig,
+			"--grant", "configmaps", "--labels", "test.hanse.dev/operators=yes")
+		must(t, err)
+		deployment := o.deployment()
+		eventually(t, joined, func() error { return rowIs(ctx, deployment, metz, metav1.ConditionFalse, hubv1.ReasonForbidden) })
+		must(t, goneFrom(ctx, metz, deployment))
+		out, err := suite.Hansectl(ctx, "status", "deployment", "prometheus-operator", "-n", ns)
+		if !strings.Contains(out, "deployments") || !strings.Contains(out, metz) {
+			t.Errorf("status does not name the missing right (%v):\n%s", err, out)
+		}
+	})
+	t.Run("the cluster gets the operator and then the custom resource after it has granted them, without another command", func(t *testing.T) {
+		o.join(t, metz)
+		eventually(t, 2*joined, func() error { return rowIs(ctx, web, metz, metav1.ConditionTrue, "") })
+		o.wasReadyFirst(t, metz, web)
+		eventually(t, joined, func() error { return availableOnHub(ctx, web, 3) })
+	})
+	t.Run("the operator is not deleted while its kinds are in use", func(t *testing.T) {
+		err := suite.Hub.Delete(ctx, fop.DeepCopy())
+		if want := "delete them first, or set spec.removal to Allow: Prometheus.monitoring.coreos.com " + ns + "/web"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the deletion says %v, want %q", err, want)
+		}
+		must(t, suite.Hub.Delete(ctx, web.DeepCopy()))
+		for _, m := range []string{lyon, nice, metz} {
+			eventually(t, normal, func() error { return goneFrom(ctx, m, web) })
+		}
+		eventually(t, normal, func() error {
+			if _, err := bindingOf(ctx, web); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("the binding of the Prometheus is there: %w", err)
+			}
+			return suite.Hub.Delete(ctx, fop.DeepCopy())
+		})
+		for _, m := range []string{lyon, nice, metz} {
+			eventually(t, joined, func() error { return goneFrom(ctx, m, o.deployment()) })
+		}
+		eventually(t, joined, func() error { return storedSecrets(ctx, 0) })
+	})
+}
+
+// testOperator is prometheus-operator as a chart of the lab.
+type testOperator struct {
+	namespace string
+	archive   string // path of the chart
+	grant     string // path of the rights that a member gives
+	began     time.Time
+}
+
+func newOperator(t *testing.T, ns string) *testOperator {
+	t.Helper()
+	ctx := t.Context()
+	out, err := suite.LabCommand(ctx, "chart", "prometheus-operator", "--out", t.TempDir())
+	must(t, err)
+	o := &testOperator{namespace: ns, archive: strings.TrimSpace(out), began: time.Now()}
+	rights, err := suite.Hansectl(ctx, "operator", "rbac", o.archive, "-n", ns)
+	must(t, err)
+	o.grant = filepath.Join(t.TempDir(), "grant.yaml")
+	must(t, os.WriteFile(o.grant, []byte(rights), 0o600))
+	content, err := os.ReadFile(o.archive)
+	must(t, err)
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: "prometheus-operator"}, BinaryData: map[string][]byte{"chart.tgz": content}}
+	must(t, suite.Hub.Create(ctx, m))
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), m) })
+	return o
+}
+
+// addCluster starts a cluster without operators, on which the lab runs prometheus-operator while it has a Deployment.
+func (o *testOperator) addCluster(t *testing.T, name string) {
+	t.Helper()
+	t.Cleanup(func() { removeCluster(t, name) })
+	_, err := suite.AddMember(t.Context(), name, "--region", "eu-west-3", "--nodes", "1", "--controllers", "--deployed-operators", "prometheus-operator")
+	must(t, err)
+}
+
+// join joins the cluster, or gives more rights to the hub.
+func (o *testOperator) join(t *testing.T, name string) {
+	t.Helper()
+	_, err := suite.Hansectl(t.Context(), "join", name, "--member-kubeconfig", suite.Members[name].ProxyKubeconfig,
+		"--grant", "monitoring.coreos.com/prometheuses", "--grant-operator", o.grant, "--labels", "test.hanse.dev/operators=yes")
+	must(t, err)
+}
+
+func (o *testOperator) create(t *testing.T, account string) *hubv1.FederatedOperator {
+	t.Helper()
+	ctx := t.Context()
+	must(t, client.IgnoreAlreadyExists(suite.Hub.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: account}})))
+	fop := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: o.namespace}}
+	fop.Spec.ServiceAccountName = account
+	fop.Spec.Chart = &hubv1.OperatorChart{Archive: hubv1.ArchiveSource{ConfigMap: "prometheus-operator"}, Namespace: o.namespace}
+	must(t, suite.Hub.Create(ctx, fop))
+	t.Cleanup(func() {
+		allow := []byte(`{"spec":{"removal":"Allow"}}`)
+		_ = suite.Hub.Patch(context.WithoutCancel(ctx), fop.DeepCopy(), client.RawPatch(types.MergePatchType, allow))
+		_ = suite.Hub.Delete(context.WithoutCancel(ctx), fop)
+	})
+	return fop
+}
+
+func (o *testOperator) edit(t *testing.T, fop *hubv1.FederatedOperator, change func(*hubv1.FederatedOperatorSpec)) {
+	t.Helper()
+	eventually(t, normal, func() error {
+		if err := suite.Hub.Get(t.Context(), client.ObjectKeyFromObject(fop), fop); err != nil {
+			return err
+		}
+		change(&fop.Spec)
+		return suite.Hub.Update(t.Context(), fop)
+	})
+}
+
+func (o *testOperator) deployment() *unstructured.Unstructured {
+	return deployment(o.namespace, "prometheus-operator")
+}
+
+// readyOn is nil if the operator is ready on so many clusters, and on no fewer than it is placed on.
+func (o *testOperator) readyOn(ctx context.Context, fop *hubv1.FederatedOperator, clusters int32) error {
+	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(fop), fop); err != nil {
+		return err
+	}
+	if s := fop.Status; s.Ready != clusters || s.Total != clusters || len(s.NotReady) > 0 {
+		return fmt.Errorf("the operator is ready on %d of %d clusters: %+v", s.Ready, s.Total, s.NotReady)
+	}
+	return nil
+}
+
+// wasReadyFirst checks by the audit log that the hub created an object after the operator was available.
+func (o *testOperator) wasReadyFirst(t *testing.T, cluster string, object *unstructured.Unstructured) {
+	t.Helper()
+	d, err := on(t.Context(), cluster, o.deployment())
+	must(t, err)
+	var available time.Time
+	conditions, _, _ := unstructured.NestedSlice(d.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok && c["type"] == "Available" && c["status"] == "True" {
+			available, err = time.Parse(time.RFC3339, fmt.Sprint(c["lastTransitionTime"]))
+			must(t, err)
+		}
+	}
+	writes := writeTimes(t, suite.Members[cluster].AuditLog, object.GetName(), o.began)
+	if available.IsZero() || len(writes) == 0 || writes[0].Before(available) {
+		t.Errorf("%s was written on %s at %v, and the operator was available at %s", object.GetName(), cluster, writes, available)
+	}
+}
+
+// availableOnHub is nil if the merged status of a Prometheus counts so many available replicas.
+func availableOnHub(ctx context.Context, object *unstructured.Unstructured, want int64) error {
+	is := object.DeepCopy()
+	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(object), is); err != nil {
+		return err
+	}
+	if got, _, _ := unstructured.NestedInt64(is.Object, "status", "availableReplicas"); got != want {
+		return fmt.Errorf("the hub counts %d available replicas, want %d", got, want)
+	}
+	return nil
+}
