@@ -67,11 +67,14 @@ func parseGrants(flag string, texts []string) ([]kindGrant, error) {
 // grantChange contains the user's changes of the grants. A nil pointer changes nothing.
 type grantChange struct {
 	add, remove                     []kindGrant
+	operators                       operatorGrants
+	ungrantedOperators              []string
 	createNamespaces, listWorkloads *bool
 }
 
 func (c grantChange) any() bool {
-	return len(c.add)+len(c.remove) > 0 || c.createNamespaces != nil || c.listWorkloads != nil
+	return len(c.add)+len(c.remove)+len(c.operators.kinds)+len(c.operators.roles)+len(c.ungrantedOperators) > 0 ||
+		c.createNamespaces != nil || c.listWorkloads != nil
 }
 
 // rules returns the new rules of a ClusterRole. before are its current rules; nil for a new ClusterRole. Rules that
@@ -82,7 +85,7 @@ func (c grantChange) rules(before []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		g.createNamespaces = true
 	}
 	g.createNamespaces, g.listWorkloads = ptr.Deref(c.createNamespaces, g.createNamespaces), ptr.Deref(c.listWorkloads, g.listWorkloads)
-	g.kinds = slices.DeleteFunc(append(g.kinds, c.add...), func(k kindGrant) bool {
+	g.kinds = slices.DeleteFunc(slices.Concat(g.kinds, c.add, c.operators.kinds), func(k kindGrant) bool {
 		return slices.ContainsFunc(c.remove, func(r kindGrant) bool { return r == k || (r.group == "" && r.resource == k.resource) })
 	})
 	return append(g.rules(), others...)
@@ -159,7 +162,7 @@ func (g grants) rules() []rbacv1.PolicyRule {
 }
 
 var (
-	errManaged = errors.New("--grant, --ungrant, --create-namespaces and --list-workloads cannot change objects that another tool manages")
+	errManaged = errors.New("--grant, --ungrant, --grant-operator, --ungrant-operator, --create-namespaces and --list-workloads cannot change objects that another tool manages")
 	errTaken   = errors.New("it was not made by hansectl: remove it, or install the chart hanse-member")
 )
 
@@ -192,6 +195,15 @@ func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (*g
 	case client.IgnoreNotFound(err) != nil:
 		return nil, fmt.Errorf("reading ServiceAccount %s/%s of the member: %w", account.Namespace, account.Name, err)
 	}
+	for _, role := range c.operators.roles {
+		if err := role.review(ctx, w, m); err != nil {
+			return nil, err
+		}
+	}
+	taken, err := takenFromOperators(ctx, w, m, c.ungrantedOperators)
+	if err != nil {
+		return nil, err
+	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.SystemNamespace}}
 	if err := put(ctx, w, m, ns, "namespace", func() error { return nil }); err != nil {
 		return nil, err
@@ -203,7 +215,22 @@ func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (*g
 	}); err != nil {
 		return nil, err
 	}
-	return c.setRole(ctx, w, m)
+	granted, err := c.setRole(ctx, w, m)
+	if err != nil {
+		return nil, err
+	}
+	for _, role := range c.operators.roles {
+		if err := role.write(ctx, w, m); err != nil {
+			return nil, err
+		}
+	}
+	for _, there := range taken {
+		if err := client.IgnoreNotFound(m.Delete(ctx, there.o)); err != nil {
+			return nil, fmt.Errorf("deleting %s of the member: %w", there, err)
+		}
+		says(w, there.String(), "deleted")
+	}
+	return granted, nil
 }
 
 func useForeign(w io.Writer, account *corev1.ServiceAccount, change bool) error {
@@ -212,7 +239,7 @@ func useForeign(w io.Writer, account *corev1.ServiceAccount, change bool) error 
 		by += ", release " + release
 	}
 	if change {
-		return fmt.Errorf("ServiceAccount %s/%s of the member is managed by %s: %w; set grantedKinds there", account.Namespace, account.Name, by, errManaged)
+		return fmt.Errorf("ServiceAccount %s/%s of the member is managed by %s: %w; set grantedKinds and operators there", account.Namespace, account.Name, by, errManaged)
 	}
 	says(w, "serviceaccount/"+account.Name, "exists, managed by %s: its RBAC is left as it is", by)
 	return nil
@@ -260,14 +287,7 @@ func (c grantChange) setRole(ctx context.Context, w io.Writer, m *memberCluster)
 	if err := setTokenRole(ctx, w, m); err != nil {
 		return nil, err
 	}
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}
-	return &granting{kinds: now}, put(ctx, w, m, binding, "clusterrolebinding", func() error {
-		if binding.ResourceVersion == "" { // the roleRef is immutable
-			binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: accountName}
-		}
-		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubv1.SystemNamespace, Name: accountName}}
-		return mark(binding)
-	})
+	return &granting{kinds: now}, bind(ctx, w, m, "", accountName)
 }
 
 // sayChanges prints the added and the removed kinds, and all kinds that are granted now.
@@ -291,22 +311,39 @@ func sayChanges(w io.Writer, before, now []string) {
 
 // setTokenRole lets the hub renew and revoke its own token.
 func setTokenRole(ctx context.Context, w io.Writer, m *memberCluster) error {
-	named := metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}
-	role := &rbacv1.Role{ObjectMeta: named}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}}
 	if err := put(ctx, w, m, role, "role", func() error {
 		role.Rules = tokenRules()
 		return mark(role)
 	}); err != nil {
 		return err
 	}
-	binding := &rbacv1.RoleBinding{ObjectMeta: named}
-	return put(ctx, w, m, binding, "rolebinding", func() error {
-		if binding.ResourceVersion == "" { // the roleRef is immutable
-			binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: accountName}
+	return bind(ctx, w, m, hubv1.SystemNamespace, accountName)
+}
+
+// bind gives a role to the hub's ServiceAccount: a Role, or a ClusterRole if the namespace is empty.
+func bind(ctx context.Context, w io.Writer, m client.Client, namespace, name string) error {
+	kind, binding, ref, subjects := emptyBinding(namespace, name)
+	return put(ctx, w, m, binding, kind, func() error {
+		if binding.GetResourceVersion() == "" { // the roleRef is immutable
+			*ref = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}
+			if namespace == "" {
+				ref.Kind = "ClusterRole"
+			}
 		}
-		binding.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubv1.SystemNamespace, Name: accountName}}
+		*subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: hubv1.SystemNamespace, Name: accountName}}
 		return mark(binding)
 	})
+}
+
+// emptyBinding returns a binding, and where it has its role and its subjects.
+func emptyBinding(namespace, name string) (kind string, binding client.Object, ref *rbacv1.RoleRef, subjects *[]rbacv1.Subject) {
+	if namespace == "" {
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		return "clusterrolebinding", binding, &binding.RoleRef, &binding.Subjects
+	}
+	namespaced := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	return "rolebinding", namespaced, &namespaced.RoleRef, &namespaced.Subjects
 }
 
 // granted returns the kinds that these rules let the hub write, in the syntax of --grant.

@@ -27,7 +27,7 @@ func resolveGrants(member, hub meta.RESTMapper, kinds []kindGrant) (out []kindGr
 		found, err := servedAs(member, k)
 		if errors.Is(err, errNotServed) {
 			if found, err = servedAs(hub, k); err == nil {
-				notes = append(notes, found.String()+" is not served by the member yet: the hub writes its objects once it is")
+				notes = append(notes, noteNotServed(found))
 			}
 		}
 		if err != nil {
@@ -36,6 +36,10 @@ func resolveGrants(member, hub meta.RESTMapper, kinds []kindGrant) (out []kindGr
 		out = append(out, found)
 	}
 	return out, notes, nil
+}
+
+func noteNotServed(kind kindGrant) string {
+	return kind.String() + " is not served by the member yet: the hub writes its objects once it is"
 }
 
 // servedAs returns the resource that a server has for a grant. If the grant has no group, the core group comes first.

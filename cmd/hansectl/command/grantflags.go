@@ -5,6 +5,8 @@ import "github.com/spf13/pflag"
 // grantFlags say what changes of the grants.
 type grantFlags struct {
 	grants, ungrants                []string
+	operators                       []string // files
+	ungrantedOperators              []string
 	createNamespaces, listWorkloads bool
 
 	given func(flag string) bool // reports whether the user gave a flag
@@ -18,6 +20,8 @@ const (
 func (g *grantFlags) addTo(f *pflag.FlagSet) {
 	f.StringArrayVar(&g.grants, "grant", nil, "Kind that the hub may write on the member, as resource.group or group/resource; added to what is granted. Can be repeated.")
 	f.StringArrayVar(&g.ungrants, "ungrant", nil, "Kind that the hub may not write on the member any more. Can be repeated.")
+	f.StringArrayVar(&g.operators, grantOperatorFlag, nil, "File with the output of hansectl operator rbac: the kinds and rules that the hub needs to install an operator; added to what is granted. Can be repeated.")
+	f.StringArrayVar(&g.ungrantedOperators, ungrantOperatorFlag, nil, "Name of an operator whose rules the hub loses on the member. Its kinds stay granted. Can be repeated.")
 	f.BoolVar(&g.createNamespaces, createNamespacesFlag, true, "Let the hub create namespaces that objects need.")
 	f.BoolVar(&g.listWorkloads, listWorkloadsFlag, false, "Let the hub list workloads and pods, so that hansectl tree shows the objects that controllers made for a copy.")
 }
@@ -29,6 +33,7 @@ func (g *grantFlags) change() (change grantChange, err error) {
 	if change.remove, err = parseGrants("--ungrant", g.ungrants); err != nil {
 		return change, err
 	}
+	change.ungrantedOperators = g.ungrantedOperators
 	if g.given(createNamespacesFlag) {
 		change.createNamespaces = &g.createNamespaces
 	}

@@ -40,7 +40,7 @@ func newJoin(h *hub) *cobra.Command {
 		Long: `Join a cluster to the hub.
 
 On the member it makes the ServiceAccount hanse-system/hanse, a ClusterRole and ClusterRoleBinding with the kinds that you
-grant, a Role and RoleBinding with which the hub renews its token, and a token of 30 days. If the chart hanse-member is installed there, its account and RBAC are used as they are.
+grant, a Role and RoleBinding with which the hub renews its token, roles with the rules of operators, and a token of 30 days. If the chart hanse-member is installed there, its account and RBAC are used as they are.
 On the hub it makes a Secret with the address of the member and this token, and a MemberCluster.
 
 The member kubeconfig is used from here only: of it, nothing but server and CA goes to the hub. Run it again with the same
@@ -52,6 +52,10 @@ name to replace the token; labels and what else you name are then changed, the r
   hansectl join eu-fra-1 --member-kubeconfig admin.kubeconfig --member-context fra --member-server https://10.8.0.4:6443 \
     --region eu-central-1 --allowed-namespaces team
 
+  # The member lets the hub install an operator: write the rights to a file, read them, and grant them
+  hansectl operator rbac prometheus-operator-1.0.0.tgz -n monitoring > prometheus-operator.yaml
+  hansectl join cn-sha-1 --member-kubeconfig cn-sha-1.kubeconfig --grant-operator prometheus-operator.yaml
+
   # What would it do?
   hansectl join ap-se-1 --member-kubeconfig ap-se-1.kubeconfig --dry-run=client`,
 		Args: arguments("NAME"),
@@ -62,6 +66,12 @@ name to replace the token; labels and what else you name are then changed, the r
 			if err != nil {
 				return usageError(cmd, err)
 			}
+			if change.operators, err = readOperatorGrants(j.grants.operators); err != nil {
+				return err
+			}
+			if change.operators.of(change.ungrantedOperators) {
+				return usageError(cmd, errBothWays)
+			}
 			return j.run(cmd.Context(), wanted, change)
 		},
 		ValidArgsFunction: h.completeClusters,
@@ -71,6 +81,7 @@ name to replace the token; labels and what else you name are then changed, the r
 	f.StringVar(&j.memberServer, "member-server", "", "Address at which the hub reaches the member, such as https://10.8.0.4:6443; by default that of the member kubeconfig.")
 	j.cluster.addTo(f)
 	j.grants.addTo(f)
+	_ = cmd.MarkFlagFilename(grantOperatorFlag, "yaml", "yml")
 	f.DurationVar(&j.tokenLifetime, "token-lifetime", credential.Lifetime, "Lifetime of the token. The hub renews it after two thirds of that.")
 	f.StringVar(&j.dryRun, "dry-run", "none", `"client" reads both sides and says what would be done. "none" does it.`)
 	f.BoolVar(&j.wait, "wait", true, "Wait until the member is Ready.")
@@ -181,10 +192,14 @@ func (j *join) prepare(ctx context.Context, m *memberCluster, hubMapper meta.RES
 	if change.add, notes, err = resolveGrants(m.mapper, hubMapper, change.add); err != nil {
 		return nil, err
 	}
+	more, err := change.operators.notServed(m.mapper)
+	if err != nil {
+		return nil, err
+	}
 	if granted, err = change.set(ctx, j.hub.streams.Out, m); err != nil {
 		return nil, fmt.Errorf("preparing the member %s: %w", j.name, err)
 	}
-	for _, note := range notes {
+	for _, note := range append(notes, more...) {
 		says(j.hub.streams.Out, "", "%s", note)
 	}
 	return granted, nil

@@ -161,11 +161,16 @@ func newOperatorRBAC(h *hub) *cobra.Command {
 its own roles. CHART is an archive (.tgz) or a folder.
 
 A member lets the hub write a role only if the hub has its rules. Rules with wildcards, which are left out, bindings to cluster-admin and to roles of
-others are warnings on standard error. For a member without the chart hanse-member, .manifests in the output for programs has the rules as roles.`,
+others are warnings on standard error. A member without the chart hanse-member gets the printed rights by hansectl join --grant-operator. In the
+output for programs, .manifests has the rules as roles.`,
 		Example: `  # What a member must grant
   hansectl operator rbac prometheus-operator-1.0.0.tgz -n monitoring -f values.yaml
 
-  # Apply the rules on a member without the chart hanse-member, with the kubeconfig of its admin
+  # Grant the rights to a member without the chart hanse-member
+  hansectl operator rbac prometheus-operator-1.0.0.tgz -n monitoring > prometheus-operator.yaml
+  hansectl join cn-sha-1 --member-kubeconfig cn-sha-1.kubeconfig --grant-operator prometheus-operator.yaml
+
+  # Apply the rules there without the hub, with the kubeconfig of an admin of the member
   hansectl operator rbac prometheus-operator-1.0.0.tgz -n monitoring -o jsonpath='{.manifests}' | kubectl apply -f -`,
 		Args:              arguments("CHART"),
 		ValidArgsFunction: completeChart,

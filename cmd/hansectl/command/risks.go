@@ -105,9 +105,14 @@ func named(groups []string) []string {
 	return out
 }
 
-// of reports whether a rule without wildcards contains the right.
+// namespaced reports whether the right is dangerous in one namespace, too: its holder acts as any ServiceAccount there.
+func (r risk) namespaced() bool {
+	return r.why == runsPods || strings.HasPrefix(r.what, "pods/") || strings.HasPrefix(r.what, "serviceaccounts") || r.what == "secrets"
+}
+
+// of reports whether a rule without wildcards in its groups and resources contains the right.
 func (r risk) of(rule rbacv1.PolicyRule) bool {
-	if !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return slices.Contains(r.verbs, verb) }) {
+	if !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return verb == rbacv1.VerbAll || slices.Contains(r.verbs, verb) }) {
 		return false
 	}
 	return slices.ContainsFunc(rule.APIGroups, func(group string) bool {

@@ -107,6 +107,13 @@ func fresh(t *testing.T) {
 		for _, name := range append([]string{credential.LastingSecret}, credential.TokenSecrets...) {
 			remove(t, onMember, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}})
 		}
+		forOperators, err := madeForOperators(ctx, onMember)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, made := range forOperators {
+			remove(t, onMember, made.o)
+		}
 		var members hubv1.MemberClusterList
 		_ = onHub.List(ctx, &members)
 		for i := range members.Items {
@@ -219,7 +226,7 @@ func TestJoinUsesTheAccountOfTheMemberChart(t *testing.T) {
 	}})
 	join := []string{"join", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--token-lifetime", "1h", "--wait=false"}
 	_, err := hansectl(t, append(join, "--grant", "configmaps")...)
-	refused(t, err, "is managed by Helm, release hanse", "set grantedKinds there")
+	refused(t, err, "is managed by Helm, release hanse", "set grantedKinds and operators there")
 	out, err := hansectl(t, join...)
 	must(t, err)
 	wants(t, out, "exists, managed by Helm, release hanse: its RBAC is left as it is", "allowedNamespaces All, leave Orphan")

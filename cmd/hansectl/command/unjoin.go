@@ -247,6 +247,14 @@ func (u *unjoin) dropSecret(ctx context.Context, hub client.Client, secret *meta
 	return nil
 }
 
+// made is an object that join makes on a member.
+type made struct {
+	kind string
+	o    client.Object
+}
+
+func (o made) String() string { return o.kind + "/" + o.o.GetName() }
+
 // clean removes from the member the objects that join made there.
 func (u *unjoin) clean(ctx context.Context, hub client.Client, m *memberCluster) error {
 	out := u.hub.streams.Out
@@ -259,18 +267,19 @@ func (u *unjoin) clean(ctx context.Context, hub client.Client, m *memberCluster)
 	if err := m.revokeOthers(ctx, out, uid, ""); err != nil {
 		return err
 	}
-	for _, made := range []struct {
-		kind string
-		o    client.Object
-	}{
+	forOperators, err := madeForOperators(ctx, m)
+	if err != nil {
+		return err
+	}
+	for _, made := range append(forOperators, []made{
 		{"clusterrolebinding", &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: accountName}}},
 		{"clusterrole", &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}}},
 		{"secret", secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: credential.LastingSecret})},
 		{"rolebinding", &rbacv1.RoleBinding{ObjectMeta: named}},
 		{"role", &rbacv1.Role{ObjectMeta: named}},
 		{"serviceaccount", &corev1.ServiceAccount{ObjectMeta: named}},
-	} {
-		what := made.kind + "/" + made.o.GetName()
+	}...) {
+		what := made.String()
 		err := m.Get(ctx, client.ObjectKeyFromObject(made.o), made.o)
 		switch {
 		case apierrors.IsNotFound(err):

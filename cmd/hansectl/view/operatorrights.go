@@ -23,6 +23,9 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
+// OperatorRolePrefix begins the name of each role with rules of an operator. The chart hanse-member uses the same.
+const OperatorRolePrefix = "hanse-operator-"
+
 // OperatorRights are the rights with which the hub can install a chart on a member, the output of the command operator
 // rbac.
 type OperatorRights struct {
@@ -83,13 +86,13 @@ func OperatorRightsOf(rendered chart.Rendered) (OperatorRights, error) {
 	}
 	operator := OperatorRules{Name: rendered.Name, NamespacedRules: map[string][]rbacv1.PolicyRule{}}
 	for _, namespace := range slices.Sorted(maps.Keys(rules)) {
-		merged := mergeRules(slices.DeleteFunc(rules[namespace], unbounded))
+		merged := MergeRules(slices.DeleteFunc(rules[namespace], Unbounded))
 		if namespace == "" {
 			operator.Rules = merged
 		} else if len(merged) > 0 {
 			operator.NamespacedRules[namespace] = merged
 		}
-		items, err := roleFor("hanse-operator-"+rendered.Name, namespace, merged)
+		items, err := roleFor(OperatorRolePrefix+rendered.Name, namespace, merged)
 		if err != nil {
 			return OperatorRights{}, err
 		}
@@ -182,7 +185,7 @@ func roleRules(objects []*unstructured.Unstructured, w *warnings) (map[string][]
 		roles[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] = true
 		out[o.GetNamespace()] = append(out[o.GetNamespace()], role.Rules...)
 		for _, rule := range role.Rules {
-			if unbounded(rule) {
+			if Unbounded(rule) {
 				w.add(o, "has a rule for all resources or groups, which is left out: only an admin of the member can give the hub that rule")
 			}
 		}
@@ -217,17 +220,17 @@ func ofRBAC(objects []*unstructured.Unstructured, kinds ...string) []*unstructur
 	return out
 }
 
-// unbounded reports whether a rule has a wildcard in its groups, resources or URLs. Verbs may be *.
-func unbounded(rule rbacv1.PolicyRule) bool {
+// Unbounded reports whether a rule has a wildcard in its groups or resources, or is for all URLs. Verbs may be *.
+func Unbounded(rule rbacv1.PolicyRule) bool {
 	return slices.ContainsFunc(slices.Concat(rule.APIGroups, rule.Resources), func(s string) bool { return strings.Contains(s, "*") }) ||
-		slices.Contains(rule.NonResourceURLs, "*")
+		slices.ContainsFunc(rule.NonResourceURLs, func(url string) bool { return url == "*" || url == "/*" })
 }
 
 // ruleKey is a resource, or a URL.
 type ruleKey struct{ group, resource, names, url string }
 
-// mergeRules returns the rules without repetitions, sorted, with all resources of a group and equal verbs in one rule.
-func mergeRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+// MergeRules returns the rules without repetitions, sorted, with all resources of a group and equal verbs in one rule.
+func MergeRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	verbs := map[ruleKey]map[string]bool{}
 	add := func(key ruleKey, of []string) {
 		if verbs[key] == nil {
