@@ -41,8 +41,8 @@ func crdsCommand(p *places) *cobra.Command {
 		Args:      cobra.MinimumNArgs(1),
 		ValidArgs: topology.Operators,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(topology.Operators, args[0]) {
-				return fmt.Errorf("operator %q is unknown; known: %s", args[0], strings.Join(topology.Operators, ", "))
+			if err := knownOperator(args[0]); err != nil {
+				return err
 			}
 			built, err := p.build(cmd.Context())
 			if err != nil {
@@ -55,6 +55,13 @@ func crdsCommand(p *places) *cobra.Command {
 			return printCRDs(files, args[1:])
 		},
 	}
+}
+
+func knownOperator(name string) error {
+	if !slices.Contains(topology.Operators, name) {
+		return fmt.Errorf("operator %q is unknown; known: %s", name, strings.Join(topology.Operators, ", "))
+	}
+	return nil
 }
 
 // printCRDs prints the manifests whose file name contains one of the plurals, or all manifests.

@@ -39,7 +39,7 @@ func newCommand() *cobra.Command {
 	root.PersistentFlags().StringVar(&p.dir, "dir", "", "folder of the lab's state and logs (default: .cache/lab/run in the repository)")
 	root.PersistentFlags().StringVar(&p.components, "components", "", "folder of the components' source (default: found upwards from the working directory)")
 	root.AddCommand(
-		buildCommand(p), crdsCommand(p),
+		buildCommand(p), crdsCommand(p), chartCommand(p),
 		upCommand(p), addCommand(p), removeCommand(p), downCommand(p), superviseCommand(p),
 		statusCommand(p), kubeconfigCommand(p), logsCommand(p),
 		signalCommand(p, control.Kill, "Kill a component with SIGKILL"),

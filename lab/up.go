@@ -76,6 +76,7 @@ func addCommand(p *places) *cobra.Command {
 	cmd.Flags().Var(&c.Nodes, "nodes", "number of Node objects, or `real` for one node that runs pods")
 	cmd.Flags().BoolVar(&c.Controllers, "controllers", false, "run kube-controller-manager, kube-scheduler and, without a real node, kwok")
 	cmd.Flags().StringSliceVar(&c.Operators, "operators", nil, "operators to start once their CRDs are there")
+	cmd.Flags().StringSliceVar(&c.DeployedOperators, "deployed-operators", nil, "operators to run while their CRDs and a pod of their Deployment are there")
 	return cmd
 }
 

@@ -28,6 +28,7 @@ const (
 	kubeVersion   = "k8s.io/component-base/version"
 	clientVersion = "k8s.io/client-go/pkg/version"
 	operatorCRDs  = "crds/prometheus-operator"
+	operatorFiles = "deployments/prometheus-operator"
 	kwokStages    = "kwok-stages"
 )
 
@@ -61,7 +62,10 @@ var components = []component{
 		pkg:      "github.com/prometheus-operator/prometheus-operator/cmd/operator",
 		programs: []string{"prometheus-operator"},
 		stamps:   map[string]string{"github.com/prometheus/common/version.Version": "{release}"},
-		share:    map[string]string{operatorCRDs: "example/prometheus-operator-crd/*.yaml"},
+		share: map[string]string{
+			operatorCRDs:  "example/prometheus-operator-crd/*.yaml",
+			operatorFiles: "example/rbac/prometheus-operator/prometheus-operator-*.yaml",
+		},
 	},
 	{name: "pause", pkg: ".", programs: []string{"pause"}},
 }
@@ -80,6 +84,11 @@ func (b Built) KwokStages() ([]string, error) {
 // CRDs returns the manifests of an operator's CRDs.
 func (b Built) CRDs(operator string) ([]string, error) {
 	return manifests(filepath.Join(b.dir, "share", "crds", operator, "*.yaml"))
+}
+
+// Deployment returns the manifests with which an operator's users deploy it.
+func (b Built) Deployment(operator string) ([]string, error) {
+	return manifests(filepath.Join(b.dir, "share", "deployments", operator, "*.yaml"))
 }
 
 func manifests(glob string) ([]string, error) {

@@ -56,7 +56,11 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Content-Type", "application/json")
+	contentType := "application/json"
+	if method == http.MethodPatch {
+		contentType = "application/strategic-merge-patch+json"
+	}
+	req.Header.Set("Content-Type", contentType)
 	res, err := c.http.Do(req)
 	if err != nil {
 		return err

@@ -18,13 +18,22 @@ func WriteKubeconfig(file, name, server string, ca *CA, client Cert) error {
 	if err != nil {
 		return fmt.Errorf("writing kubeconfig of %q: %w", name, err)
 	}
+	return writeKubeconfig(file, name, server, ca, map[string]any{"client-certificate-data": cert, "client-key-data": key})
+}
+
+// WriteTokenKubeconfig writes a kubeconfig for one server with the path of a file that has a bearer token.
+func WriteTokenKubeconfig(file, name, server string, ca *CA, tokenFile string) error {
+	return writeKubeconfig(file, name, server, ca, map[string]any{"tokenFile": tokenFile})
+}
+
+func writeKubeconfig(file, name, server string, ca *CA, user map[string]any) error {
 	type named map[string]any
 	data, err := yaml.Marshal(map[string]any{
 		"apiVersion":      "v1",
 		"kind":            "Config",
 		"current-context": name,
 		"clusters":        []named{{"name": name, "cluster": map[string]any{"server": server, "certificate-authority-data": ca.PEM}}},
-		"users":           []named{{"name": name, "user": map[string]any{"client-certificate-data": cert, "client-key-data": key}}},
+		"users":           []named{{"name": name, "user": user}},
 		"contexts":        []named{{"name": name, "context": map[string]any{"cluster": name, "user": name}}},
 	})
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 )
 
 // ControllerSpecs returns the commands that make workloads run: kube-controller-manager, kube-scheduler, and kwok
-// instead of kubelets, unless the cluster has a real node. stages are kwok's Stage manifests.
-func (c *Cluster) ControllerSpecs(stages []string) ([]process.Spec, error) {
+// instead of kubelets, unless the cluster has a real node. stages are kwok's Stage manifests; kwok leaves the readiness of
+// pods of the deployed operators to the lab.
+func (c *Cluster) ControllerSpecs(stages, deployedOperators []string) ([]process.Spec, error) {
 	names := []string{ControllerManager, Scheduler}
 	programs := map[string][]string{
 		ControllerManager: {
@@ -23,7 +24,7 @@ func (c *Cluster) ControllerSpecs(stages []string) ([]process.Spec, error) {
 		Scheduler: {"--leader-elect=false", "--secure-port=0"},
 	}
 	if c.site.Node == nil {
-		config, err := c.kwokConfig(stages)
+		config, err := c.kwokConfig(stages, deployedOperators)
 		if err != nil {
 			return nil, fmt.Errorf("configuring kwok of cluster %q: %w", c.Name, err)
 		}
@@ -49,7 +50,7 @@ func (c *Cluster) OperatorSpec(ports Ports) (process.Spec, error) {
 	if err != nil {
 		return process.Spec{}, fmt.Errorf("preparing %s of cluster %q: %w", PrometheusOperator, c.Name, err)
 	}
-	port, err := ports(c.Name + "/" + PrometheusOperator)
+	address, err := c.operatorAddress(ports)
 	if err != nil {
 		return process.Spec{}, err
 	}
@@ -58,9 +59,18 @@ func (c *Cluster) OperatorSpec(ports Ports) (process.Spec, error) {
 		"--ca-file="+c.CA.File,
 		"--cert-file="+cert.CertFile,
 		"--key-file="+cert.KeyFile,
-		fmt.Sprintf("--web.listen-address=%s:%d", c.site.server(), port),
+		listenFlag+"="+address,
 	)
 	spec = c.onNode(spec)
 	spec.Restart = true
 	return spec, nil
+}
+
+// listenFlag is the flag of prometheus-operator with the address of its web server.
+const listenFlag = "--web.listen-address"
+
+// operatorAddress returns the address at which prometheus-operator listens.
+func (c *Cluster) operatorAddress(ports Ports) (string, error) {
+	port, err := ports(c.Name + "/" + PrometheusOperator)
+	return fmt.Sprintf("%s:%d", c.site.server(), port), err
 }

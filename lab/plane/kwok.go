@@ -2,10 +2,12 @@ package plane
 
 import (
 	"bytes"
-	_ "embed" // of a Stage
+	_ "embed" // of Stages
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -16,30 +18,71 @@ const brokenImage = "hanse.dev/broken"
 // podReady is the file of the Stage that makes pods Ready.
 const podReady = "pod-ready.yaml"
 
-//go:embed pod-image-missing.yaml
-var podImageMissing []byte
+var (
+	//go:embed pod-image-missing.yaml
+	podImageMissing []byte
+	//go:embed pod-started.yaml
+	podStarted []byte
+)
 
-// kwokConfig joins the Stages into the one file that kwok reads, and adds a Stage for pods with the broken image.
-func (c *Cluster) kwokConfig(stages []string) (string, error) {
-	parts := [][]byte{podImageMissing}
+// requirement is one of the matchExpressions of a Stage.
+type requirement map[string]any
+
+const images = ".spec.containers.[].image"
+
+// kwokConfig joins the Stages into the one file that kwok reads. It adds a Stage for pods whose image is missing, and
+// one for pods of the deployed operators, which the lab makes Ready.
+func (c *Cluster) kwokConfig(stages, deployedOperators []string) (string, error) {
+	missing := missingImages(deployedOperators)
+	ready := []requirement{{"key": missing, "operator": "DoesNotExist"}}
+	parts, err := selecting(nil, podImageMissing, requirement{"key": missing, "operator": "Exists"})
+	if err != nil {
+		return "", err
+	}
+	if len(deployedOperators) > 0 {
+		var deployed []any
+		for _, operator := range deployedOperators {
+			deployed = append(deployed, Image(operator))
+		}
+		ready = append(ready, requirement{"key": images, "operator": "NotIn", "values": deployed})
+		started := []requirement{{"key": missing, "operator": "DoesNotExist"}, {"key": images, "operator": "In", "values": deployed}}
+		if parts, err = selecting(parts, podStarted, started...); err != nil {
+			return "", err
+		}
+	}
 	for _, file := range stages {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return "", err
 		}
+		var also []requirement
 		if filepath.Base(file) == podReady {
-			if data, err = sparing(data, brokenImage); err != nil {
-				return "", fmt.Errorf("reading %s: %w", file, err)
-			}
+			also = ready
 		}
-		parts = append(parts, data)
+		if parts, err = selecting(parts, data, also...); err != nil {
+			return "", fmt.Errorf("reading %s: %w", file, err)
+		}
 	}
 	config := c.path("kwok.yaml")
 	return config, os.WriteFile(config, bytes.Join(parts, []byte("\n---\n")), 0o600)
 }
 
-// sparing returns a Stage that excludes pods with this image.
-func sparing(stage []byte, image string) ([]byte, error) {
+// missingImages returns the query for images that no node can pull: the broken one, and those of the deployed operators
+// with another tag than the lab's.
+func missingImages(deployedOperators []string) string {
+	faults := []string{fmt.Sprintf(". == %q", brokenImage)}
+	for _, operator := range deployedOperators {
+		repository, _, _ := strings.Cut(Image(operator), ":")
+		faults = append(faults, fmt.Sprintf("test(%q) and . != %q", "^"+regexp.QuoteMeta(repository)+"([:@]|$)", Image(operator)))
+	}
+	return fmt.Sprintf("%s | select(%s)", images, strings.Join(faults, " or "))
+}
+
+// selecting appends a Stage that also has these requirements.
+func selecting(parts [][]byte, stage []byte, also ...requirement) ([][]byte, error) {
+	if len(also) == 0 {
+		return append(parts, stage), nil
+	}
 	var s map[string]any
 	if err := yaml.Unmarshal(stage, &s); err != nil {
 		return nil, err
@@ -50,8 +93,10 @@ func sparing(stage []byte, image string) ([]byte, error) {
 		return nil, fmt.Errorf("the Stage has no spec.selector")
 	}
 	expressions, _ := selector["matchExpressions"].([]any)
-	selector["matchExpressions"] = append(expressions, map[string]any{
-		"key": ".spec.containers.[].image", "operator": "NotIn", "values": []any{image},
-	})
-	return yaml.Marshal(s)
+	for _, r := range also {
+		expressions = append(expressions, r)
+	}
+	selector["matchExpressions"] = expressions
+	data, err := yaml.Marshal(s)
+	return append(parts, data), err
 }

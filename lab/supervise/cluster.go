@@ -131,7 +131,7 @@ func (c *cluster) startProxy() error {
 }
 
 func (c *cluster) startWorkloads(ctx context.Context, s starting) error {
-	specs, err := c.ControllerSpecs(s.stages)
+	specs, err := c.ControllerSpecs(s.stages, c.topology.DeployedOperators)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,14 @@ func (c *cluster) startWorkloads(ctx context.Context, s starting) error {
 		if err != nil {
 			return err
 		}
-		c.operators = append(c.operators, superviseOperator(s.starter, spec, c.client))
+		c.operators = append(c.operators, superviseOperator(s.starter, c.client, always(spec)))
+	}
+	for range c.topology.DeployedOperators {
+		prepared, err := c.DeployedOperator(s.ports)
+		if err != nil {
+			return err
+		}
+		c.operators = append(c.operators, superviseOperator(s.starter, c.client, newDeployedOperator(prepared, c.client)))
 	}
 	return nil
 }

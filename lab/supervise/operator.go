@@ -3,6 +3,7 @@ package supervise
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -23,9 +24,27 @@ const (
 	operatorPollEvery = time.Second
 )
 
-// operator starts prometheus-operator when its CRDs are installed.
+// demand says whether a cluster wants an operator.
+type demand interface {
+	// command returns the wanted command; if there is none, it returns nil and what the operator waits for.
+	command(context.Context) (spec *process.Spec, waits string, err error)
+	// report tells the cluster about the process of the last command, or about its end by nil.
+	report(context.Context, *process.Process)
+}
+
+// always is the demand for one command, whatever the cluster has.
+type always process.Spec
+
+func (a always) command(context.Context) (*process.Spec, string, error) {
+	spec := process.Spec(a)
+	return &spec, "", nil
+}
+
+func (always) report(context.Context, *process.Process) {}
+
+// operator runs prometheus-operator while its CRDs are installed and it is wanted.
 type operator struct {
-	spec    process.Spec
+	demand  demand
 	starter *process.Starter
 	client  *kube.Client
 	cancel  context.CancelFunc
@@ -33,12 +52,12 @@ type operator struct {
 
 	mu      sync.Mutex
 	process *process.Process
-	waits   string // the missing kinds, while there is no process
+	waits   string // what is missing, while there is no process
 }
 
-func superviseOperator(starter *process.Starter, spec process.Spec, client *kube.Client) *operator {
+func superviseOperator(starter *process.Starter, client *kube.Client, demand demand) *operator {
 	ctx, cancel := context.WithCancel(context.Background())
-	o := &operator{spec: spec, starter: starter, client: client, cancel: cancel, done: make(chan struct{})}
+	o := &operator{demand: demand, starter: starter, client: client, cancel: cancel, done: make(chan struct{})}
 	o.waits = "for its CRDs"
 	go o.run(ctx)
 	return o
@@ -59,11 +78,23 @@ func (o *operator) run(ctx context.Context) {
 		if err != nil {
 			continue // the API server is unreachable; the operator continues
 		}
+		spec, waits, err := o.demand.command(ctx)
+		if err != nil {
+			continue
+		}
 		settled := slices.Equal(now, last)
 		last = now
-		if settled && len(now) > len(known) && o.begin(now) {
-			known = now
+		switch {
+		case spec == nil:
+			o.end(waits)
+			known = nil
+		case settled && (len(now) > len(known) || o.differs(*spec)):
+			known = nil
+			if o.begin(*spec, now) {
+				known = now
+			}
 		}
+		o.demand.report(ctx, o.running())
 	}
 }
 
@@ -81,8 +112,14 @@ func (o *operator) served(ctx context.Context) ([]string, error) {
 	return kinds, nil
 }
 
+// differs returns true if the operator was started with another command.
+func (o *operator) differs(spec process.Spec) bool {
+	p := o.running()
+	return p != nil && !reflect.DeepEqual(p.Spec, spec)
+}
+
 // begin starts or restarts the operator, and reports whether it runs.
-func (o *operator) begin(kinds []string) bool {
+func (o *operator) begin(spec process.Spec, kinds []string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var missing []string
@@ -97,15 +134,26 @@ func (o *operator) begin(kinds []string) bool {
 	}
 	if o.process != nil {
 		o.process.Kill(syscall.SIGTERM)
-		return o.process.Start() == nil
+		o.process = nil
 	}
-	p, err := o.starter.Start(o.spec)
+	p, err := o.starter.Start(spec)
 	if err != nil {
 		o.waits = fmt.Sprintf("because it cannot be started: %v", err)
 		return false
 	}
 	o.process = p
 	return true
+}
+
+// end ends the operator if it runs. It then waits.
+func (o *operator) end(waits string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waits = waits
+	if o.process != nil {
+		o.process.Kill(syscall.SIGTERM)
+		o.process = nil
+	}
 }
 
 func (o *operator) stop() {
@@ -116,7 +164,7 @@ func (o *operator) stop() {
 	}
 }
 
-// running returns the operator's process, or nil if it was never started.
+// running returns the operator's process, or nil if it is not started.
 func (o *operator) running() *process.Process {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -69,7 +69,7 @@ func (c *cluster) status(ctx context.Context) control.Cluster {
 	}
 	for _, o := range c.operators {
 		if o.running() == nil {
-			out.Components = append(out.Components, control.Component{Name: plane.PrometheusOperator, State: "waiting", Reason: o.waiting(), Log: o.spec.Log})
+			out.Components = append(out.Components, control.Component{Name: plane.PrometheusOperator, State: "waiting", Reason: o.waiting(), Log: c.Log(plane.PrometheusOperator)})
 		}
 	}
 	return out

@@ -20,7 +20,7 @@ import (
 // PrometheusOperator is the operator that the lab can run in a cluster.
 const PrometheusOperator = "prometheus-operator"
 
-// Operators are the values that Cluster.Operators may hold.
+// Operators are the values that Cluster.Operators and Cluster.DeployedOperators may hold.
 var Operators = []string{PrometheusOperator}
 
 // Topology is the whole file.
@@ -46,6 +46,9 @@ type Cluster struct {
 	Controllers bool `json:"controllers,omitempty"`
 	// Operators are started once their CRDs are established. They need Controllers.
 	Operators []string `json:"operators,omitempty"`
+	// DeployedOperators run only while the cluster has a pod of their Deployment, and make that pod Ready. They need
+	// Controllers and nodes of kwok.
+	DeployedOperators []string `json:"deployedOperators,omitempty"`
 }
 
 // Nodes are the nodes of a cluster: a number of Node objects, or one real node. In a file it is the number or the word
@@ -178,18 +181,31 @@ func (c Cluster) validate(path string) []error {
 	if c.Nodes == Real && !c.Controllers {
 		fault("nodes", "a real node needs controllers: true")
 	}
-	for i, operator := range c.Operators {
-		if !slices.Contains(Operators, operator) {
-			fault(fmt.Sprintf("operators[%d]", i), "%q is unknown; known: %s", operator, strings.Join(Operators, ", "))
-		}
-		if slices.Index(c.Operators, operator) < i {
-			fault(fmt.Sprintf("operators[%d]", i), "%q is there twice", operator)
+	c.validateOperators("operators", c.Operators, fault)
+	c.validateOperators("deployedOperators", c.DeployedOperators, fault)
+	for i, operator := range c.DeployedOperators {
+		if slices.Contains(c.Operators, operator) {
+			fault(fmt.Sprintf("deployedOperators[%d]", i), "%q is also in operators, and so would run without a Deployment", operator)
 		}
 	}
-	if len(c.Operators) > 0 && !c.Controllers {
-		fault("operators", "an operator needs controllers: true")
+	if len(c.DeployedOperators) > 0 && c.Nodes == Real {
+		fault("deployedOperators", "a real node runs the pods of operators itself")
 	}
 	return faults
+}
+
+func (c Cluster) validateOperators(field string, operators []string, fault func(field, format string, args ...any)) {
+	for i, operator := range operators {
+		if !slices.Contains(Operators, operator) {
+			fault(fmt.Sprintf("%s[%d]", field, i), "%q is unknown; known: %s", operator, strings.Join(Operators, ", "))
+		}
+		if slices.Index(operators, operator) < i {
+			fault(fmt.Sprintf("%s[%d]", field, i), "%q is there twice", operator)
+		}
+	}
+	if len(operators) > 0 && !c.Controllers {
+		fault(field, "an operator needs controllers: true")
+	}
 }
 
 // Real reports whether a cluster has a real node.

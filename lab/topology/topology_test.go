@@ -38,6 +38,20 @@ func TestParseRefuses(t *testing.T) {
 		"an operator twice": {
 			"clusters: [{name: a, controllers: true, operators: [prometheus-operator, prometheus-operator]}]", []string{"clusters[0].operators[1]"},
 		},
+		"a deployed operator that is not known": {
+			"clusters: [{name: a, controllers: true, deployedOperators: [x]}]", []string{`clusters[0].deployedOperators[0]: "x" is unknown`},
+		},
+		"a deployed operator whose pods nobody starts": {
+			"clusters: [{name: a, deployedOperators: [prometheus-operator]}]", []string{"clusters[0].deployedOperators: an operator needs controllers: true"},
+		},
+		"an operator that runs with and without a Deployment": {
+			"clusters: [{name: a, controllers: true, operators: [prometheus-operator], deployedOperators: [prometheus-operator]}]",
+			[]string{`clusters[0].deployedOperators[0]: "prometheus-operator" is also in operators`},
+		},
+		"a deployed operator on a real node": {
+			"clusters: [{name: a, nodes: real, controllers: true, deployedOperators: [prometheus-operator]}]",
+			[]string{"clusters[0].deployedOperators: a real node runs the pods"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,121 @@
+package supervise
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/hanse-dev/hanse/lab/kube"
+	"github.com/hanse-dev/hanse/lab/plane"
+	"github.com/hanse-dev/hanse/lab/process"
+)
+
+const (
+	tokenValidity = 24 * time.Hour
+	healthTimeout = time.Second
+)
+
+// deployedOperator is the demand of a Deployment's pods for the process of an operator. It does what a kubelet does: the
+// process has the arguments and the ServiceAccount of a pod, and the pod is Ready while the process answers.
+//
+// There is one process for all pods with an equal spec. If pods have different specs, the newest one decides.
+type deployedOperator struct {
+	*plane.DeployedOperator
+	client *kube.Client
+	health http.Client
+
+	pods   []kube.Pod // at the last check, newest first
+	leader kube.Pod   // the pod whose process runs
+	issued time.Time  // when the token of the leader was issued
+}
+
+func newDeployedOperator(prepared *plane.DeployedOperator, client *kube.Client) *deployedOperator {
+	return &deployedOperator{DeployedOperator: prepared, client: client, health: http.Client{Timeout: healthTimeout}}
+}
+
+func (d *deployedOperator) command(ctx context.Context) (*process.Spec, string, error) {
+	all, err := d.client.Pods(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if d.pods = startedPods(all); len(d.pods) == 0 {
+		d.leader = kube.Pod{}
+		return nil, "for a pod of its Deployment", nil
+	}
+	leader := electLeader(d.pods, d.leader)
+	if leader.Metadata.UID != d.leader.Metadata.UID || time.Since(d.issued) > tokenValidity/2 {
+		if err := d.identify(ctx, leader); err != nil {
+			return nil, "", err
+		}
+	}
+	d.leader = leader
+	container, _ := plane.OperatorContainer(leader) // each of the pods has it
+	spec := d.Spec(leader, container)
+	return &spec, "", nil
+}
+
+// startedPods returns the pods with the lab's image of the operator that kwok has started, newest first.
+func startedPods(all []kube.Pod) []kube.Pod {
+	var started []kube.Pod
+	for _, pod := range all {
+		if _, ok := plane.OperatorContainer(pod); ok && pod.Status.Phase == "Running" && pod.Metadata.DeletionTimestamp == nil {
+			started = append(started, pod)
+		}
+	}
+	slices.SortFunc(started, func(a, b kube.Pod) int {
+		return cmp.Or(b.Metadata.CreationTimestamp.Compare(a.Metadata.CreationTimestamp), cmp.Compare(a.Metadata.Name, b.Metadata.Name))
+	})
+	return started
+}
+
+// electLeader returns the newest pod, or the last leader while it is there and has the same spec.
+func electLeader(pods []kube.Pod, last kube.Pod) kube.Pod {
+	for _, pod := range pods {
+		if pod.Metadata.UID == last.Metadata.UID && sameProcess(pod, pods[0]) {
+			return pod
+		}
+	}
+	return pods[0]
+}
+
+// sameProcess returns true if one process can stand for both pods.
+func sameProcess(a, b kube.Pod) bool {
+	return a.Metadata.Namespace == b.Metadata.Namespace && reflect.DeepEqual(a.Spec, b.Spec)
+}
+
+// identify gives the process of a pod a token of the pod's ServiceAccount.
+func (d *deployedOperator) identify(ctx context.Context, pod kube.Pod) error {
+	token, err := d.client.Token(ctx, pod.Metadata.Namespace, pod.Spec.ServiceAccountName, tokenValidity)
+	if err != nil {
+		return err
+	}
+	d.issued = time.Now()
+	return d.WriteIdentity(pod, token)
+}
+
+// report makes pods Ready while their process answers, and not Ready otherwise. A failure is mended at the next check.
+func (d *deployedOperator) report(ctx context.Context, p *process.Process) {
+	healthy := p != nil && d.healthy(ctx)
+	for _, pod := range d.pods {
+		ready := healthy && sameProcess(pod, d.leader)
+		if pod.Ready() != ready {
+			_ = d.client.SetReady(ctx, pod, ready) // the pod may be gone
+		}
+	}
+}
+
+func (d *deployedOperator) healthy(ctx context.Context) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.HealthURL, nil)
+	if err != nil {
+		return false
+	}
+	response, err := d.health.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
