@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,10 +27,6 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 	const lyon, nice, metz = "eu-lyo-1", "eu-nce-1", "eu-met-1"
 	ctx, ns := t.Context(), namespace(t)
 	o := newOperator(t, ns)
-	for _, m := range []string{lyon, nice} {
-		o.addCluster(t, m)
-		o.join(t, m)
-	}
 	crds, err := suite.Hansectl(ctx, "operator", "crds", o.archive)
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "crds.yaml")
@@ -40,6 +37,11 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 		_, err := suite.Kubectl(context.WithoutCancel(ctx), suite.Hub, "delete", "--wait", "-f", file)
 		must(t, err)
 	})
+
+	for _, m := range []string{lyon, nice} {
+		o.addCluster(t, m)
+		o.join(t, m)
+	}
 
 	selected := hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"test.hanse.dev/operators": "yes"}}}
 	web := prometheus()
@@ -55,7 +57,7 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 			return bundleIs(ctx, fop, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonAccountMayNot, "ServiceAccount hanse-system/operators of the hub needs the right to ")
 		})
 		for _, right := range []string{"escalate", "clusterroles.rbac.authorization.k8s.io", "deployments.apps in namespace " + ns} {
-			if c := fop.Status.Conditions[0]; !strings.Contains(c.Message, right) {
+			if c := meta.FindStatusCondition(fop.Status.Conditions, hubv1.ConditionStored); !strings.Contains(c.Message, right) {
 				t.Errorf("the message does not name %q: %s", right, c.Message)
 			}
 		}
@@ -100,8 +102,8 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 		eventually(t, joined, func() error { return availableOnHub(ctx, web, 2) })
 		eventually(t, normal, func() error { return o.readyOn(ctx, fop, 2) })
 	})
+	o.addCluster(t, metz)
 	t.Run("a cluster that grants nothing gets nothing, and the missing rule is named", func(t *testing.T) {
-		o.addCluster(t, metz)
 		_, err := suite.Hansectl(ctx, "join", metz, "--member-kubeconfig", suite.Members[metz].ProxyKubeconfig,
 			"--grant", "configmaps", "--labels", "test.hanse.dev/operators=yes")
 		must(t, err)
