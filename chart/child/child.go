@@ -1,8 +1,8 @@
 // Package child renders Helm charts in a child process, for a program that must not end by a chart of others.
 //
-// Nothing can stop a template, and it can take any amount of memory: see chart.Render. A child process can be ended, and
-// the kernel limits it. So Render starts the program's own executable with Argument. The program calls Main then, before
-// anything else.
+// Nothing can stop a template, and it can take any amount of memory: see chart.Render. A child process can be ended,
+// and the kernel limits it. So Render starts the program's own executable with Argument. The program calls Main then,
+// before anything else.
 //   - The child gets the Input as JSON on its standard input, and writes the result as JSON to its standard output.
 //   - It limits itself before it reads the Input: MostMemory, MostStack, the time of the CPU, and no new descriptor. So
 //     it opens no file and no socket, and writes no file.
@@ -125,6 +125,8 @@ func run(ctx context.Context, request []byte) ([]byte, error) {
 		return nil, ErrStack
 	case says("out of memory"), says("cannot allocate memory"):
 		return nil, ErrMemory
+	case cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == -1:
+		return nil, fmt.Errorf("%w: %w: the container of the hub may have too little memory", ErrProcess, err)
 	}
 	return nil, fmt.Errorf("%w: %w", ErrProcess, err)
 }
