@@ -91,8 +91,8 @@ type Hook struct {
 // Render renders a chart. The Input is not changed.
 //
 // It returns when MostTime or ctx is over, but nothing can stop a template that does not end: its goroutine goes on. A
-// template can also allocate any amount of memory, or use all of the stack, which ends the process. So a process that
-// must not end renders charts of others in a child process, with a limit of memory, and ends it after an error.
+// template can also allocate any amount of memory, or use all of the stack, which ends the process. So a program that
+// must not end renders charts of others by package child.
 func Render(ctx context.Context, in Input) (Rendered, error) {
 	digest, err := check(in)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/chart/child"
 	"github.com/hanse-dev/hanse/guard"
 	"github.com/hanse-dev/hanse/hub"
 	"github.com/hanse-dev/hanse/member/health"
@@ -30,6 +31,9 @@ import (
 var version = "unknown"
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == child.Argument {
+		child.Main() // ends the process
+	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "hanse-hub:", err)
 		os.Exit(1)

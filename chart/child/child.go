@@ -1,0 +1,155 @@
+// Package child renders Helm charts in a child process, for a program that must not end by a chart of others.
+//
+// Nothing can stop a template, and it can take any amount of memory: see chart.Render. A child process can be ended,
+// and the kernel limits it. So Render starts the program's own executable with Argument. The program calls Main then,
+// before anything else.
+//   - The child gets the Input as JSON on its standard input, and writes the result as JSON to its standard output.
+//   - It limits itself before it reads the Input: MostMemory, MostStack, the time of the CPU, and no new descriptor. So
+//     it opens no file and no socket, and writes no file.
+//   - It has no environment of the program. It ends with the program, with the context of Render, and after some time.
+//   - Its standard error reaches no user. Render reads it only to tell why the child ended.
+//   - One child runs at a time, because each may take MostMemory beside the memory of the program.
+//
+// The container of a program that renders needs room for all of this: its own memory, MostMemory, and about 30 MiB that
+// a child has before it renders. If the container has too little, the kernel may end the program and not the child.
+// The program itself holds the result as JSON, at most MostReplyBytes, and the objects that it reads from it.
+package child
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/hanse-dev/hanse/chart"
+)
+
+const (
+	// Argument is the only argument of a program that is started to render. It is in no help.
+	Argument = "render-chart"
+	// MostMemory is how much memory a rendering may take, beside what the child has at its start: 256 MiB. A chart
+	// with 14 MB of definitions, which is nearly chart.MostRenderedBytes, needs less than half of it.
+	MostMemory = 256 << 20
+	// MostStack is how large the stack of a rendering may become: 32 MiB. Helm lets templates include each other
+	// 1000 times, which needs less.
+	MostStack = 32 << 20
+	// MostReplyBytes is the maximum size of a result as JSON: 32 MiB.
+	MostReplyBytes = 2 * chart.MostRenderedBytes
+
+	// grace is how long a child may take to start, and to read and write, beside chart.MostTime.
+	grace = 10 * time.Second
+	// mostErrorBytes of the standard error are kept. What ends a Go program is in the first lines.
+	mostErrorBytes = 16 << 10
+)
+
+var (
+	// ErrMemory is the error for a chart that needs more than MostMemory.
+	ErrMemory = fmt.Errorf("the chart needs more than %d MiB of memory to render: look for large or endless loops in its templates", MostMemory>>20)
+	// ErrStack is the error for a chart that needs more than MostStack.
+	ErrStack = fmt.Errorf("the chart needs more than %d MiB of stack to render: look for a template that calls itself, such as by tpl", MostStack>>20)
+	// ErrSize is the error for a chart whose result is larger than MostReplyBytes.
+	ErrSize = fmt.Errorf("the objects of the chart have more than %d MiB as JSON", MostReplyBytes>>20)
+	// ErrProcess is the error for a child that did not start, or that ended for a reason that is not known. The chart may
+	// be fine, so the caller may try again.
+	ErrProcess = errors.New("the process that renders charts failed")
+)
+
+// Input and Rendered are those of package chart, which importers of this package need not import.
+type (
+	// Input is all that decides the objects of a chart. Numbers in Values become float64, as in a file of values.
+	Input = chart.Input
+	// Rendered is a rendered chart.
+	Rendered = chart.Rendered
+)
+
+// turn holds a value while a child runs.
+var turn = make(chan struct{}, 1)
+
+// Render renders a chart in a child process, and waits while another one is rendered.
+//
+// Its errors have the texts of chart.Render's, and wrap chart.ErrNonDeterministic and chart.ErrTime as they do.
+// ErrMemory, ErrStack and ErrSize are errors of the chart, too. Other errors are those of ErrProcess and of ctx.
+func Render(ctx context.Context, in Input) (Rendered, error) {
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return Rendered{}, fmt.Errorf("waiting for the rendering of another chart: %w", context.Cause(ctx))
+	}
+	request, err := json.Marshal(in)
+	if err != nil {
+		return Rendered{}, fmt.Errorf("writing the values as JSON: %w", err)
+	}
+	text, err := run(ctx, request)
+	if err != nil {
+		return Rendered{}, err
+	}
+	var answer reply
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return Rendered{}, fmt.Errorf("%w: reading its result: %w", ErrProcess, err)
+	}
+	if answer.Error != "" {
+		return Rendered{}, &replyError{text: answer.Error, sentinel: sentinels[answer.Sentinel]}
+	}
+	return answer.Rendered, nil
+}
+
+// run starts a child and returns what it writes.
+func run(ctx context.Context, request []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, chart.MostTime+grace, chart.ErrTime)
+	defer cancel()
+	// The kernel ends the child when the thread ends that started it, not only when the process ends. While it is locked,
+	// no other goroutine can end the thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd, err := command(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrProcess, err)
+	}
+	out, errorText := &capped{most: MostReplyBytes, fails: true}, &capped{most: mostErrorBytes}
+	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=none"}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(request), out, errorText
+	err = cmd.Run()
+	says := func(text string) bool { return bytes.Contains(errorText.kept.Bytes(), []byte(text)) }
+	switch {
+	case out.over:
+		return nil, ErrSize
+	case err == nil:
+		return out.kept.Bytes(), nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case says("stack overflow"):
+		return nil, ErrStack
+	case says("out of memory"), says("cannot allocate memory"):
+		return nil, ErrMemory
+	case cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == -1:
+		return nil, fmt.Errorf("%w: %w: the container of the hub may have too little memory", ErrProcess, err)
+	}
+	return nil, fmt.Errorf("%w: %w", ErrProcess, err)
+}
+
+// capped keeps the first bytes of what is written.
+type capped struct {
+	kept bytes.Buffer
+	most int
+	// fails is whether Write fails for further bytes. If not, it drops them.
+	fails bool
+	// over is whether there were further bytes.
+	over bool
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	rest := c.most - c.kept.Len()
+	if len(p) <= rest {
+		return c.kept.Write(p)
+	}
+	c.over = true
+	if c.fails {
+		return 0, ErrSize
+	}
+	c.kept.Write(p[:rest])
+	return len(p), nil
+}

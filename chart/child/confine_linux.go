@@ -1,0 +1,73 @@
+package child
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/hanse-dev/hanse/chart"
+)
+
+// command starts this program, even if its file was replaced or removed meanwhile. The kernel ends the child when the
+// thread ends that started it.
+func command(ctx context.Context) (*exec.Cmd, error) {
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", Argument)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd, nil
+}
+
+// confine sets the limits of the kernel on this process, for good.
+func confine() error {
+	had, err := dataBytes()
+	if err != nil {
+		return err
+	}
+	// Go opens descriptors for its first timer, and cannot when none are allowed.
+	<-time.After(1)
+	const cpu = uint64((chart.MostTime + grace) / time.Second)
+	for _, limit := range []struct {
+		name     string
+		resource int
+		most     uint64
+	}{
+		// Writable memory of this process alone. Go reserves more addresses than this, but they count when it uses them.
+		{"memory", syscall.RLIMIT_DATA, had + MostMemory},
+		{"CPU time", syscall.RLIMIT_CPU, cpu},
+		{"descriptors", syscall.RLIMIT_NOFILE, 0}, // those that are open stay open
+		{"size of files", syscall.RLIMIT_FSIZE, 0},
+		{"core dumps", syscall.RLIMIT_CORE, 0},
+	} {
+		var now syscall.Rlimit
+		if err := syscall.Getrlimit(limit.resource, &now); err != nil {
+			return fmt.Errorf("reading the limit of %s: %w", limit.name, err)
+		}
+		most := min(limit.most, now.Max)
+		if err := syscall.Setrlimit(limit.resource, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
+			return fmt.Errorf("setting the limit of %s to %d: %w", limit.name, most, err)
+		}
+	}
+	return nil
+}
+
+// dataBytes returns how much of RLIMIT_DATA this process uses. With the race detector, it is terabytes.
+func dataBytes() (uint64, error) {
+	const statm = "/proc/self/statm"
+	text, err := os.ReadFile(statm)
+	if err != nil {
+		return 0, err
+	}
+	fields := bytes.Fields(text)
+	if len(fields) < 6 {
+		return 0, fmt.Errorf("reading %s: it has %d fields", statm, len(fields))
+	}
+	pages, err := strconv.ParseUint(string(fields[5]), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading %s: %w", statm, err)
+	}
+	return pages * uint64(os.Getpagesize()), nil
+}

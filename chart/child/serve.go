@@ -1,0 +1,71 @@
+package child
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"runtime/debug"
+
+	"github.com/hanse-dev/hanse/chart"
+)
+
+// reply is what a child writes.
+type reply struct {
+	Rendered Rendered
+	// Error is the text of the error, if there is one.
+	Error string `json:",omitempty"`
+	// Sentinel is the name of the error in sentinels that Error wraps.
+	Sentinel string `json:",omitempty"`
+}
+
+// sentinels are the errors that a caller can ask for.
+var sentinels = map[string]error{"NonDeterministic": chart.ErrNonDeterministic, "Time": chart.ErrTime, "Process": ErrProcess}
+
+// replyError is an error that a child writes.
+type replyError struct {
+	text     string
+	sentinel error
+}
+
+func (e *replyError) Error() string { return e.text }
+
+func (e *replyError) Unwrap() error { return e.sentinel }
+
+// Main renders the chart of the standard input, and ends the process. A program with the only argument Argument calls
+// it before anything else.
+func Main() {
+	rendered, err := serve(os.Stdin)
+	answer := reply{Rendered: rendered}
+	if err != nil {
+		answer.Error = err.Error()
+	}
+	for name, sentinel := range sentinels {
+		if errors.Is(err, sentinel) {
+			answer.Sentinel = name
+		}
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(answer); err != nil {
+		fmt.Fprintln(os.Stderr, "writing the result:", err)
+		os.Exit(1)
+	}
+	os.Exit(0) // a template may still run
+}
+
+// serve limits this process, and renders the chart that it reads.
+func serve(request io.Reader) (Rendered, error) {
+	if err := confine(); err != nil {
+		return Rendered{}, fmt.Errorf("%w: limiting itself: %w", ErrProcess, err)
+	}
+	debug.SetMaxStack(MostStack)
+	debug.SetMemoryLimit(MostMemory * 3 / 4) // the garbage collector works more before memory ends
+	log.SetOutput(io.Discard)                // helm logs texts of the chart
+	var in Input
+	if err := json.NewDecoder(request).Decode(&in); err != nil {
+		return Rendered{}, fmt.Errorf("%w: reading its input: %w", ErrProcess, err)
+	}
+	return chart.Render(context.Background(), in)
+}
