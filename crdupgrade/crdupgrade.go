@@ -173,12 +173,12 @@ func (c *checker) storedVersions(stored map[string][]string) {
 	for _, cluster := range slices.Sorted(maps.Keys(stored)) {
 		for _, name := range stored[cluster] {
 			now := versionOf(c.after, name)
-			message := "a cluster stores objects at this version, which is removed"
+			message := "the version is removed, but clusters store objects at it"
 			if now != nil {
 				if was := versionOf(c.before, name); now.Served || was == nil || !was.Served {
 					continue
 				}
-				message = "a cluster stores objects at this version, which is no longer served"
+				message = "the version is no longer served, but clusters store objects at it"
 			}
 			c.add(Finding{Rule: RuleStoredVersion, Path: versionPath(name), Version: name, Message: message}, true, nil).clusters.Insert(cluster)
 		}
@@ -210,9 +210,11 @@ func (c *checker) versions(ctx context.Context) error {
 			continue
 		}
 		if is == nil || !is.Served {
-			c.add(Finding{
-				Rule: RuleServedVersion, Path: versionPath(was.Name), Version: was.Name, Message: "the version is no longer served",
-			}, len(sent) > 0, sent)
+			message := "the version is no longer served"
+			if is == nil {
+				message = "the version is removed"
+			}
+			c.add(Finding{Rule: RuleServedVersion, Path: versionPath(was.Name), Version: was.Name, Message: message}, len(sent) > 0, sent)
 			continue
 		}
 		c.subresources(was, is)

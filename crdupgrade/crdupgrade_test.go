@@ -308,7 +308,7 @@ func TestWithoutAnOldDefinitionOnlyStoredVersionsCount(t *testing.T) {
 	}
 	want := crdupgrade.Report{BlockedTotal: 1, Blocked: []crdupgrade.Finding{{
 		CRD: "lamps.example.com", Rule: crdupgrade.RuleStoredVersion, Path: "/spec/versions/v1alpha1", Version: "v1alpha1",
-		Clusters: []string{"eu-1", "us-1"}, Message: "a cluster stores objects at this version, which is removed",
+		Clusters: []string{"eu-1", "us-1"}, Message: "the version is removed, but clusters store objects at it",
 	}}}
 	if diff := cmp.Diff(want, report); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -395,7 +395,7 @@ func TestAReportIsBoundedAndDoesNotDependOnTheOrderOfObjects(t *testing.T) {
 		t.Errorf("the first finding is %+v", f)
 	}
 	message := crdupgrade.Message(report, report)
-	for _, part := range []string{"300 changes", "/spec/extra000", "shop/desk-000 and 199 more", "cluster-000, cluster-001, cluster-002 and 197 more clusters", "; and 29", "acknowledge"} {
+	for _, part := range []string{"300 changes", "/spec/extra000", "shop/desk-000 and 199 more", "clusters cluster-000, cluster-001, cluster-002 and 197 more", "; and 29", "acknowledge"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the message lacks %q:\n%s", part, message)
 		}

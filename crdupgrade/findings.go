@@ -118,7 +118,7 @@ func Message(reports ...Report) string {
 	if len(blocked) == 0 {
 		return ""
 	}
-	const advice = ". Change the objects, or accept a change by an entry with its crd, rule and path in acknowledge"
+	const advice = ". Change or migrate the objects, or accept a change by an entry with its crd, rule and path in acknowledge"
 	text := "1 change breaks what is in use: "
 	if total > 1 {
 		text = fmt.Sprintf("%d changes break what is in use: ", total)
@@ -143,32 +143,33 @@ func Message(reports ...Report) string {
 	return text + advice
 }
 
-// String returns a line such as "crd lamps.example.com, rule maxLength, path /spec/colour: Lamp.example.com shop/desk on
-// eu-1: maxLength changes from 63 to 10 in v1".
+// String returns a line such as "crd lamps.example.com, version v1, rule maxLength, path /spec/colour: Lamp.example.com
+// shop/desk on cluster eu-1: maxLength changes from 63 to 10".
 func (f Finding) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "crd %s, rule %s, path %s: ", f.CRD, f.Rule, cmp.Or(f.Path, `""`))
+	b.WriteString("crd " + f.CRD)
+	if f.Version != "" {
+		b.WriteString(", version " + f.Version)
+	}
+	fmt.Fprintf(&b, ", rule %s, path %s: ", f.Rule, cmp.Or(f.Path, `""`))
+	var concerns []string
 	if f.Object != nil {
-		b.WriteString(hubv1.CutMessage(f.Object.String(), 200))
-		if f.Objects > 1 {
-			fmt.Fprintf(&b, " and %d more", f.Objects-1)
-		}
+		concerns = append(concerns, hubv1.CutMessage(f.Object.String(), 200))
 	}
-	if len(f.Clusters) > 0 {
-		if f.Object != nil {
-			b.WriteString(" ")
-		}
-		b.WriteString("on " + strings.Join(f.Clusters[:min(len(f.Clusters), mostClusters)], ", "))
-		if more := len(f.Clusters) - mostClusters; more > 0 {
-			fmt.Fprintf(&b, " and %d more clusters", more)
-		}
+	if f.Objects > 1 {
+		concerns = append(concerns, fmt.Sprintf("and %d more", f.Objects-1))
 	}
-	if f.Object != nil || len(f.Clusters) > 0 {
-		b.WriteString(": ")
+	if n := len(f.Clusters); n == 1 {
+		concerns = append(concerns, "on cluster "+f.Clusters[0])
+	} else if n > 1 {
+		concerns = append(concerns, "on clusters "+strings.Join(f.Clusters[:min(n, mostClusters)], ", "))
+	}
+	if more := len(f.Clusters) - mostClusters; more > 0 {
+		concerns = append(concerns, fmt.Sprintf("and %d more", more))
+	}
+	if len(concerns) > 0 {
+		b.WriteString(strings.Join(concerns, " ") + ": ")
 	}
 	b.WriteString(f.Message)
-	if f.Version != "" {
-		b.WriteString(" in " + f.Version)
-	}
 	return b.String()
 }
