@@ -102,8 +102,9 @@ generate-charts: ## README.md and values.schema.json of each chart from its valu
 	hack/generate-charts.sh
 
 .PHONY: generate-fixtures
-generate-fixtures: ## Expected manifests of the override tests
+generate-fixtures: ## Expected manifests of the override tests, and expected reports of crdupgrade
 	go test ./overrides -update
+	go test ./crdupgrade -run TestFixtures -update
 
 .PHONY: verify
 verify: verify-generated verify-lint verify-import-rules verify-vet verify-charts verify-upgrade verify-docs verify-modules verify-workflows bundle-validate ## Everything that CI checks before it runs tests

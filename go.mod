@@ -37,6 +37,7 @@ require (
 	mvdan.cc/sh/v3 v3.14.1
 	pgregory.net/rapid v1.2.0
 	sigs.k8s.io/controller-runtime v0.24.1
+	sigs.k8s.io/crdify v0.6.0
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
 	sigs.k8s.io/kubefed v0.10.0
 	sigs.k8s.io/multicluster-runtime v0.24.1

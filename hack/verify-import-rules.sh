@@ -23,6 +23,9 @@ breaches=(
 	"decide           $hanse/hub/rollup"
 	"plan             k8s.io/client-go/rest"
 	"plan             $hanse/hub/memberview"
+	"crdupgrade       k8s.io/client-go/rest"
+	"crdupgrade       sigs.k8s.io/crdify/pkg/runner"
+	"crdupgrade       $hanse/versions"
 	"chart            helm.sh/helm/v4/pkg/action"
 	"chart            k8s.io/client-go/rest"
 	"chart            $hanse/placement"
@@ -102,7 +105,7 @@ wide=$(printf 'word %.0s' {1..30})
 printf 'package source\n\n// wide is %s\nconst wide = "%s"\n\nvar _ = wide\n' "$wide" "$wide" >"$copy/source/zz_wide.go"
 
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api answer chart credential decide plan kindwatch bundle guard source expression placement replicas rollout tenancy versions overrides hub member cmd/hansectl)
+folders=$(printf './%s/...\n' api answer chart credential crdupgrade decide plan kindwatch bundle guard source expression placement replicas rollout tenancy versions overrides hub member cmd/hansectl)
 # shellcheck disable=SC2086
 report=$(cd "$copy" && "$linter" run --enable-only depguard,lll --output.text.print-issued-lines=false $folders 2>&1) || true
 

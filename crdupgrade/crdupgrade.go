@@ -1,0 +1,281 @@
+// Package crdupgrade decides whether a new CustomResourceDefinition breaks anything that is in use.
+//
+//   - The old and the new definition are compared version by version, by the rules of sigs.k8s.io/crdify. A change of
+//     a field that a live object sets blocks. The same change of a field that no live object sets is a warning.
+//   - Each live object is pruned, defaulted and validated by both definitions, as an API server does on creation. Only
+//     a change for the worse counts: an object that the old definition refuses, too, is left out.
+//   - A version that a cluster stores, or at which an object is sent, must stay served.
+//   - Another scope, group, kind, plural name or conversion strategy always blocks.
+//   - An acknowledgement lets one change through. There is no switch for all.
+//
+// The status of objects does not count, because the hub does not send it. Changes of defaults are warnings: a default
+// applies only to objects that do not set the field.
+//
+// Texts of findings contain names, paths and texts of the definitions, but no values of objects: users may read them
+// who may not read the objects. The result of a messageExpression is a text of the definition in this sense.
+package crdupgrade
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// The rules of findings that do not compare two schemas. Those that do have the name of crdify's validation, such as
+// "maxLength" or "required", or the name of the part of the schema, such as "format" or "x-kubernetes-list-type".
+const (
+	// RuleScope means that objects move between namespaces and the cluster.
+	RuleScope = "scope"
+	// RuleGroup, RuleKind and RulePlural mean that the objects get another name in the API.
+	RuleGroup  = "group"
+	RuleKind   = "kind"
+	RulePlural = "plural"
+	// RuleConversion means that the strategy of the conversion between versions changes.
+	RuleConversion = "conversion"
+	// RuleServedVersion means that a served version is removed or no longer served.
+	RuleServedVersion = "servedVersionRemoval"
+	// RuleStoredVersion means the same of a version that a cluster stores. It is crdify's name.
+	RuleStoredVersion = "storedVersionRemoval"
+	// RuleSubresource means that the subresource status or scale is removed.
+	RuleSubresource = "subresource"
+	// RuleFieldRemoved means that a field is not declared any more, and is dropped from objects. It is crdify's name.
+	RuleFieldRemoved = "existingFieldRemoval"
+	// RuleObject means that the new definition refuses an object which the old one takes.
+	RuleObject = "objectInvalid"
+	// RuleExpression means the same, by a rule of x-kubernetes-validations.
+	RuleExpression = "objectViolatesRule"
+)
+
+// MostFindings is the maximum number of findings in each list of a Report.
+const MostFindings = 50
+
+// Input is all that decides whether a definition may be replaced. It is not changed.
+type Input struct {
+	// Before is the definition that is used now. If it is nil, only StoredVersions are checked.
+	Before *apiextensionsv1.CustomResourceDefinition
+	// After is the new definition. It is required.
+	After *apiextensionsv1.CustomResourceDefinition
+	// StoredVersions has status.storedVersions of the definition of each cluster. A cluster that is unknown is missing.
+	StoredVersions map[string][]string
+	// Objects are the live objects of the kind. Objects of other kinds are ignored.
+	Objects []Object
+	// Acknowledged are the changes to let through. Entries for other definitions are ignored.
+	Acknowledged []Acknowledgement
+}
+
+// Object is a live object in the version at which it is sent. An object that is sent at two versions, or with different
+// content, is in the list twice.
+type Object struct {
+	// Content is the object as decoded from JSON. Its apiVersion is the version at which it is sent.
+	Content *unstructured.Unstructured
+	// Clusters are the names of the clusters that hold it; empty for an object that only the hub holds.
+	Clusters []string
+}
+
+// Acknowledgement lets the findings through that have this definition, rule and path. All three must be equal.
+type Acknowledgement struct {
+	CRD  string `json:"crd"`
+	Rule string `json:"rule"`
+	Path string `json:"path"`
+}
+
+// Finding is a change of a definition that breaks something, or may do so.
+type Finding struct {
+	// CRD is the name of the new definition, such as lamps.example.com.
+	CRD string `json:"crd"`
+	// Rule is the name of the broken rule: one of the constants Rule..., or a name of crdify.
+	Rule string `json:"rule"`
+	// Path is the JSON pointer of the field, with "*" for any index or key of a map, such as /spec/hours/*/start. For a
+	// finding about the definition itself it is the pointer there, with the name of a version for its index, such as
+	// /spec/scope or /spec/versions/v1beta1.
+	Path string `json:"path"`
+	// Version is the version of the kind; empty if the finding concerns the whole definition.
+	Version string `json:"version,omitempty"`
+	// Object is the first object that the change concerns; nil if it concerns none.
+	Object *hubv1.ObjectIdentity `json:"object,omitempty"`
+	// Objects is the number of objects that the change concerns.
+	Objects int `json:"objects,omitempty"`
+	// Clusters are the names of all clusters that hold these objects or store this version, sorted.
+	Clusters []string `json:"clusters,omitempty"`
+	// Acknowledged is set for a warning that would block without its acknowledgement.
+	Acknowledged bool `json:"acknowledged,omitempty"`
+	// Message says what changes, such as `maxLength changes from 63 to 10`. It contains no value of an object.
+	Message string `json:"message"`
+}
+
+// Report is the answer. Each list is sorted by path, rule and version, and has the first MostFindings findings.
+type Report struct {
+	Blocked  []Finding `json:"blocked,omitempty"`
+	Warnings []Finding `json:"warnings,omitempty"`
+	// BlockedTotal and WarningsTotal count all findings, with those beyond the bound.
+	BlockedTotal  int `json:"blockedTotal"`
+	WarningsTotal int `json:"warningsTotal"`
+}
+
+// Check compares two definitions and checks the live objects with both. It returns an error if the new definition
+// cannot be read, or if the context ends before the rules of all objects are evaluated.
+func Check(ctx context.Context, in Input) (Report, error) {
+	if in.After == nil {
+		return Report{}, errors.New("there is no new definition to compare")
+	}
+	c := &checker{before: in.Before, after: in.After, all: in.Objects, findings: map[findingKey]*collected{}}
+	c.storedVersions(in.StoredVersions)
+	if in.Before != nil {
+		c.sortObjects()
+		c.identity()
+		if err := c.versions(ctx); err != nil {
+			return Report{}, fmt.Errorf("checking the new definition %s: %w", in.After.Name, err)
+		}
+	}
+	return c.report(in.Acknowledged), nil
+}
+
+// checker collects the findings for one pair of definitions.
+type checker struct {
+	before, after *apiextensionsv1.CustomResourceDefinition
+	all           []Object
+	// sent are the indexes of the objects of each version, by namespace and name. The message of a finding is about the
+	// first of its objects.
+	sent     map[string][]int
+	findings map[findingKey]*collected
+}
+
+func (c *checker) sortObjects() {
+	c.sent = map[string][]int{}
+	for i, o := range c.all {
+		if o.Content == nil {
+			continue
+		}
+		gvk := o.Content.GroupVersionKind()
+		if gvk.Group == c.before.Spec.Group && gvk.Kind == c.before.Spec.Names.Kind {
+			c.sent[gvk.Version] = append(c.sent[gvk.Version], i)
+		}
+	}
+	for _, objects := range c.sent {
+		slices.SortStableFunc(objects, func(a, b int) int {
+			return compareIdentities(hubv1.IdentityOf(c.all[a].Content), hubv1.IdentityOf(c.all[b].Content))
+		})
+	}
+}
+
+// storedVersions finds versions that clusters store and that are no longer there. A version that was not served before
+// need not be served now.
+func (c *checker) storedVersions(stored map[string][]string) {
+	for _, cluster := range slices.Sorted(maps.Keys(stored)) {
+		for _, name := range stored[cluster] {
+			now := versionOf(c.after, name)
+			message := "the version is removed, but clusters store objects at it"
+			if now != nil {
+				if was := versionOf(c.before, name); now.Served || was == nil || !was.Served {
+					continue
+				}
+				message = "the version is no longer served, but clusters store objects at it"
+			}
+			c.add(Finding{Rule: RuleStoredVersion, Path: versionPath(name), Version: name, Message: message}, true, nil).clusters.Insert(cluster)
+		}
+	}
+}
+
+// identity compares what all versions have in common.
+func (c *checker) identity() {
+	was, is := c.before.Spec, c.after.Spec
+	for _, part := range []struct{ rule, path, was, is string }{
+		{RuleScope, "/spec/scope", string(was.Scope), string(is.Scope)},
+		{RuleGroup, "/spec/group", was.Group, is.Group},
+		{RuleKind, "/spec/names/kind", was.Names.Kind, is.Names.Kind},
+		{RulePlural, "/spec/names/plural", was.Names.Plural, is.Names.Plural},
+		{RuleConversion, "/spec/conversion/strategy", strategyOf(c.before), strategyOf(c.after)},
+	} {
+		if part.was != part.is {
+			objects := slices.Concat(slices.Collect(maps.Values(c.sent))...)
+			c.add(Finding{Rule: part.rule, Path: part.path, Message: fmt.Sprintf("%s changes from %q to %q", part.rule, part.was, part.is)}, true, objects)
+		}
+	}
+}
+
+func (c *checker) versions(ctx context.Context) error {
+	for i := range c.before.Spec.Versions {
+		was := &c.before.Spec.Versions[i]
+		is, sent := versionOf(c.after, was.Name), c.sent[was.Name]
+		if !was.Served {
+			continue
+		}
+		if is == nil || !is.Served {
+			message := "the version is no longer served"
+			if is == nil {
+				message = "the version is removed"
+			}
+			c.add(Finding{Rule: RuleServedVersion, Path: versionPath(was.Name), Version: was.Name, Message: message}, len(sent) > 0, sent)
+			continue
+		}
+		c.subresources(was, is)
+		if !equality.Semantic.DeepEqual(was.Schema, is.Schema) {
+			if err := c.schemas(was, is); err != nil {
+				return err
+			}
+		}
+		if err := c.objects(ctx, was, is); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *checker) subresources(was, is *apiextensionsv1.CustomResourceDefinitionVersion) {
+	had, has := was.Subresources, is.Subresources
+	if had == nil {
+		return
+	}
+	for name, removed := range map[string]bool{
+		"status": had.Status != nil && (has == nil || has.Status == nil),
+		"scale":  had.Scale != nil && (has == nil || has.Scale == nil),
+	} {
+		if removed {
+			sent := c.sent[was.Name]
+			c.add(Finding{
+				Rule: RuleSubresource, Path: versionPath(was.Name) + "/subresources/" + name, Version: was.Name,
+				Message: "the subresource " + name + " is removed",
+			}, len(sent) > 0, sent)
+		}
+	}
+}
+
+// versionOf returns nil if the definition does not have the version.
+func versionOf(crd *apiextensionsv1.CustomResourceDefinition, name string) *apiextensionsv1.CustomResourceDefinitionVersion {
+	if crd == nil {
+		return nil
+	}
+	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &crd.Spec.Versions[i]
+}
+
+// storageOf returns nil if the definition has no storage version.
+func storageOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
+	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	if i < 0 {
+		return nil
+	}
+	return &crd.Spec.Versions[i]
+}
+
+// strategyOf returns the strategy of the conversion, which is None by default.
+func strategyOf(crd *apiextensionsv1.CustomResourceDefinition) string {
+	if crd.Spec.Conversion == nil {
+		return string(apiextensionsv1.NoneConverter)
+	}
+	return string(cmp.Or(crd.Spec.Conversion.Strategy, apiextensionsv1.NoneConverter))
+}
+
+func versionPath(name string) string { return "/spec/versions" + step(name) }

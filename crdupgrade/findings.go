@@ -1,0 +1,175 @@
+package crdupgrade
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// findingKey is what makes two findings one.
+type findingKey struct{ rule, path, version string }
+
+// collected is a finding with all that it concerns.
+type collected struct {
+	Finding
+	blocks   bool
+	objects  sets.Set[int]
+	clusters sets.Set[string]
+}
+
+// add adds a finding, or adds the objects to the finding with the same rule, path and version. objects are indexes.
+func (c *checker) add(f Finding, blocks bool, objects []int) *collected {
+	key := findingKey{f.Rule, f.Path, f.Version}
+	found := c.findings[key]
+	if found == nil {
+		f.CRD = c.after.Name
+		found = &collected{Finding: f, objects: sets.New[int](), clusters: sets.New[string]()}
+		c.findings[key] = found
+	}
+	found.blocks = found.blocks || blocks
+	found.objects.Insert(objects...)
+	for _, i := range objects {
+		found.clusters.Insert(c.all[i].Clusters...)
+	}
+	return found
+}
+
+// report applies the acknowledgements, sorts and bounds.
+func (c *checker) report(acknowledged []Acknowledgement) Report {
+	open := sets.New[Acknowledgement]()
+	for _, a := range acknowledged {
+		if a.CRD == c.after.Name {
+			open.Insert(a)
+		}
+	}
+	allowed := open.Clone()
+	var r Report
+	for _, found := range c.findings {
+		f := found.Finding
+		if found.objects.Len() > 0 {
+			f.Object, f.Objects = c.first(found.objects)
+		}
+		f.Clusters = sets.List(found.clusters)
+		name := Acknowledgement{CRD: f.CRD, Rule: f.Rule, Path: f.Path}
+		open.Delete(name)
+		f.Acknowledged = found.blocks && allowed.Has(name)
+		if found.blocks && !f.Acknowledged {
+			r.Blocked = append(r.Blocked, f)
+		} else {
+			r.Warnings = append(r.Warnings, f)
+		}
+	}
+	for a := range open {
+		r.Warnings = append(r.Warnings, Finding{
+			CRD: a.CRD, Rule: a.Rule, Path: a.Path, Message: "there is no such change: remove this acknowledgement",
+		})
+	}
+	r.BlockedTotal, r.WarningsTotal = len(r.Blocked), len(r.Warnings)
+	r.Blocked, r.Warnings = firstFindings(r.Blocked), firstFindings(r.Warnings)
+	return r
+}
+
+// first returns the first object by namespace and name, and the number of objects. An object in the list twice counts
+// once.
+func (c *checker) first(objects sets.Set[int]) (*hubv1.ObjectIdentity, int) {
+	all := sets.New[hubv1.ObjectIdentity]()
+	for i := range objects {
+		all.Insert(hubv1.IdentityOf(c.all[i].Content))
+	}
+	first := slices.MinFunc(slices.Collect(maps.Keys(all)), compareIdentities)
+	return &first, all.Len()
+}
+
+// compareIdentities compares objects of one kind.
+func compareIdentities(a, b hubv1.ObjectIdentity) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+func firstFindings(all []Finding) []Finding {
+	slices.SortFunc(all, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Version, b.Version))
+	})
+	return all[:min(len(all), MostFindings)]
+}
+
+// The limits of a message.
+const (
+	mostMessage  = 1024 // characters
+	mostLine     = 500  // characters
+	mostClusters = 3
+)
+
+// Message returns the text for a condition that says why the new definitions are not used: each blocked change with its
+// object, path and clusters, as many as fit into 1024 characters, and what to do. It is empty if no report blocks.
+func Message(reports ...Report) string {
+	total := 0
+	var blocked []Finding
+	for _, r := range reports {
+		total += r.BlockedTotal
+		blocked = append(blocked, r.Blocked...)
+	}
+	if len(blocked) == 0 {
+		return ""
+	}
+	const advice = ". Change or migrate the objects, or accept a change by an entry with its crd, rule and path in acknowledge"
+	text := "1 change breaks what is in use: "
+	if total > 1 {
+		text = fmt.Sprintf("%d changes break what is in use: ", total)
+	}
+	for i, f := range blocked {
+		line := hubv1.CutMessage(f.String(), mostLine)
+		rest := ""
+		if i < total-1 {
+			rest = fmt.Sprintf("; and %d more", total-i-1)
+		}
+		if i > 0 {
+			line = "; " + line
+		}
+		if utf8.RuneCountInString(text+line+rest+advice) > mostMessage {
+			return text + fmt.Sprintf("; and %d more", total-i) + advice
+		}
+		text += line
+	}
+	if more := total - len(blocked); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text + advice
+}
+
+// String returns a line such as "crd lamps.example.com, version v1, rule maxLength, path /spec/colour: Lamp.example.com
+// shop/desk on cluster eu-1: maxLength changes from 63 to 10".
+func (f Finding) String() string {
+	var b strings.Builder
+	b.WriteString("crd " + f.CRD)
+	if f.Version != "" {
+		b.WriteString(", version " + f.Version)
+	}
+	fmt.Fprintf(&b, ", rule %s, path %s: ", f.Rule, cmp.Or(f.Path, `""`))
+	var concerns []string
+	if f.Object != nil {
+		concerns = append(concerns, hubv1.CutMessage(f.Object.String(), 200))
+	}
+	if f.Objects > 1 {
+		concerns = append(concerns, fmt.Sprintf("and %d more", f.Objects-1))
+	}
+	if n := len(f.Clusters); n == 1 {
+		concerns = append(concerns, "on cluster "+f.Clusters[0])
+	} else if n > 1 {
+		concerns = append(concerns, "on clusters "+strings.Join(f.Clusters[:min(n, mostClusters)], ", "))
+	}
+	if more := len(f.Clusters) - mostClusters; more > 0 {
+		concerns = append(concerns, fmt.Sprintf("and %d more", more))
+	}
+	if len(concerns) > 0 {
+		b.WriteString(strings.Join(concerns, " ") + ": ")
+	}
+	b.WriteString(f.Message)
+	return b.String()
+}

@@ -1,0 +1,68 @@
+package crdupgrade_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/hanse-dev/hanse/crdupgrade"
+)
+
+var update = flag.Bool("update", false, "rewrite want.yaml of testdata")
+
+// settings are the further inputs of a fixture.
+type settings struct {
+	StoredVersions map[string][]string          `json:"storedVersions"`
+	Acknowledged   []crdupgrade.Acknowledgement `json:"acknowledged"`
+}
+
+// Each folder of testdata is a case: before.yaml and after.yaml are the definitions, objects.yaml the live objects with
+// their clusters, settings.yaml the rest of the input, and want.yaml the report and the message of the condition.
+func TestFixtures(t *testing.T) {
+	dirs, err := filepath.Glob("testdata/*/before.yaml")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no cases in testdata: %v", err)
+	}
+	for _, before := range dirs {
+		dir := filepath.Dir(before)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			read := func(name string) string {
+				text, err := os.ReadFile(filepath.Join(dir, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(text)
+			}
+			var s settings
+			if err := yaml.UnmarshalStrict([]byte(read("settings.yaml")), &s); err != nil {
+				t.Fatal(err)
+			}
+			report, err := crdupgrade.Check(t.Context(), crdupgrade.Input{
+				Before: definition(t, read("before.yaml")), After: definition(t, read("after.yaml")), Objects: objects(t, read("objects.yaml")),
+				StoredVersions: s.StoredVersions, Acknowledged: s.Acknowledged,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := yaml.Marshal(struct {
+				Message string            `json:"message"`
+				Report  crdupgrade.Report `json:"report"`
+			}{crdupgrade.Message(report), report})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				if err := os.WriteFile(filepath.Join(dir, "want.yaml"), got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(read("want.yaml"), string(got)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
