@@ -51,8 +51,8 @@ func archiveIn(m *corev1.ConfigMap, key string) ([]byte, error) {
 	return data, nil
 }
 
-// ForMembers returns the objects that members get: definitions and other objects. Hooks of tests are left out, and other
-// hooks are an error unless they are to be skipped.
+// ForMembers returns the objects that members get: definitions and other objects. Hooks of tests are left out, and
+// other hooks are an error unless they are to be skipped.
 func (r Rendered) ForMembers(hooks hubv1.ChartHooks) ([]*unstructured.Unstructured, error) {
 	if hooks != hubv1.ChartHooksSkip {
 		for _, h := range r.Hooks {

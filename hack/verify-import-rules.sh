@@ -41,6 +41,8 @@ breaches=(
 	"bundle           $hanse/tenancy"
 	"guard            k8s.io/client-go/rest"
 	"guard            $hanse/placement"
+	"operator         k8s.io/client-go/rest"
+	"operator         $hanse/placement"
 	"placement        k8s.io/client-go/rest"
 	"placement        log/slog"
 	"placement        $hanse/overrides"
@@ -61,6 +63,7 @@ breaches=(
 	"hub/certificate  $hanse/hub/admission"
 	"hub/protect      $hanse/hub/schedule"
 	"member/apply     $hanse/placement"
+	"member/apply     $hanse/operator"
 	"member/observe   $hanse/member/apply"
 	"hub/schedule     $hanse/hub/dispatch"
 	"hub/report       $hanse/member/observe"
@@ -105,7 +108,7 @@ wide=$(printf 'word %.0s' {1..30})
 printf 'package source\n\n// wide is %s\nconst wide = "%s"\n\nvar _ = wide\n' "$wide" "$wide" >"$copy/source/zz_wide.go"
 
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api answer chart credential crdupgrade decide plan kindwatch bundle guard source expression placement replicas rollout tenancy versions overrides hub member cmd/hansectl)
+folders=$(printf './%s/...\n' api answer chart credential crdupgrade decide plan kindwatch bundle guard operator source expression placement replicas rollout tenancy versions overrides hub member cmd/hansectl)
 # shellcheck disable=SC2086
 report=$(cd "$copy" && "$linter" run --enable-only depguard,lll --output.text.print-issued-lines=false $folders 2>&1) || true
 

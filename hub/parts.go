@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/chart"
+	"github.com/hanse-dev/hanse/chart/child"
 	"github.com/hanse-dev/hanse/hub/bundles"
 	"github.com/hanse-dev/hanse/hub/catalog"
 	"github.com/hanse-dev/hanse/hub/changes"
@@ -136,7 +136,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	})
 	c.bundles = bundles.New(bundles.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store, Events: events,
-		Namespace: p.options.Namespace, Render: chart.Render,
+		Namespace: p.options.Namespace, Render: child.Render,
 	})
 	if p.options.ProtectedCopies >= 0 {
 		c.protection = protect.New(protect.Options{

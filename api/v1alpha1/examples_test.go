@@ -14,13 +14,19 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestExamplesApplyAsTheyAre creates every object of Hanse in docs/examples. Files of values are for Helm.
+// TestExamplesApplyAsTheyAre creates every object of Hanse in docs/examples. Charts and files of values are for Helm.
 func TestExamplesApplyAsTheyAre(t *testing.T) {
 	c := connect(t)
 	applied := 0
 	err := filepath.WalkDir(filepath.Join("..", "..", "docs", "examples"), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasSuffix(path, "-values.yaml") {
+		if err != nil || strings.HasSuffix(path, "-values.yaml") {
 			return err
+		}
+		if entry.IsDir() {
+			if _, err := os.Stat(filepath.Join(path, "Chart.yaml")); err == nil {
+				return fs.SkipDir
+			}
+			return nil
 		}
 		content, err := os.ReadFile(path)
 		if err != nil {

@@ -24,6 +24,9 @@ import (
 	"runtime"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/chart"
 )
 
@@ -57,13 +60,21 @@ var (
 	ErrProcess = errors.New("the process that renders charts failed")
 )
 
-// Input and Rendered are those of package chart, which importers of this package need not import.
+// Input and Rendered are those of package chart, which the hub does not import: it would render in its own process.
 type (
 	// Input is all that decides the objects of a chart. Numbers in Values become float64, as in a file of values.
 	Input = chart.Input
 	// Rendered is a rendered chart.
 	Rendered = chart.Rendered
 )
+
+// ErrNonDeterministic is chart.ErrNonDeterministic.
+var ErrNonDeterministic = chart.ErrNonDeterministic
+
+// InputOf is chart.InputOf.
+func InputOf(spec *hubv1.OperatorChart, archive *corev1.ConfigMap) (Input, error) {
+	return chart.InputOf(spec, archive)
+}
 
 // turn holds a value while a child runs.
 var turn = make(chan struct{}, 1)

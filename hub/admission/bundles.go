@@ -19,8 +19,8 @@ import (
 const whyImpersonate = "the hub stores the objects of the bundle with the rights of this ServiceAccount"
 
 // reviewBundle refuses a bundle whose author may not use its ServiceAccount, or whose manifests are invalid. It does
-// not read ConfigMaps with manifests or charts: they may change later, and the condition Stored describes them. The warning names
-// the objects that leave the bundle.
+// not read ConfigMaps with manifests or charts: they may change later, and the condition Stored describes them. The
+// warning names the objects that leave the bundle.
 func (r *Reviewer) reviewBundle(ctx context.Context, b hubv1.BundleObject, who author) ([]string, error) {
 	account := rights.Need{Why: whyImpersonate, Right: authorizationv1.ResourceAttributes{
 		Namespace: b.GetNamespace(), Verb: "impersonate", Resource: "serviceaccounts", Name: b.BundleSpec().ServiceAccountName,

@@ -1,5 +1,5 @@
-// Package bundles stores the objects of Bundles and ClusterBundles as templates, and reports that in the condition
-// Stored.
+// Package bundles stores the objects of Bundles, ClusterBundles and FederatedOperators as templates, and reports that
+// in the condition Stored.
 //
 //   - The manifests of a bundle are read by package bundle. If one of them is invalid, if the bundle's ServiceAccount
 //     lacks a right, or if an identity is taken, nothing is stored: the bundle keeps its stored objects. The condition
@@ -236,7 +236,8 @@ func readsConfigMaps(b hubv1.BundleObject) bool {
 	return len(b.BundleSpec().ConfigMaps) > 0 || ok && o.Spec.Chart != nil
 }
 
-// report writes the condition Stored, and what is known of an operator, if they changed. A user's edit causes at most one write, so it takes no turn.
+// report writes the condition Stored, and the chart and kinds of an operator, if they changed. A user's edit causes at
+// most one write, so it takes no turn.
 func (c *Controller) report(ctx context.Context, b hubv1.BundleObject, stored metav1.Condition, has content) error {
 	before := b.DeepCopyObject().(hubv1.BundleObject)
 	was := meta.FindStatusCondition(before.BundleStatus().Conditions, hubv1.ConditionStored)

@@ -16,7 +16,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundle"
 	"github.com/hanse-dev/hanse/canonical"
-	"github.com/hanse-dev/hanse/chart"
+	"github.com/hanse-dev/hanse/chart/child"
 )
 
 // renderAgainAfter is how long the error of a chart is kept before it is rendered again with the same input: the cause
@@ -24,13 +24,13 @@ import (
 const renderAgainAfter = 5 * time.Minute
 
 // Render renders a chart.
-type Render func(ctx context.Context, in chart.Input) (chart.Rendered, error)
+type Render func(ctx context.Context, in child.Input) (child.Rendered, error)
 
 // rendering is the last result for the chart of an operator.
 type rendering struct {
 	input  [sha256.Size]byte
 	at     time.Time
-	result []byte // the chart.Rendered as compressed JSON
+	result []byte // the child.Rendered as compressed JSON
 	err    error
 }
 
@@ -40,7 +40,7 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 	if err != nil {
 		return nil, nil, err
 	}
-	in, err := chart.InputOf(o.Spec.Chart, m)
+	in, err := child.InputOf(o.Spec.Chart, m)
 	if err != nil {
 		return nil, nil, invalidChart(err)
 	}
@@ -56,7 +56,7 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 }
 
 // rendered renders a chart, once for each input of an operator. The error may be a refusal.
-func (c *Controller) rendered(ctx context.Context, operator string, in chart.Input) (out chart.Rendered, err error) {
+func (c *Controller) rendered(ctx context.Context, operator string, in child.Input) (out child.Rendered, err error) {
 	text, err := json.Marshal(in)
 	if err != nil {
 		return out, fmt.Errorf("writing the input of the chart as JSON: %w", err)
@@ -66,15 +66,18 @@ func (c *Controller) rendered(ctx context.Context, operator string, in chart.Inp
 		if last.err != nil {
 			return out, invalidChart(last.err)
 		}
-		text, err := canonical.Decompress(last.result, mostRendered)
+		text, err := canonical.Decompress(last.result, child.MostReplyBytes)
 		if err == nil {
 			err = json.Unmarshal(text, &out)
 		}
 		return out, err
 	}
 	out, err = c.Render(ctx, in)
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return out, fmt.Errorf("rendering the chart: %w", ctx.Err())
+	case errors.Is(err, child.ErrProcess):
+		return out, invalidChart(err) // the next look tries again
 	}
 	last = rendering{input: sum, at: c.Clock.Now(), err: err}
 	if err == nil {
@@ -92,12 +95,9 @@ func (c *Controller) rendered(ctx context.Context, operator string, in chart.Inp
 	return out, nil
 }
 
-// mostRendered bounds a rendered chart as JSON, which is longer than its YAML.
-const mostRendered = 4 * chart.MostRenderedBytes
-
 func invalidChart(err error) error {
 	reason := hubv1.ReasonChartInvalid
-	if errors.Is(err, chart.ErrNonDeterministic) {
+	if errors.Is(err, child.ErrNonDeterministic) {
 		reason = hubv1.ReasonNonDeterministicChart
 	}
 	return &refusal{reason, err.Error() + "; the stored objects stay"}
