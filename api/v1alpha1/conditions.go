@@ -95,6 +95,7 @@ const (
 	ReasonIdentityTaken         = "IdentityTaken"         // another bundle has the object, or the hub itself has it and places it
 	ReasonHubNamespaceMissing   = "HubNamespaceMissing"   // the hub does not have the namespace of an object
 	ReasonChartInvalid          = "ChartInvalid"          // the chart of an operator cannot be rendered
+	ReasonUpgradeBlocked        = "UpgradeBlocked"        // a changed definition of an operator breaks objects in use
 	ReasonNonDeterministicChart = "NonDeterministicChart" // the chart of an operator renders differently each time
 	ReasonNothingPlaced         = "NothingPlaced"         // no placement selects the bundle
 	ReasonPartlyPlaced          = "PartlyPlaced"          // some objects follow no placement

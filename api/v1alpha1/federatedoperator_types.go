@@ -53,12 +53,40 @@ type FederatedOperatorSpec struct {
 	// +optional
 	Chart *OperatorChart `json:"chart,omitempty"`
 
+	// acknowledge lets changes of CustomResourceDefinitions through that break objects in use, one by one. The condition
+	// Stored names them. At most 100.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Acknowledge []AcknowledgedChange `json:"acknowledge,omitempty"`
+
 	// removal says what happens if the FederatedOperator is deleted while a placement sends objects of its kinds to
 	// clusters. Refuse: the webhook refuses the deletion. Allow: the operator is removed, and its objects stay.
 	// +optional
 	// +kubebuilder:default=Refuse
 	// +kubebuilder:validation:Enum=Refuse;Allow
 	Removal OperatorRemoval `json:"removal,omitempty"`
+}
+
+// AcknowledgedChange is a change of a CustomResourceDefinition that may break objects in use.
+type AcknowledgedChange struct {
+	// crd is the name of the CustomResourceDefinition.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	CRD string `json:"crd"`
+
+	// rule that the change breaks, as the condition names it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Rule string `json:"rule"`
+
+	// path of the field, as the condition names it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Path string `json:"path"`
 }
 
 // OperatorRemoval says what happens if a FederatedOperator is deleted while objects of its kinds are in use.

@@ -50,8 +50,12 @@ const lookEvery = 30 * time.Second
 type Templates interface {
 	// Get returns an object from memory; it is shared and must not be changed.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
+	// State returns the state of the hub's own objects of a kind; false if they are not watched.
+	State(gk schema.GroupKind) (kindwatch.State, bool)
 	// StoredState returns the state of the objects of bundles.
 	StoredState() kindwatch.State
+	// List returns the objects of a kind.
+	List(gk schema.GroupKind) []hubv1.ObjectIdentity
 	// ListStored returns the objects of the selected bundles.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
 	// Live reads a hub object uncached. gone means that it was deleted, although its kind has existed since the given

@@ -1,0 +1,98 @@
+package bundles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/bundle"
+	"github.com/hanse-dev/hanse/crdupgrade"
+)
+
+// upgradable returns a refusal if a changed definition of an operator breaks objects that the hub sends to clusters.
+func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator, changed []change) error {
+	var acknowledged []crdupgrade.Acknowledgement
+	for _, a := range o.Spec.Acknowledge {
+		acknowledged = append(acknowledged, crdupgrade.Acknowledgement(a))
+	}
+	var reports []crdupgrade.Report
+	for _, ch := range changed {
+		kind, _, ok := bundle.DefinedKind(ch.Manifest)
+		if !ok || ch.before == nil || !ch.Removed.IsZero() {
+			continue
+		}
+		before, err := definition(bundle.ManifestOf(ch.before))
+		if err != nil {
+			return err
+		}
+		after, err := definition(ch.Manifest)
+		if err != nil {
+			return &refusal{hubv1.ReasonManifestInvalid, err.Error() + "; the stored objects stay"}
+		}
+		objects, err := c.sent(ctx, kind)
+		if err != nil {
+			return err
+		}
+		report, err := crdupgrade.Check(ctx, crdupgrade.Input{Before: before, After: after, Objects: objects, Acknowledged: acknowledged})
+		if ctx.Err() != nil {
+			return fmt.Errorf("comparing the definitions of %s: %w", kind, ctx.Err())
+		}
+		if err != nil {
+			return &refusal{hubv1.ReasonManifestInvalid, fmt.Sprintf("comparing the definitions of %s: %v; the stored objects stay", kind, err)}
+		}
+		reports = append(reports, report)
+	}
+	if text := crdupgrade.Message(reports...); text != "" {
+		return &refusal{hubv1.ReasonUpgradeBlocked, text}
+	}
+	return nil
+}
+
+func definition(o *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {
+	d := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, d); err != nil {
+		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", o.GetName(), err)
+	}
+	return d, nil
+}
+
+// errObjectsUnknown means that the objects of a kind are not in memory yet.
+var errObjectsUnknown = errors.New("its objects are not read yet")
+
+// sent returns the objects of a kind that the hub sends to clusters.
+func (c *Controller) sent(ctx context.Context, kind schema.GroupKind) ([]crdupgrade.Object, error) {
+	if state, watched := c.Templates.State(kind); watched && !state.Synced {
+		return nil, fmt.Errorf("reading the objects of %s: %w", kind, errObjectsUnknown)
+	}
+	var out []crdupgrade.Object
+	for _, id := range c.Templates.List(kind) {
+		object, ok := c.Templates.Get(id)
+		if !ok {
+			continue
+		}
+		binding := hubv1.NewBinding(id.BindingKey())
+		if err := c.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("reading the binding of %s: %w", id, err)
+		}
+		var clusters []string
+		for _, t := range binding.BindingSpec().Clusters {
+			if t.State != hubv1.TargetAbsent {
+				clusters = append(clusters, t.Name)
+			}
+		}
+		if len(clusters) > 0 {
+			out = append(out, crdupgrade.Object{Content: object, Clusters: clusters})
+		}
+	}
+	return out, nil
+}
