@@ -51,7 +51,7 @@ func TestChartOfAnOperator(t *testing.T) {
 		t.Error("two charts of one operator differ")
 	}
 	rights := s.repository("go", "run", "./cmd/hansectl", "operator", "rbac", chart, "-n", "monitoring")
-	for _, want := range []string{"name: prometheus-operator", "- prometheuses/status", "Deployment"} {
+	for _, want := range []string{"name: prometheus-operator", "- prometheuses/status", "- deployments"} {
 		if !strings.Contains(rights, want) {
 			t.Errorf("the rights for the chart are\n%s\nwant them with %q", rights, want)
 		}

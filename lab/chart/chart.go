@@ -71,9 +71,9 @@ func New(name, image string, crds, manifests []string) (Chart, error) {
 	values := "# Image of the operator; the lab has this one alone.\nimage: " + image + "\n# Number of the operator's pods.\nreplicas: 1\n"
 	c.files = []file{{"Chart.yaml", about}, {"values.yaml", []byte(values)}, {"values.schema.json", schema}}
 	for _, crd := range crds {
-		text, err := os.ReadFile(crd)
+		text, err := withoutDescriptions(crd)
 		if err != nil {
-			return Chart{}, err
+			return Chart{}, fmt.Errorf("reading CRD %s: %w", crd, err)
 		}
 		c.files = append(c.files, file{"crds/" + filepath.Base(crd), text})
 	}
@@ -85,6 +85,38 @@ func New(name, image string, crds, manifests []string) (Chart, error) {
 		c.files = append(c.files, file{"templates/" + strings.ToLower(kind) + ".yaml", text})
 	}
 	return c, nil
+}
+
+// withoutDescriptions returns a CRD without the descriptions of its fields. With them, the release would be larger than
+// the Secret in which Helm keeps it.
+func withoutDescriptions(crd string) ([]byte, error) {
+	text, err := os.ReadFile(crd)
+	if err != nil {
+		return nil, err
+	}
+	var object map[string]any
+	if err := yaml.Unmarshal(text, &object); err != nil {
+		return nil, err
+	}
+	removeDescriptions(object)
+	return yaml.Marshal(object)
+}
+
+// removeDescriptions removes texts that are called description, but no field of that name.
+func removeDescriptions(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		if _, text := value["description"].(string); text {
+			delete(value, "description")
+		}
+		for _, v := range value {
+			removeDescriptions(v)
+		}
+	case []any:
+		for _, v := range value {
+			removeDescriptions(v)
+		}
+	}
 }
 
 // template adds the template of a manifest, by its kind.

@@ -14,6 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+const definition = `kind: CustomResourceDefinition
+spec: {versions: [{schema: {description: an object, properties: {description: {description: its purpose, type: string}}}}]}
+`
+
 var manifests = map[string]string{
 	"account.yaml": "kind: ServiceAccount\nmetadata: {name: op, namespace: default}\n",
 	"role.yaml":    "kind: ClusterRole\nmetadata: {name: op}\n",
@@ -42,7 +46,7 @@ func TestTheChartHasTheManifestsAsTemplates(t *testing.T) {
 		t.Error(diff)
 	}
 	for path, want := range map[string]string{
-		"op/crds/crd.yaml":                     "kind: CustomResourceDefinition\n",
+		"op/crds/crd.yaml":                     "      properties:\n        description:\n          type: string\n",
 		"op/values.yaml":                       "image: hanse.dev/op:lab\n",
 		"op/templates/serviceaccount.yaml":     "namespace: {{ .Release.Namespace | quote }}\n",
 		"op/templates/clusterrolebinding.yaml": "namespace: {{ .Release.Namespace | quote }}\n",
@@ -86,7 +90,7 @@ func write(t *testing.T, manifests map[string]string) (crds, files []string) {
 	t.Helper()
 	dir := t.TempDir()
 	crd := filepath.Join(dir, "crd.yaml")
-	check(t, os.WriteFile(crd, []byte("kind: CustomResourceDefinition\n"), 0o600))
+	check(t, os.WriteFile(crd, []byte(definition), 0o600))
 	for name, text := range manifests {
 		file := filepath.Join(dir, name)
 		check(t, os.WriteFile(file, []byte(text), 0o600))

@@ -7,8 +7,8 @@ import (
 )
 
 // ControllerSpecs returns the commands that make workloads run: kube-controller-manager, kube-scheduler, and kwok
-// instead of kubelets, unless the cluster has a real node. stages are kwok's Stage manifests; kwok leaves the readiness of
-// pods of the deployed operators to the lab.
+// instead of kubelets, unless the cluster has a real node. stages are kwok's Stage manifests. kwok leaves it to the lab
+// whether pods of the deployed operators are Ready.
 func (c *Cluster) ControllerSpecs(stages, deployedOperators []string) ([]process.Spec, error) {
 	names := []string{ControllerManager, Scheduler}
 	programs := map[string][]string{

@@ -18,10 +18,10 @@ const (
 	healthTimeout = time.Second
 )
 
-// deployedOperator is the demand of a Deployment's pods for the process of an operator. It does what a kubelet does: the
-// process has the arguments and the ServiceAccount of a pod, and the pod is Ready while the process answers.
+// deployedOperator is the demand of a Deployment's pods for the process of an operator. It stands in for the kubelet:
+// the process has the arguments and the ServiceAccount of a pod, and the pod is Ready while the process answers.
 //
-// There is one process for all pods with an equal spec. If pods have different specs, the newest one decides.
+// There is one process for all pods with an equal spec. If their specs differ, the newest pod has the process.
 type deployedOperator struct {
 	*plane.DeployedOperator
 	client *kube.Client

@@ -87,12 +87,8 @@ func (o *operator) run(ctx context.Context) {
 		switch {
 		case spec == nil:
 			o.end(waits)
-			known = nil
-		case settled && (len(now) > len(known) || o.differs(*spec)):
-			known = nil
-			if o.begin(*spec, now) {
-				known = now
-			}
+		case settled && (len(now) > len(known) || o.differs(*spec)) && o.begin(*spec, now):
+			known = now
 		}
 		o.demand.report(ctx, o.running())
 	}
@@ -112,10 +108,10 @@ func (o *operator) served(ctx context.Context) ([]string, error) {
 	return kinds, nil
 }
 
-// differs returns true if the operator was started with another command.
+// differs returns true if the operator was not started with this command.
 func (o *operator) differs(spec process.Spec) bool {
 	p := o.running()
-	return p != nil && !reflect.DeepEqual(p.Spec, spec)
+	return p == nil || !reflect.DeepEqual(p.Spec, spec)
 }
 
 // begin starts or restarts the operator, and reports whether it runs.
