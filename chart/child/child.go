@@ -22,7 +22,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +45,8 @@ const (
 	// MostReplyBytes is the maximum size of a result as JSON: 32 MiB.
 	MostReplyBytes = 2 * chart.MostRenderedBytes
 
+	// startMemory is what a child has in memory before it renders: 30 MiB.
+	startMemory = 30 << 20
 	// grace is how long a child may take to start, and to read and write, beside chart.MostTime.
 	grace = 10 * time.Second
 	// mostErrorBytes of the standard error are kept. What ends a Go program is in the first lines.
@@ -120,6 +124,11 @@ func run(ctx context.Context, request []byte) ([]byte, error) {
 	cmd, err := command(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrProcess, err)
+	}
+	// The collector keeps this program within the rest of the container's memory meanwhile.
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		debug.SetMemoryLimit(max(limit-MostMemory-startMemory, 1))
+		defer debug.SetMemoryLimit(limit)
 	}
 	out, errorText := &capped{most: MostReplyBytes, fails: true}, &capped{most: mostErrorBytes}
 	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=none"}

@@ -19,7 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"sigs.k8s.io/yaml"
+
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -112,7 +115,7 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 	t.Cleanup(func() { _ = server.Stop() })
 	w := newWorld(t, "operators", started)
 	account := "system:serviceaccount:" + w.system + ":default"
-	rules := []rbacv1.PolicyRule{writing("apiextensions.k8s.io", "customresourcedefinitions"), writing("apps", "deployments")}
+	rules := []rbacv1.PolicyRule{writing("apiextensions.k8s.io", "customresourcedefinitions"), writing("apps", "deployments"), writing("example.com", "gears")}
 	must(t, w.admin.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "operators"}, Rules: rules}))
 	must(t, w.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "operators"},
@@ -171,6 +174,55 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 	w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Digest = first.Digest })
 	w.operatorSays(o, hubv1.ReasonChartInvalid, "the archive has the digest "+o.Status.Chart.Digest+", not "+first.Digest)
 
+	t.Run("a definition that drops a field in use is kept, until the change is acknowledged", func(t *testing.T) {
+		w.Helper()
+		sized := strings.Replace(rotorDefinition, "{type: object}", "{type: object, properties: {spec: {type: object, properties: {size: {type: integer}, color: {type: string}}}}}", 1)
+		o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "sized"}}
+		// The kind is another one than that of the chart.
+		manifests := func(text string) []runtime.RawExtension {
+			text = strings.NewReplacer("rotors", "gears", "rotor", "gear", "Rotor", "Gear").Replace(text)
+			raw, err := yaml.YAMLToJSON([]byte(text))
+			must(t, err)
+			gear := `{"apiVersion":"example.com/v1","kind":"Gear","metadata":{"namespace":"turbines","name":"big"},"spec":{"size":3}}`
+			return []runtime.RawExtension{{Raw: raw}, {Raw: []byte(gear)}}
+		}
+		o.Spec.Manifests = manifests(sized)
+		must(t, w.admin.Create(t.Context(), o))
+		w.operatorSays(o, hubv1.ReasonStored, "")
+		id := hubv1.ObjectIdentity{Group: "example.com", Kind: "Gear", Namespace: "turbines", Name: "big"}
+		binding := hubv1.NewBinding(id.BindingKey()).(*hubv1.ResourceBinding)
+		reference := hubv1.ReferenceTo(o)
+		binding.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "example.com/v1", Kind: "Gear", Name: "big", UID: o.UID, Bundle: &reference}
+		binding.Spec.Clusters = []hubv1.BindingTarget{{Name: "eu-1", State: hubv1.TargetPresent}}
+		must(t, w.admin.Create(t.Context(), binding))
+		w.eventually("the cache has the binding", func() error {
+			return w.control.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), &hubv1.ResourceBinding{})
+		})
+
+		w.edited(o, func(s *hubv1.FederatedOperatorSpec) {
+			s.Manifests = manifests(strings.Replace(sized, ", color: {type: string}", "", 1))
+		})
+		w.operatorSays(o, hubv1.ReasonStored, "") // no object has a color
+		w.edited(o, func(s *hubv1.FederatedOperatorSpec) {
+			s.Manifests = manifests(strings.Replace(sized, "size: {type: integer}, ", "", 1))
+		})
+		w.operatorSays(o, hubv1.ReasonUpgradeBlocked, "/spec/size")
+		c := meta.FindStatusCondition(o.Status.Conditions, hubv1.ConditionStored)
+		for _, part := range []string{"gears.example.com", "Gear.example.com turbines/big", "eu-1", "existingFieldRemoval"} {
+			if !strings.Contains(c.Message, part) {
+				t.Errorf("the message does not name %q: %s", part, c.Message)
+			}
+		}
+		if text := string(canonical.Bytes(w.stored()["gears.example.com"].Manifest.Object)); !strings.Contains(text, "size") {
+			t.Errorf("the stored definition is %s", text)
+		}
+		w.edited(o, func(s *hubv1.FederatedOperatorSpec) {
+			s.Acknowledge = []hubv1.AcknowledgedChange{{CRD: "gears.example.com", Rule: "existingFieldRemoval", Path: "/spec/size"}}
+		})
+		w.operatorSays(o, hubv1.ReasonStored, "")
+		must(t, w.admin.Delete(t.Context(), binding))
+		must(t, w.admin.Delete(t.Context(), o))
+	})
 	must(t, w.admin.Delete(t.Context(), o))
 	w.stores()
 }

@@ -53,7 +53,7 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 
 	fop := o.create(t, "operators")
 	t.Run("an account without the right to create roles installs no operator that makes them", func(t *testing.T) {
-		eventually(t, normal, func() error {
+		eventually(t, joined, func() error {
 			return bundleIs(ctx, fop, hubv1.ConditionStored, metav1.ConditionFalse, hubv1.ReasonAccountMayNot, "ServiceAccount hanse-system/operators of the hub needs the right to ")
 		})
 		for _, right := range []string{"escalate", "clusterroles.rbac.authorization.k8s.io", "deployments.apps in namespace " + ns} {
@@ -66,7 +66,7 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 	o.edit(t, fop, func(s *hubv1.FederatedOperatorSpec) {
 		s.Chart.Values = &runtime.RawExtension{Raw: []byte(`{"image": "hanse.dev/prometheus-operator:missing"}`)}
 	})
-	eventually(t, normal, func() error {
+	eventually(t, joined, func() error {
 		return bundleIs(ctx, fop, hubv1.ConditionStored, metav1.ConditionTrue, hubv1.ReasonStored, "")
 	})
 	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: fop.Name}}
