@@ -460,27 +460,27 @@ func TestNoValueOfAnObjectIsInAFinding(t *testing.T) {
 	}
 }
 
-func definition(t testing.TB, text string) *apiextensionsv1.CustomResourceDefinition {
-	t.Helper()
+func definition(tb testing.TB, text string) *apiextensionsv1.CustomResourceDefinition {
+	tb.Helper()
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict([]byte(text), &crd); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return &crd
 }
 
-func objects(t testing.TB, text string) []crdupgrade.Object {
-	t.Helper()
+func objects(tb testing.TB, text string) []crdupgrade.Object {
+	tb.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var list []struct {
 		Clusters []string       `json:"clusters"`
 		Object   map[string]any `json:"object"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var out []crdupgrade.Object
 	for _, entry := range list {

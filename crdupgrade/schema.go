@@ -63,8 +63,8 @@ func withoutStatus(object map[string]any) map[string]any {
 	return out
 }
 
-// field compares a field and all fields below it. Each field is compared once, by its path in objects: crdify's own walk
-// cannot tell a field that is named "items" from the items of a list.
+// field compares a field and all fields below it. Each field is compared once, by its path in objects: crdify's own
+// walk cannot tell a field that is named "items" from the items of a list.
 func (w *schemaWalk) field(was, is *props, path string, uses []use) {
 	own, ownIs := *was, *is
 	own.Properties, ownIs.Properties = nil, nil
