@@ -124,8 +124,8 @@ func (h *hub) eachPolicy(ctx context.Context, c client.Client, namespace string,
 	return nil
 }
 
-// eachBundle reads the bundles of a namespace. Without a namespace it reads all bundles, also the cluster-scoped ones and
-// the operators. It skips kinds that the user may not list, with a warning.
+// eachBundle reads the bundles of a namespace. Without a namespace it reads all bundles, also the cluster-scoped ones
+// and the operators. It skips kinds that the user may not list, with a warning.
 func (h *hub) eachBundle(ctx context.Context, c client.Client, namespace string, visit func(hubv1.BundleObject)) error {
 	kinds := []client.ObjectList{&hubv1.BundleList{}}
 	if namespace == "" {
