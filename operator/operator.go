@@ -1,4 +1,4 @@
-// Package operator decides whether an operator is ready on a cluster.
+// Package operator decides on which clusters an operator is, and whether it is ready there.
 //
 // It is pure: it has no client, logger or clock.
 package operator

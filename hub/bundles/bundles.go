@@ -211,6 +211,9 @@ func (c *Controller) Reconcile(ctx context.Context, of hubv1.BundleReference) (r
 	var has content
 	deleted := err != nil || b.GetDeletionTimestamp() != nil
 	if deleted {
+		if of.Kind == hubv1.FederatedOperatorKind {
+			delete(c.renderings, of.Name)
+		}
 		err = c.removeAll(ctx, of)
 	} else {
 		stored, has, err = c.store(ctx, b)

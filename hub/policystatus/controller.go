@@ -111,6 +111,9 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 	if err := c.operators.setup("operator-status", mgr, c.wakeBundles); err != nil {
 		return err
 	}
+	if err := mgr.Add(manager.RunnableFunc(operatorMetrics{c.opts.Client}.serve)); err != nil {
+		return fmt.Errorf("adding the metrics of operators: %w", err)
+	}
 	return c.overrides.setup("override-status", mgr, func(ctx context.Context) { c.wakeOverrides(ctx, everyOverridePolicy) })
 }
 

@@ -78,6 +78,7 @@ func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 	eventually(t, normal, func() error { return replicasOn(ctx, shanghai, w, 5) })
 	wrongPrometheus(t, ns)
 	lacksRights(t, ns)
+	keepsOperators(t, w)
 
 	// Away: what is placed goes on, and no policy is taken.
 	must(t, suite.hub.Stop())
@@ -110,6 +111,21 @@ func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// keepsOperators deletes an operator whose kind is in use by the object.
+func keepsOperators(t *testing.T, used *unstructured.Unstructured) {
+	t.Helper()
+	ctx := t.Context()
+	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: used.GetNamespace()}}
+	o.Spec.Chart = &hubv1.OperatorChart{Archive: hubv1.ArchiveSource{ConfigMap: "missing"}, Namespace: used.GetNamespace()}
+	must(t, suite.Hub.Create(ctx, o))
+	// Without its chart, the hub does not know the kinds.
+	provides := []byte(`{"status":{"provides":["Widget.test.hanse.dev"]}}`)
+	must(t, suite.Hub.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, provides)))
+	saysAll(t, suite.Hub.Delete(ctx, o.DeepCopy()), "delete them first, or set spec.removal to Allow: Widget.test.hanse.dev "+used.GetNamespace()+"/"+used.GetName())
+	must(t, suite.Hub.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"removal":"Allow"}}`))))
+	must(t, suite.Hub.Delete(ctx, o))
 }
 
 // TestAnOverrideThatAMemberDoesNotTakeIsNotSent has a definition on one member that knows fewer sizes than the hub's.

@@ -20,10 +20,10 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// ofClusterBundles reports whether an object of a ClusterBundle or FederatedOperator has one of the bindings.
-func ofClusterBundles(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) bool {
+// haveOne reports whether an object of a bundle of this kind has one of the bindings.
+func haveOne(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject, kind string) bool {
 	for _, b := range bindings {
-		if ref := b.BindingSpec().ObjectRef.Bundle; ref != nil && ref.Namespace == "" {
+		if ref := b.BindingSpec().ObjectRef.Bundle; ref != nil && ref.Kind == kind {
 			return true
 		}
 	}
@@ -34,31 +34,29 @@ func ofClusterBundles(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) boo
 func (r *fleetReader) readBundles(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	var bundles []hubv1.BundleObject
 	var everywhere hubv1.ClusterBundleList
+	var operators hubv1.FederatedOperatorList
 	var here hubv1.BundleList
-	err := r.List(r.ctx, &everywhere)
-	if apierrors.IsForbidden(err) && !ofClusterBundles(bindings) {
-		err = nil // no binding that the user may read is of a ClusterBundle
+	for _, of := range []struct {
+		kind string
+		list client.ObjectList
+	}{{hubv1.ClusterBundleKind, &everywhere}, {hubv1.FederatedOperatorKind, &operators}} {
+		err := r.List(r.ctx, of.list)
+		if apierrors.IsForbidden(err) && !haveOne(bindings, of.kind) {
+			err = nil // no binding that the user may read is of this kind
+		}
+		if err := r.unlessForbidden(err, "objects of "+of.kind+"s are not considered"); err != nil && !meta.IsNoMatchError(err) {
+			return fmt.Errorf("listing %ss: %w", of.kind, err)
+		}
 	}
-	if err := r.unlessForbidden(err, "objects of ClusterBundles are not considered"); err != nil && !meta.IsNoMatchError(err) {
-		return fmt.Errorf("listing ClusterBundles: %w", err)
+	err := r.unlessForbidden(r.List(r.ctx, &here, client.InNamespace(r.namespace)), "objects of Bundles are not considered")
+	if err != nil && !meta.IsNoMatchError(err) {
+		return fmt.Errorf("listing Bundles: %w", err)
 	}
 	for i := range everywhere.Items {
 		bundles = append(bundles, &everywhere.Items[i])
 	}
-	err = r.unlessForbidden(r.List(r.ctx, &here, client.InNamespace(r.namespace)), "objects of Bundles are not considered")
-	if err != nil && !meta.IsNoMatchError(err) {
-		return fmt.Errorf("listing Bundles: %w", err)
-	}
 	for i := range here.Items {
 		bundles = append(bundles, &here.Items[i])
-	}
-	var operators hubv1.FederatedOperatorList
-	err = r.List(r.ctx, &operators)
-	if apierrors.IsForbidden(err) && !ofClusterBundles(bindings) {
-		err = nil
-	}
-	if err := r.unlessForbidden(err, "objects of FederatedOperators are not considered"); err != nil && !meta.IsNoMatchError(err) {
-		return fmt.Errorf("listing FederatedOperators: %w", err)
 	}
 	for i := range operators.Items {
 		bundles = append(bundles, &operators.Items[i])
@@ -203,8 +201,8 @@ func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 	}
 	for _, b := range there {
 		inFiles := slices.ContainsFunc(f.bundles, func(o hubv1.BundleObject) bool { return hubv1.OfBundle(o).Identity() == hubv1.OfBundle(b).Identity() })
-		for _, m := range b.BundleSpec().ConfigMaps {
-			u := f.configMap(client.ObjectKey{Namespace: bundleHome(b), Name: m.Name})
+		for _, name := range configMapsOf(b) {
+			u := f.configMap(client.ObjectKey{Namespace: bundleHome(b), Name: name})
 			if u == nil || inFiles {
 				continue
 			}
@@ -215,6 +213,18 @@ func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 		}
 	}
 	return nil
+}
+
+// configMapsOf returns the names of the ConfigMaps that decide which objects a bundle has.
+func configMapsOf(b hubv1.BundleObject) []string {
+	var names []string
+	for _, m := range b.BundleSpec().ConfigMaps {
+		names = append(names, m.Name)
+	}
+	if o, ok := b.(*hubv1.FederatedOperator); ok && o.Spec.Chart != nil {
+		names = append(names, o.Spec.Chart.Archive.ConfigMap)
+	}
+	return names
 }
 
 // applyBundle replaces the objects of one bundle, and marks the objects that the bundle has lost as removed.

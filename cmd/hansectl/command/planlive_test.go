@@ -50,7 +50,7 @@ func TestPlanReadsTheHubAndWritesNothing(t *testing.T) {
 	planHub(t)
 	// What docs/plan.md says that one needs: no verb that writes.
 	kubeconfig := reader(t, "planner",
-		allowed(hubv1.GroupVersion.Group, "list", "memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies", "bundles", "clusterbundles", "resourcebindings"),
+		allowed(hubv1.GroupVersion.Group, "list", "memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies", "bundles", "clusterbundles", "federatedoperators", "resourcebindings"),
 		allowed(hubv1.GroupVersion.Group, "get", "resourcebindings"), allowed("", "list", "configmaps"), allowed("", "get", "namespaces", "configmaps"),
 	)
 	asReader := func(t *testing.T, args ...string) (string, error) {

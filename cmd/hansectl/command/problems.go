@@ -25,7 +25,8 @@ func newProblems(h *hub) *cobra.Command {
 		Long: `Show what needs a user, from what the hub knows; no member is asked:
 
   Clusters               MemberClusters that are not Ready, or whose credentials, topology or copies need a user
-  Policies               placements and override policies that are not accepted, and removals that wait for hansectl confirm
+  Policies               placements and override policies that are not accepted, bundles and operators that are not stored, and removals that wait for
+                         hansectl confirm
   Objects                objects that have no cluster, are not applied everywhere, or are not healthy
   Slowest clusters       those that do not hold what is desired, the one first whose oldest copy has been waiting for longest
   Oldest drift           copies that are not as the hub wants them and are left so: paused on the member, only reported, or fought for
@@ -77,6 +78,9 @@ func (h *hub) problems(ctx context.Context, w *window, out output, limit int) er
 	if err := h.eachPolicy(ctx, c, namespace, found.AddPolicy); err != nil {
 		return err
 	}
+	if err := h.eachBundle(ctx, c, namespace, found.AddBundle); err != nil {
+		return err
+	}
 	visit := func(b hubv1.BindingObject) { found.Add(b) }
 	if namespace != "" {
 		err = eachBindingIn(ctx, c, namespace, visit)
@@ -111,6 +115,28 @@ func (h *hub) eachPolicy(ctx context.Context, c client.Client, namespace string,
 			case hubv1.OverridePolicyObject:
 				visit(gvk.Kind+" "+nameOf(p), p.OverrideStatus().Conditions)
 			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachBundle reads the bundles of a namespace. Without a namespace it reads all bundles, also the cluster-scoped ones
+// and the operators. It skips kinds that the user may not list, with a warning.
+func (h *hub) eachBundle(ctx context.Context, c client.Client, namespace string, visit func(hubv1.BundleObject)) error {
+	kinds := []client.ObjectList{&hubv1.BundleList{}}
+	if namespace == "" {
+		kinds = append(kinds, &hubv1.ClusterBundleList{}, &hubv1.FederatedOperatorList{})
+	}
+	for _, list := range kinds {
+		if err := h.unlessForbidden(c.List(ctx, list, client.InNamespace(namespace)), "not all bundles are considered"); err != nil {
+			return fmt.Errorf("listing bundles: %w", err)
+		}
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			visit(o.(hubv1.BundleObject))
 			return nil
 		})
 		if err != nil {

@@ -76,7 +76,7 @@ func TestSimulateAsksTheHubAndWritesNothing(t *testing.T) {
 
 	// What docs/hansectl.md says that one needs: no verb that writes.
 	kubeconfig := reader(t, "simulator",
-		allowed(hubv1.GroupVersion.Group, "list", "memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies", "bundles", "clusterbundles", "resourcebindings", "clusterresourcebindings"),
+		allowed(hubv1.GroupVersion.Group, "list", "memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies", "bundles", "clusterbundles", "federatedoperators", "resourcebindings", "clusterresourcebindings"),
 		allowed("", "list", "namespaces", "configmaps", "nodes"), allowed("", "get", "namespaces"), allowed("apps", "list", "*"),
 		allowed("coordination.k8s.io", "get", "leases"),
 	)

@@ -27,8 +27,8 @@ func newStatus(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [KIND NAME | KIND/NAME]",
 		Short: "Show objects of the hub: where they run, how they do there, and why not elsewhere",
-		Long: `Show one object of the hub, with one row per cluster. Of a Placement, ClusterPlacement, Bundle or ClusterBundle, or without a name of the
-namespace, the objects are shown, with one row each.
+		Long: `Show one object of the hub, with one row per cluster. Of a Placement, ClusterPlacement, Bundle, ClusterBundle or FederatedOperator, or without
+a name of the namespace, the objects are shown, with one row each.
 
   GEN      generation of the hub object that the cluster holds / that the hub has
   APPLIED  whether the cluster holds what is desired now; if no hub runs, by the digest of what one would send now
@@ -70,7 +70,7 @@ KIND is a kind, a plural or a short name, with its group if it needs one: promet
 				return usageError(cmd, errors.New("--all-namespaces and a name exclude each other"))
 			} else if many || hasMany(strings.Split(args[0], "/")[0]) {
 				if watch || out.format == "wide" {
-					return usageError(cmd, errors.New("--watch and -o wide want one object that is no placement and no bundle"))
+					return usageError(cmd, errors.New("--watch and -o wide want one object that is no placement, no bundle and no operator"))
 				}
 				return h.statusOfMany(cmd.Context(), &w, out, args, everywhere)
 			}
@@ -111,7 +111,7 @@ func (h *hub) statusOf(ctx context.Context, w *window, kind, name string) (func(
 	return func(ctx context.Context) (view.Status, error) { return h.status(ctx, c, id, version) }, nil
 }
 
-// hasMany reports whether the kind is a placement or a bundle, of which the status has many objects.
+// hasMany reports whether the kind is a placement, a bundle or an operator, of which the status has many objects.
 func hasMany(kind string) bool {
 	return emptyPlacement(kind) != nil || emptyBundle(kind, client.ObjectKey{}) != nil
 }

@@ -28,12 +28,13 @@ func newTree(h *hub) *cobra.Command {
 	t := &tree{hub: h}
 	cmd := &cobra.Command{
 		Use:   "tree (PLACEMENT | KIND NAME | KIND/NAME)",
-		Short: "Show the objects of a placement or bundle, their clusters, and the objects that controllers made for them there",
+		Short: "Show the objects of a placement, bundle or operator, their clusters, and the objects that controllers made for them there",
 		Long: `Show what a placement comes to: the objects that follow it, the clusters that hold them, and what controllers made of them there, by
 ownerReferences, down to pods. Of a Bundle, ClusterBundle or FederatedOperator, its objects are shown.
 
-PLACEMENT is the name of a Placement of the namespace. KIND is placement, clusterplacement, bundle, clusterbundle or federatedoperator. On members it is workloads that
-are looked for, as far as the member grants these kinds to the hub; nothing of them is shown but names and how they do.`,
+PLACEMENT is the name of a Placement of the namespace. KIND is placement, clusterplacement, bundle, clusterbundle or federatedoperator. On
+members it is workloads that are looked for, as far as the member grants these kinds to the hub; nothing of them is shown but names and how they
+do.`,
 		Example: `  hansectl tree metrics -n monitoring
 
   hansectl tree clusterplacement/fleet-default --cluster cn-sha-1

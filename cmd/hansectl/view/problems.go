@@ -131,6 +131,13 @@ func (t *Gatherer) AddPolicy(of string, conditions []metav1.Condition) {
 	}
 }
 
+// AddBundle examines whether the hub has stored the objects of a bundle.
+func (t *Gatherer) AddBundle(b hubv1.BundleObject) {
+	if c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored); c != nil && c.Status == metav1.ConditionFalse {
+		t.ofPolicies = append(t.ofPolicies, problem(hubv1.ReferenceTo(b).String(), c))
+	}
+}
+
 // addObject adds the first condition of a binding that is False. Later ones may be its consequence.
 func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 	for _, kind := range []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy} {

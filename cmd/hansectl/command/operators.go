@@ -1,0 +1,123 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+)
+
+func newOperators(h *hub) *cobra.Command {
+	var out output
+	var w window
+	cmd := &cobra.Command{
+		Use:   "operators [NAME]",
+		Short: "List the operators that the hub installs on members, and the clusters where they are ready",
+		Long: `List the FederatedOperators of the hub, from what the hub knows; no member is asked.
+
+  CHART     chart and its version that the hub has stored, or manifests
+  VERSION   version of the operator, as the chart says it
+  CLUSTERS  clusters on which the operator is ready / clusters that it is placed on
+  STORED    whether the hub has stored the objects of the newest generation
+  KINDS     number of kinds that the operator defines; -o wide has their names
+
+A note names the custom kinds with objects on clusters that no FederatedOperator defines.
+
+With NAME, the conditions that are not True are shown, and one row per cluster:
+
+  OBJECTS    objects of the operator with the desired content / that the cluster shall hold
+  RESOURCES  objects of the operator's kinds that the cluster holds or shall hold
+  WAITS FOR  the first object that the operator waits for. Until the operator is ready, no object of its kinds is created on the cluster.`,
+		Example: `  hansectl operators
+
+  # One operator, with a row per cluster
+  hansectl operators rotors
+
+  # Clusters on which an operator is not ready, for a script
+  hansectl operators rotors -o json | jq -r '.onClusters[] | select(.ready | not).cluster'`,
+		SuggestFor: []string{"federatedoperators", "fop"},
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return arguments("NAME")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(cmd); err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				return h.operator(cmd.Context(), &w, out, args[0])
+			}
+			return h.allOperators(cmd.Context(), &w, out)
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return h.completeOperators(cmd, typed)
+		},
+	}
+	out.addTo(cmd, "wide")
+	w.addTo(cmd.Flags())
+	return cmd
+}
+
+// completeOperators offers the names of FederatedOperators.
+func (h *hub) completeOperators(cmd *cobra.Command, typed string) ([]string, cobra.ShellCompDirective) {
+	names, err := h.objectNames(cmd, "federatedoperators."+hubv1.GroupVersion.Group, typed)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (h *hub) allOperators(ctx context.Context, w *window, out output) error {
+	c, err := h.reader(w)
+	if err != nil {
+		return err
+	}
+	var operators hubv1.FederatedOperatorList
+	switch err := c.List(ctx, &operators); {
+	case meta.IsNoMatchError(err):
+		return errNoHub
+	case err != nil:
+		return fmt.Errorf("listing FederatedOperators: %w", err)
+	}
+	if _, err := h.warnOfSilence(ctx, c); err != nil {
+		return err
+	}
+	found := view.NewOperatorGatherer(operators.Items)
+	if err := h.unlessForbidden(eachBinding(ctx, c, found.AddBinding), "kinds in use without a FederatedOperator are not known"); err != nil {
+		return err
+	}
+	return out.print(h.streams.Out, found.Operators())
+}
+
+func (h *hub) operator(ctx context.Context, w *window, out output, name string) error {
+	c, err := h.reader(w)
+	if err != nil {
+		return err
+	}
+	b, err := h.findBundle(ctx, c, hubv1.FederatedOperatorKind, name)
+	if err != nil {
+		return err
+	}
+	if _, err := h.warnOfSilence(ctx, c); err != nil {
+		return err
+	}
+	found := view.NewOperatorObjects(b.(*hubv1.FederatedOperator))
+	if err := h.unlessForbidden(eachBinding(ctx, c, found.AddBinding), "clusters are missing"); err != nil {
+		return err
+	}
+	if unstored(b) == "" { // else objects of the newest generation may have no binding yet
+		for _, id := range h.unplacedOf(ctx, c, b, found.Bindings()) {
+			found.AddUnplaced(id)
+		}
+	}
+	return out.print(h.streams.Out, found.OnClusters())
+}

@@ -1,0 +1,294 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/operator"
+)
+
+// Operators is the output of the command operators for all operators.
+type Operators struct {
+	Operators []OperatorSummary `json:"operators"`
+	// WithoutOperator are custom kinds with objects on clusters that no FederatedOperator provides.
+	WithoutOperator []KindWithoutOperator `json:"kindsWithoutOperator"`
+}
+
+// KindWithoutOperator is a custom kind that no FederatedOperator provides.
+type KindWithoutOperator struct {
+	// Kind is Kind.group.
+	Kind string `json:"kind"`
+	// Objects is the number of objects that clusters hold, or shall hold.
+	Objects int `json:"objects"`
+}
+
+// OperatorSummary summarises a FederatedOperator.
+type OperatorSummary struct {
+	Name string `json:"name"`
+	// Chart that the stored objects come from; nil for manifests, and before the first chart is stored.
+	Chart *hubv1.RenderedChart `json:"chart,omitempty"`
+	// Manifests is true if the operator has manifests instead of a chart.
+	Manifests bool `json:"manifests"`
+	// Clusters is the number of clusters that the operator is placed on. It is ready on Ready of them.
+	Clusters int32 `json:"clusters"`
+	Ready    int32 `json:"ready"`
+	// Stored is True, False or Unknown: whether the hub has stored the objects of the newest generation.
+	Stored metav1.ConditionStatus `json:"stored"`
+	// Objects is the number of stored objects.
+	Objects int32 `json:"objects"`
+	// Provides are the kinds that the operator defines, as Kind.group.
+	Provides []string    `json:"provides"`
+	Created  metav1.Time `json:"created"`
+}
+
+// SummaryOfOperator sums up an operator.
+func SummaryOfOperator(o *hubv1.FederatedOperator) OperatorSummary {
+	s := OperatorSummary{
+		Name: o.Name, Chart: o.Status.Chart, Manifests: o.Spec.Chart == nil, Clusters: o.Status.Total, Ready: o.Status.Ready,
+		Stored: metav1.ConditionUnknown, Objects: o.Status.Objects, Provides: append([]string{}, o.Status.Provides...), Created: o.CreationTimestamp,
+	}
+	if c := meta.FindStatusCondition(o.Status.Conditions, hubv1.ConditionStored); c != nil && c.ObservedGeneration == o.Generation {
+		s.Stored = c.Status
+	}
+	return s
+}
+
+// OperatorGatherer collects operators, and the kinds in use that no operator provides.
+type OperatorGatherer struct {
+	operators []OperatorSummary
+	provided  sets.Set[string]
+	used      map[schema.GroupKind]int
+}
+
+// NewOperatorGatherer returns a gatherer without bindings.
+func NewOperatorGatherer(operators []hubv1.FederatedOperator) *OperatorGatherer {
+	g := &OperatorGatherer{operators: []OperatorSummary{}, provided: sets.New[string](), used: map[schema.GroupKind]int{}}
+	for i := range operators {
+		s := SummaryOfOperator(&operators[i])
+		g.operators = append(g.operators, s)
+		g.provided.Insert(s.Provides...)
+	}
+	slices.SortFunc(g.operators, func(a, b OperatorSummary) int { return cmp.Compare(a.Name, b.Name) })
+	return g
+}
+
+// AddBinding adds the kind of an object, if it is a custom kind and the object is on clusters.
+func (g *OperatorGatherer) AddBinding(b hubv1.BindingObject) {
+	kind := hubv1.ObjectOf(b).GroupKind()
+	if len(b.BindingSpec().Clusters) == 0 || !isCustom(kind) || g.provided.Has(kind.String()) {
+		return
+	}
+	g.used[kind]++
+}
+
+// isCustom reports whether a kind is neither of Kubernetes nor of Hanse.
+func isCustom(kind schema.GroupKind) bool {
+	return kind.Group != hubv1.GroupVersion.Group && !clientgoscheme.Scheme.IsGroupRegistered(kind.Group) && !isBuiltIn(kind)
+}
+
+// Operators returns the operators by name, and the kinds by group and name.
+func (g *OperatorGatherer) Operators() Operators {
+	out := Operators{Operators: g.operators, WithoutOperator: []KindWithoutOperator{}}
+	kinds := slices.SortedFunc(maps.Keys(g.used), func(a, b schema.GroupKind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+	})
+	for _, kind := range kinds {
+		out.WithoutOperator = append(out.WithoutOperator, KindWithoutOperator{Kind: kind.String(), Objects: g.used[kind]})
+	}
+	return out
+}
+
+// Write writes the table, with the number of kinds.
+func (o Operators) Write(w io.Writer, now time.Time) {
+	o.write(w, now, func(s OperatorSummary) string { return strconv.Itoa(len(s.Provides)) })
+}
+
+// WriteWide writes the table, with the names of the kinds.
+func (o Operators) WriteWide(w io.Writer, now time.Time) {
+	o.write(w, now, func(s OperatorSummary) string { return strings.Join(s.Provides, ",") })
+}
+
+func (o Operators) write(w io.Writer, now time.Time, kinds func(OperatorSummary) string) {
+	if len(o.Operators) == 0 {
+		fmt.Fprintln(w, "No FederatedOperator")
+	} else {
+		var rows [][]string
+		for _, s := range o.Operators {
+			rows = append(rows, []string{s.Name, s.source(), s.version(), s.clusters(), string(s.Stored), kinds(s), age(s.Created, now)})
+		}
+		table(w, []string{"NAME", "CHART", "VERSION", "CLUSTERS", "STORED", "KINDS", "AGE"}, rows)
+	}
+	var texts []string
+	for _, k := range o.WithoutOperator {
+		texts = append(texts, fmt.Sprintf("%s (%s)", k.Kind, counted(k.Objects, "object")))
+	}
+	if len(texts) > 0 {
+		line(w, "Note", "kinds in use without a FederatedOperator: "+strings.Join(texts, ", "))
+	}
+}
+
+// source is the chart with its version, or says that there is none; empty before the first chart is stored.
+func (s OperatorSummary) source() string {
+	switch {
+	case s.Chart != nil:
+		return s.Chart.Name + "-" + s.Chart.Version
+	case s.Manifests:
+		return "manifests"
+	}
+	return ""
+}
+
+// version of the operator; empty if its chart does not say it.
+func (s OperatorSummary) version() string {
+	if s.Chart == nil {
+		return ""
+	}
+	return s.Chart.AppVersion
+}
+
+func (s OperatorSummary) clusters() string { return fmt.Sprintf("%d/%d", s.Ready, s.Clusters) }
+
+// OperatorOnClusters is the output of the command operators for one operator: one row per cluster.
+type OperatorOnClusters struct {
+	OperatorSummary
+	Conditions []metav1.Condition `json:"conditions"`
+	// OnClusters are the clusters that the operator is placed on, by name.
+	OnClusters []OperatorOnCluster `json:"onClusters"`
+}
+
+// OperatorOnCluster is an operator on one cluster.
+type OperatorOnCluster struct {
+	Cluster string `json:"cluster"`
+	Ready   bool   `json:"ready"`
+	// Objects is the number of the operator's objects that the cluster shall hold. Of their copies, Applied have the
+	// desired content.
+	Objects int `json:"objects"`
+	Applied int `json:"applied"`
+	// Resources is the number of objects of the operator's kinds that the cluster holds, or shall hold.
+	Resources int `json:"resources"`
+	// WaitsFor names the objects that the operator waits for; empty if it is ready.
+	WaitsFor string `json:"waitsFor,omitempty"`
+}
+
+// OperatorObjects are the objects of an operator, and those of its kinds.
+type OperatorObjects struct {
+	operator  *hubv1.FederatedOperator
+	objects   []operator.Stored
+	copies    map[string]*OperatorOnCluster
+	resources map[string]int
+}
+
+// NewOperatorObjects returns an OperatorObjects without bindings.
+func NewOperatorObjects(o *hubv1.FederatedOperator) *OperatorObjects {
+	return &OperatorObjects{operator: o, copies: map[string]*OperatorOnCluster{}, resources: map[string]int{}}
+}
+
+// AddBinding adds an object of the operator, or of its kinds. Other objects are ignored.
+func (s *OperatorObjects) AddBinding(b hubv1.BindingObject) {
+	id := hubv1.ObjectOf(b)
+	if slices.Contains(s.operator.Status.Provides, id.GroupKind().String()) {
+		for _, t := range b.BindingSpec().Clusters {
+			s.resources[t.Name]++
+		}
+	}
+	if ref := b.BindingSpec().ObjectRef.Bundle; ref == nil || *ref != hubv1.ReferenceTo(s.operator) {
+		return
+	}
+	b = b.DeepCopyObject().(hubv1.BindingObject)
+	s.objects = append(s.objects, operator.Stored{ObjectIdentity: id, Binding: b})
+	rows := map[string]hubv1.ClusterRow{}
+	for _, row := range b.BindingStatus().Clusters {
+		rows[row.Name] = row
+	}
+	for _, t := range b.BindingSpec().Clusters {
+		if t.State == hubv1.TargetAbsent {
+			continue
+		}
+		c := s.copies[t.Name]
+		if c == nil {
+			c = &OperatorOnCluster{}
+			s.copies[t.Name] = c
+		}
+		c.Objects++
+		if rows[t.Name].Applied == metav1.ConditionTrue {
+			c.Applied++
+		}
+	}
+}
+
+// Bindings of the operator's objects.
+func (s *OperatorObjects) Bindings() []hubv1.BindingObject {
+	var out []hubv1.BindingObject
+	for _, o := range s.objects {
+		out = append(out, o.Binding)
+	}
+	return out
+}
+
+// AddUnplaced adds an object of the operator without a binding.
+func (s *OperatorObjects) AddUnplaced(id hubv1.ObjectIdentity) {
+	s.objects = append(s.objects, operator.Stored{ObjectIdentity: id})
+}
+
+// OnClusters returns the operator with its clusters.
+func (s *OperatorObjects) OnClusters() OperatorOnClusters {
+	out := OperatorOnClusters{
+		OperatorSummary: SummaryOfOperator(s.operator), Conditions: append([]metav1.Condition{}, s.operator.Status.Conditions...), OnClusters: []OperatorOnCluster{},
+	}
+	for _, at := range operator.Clusters(s.objects) {
+		c := *s.copies[at.Name]
+		c.Cluster, c.Ready, c.WaitsFor, c.Resources = at.Name, at.WaitsFor == "", at.WaitsFor, s.resources[at.Name]
+		out.OnClusters = append(out.OnClusters, c)
+	}
+	return out
+}
+
+// Write writes a line about the operator, its conditions that are not True, and a row for each cluster.
+func (o OperatorOnClusters) Write(w io.Writer, now time.Time) {
+	o.write(w, now, counted(len(o.Provides), "kind"))
+}
+
+// WriteWide is Write with the names of the kinds.
+func (o OperatorOnClusters) WriteWide(w io.Writer, now time.Time) {
+	o.write(w, now, "kinds "+printable(strings.Join(o.Provides, ",")))
+}
+
+func (o OperatorOnClusters) write(w io.Writer, now time.Time, kinds string) {
+	fmt.Fprintln(w, strings.Join([]string{
+		printable(o.Name), "chart " + printable(o.source()), "version " + printable(o.version()), "ready " + o.clusters(), kinds, "age " + printable(age(o.Created, now)),
+	}, gap))
+	if o.Stored == metav1.ConditionUnknown {
+		line(w, "Note", "the hub has not stored the newest generation yet")
+	}
+	for _, c := range o.Conditions {
+		if c.Status != metav1.ConditionTrue {
+			fmt.Fprintln(w, printable(fmt.Sprintf("%s=%s (%s)", c.Type, c.Status, why(c.Reason, c.Message))))
+		}
+	}
+	if len(o.OnClusters) == 0 {
+		fmt.Fprintln(w, "No cluster: no ClusterPlacement has placed a workload or a definition of the operator")
+		return
+	}
+	var rows [][]string
+	for _, c := range o.OnClusters {
+		ready := string(metav1.ConditionFalse)
+		if c.Ready {
+			ready = string(metav1.ConditionTrue)
+		}
+		rows = append(rows, []string{c.Cluster, ready, fmt.Sprintf("%d/%d", c.Applied, c.Objects), strconv.Itoa(c.Resources), c.WaitsFor})
+	}
+	table(w, []string{"CLUSTER", "READY", "OBJECTS", "RESOURCES", "WAITS FOR"}, rows)
+}

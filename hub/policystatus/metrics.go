@@ -1,0 +1,52 @@
+package policystatus
+
+import (
+	"context"
+
+	prom "github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+var (
+	operatorClusters = prom.NewDesc("hanse_operator_clusters",
+		"Clusters that a FederatedOperator is placed on, by whether it is ready there: true or false.", []string{"operator", "ready"}, nil)
+	operatorInfo = prom.NewDesc("hanse_operator_info",
+		"The stored chart of a FederatedOperator; always 1. An operator with manifests has none.", []string{"operator", "chart", "version", "app_version"}, nil)
+)
+
+// operatorMetrics reads the statuses of operators when metrics are requested, so that a deleted operator has no series.
+type operatorMetrics struct{ client.Reader }
+
+// serve offers the metrics while this process is the leader.
+func (m operatorMetrics) serve(ctx context.Context) error {
+	if err := metrics.Registry.Register(m); err == nil { // only tests have a second hub in a process, which is not counted
+		defer metrics.Registry.Unregister(m)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// Describe implements prometheus.Collector.
+func (operatorMetrics) Describe(out chan<- *prom.Desc) {
+	out <- operatorClusters
+	out <- operatorInfo
+}
+
+// Collect implements prometheus.Collector.
+func (m operatorMetrics) Collect(out chan<- prom.Metric) {
+	var operators hubv1.FederatedOperatorList
+	if m.List(context.Background(), &operators, client.UnsafeDisableDeepCopy) != nil {
+		return // the cache is stopping, and so is this process
+	}
+	for i := range operators.Items {
+		o := &operators.Items[i]
+		out <- prom.MustNewConstMetric(operatorClusters, prom.GaugeValue, float64(o.Status.Ready), o.Name, "true")
+		out <- prom.MustNewConstMetric(operatorClusters, prom.GaugeValue, float64(o.Status.Total-o.Status.Ready), o.Name, "false")
+		if c := o.Status.Chart; c != nil {
+			out <- prom.MustNewConstMetric(operatorInfo, prom.GaugeValue, 1, o.Name, c.Name, c.Version, c.AppVersion)
+		}
+	}
+}
