@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The demo: a hub and three regional clusters as local processes, and one Prometheus that differs by region.
+# The demo: a hub and three regional clusters as local processes, one operator for all of them, and one Prometheus that
+# differs by region.
 # Everything is installed as a user would do it. It leaves the lab running; hack/demo-down.sh ends it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -44,8 +45,13 @@ free_port() {
 	done
 }
 
-step 'Starting a hub and three regional clusters, each with controllers and a prometheus-operator'
+step 'Starting a hub and three regional clusters with controllers, and without any operator'
 bin/lab up --topology lab/topologies/demo.yaml --dir "$HANSE_DIR"
+
+step 'The rights to install prometheus-operator, from its Helm chart'
+chart=$(bin/lab chart prometheus-operator --out "$HANSE_DIR")
+bin/hansectl operator rbac "$chart" --namespace monitoring >"$HANSE_DIR/operator-values.yaml"
+grep '^# Chart' "$HANSE_DIR/operator-values.yaml"
 
 webhook_port=$(free_port) view_port=$(free_port) metrics_port=$(free_port)
 step 'Installing the hub chart on the hub, the member chart on each member'
@@ -53,7 +59,7 @@ step 'Installing the hub chart on the hub, the member chart on each member'
 	--namespace hanse-system --create-namespace --values $examples/hub-values.yaml --set webhook.url="https://localhost:$webhook_port" >/dev/null
 for m in "${members[@]}"; do
 	"$helm" upgrade --install hanse charts/hanse-member --kubeconfig "$(config "$m")" \
-		--namespace hanse-system --create-namespace --values $examples/member-values.yaml >/dev/null
+		--namespace hanse-system --create-namespace --values "$HANSE_DIR/operator-values.yaml" --values $examples/member-values.yaml >/dev/null
 done
 
 # The address of this machine at which the views are served.
@@ -109,15 +115,16 @@ for m in "${members[@]}"; do
 done
 bin/hansectl clusters --kubeconfig "$(config hub)"
 
-step 'The CRDs of prometheus-operator, on the hub once: Hanse carries them to the members'
-bin/lab crds prometheus-operator >"$HANSE_DIR/crds.yaml"
-hub apply --server-side -f "$HANSE_DIR/crds.yaml" >/dev/null
-hub label --overwrite -f "$HANSE_DIR/crds.yaml" app.kubernetes.io/part-of=prometheus-operator >/dev/null
-hub apply -f $examples/operator-crds.yaml
-
-step 'One Prometheus on the hub, where it goes and how it differs'
+step 'One Prometheus on the hub, where it goes and how it differs. No cluster has its operator yet'
+bin/hansectl operator crds "$chart" | hub apply --server-side -f - >/dev/null
 wait_for 'CRD on the hub' True hub get crd prometheuses.monitoring.coreos.com -o 'jsonpath={.status.conditions[?(@.type=="Established")].status}'
 hub apply -f $examples/prometheus.yaml -f $examples/placement.yaml -f $examples/overrides.yaml
+
+step 'The operator, once for all clusters: Hanse installs it ahead of its custom resources'
+hub create configmap prometheus-operator --namespace hanse-system --from-file=chart.tgz="$chart" --dry-run=client -o yaml | hub apply --server-side -f -
+hub apply -f $examples/operator.yaml
+wait_for 'clusters with a ready operator' 3 hub get federatedoperator prometheus-operator -o 'jsonpath={.status.ready}'
+bin/hansectl operators prometheus-operator --kubeconfig "$(config hub)"
 
 step 'Waiting for the operators: 5 replicas in Shanghai, 3 in Singapore and Frankfurt, one status on the hub'
 wait_for 'availableReplicas on the hub' 11 hub get prometheus web -n monitoring -o 'jsonpath={.status.availableReplicas}'
@@ -163,6 +170,7 @@ Done after $SECONDS s. The lab goes on running; try next:
   export KUBECONFIG=$(config hub) PATH=$bin:$PWD/bin:\$PATH$endpoint
   hansectl tree metrics -n monitoring                                     # down to the pods on each cluster
   hansectl explain prometheus web -n monitoring --cluster cn-sha-1 --fields
+  hansectl operators -o wide
   sed 's/value: 5/value: 6/' $examples/overrides.yaml | hansectl diff prometheus web -n monitoring -f -
   sed 's/value: 5/value: 6/' $examples/overrides.yaml | kubectl apply -f -
   kubectl wait prometheus/web -n monitoring --for=jsonpath='{.status.availableReplicas}'=12

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,9 +19,11 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/test/fleet"
@@ -118,14 +121,21 @@ func keepsOperators(t *testing.T, used *unstructured.Unstructured) {
 	t.Helper()
 	ctx := t.Context()
 	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: used.GetNamespace()}}
-	o.Spec.Chart = &hubv1.OperatorChart{Archive: hubv1.ArchiveSource{ConfigMap: "missing"}, Namespace: used.GetNamespace()}
+	definition, err := os.ReadFile("testdata/widget-crd.yaml")
+	must(t, err)
+	definition, err = yaml.YAMLToJSON(definition)
+	must(t, err)
+	o.Spec.Manifests = []runtime.RawExtension{{Raw: definition}}
+	o.Spec.ServiceAccountName = "operators"
+	serviceAccount(t, hubv1.SystemNamespace, "operators", "")
 	must(t, suite.Hub.Create(ctx, o))
-	// Without its chart, the hub does not know the kinds.
-	provides := []byte(`{"status":{"provides":["Widget.test.hanse.dev"]}}`)
-	must(t, suite.Hub.Status().Patch(ctx, o, client.RawPatch(types.MergePatchType, provides)))
+	eventually(t, normal, func() error {
+		return bundleIs(ctx, o, hubv1.ConditionStored, metav1.ConditionTrue, hubv1.ReasonStored, "")
+	})
 	saysAll(t, suite.Hub.Delete(ctx, o.DeepCopy()), "delete them first, or set spec.removal to Allow: Widget.test.hanse.dev "+used.GetNamespace()+"/"+used.GetName())
 	must(t, suite.Hub.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"removal":"Allow"}}`))))
 	must(t, suite.Hub.Delete(ctx, o))
+	eventually(t, normal, func() error { return storedSecrets(ctx, 0) })
 }
 
 // TestAnOverrideThatAMemberDoesNotTakeIsNotSent has a definition on one member that knows fewer sizes than the hub's.

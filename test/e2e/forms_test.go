@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -77,7 +76,7 @@ func TestAPrometheusDiffersByRegionInEveryForm(t *testing.T) {
 		crd.SetLabels(map[string]string{"app.kubernetes.io/part-of": "prometheus-operator"})
 		must(t, suite.Hub.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("e2e"), client.ForceOwnership))
 	}
-	applyFile(t, filepath.Join("../../docs/examples/metrics", "operator-crds.yaml"))
+	applyFile(t, "testdata/operator-crds.yaml")
 	place(t, ns, "prometheuses", hubv1.ResourceSelector{APIGroup: "monitoring.coreos.com", Kind: "Prometheus"}, hubv1.PlacementSpec{Clusters: everyCluster()})
 	var policy hubv1.OverridePolicy
 	must(t, yaml.UnmarshalStrict([]byte(strings.ReplaceAll(policyOfForms, "NS", ns)), &policy))

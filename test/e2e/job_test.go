@@ -29,7 +29,7 @@ func TestTheMainJob(t *testing.T) {
 		crd.SetLabels(map[string]string{"app.kubernetes.io/part-of": "prometheus-operator"})
 		must(t, suite.Hub.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("e2e"), client.ForceOwnership))
 	}
-	applyFile(t, filepath.Join(examples, "operator-crds.yaml"))
+	applyFile(t, "testdata/operator-crds.yaml")
 	eventually(t, normal, func() error {
 		var list unstructured.UnstructuredList
 		list.SetAPIVersion("monitoring.coreos.com/v1")

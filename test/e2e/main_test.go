@@ -24,7 +24,7 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// The members of lab/topologies/demo.yaml.
+// The members of lab/topologies/e2e.yaml.
 const (
 	shanghai  = "cn-sha-1"
 	singapore = "ap-se-1"
@@ -82,7 +82,7 @@ func run(m *testing.M) int {
 	defer stop()
 	ctx, cancel := context.WithTimeout(interrupted, 40*time.Minute)
 	defer cancel()
-	config.Topology = filepath.Join(root, "lab", "topologies", "demo.yaml")
+	config.Topology = filepath.Join(root, "lab", "topologies", "e2e.yaml")
 	if config.Dir, err = os.MkdirTemp("", "hanse-e2e-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -124,7 +124,7 @@ func abort(config fleet.Config) {
 	signal.Ignore(syscall.SIGPIPE) // the reader of the output may have ended
 	_, _ = fmt.Fprintln(config.Log, "interrupted: taking the fleet down")
 	dir := config.Dir
-	for _, config.Dir = range []string{kindPageLab(dir), dir} {
+	for _, config.Dir = range []string{kindPageLab(dir), operatorsLab(dir), dir} {
 		lab := fleet.Fleet{Config: config}
 		if err := lab.Down(context.Background()); err != nil {
 			_, _ = fmt.Fprintln(config.Log, err)

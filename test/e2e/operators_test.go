@@ -15,17 +15,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/fleet"
 )
 
 // TestAnOperatorGoesAheadOfItsCustomResources installs prometheus-operator on empty clusters by a FederatedOperator,
-// with a Prometheus that waits for it, and then lets another cluster join.
+// with a Prometheus that waits for it, and then lets another cluster join. It has a fleet of its own, because other
+// tests send the definitions of prometheus-operator to clusters, too.
 func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
-	const lyon, nice, metz = "eu-lyo-1", "eu-nce-1", "eu-met-1"
-	ctx, ns := t.Context(), namespace(t)
+	const lyon = "eu-lyo-1"
+	ctx := t.Context()
+	fleetWithoutOperators(t)
+	ns := namespace(t)
 	o := newOperator(t, ns)
 	crds, err := suite.Hansectl(ctx, "operator", "crds", o.archive)
 	must(t, err)
@@ -33,17 +36,13 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 	must(t, os.WriteFile(file, []byte(crds), 0o600))
 	_, err = suite.Kubectl(ctx, suite.Hub, "apply", "--server-side", "-f", file)
 	must(t, err)
-	t.Cleanup(func() {
-		_, err := suite.Kubectl(context.WithoutCancel(ctx), suite.Hub, "delete", "--wait", "-f", file)
-		must(t, err)
+	eventually(t, normal, func() error { // kubectl has no retries for a kind that is not served yet
+		return suite.Hub.List(ctx, &unstructured.UnstructuredList{Object: prometheus().Object})
 	})
-
-	for _, m := range []string{lyon, nice} {
-		o.addCluster(t, m)
+	for _, m := range []string{shanghai, singapore} {
 		o.join(t, m)
 	}
-
-	selected := hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"test.hanse.dev/operators": "yes"}}}
+	selected := everyCluster()
 	web := prometheus()
 	web.SetNamespace(ns)
 	web.SetName("web")
@@ -74,10 +73,9 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 	p.Spec.Clusters, p.Spec.AllowEmpty, p.Spec.RemovalLimit = selected, true, manyRemovals
 	p.Spec.Deletion.WhenDeleted = hubv1.RemovalDelete
 	must(t, suite.Hub.Create(ctx, p))
-	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), p) })
 
 	t.Run("the custom resource waits while the operator cannot start", func(t *testing.T) {
-		for _, m := range []string{lyon, nice} {
+		for _, m := range []string{shanghai, singapore} {
 			eventually(t, joined, func() error { return rowIs(ctx, web, m, metav1.ConditionFalse, hubv1.ReasonOperatorNotReady) })
 			must(t, goneFrom(ctx, m, web))
 		}
@@ -95,35 +93,39 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 	})
 	t.Run("the operator becomes ready, the custom resource goes, and its status comes back", func(t *testing.T) {
 		o.edit(t, fop, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Values = nil })
-		for _, m := range []string{lyon, nice} {
+		for _, m := range []string{shanghai, singapore} {
 			eventually(t, joined, func() error { return rowIs(ctx, web, m, metav1.ConditionTrue, "") })
 			o.wasReadyFirst(t, m, web)
 		}
 		eventually(t, joined, func() error { return availableOnHub(ctx, web, 2) })
 		eventually(t, normal, func() error { return o.readyOn(ctx, fop, 2) })
 	})
-	o.addCluster(t, metz)
 	t.Run("a cluster that grants nothing gets nothing, and the missing rule is named", func(t *testing.T) {
-		_, err := suite.Hansectl(ctx, "join", metz, "--member-kubeconfig", suite.Members[metz].ProxyKubeconfig,
-			"--grant", "configmaps", "--labels", "test.hanse.dev/operators=yes")
+		_, err := suite.Hansectl(ctx, "join", frankfurt, "--member-kubeconfig", suite.Members[frankfurt].ProxyKubeconfig, "--grant", "configmaps")
 		must(t, err)
 		deployment := o.deployment()
-		eventually(t, joined, func() error { return rowIs(ctx, deployment, metz, metav1.ConditionFalse, hubv1.ReasonForbidden) })
-		must(t, goneFrom(ctx, metz, deployment))
-		out, err := suite.Hansectl(ctx, "status", "deployment", "prometheus-operator", "-n", ns)
-		if !strings.Contains(out, "deployments") || !strings.Contains(out, metz) {
-			t.Errorf("status does not name the missing right (%v):\n%s", err, out)
-		}
+		eventually(t, joined, func() error { return rowIs(ctx, deployment, frankfurt, metav1.ConditionFalse, hubv1.ReasonForbidden) })
+		must(t, rowSays(ctx, deployment, frankfurt, "deployments"))
+		must(t, goneFrom(ctx, frankfurt, deployment))
+		must(t, goneFrom(ctx, frankfurt, web))
 	})
-	t.Run("the cluster gets the operator and then the custom resource after it has granted them, without another command", func(t *testing.T) {
-		o.join(t, metz)
-		eventually(t, 2*joined, func() error { return rowIs(ctx, web, metz, metav1.ConditionTrue, "") })
-		o.wasReadyFirst(t, metz, web)
-		eventually(t, joined, func() error { return availableOnHub(ctx, web, 3) })
+	t.Run("after it has granted the rights, it gets the operator, and then the custom resource", func(t *testing.T) {
+		o.join(t, frankfurt)
+		eventually(t, 2*joined, func() error { return rowIs(ctx, web, frankfurt, metav1.ConditionTrue, "") })
+		o.wasReadyFirst(t, frankfurt, web)
+	})
+	t.Run("a cluster that joins gets the operator, and then the custom resource, without another command", func(t *testing.T) {
+		_, err := suite.AddMember(ctx, lyon, "--region", "eu-west-3", "--nodes", "1", "--controllers", "--deployed-operators", "prometheus-operator")
+		must(t, err)
+		o.join(t, lyon)
+		eventually(t, 2*joined, func() error { return rowIs(ctx, web, lyon, metav1.ConditionTrue, "") })
+		o.wasReadyFirst(t, lyon, web)
+		eventually(t, joined, func() error { return availableOnHub(ctx, web, 4) })
+		eventually(t, normal, func() error { return o.readyOn(ctx, fop, 4) })
 	})
 	t.Run("the operator leaves after its custom resources", func(t *testing.T) {
 		must(t, suite.Hub.Delete(ctx, web.DeepCopy()))
-		for _, m := range []string{lyon, nice, metz} {
+		for _, m := range []string{shanghai, singapore, frankfurt, lyon} {
 			eventually(t, normal, func() error { return goneFrom(ctx, m, web) })
 		}
 		eventually(t, normal, func() error {
@@ -133,12 +135,38 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 			return nil
 		})
 		must(t, suite.Hub.Delete(ctx, fop.DeepCopy()))
-		for _, m := range []string{lyon, nice, metz} {
+		for _, m := range []string{shanghai, singapore, frankfurt, lyon} {
 			eventually(t, joined, func() error { return goneFrom(ctx, m, o.deployment()) })
 		}
 		eventually(t, joined, func() error { return storedSecrets(ctx, 0) })
 	})
 }
+
+// fleetWithoutOperators is the suite's fleet until the test ends: the fleet of the demo, whose clusters have no
+// operator and have not joined.
+func fleetWithoutOperators(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	config := suite.Config
+	config.Dir, config.Topology = operatorsLab(suite.Dir), "../../lab/topologies/demo.yaml"
+	before := suite
+	t.Cleanup(func() { suite = before })
+	f, err := fleet.Up(ctx, config)
+	must(t, err)
+	t.Cleanup(func() {
+		if suite.hub != before.hub {
+			_ = suite.hub.Kill()
+		}
+		_ = f.Down(context.WithoutCancel(ctx))
+	})
+	suite.Fleet = f
+	must(t, f.InstallHub(ctx, []fleet.Kind{{APIGroups: []string{"monitoring.coreos.com"}, Resources: []string{"prometheuses"}, Status: true}}))
+	suite.hub, err = f.StartHub(ctx, "hub-a")
+	must(t, err)
+}
+
+// operatorsLab is the folder of the fleet without operators.
+func operatorsLab(suiteDir string) string { return filepath.Join(suiteDir, "operators") }
 
 // testOperator is prometheus-operator as a chart of the lab.
 type testOperator struct {
@@ -162,23 +190,14 @@ func newOperator(t *testing.T, ns string) *testOperator {
 	must(t, err)
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: "prometheus-operator"}, BinaryData: map[string][]byte{"chart.tgz": content}}
 	must(t, suite.Hub.Create(ctx, m))
-	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), m) })
 	return o
-}
-
-// addCluster starts a cluster without operators, on which the lab runs prometheus-operator while it has a Deployment.
-func (o *testOperator) addCluster(t *testing.T, name string) {
-	t.Helper()
-	t.Cleanup(func() { removeCluster(t, name) })
-	_, err := suite.AddMember(t.Context(), name, "--region", "eu-west-3", "--nodes", "1", "--controllers", "--deployed-operators", "prometheus-operator")
-	must(t, err)
 }
 
 // join joins the cluster, or gives more rights to the hub.
 func (o *testOperator) join(t *testing.T, name string) {
 	t.Helper()
 	_, err := suite.Hansectl(t.Context(), "join", name, "--member-kubeconfig", suite.Members[name].ProxyKubeconfig,
-		"--grant", "monitoring.coreos.com/prometheuses", "--grant-operator", o.grant, "--labels", "test.hanse.dev/operators=yes")
+		"--grant", "monitoring.coreos.com/prometheuses", "--grant-operator", o.grant)
 	must(t, err)
 }
 
@@ -190,11 +209,6 @@ func (o *testOperator) create(t *testing.T, account string) *hubv1.FederatedOper
 	fop.Spec.ServiceAccountName = account
 	fop.Spec.Chart = &hubv1.OperatorChart{Archive: hubv1.ArchiveSource{ConfigMap: "prometheus-operator"}, Namespace: o.namespace}
 	must(t, suite.Hub.Create(ctx, fop))
-	t.Cleanup(func() {
-		allow := []byte(`{"spec":{"removal":"Allow"}}`)
-		_ = suite.Hub.Patch(context.WithoutCancel(ctx), fop.DeepCopy(), client.RawPatch(types.MergePatchType, allow))
-		_ = suite.Hub.Delete(context.WithoutCancel(ctx), fop)
-	})
 	return fop
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -162,7 +161,7 @@ func anOperatorRefusesAChange(t *testing.T) {
 		crd.SetLabels(map[string]string{"app.kubernetes.io/part-of": "prometheus-operator"})
 		must(t, suite.Hub.Apply(ctx, client.ApplyConfigurationFromUnstructured(crd), client.FieldOwner("e2e"), client.ForceOwnership))
 	}
-	applyFile(t, filepath.Join("../../docs/examples/metrics", "operator-crds.yaml"))
+	applyFile(t, "testdata/operator-crds.yaml")
 	var spec hubv1.PlacementSpec
 	must(t, yaml.UnmarshalStrict([]byte(firstClustersRegionByRegion), &spec))
 	place(t, ns, "staged", hubv1.ResourceSelector{APIGroup: "monitoring.coreos.com", Kind: "Prometheus"}, spec)
