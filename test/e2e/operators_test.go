@@ -28,7 +28,8 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 	const lyon = "eu-lyo-1"
 	ctx := t.Context()
 	fleetWithoutOperators(t)
-	ns := namespace(t)
+	const ns = "monitoring"
+	must(t, suite.Hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	o := newOperator(t, ns)
 	crds, err := suite.Hansectl(ctx, "operator", "crds", o.archive)
 	must(t, err)
