@@ -46,6 +46,9 @@ import (
 // does not watch ConfigMaps and rights.
 const lookEvery = 30 * time.Second
 
+// workers is how many bundles are stored at a time. Charts are rendered one by one.
+const workers = 4
+
 // Templates has the stored objects.
 type Templates interface {
 	// Get returns an object from memory; it is shared and must not be changed.
@@ -85,11 +88,11 @@ type Options struct {
 // Controller stores the objects of bundles.
 type Controller struct {
 	Options
-	renderings map[string]rendering // by the name of the operator; the controller has one worker
 
-	mu    sync.Mutex
-	ctx   context.Context                                             // nil while another replica leads
-	queue workqueue.TypedRateLimitingInterface[hubv1.BundleReference] // nil while another replica leads
+	mu         sync.Mutex
+	renderings map[string]rendering                                        // by the name of the operator
+	ctx        context.Context                                             // nil while another replica leads
+	queue      workqueue.TypedRateLimitingInterface[hubv1.BundleReference] // nil while another replica leads
 }
 
 // New returns a Controller that does nothing until SetupWithManager.
@@ -106,7 +109,9 @@ func (c *Controller) SetupWithManager(mgr manager.Manager) error {
 		Reconciler:         c,
 		NeedLeaderElection: ptr.To(true),
 		RecoverPanic:       ptr.To(true),
-		RateLimiter:        pace.Retries[hubv1.BundleReference](),
+		// A chart may take long, and holds up no other bundle meanwhile.
+		MaxConcurrentReconciles: workers,
+		RateLimiter:             pace.Retries[hubv1.BundleReference](),
 	})
 	if err != nil {
 		return fmt.Errorf("making the bundles controller: %w", err)
@@ -212,7 +217,7 @@ func (c *Controller) Reconcile(ctx context.Context, of hubv1.BundleReference) (r
 	deleted := err != nil || b.GetDeletionTimestamp() != nil
 	if deleted {
 		if of.Kind == hubv1.FederatedOperatorKind {
-			delete(c.renderings, of.Name)
+			c.forgetRendering(of.Name)
 		}
 		err = c.removeAll(ctx, of)
 	} else {

@@ -61,7 +61,7 @@ func (c *Controller) rendered(ctx context.Context, operator string, in child.Inp
 	if err != nil {
 		return out, fmt.Errorf("writing the input of the chart as JSON: %w", err)
 	}
-	last, sum := c.renderings[operator], sha256.Sum256(text)
+	last, sum := c.lastRendering(operator), sha256.Sum256(text)
 	if last.input == sum && (last.err == nil || c.Clock.Since(last.at) < renderAgainAfter) {
 		if last.err != nil {
 			return out, invalidChart(last.err)
@@ -88,11 +88,29 @@ func (c *Controller) rendered(ctx context.Context, operator string, in child.Inp
 			return out, fmt.Errorf("keeping the rendered chart: %w", err)
 		}
 	}
-	c.renderings[operator] = last
+	c.keepRendering(operator, last)
 	if last.err != nil {
 		return out, invalidChart(last.err)
 	}
 	return out, nil
+}
+
+func (c *Controller) lastRendering(operator string) rendering {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.renderings[operator]
+}
+
+func (c *Controller) keepRendering(operator string, r rendering) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.renderings[operator] = r
+}
+
+func (c *Controller) forgetRendering(operator string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.renderings, operator)
 }
 
 func invalidChart(err error) error {
