@@ -220,7 +220,8 @@ func TestAChildIsConfined(t *testing.T) {
 		return strings.Contains(proc("limits"), "Max core file size        0                    0 ")
 	})
 	limits := proc("limits")
-	for _, want := range []string{"Max cpu time              20                   20 ", "Max file size             0                    0 ", "Max open files            0                    0 "} {
+	seconds := int((chart.MostTime + grace).Seconds())
+	for _, want := range []string{fmt.Sprintf("Max cpu time              %-21d%-21dseconds", seconds, seconds), "Max file size             0                    0 ", "Max open files            0                    0 "} {
 		if !strings.Contains(limits, want) {
 			t.Errorf("no line %q in:\n%s", want, limits)
 		}
