@@ -9,12 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -100,6 +102,32 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 		}
 		eventually(t, joined, func() error { return availableOnHub(ctx, web, 2) })
 		eventually(t, normal, func() error { return o.readyOn(ctx, fop, 2) })
+	})
+	t.Run("an upgrade that a cluster cannot run stops in its wave and is rolled back, and custom resources stay as they are", func(t *testing.T) {
+		const waves = `{"spec":{"rollout":{"settleSeconds":0,"onFailure":"Rollback","healthGate":{"timeoutSeconds":30,"minObservedSeconds":0},
+			"waves":[{"name":"first","clusters":{"names":["` + shanghai + `"]}},{"name":"rest"}]}}}`
+		d := o.deployment()
+		must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(waves))))
+		eventually(t, joined, func() error { return rolloutIs(ctx, d, hubv1.RolloutComplete, "") })
+		resources, behind := writesBehind(t, web, []string{shanghai, singapore}), writesBehind(t, d, []string{singapore})
+
+		o.edit(t, fop, func(s *hubv1.FederatedOperatorSpec) {
+			s.Chart.Values = &runtime.RawExtension{Raw: []byte(`{"image": "` + operatorImage + `:missing"}`)}
+		})
+		eventually(t, joined, func() error { return imageOn(ctx, shanghai, d, operatorImage+":missing") })
+		eventually(t, joined, func() error { return rolloutIs(ctx, d, hubv1.RolloutRolledBack, "") })
+		eventually(t, joined, func() error { return imageOn(ctx, shanghai, d, operatorImage+":lab") })
+		if diff := cmp.Diff(behind, writesBehind(t, d, []string{singapore})); diff != "" {
+			t.Errorf("writes of the operator behind the first wave (-before +after):\n%s", diff)
+		}
+		eventually(t, normal, func() error { return o.readyOn(ctx, fop, 2) })
+		if diff := cmp.Diff(resources, writesBehind(t, web, []string{shanghai, singapore})); diff != "" {
+			t.Errorf("writes and deletions of the Prometheus (-before +after):\n%s", diff)
+		}
+
+		o.edit(t, fop, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Values = nil })
+		eventually(t, joined, func() error { return rolloutIs(ctx, d, hubv1.RolloutComplete, "") })
+		must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"rollout":null}}`))))
 	})
 	t.Run("a cluster that grants nothing gets nothing, and the missing rule is named", func(t *testing.T) {
 		_, err := suite.Hansectl(ctx, "join", frankfurt, "--member-kubeconfig", suite.Members[frankfurt].ProxyKubeconfig, "--grant", "configmaps")
@@ -241,22 +269,23 @@ func (o *testOperator) readyOn(ctx context.Context, fop *hubv1.FederatedOperator
 	return nil
 }
 
-// wasReadyFirst checks by the audit log that the hub created an object after the operator was available.
+// wasReadyFirst checks by the audit log that the hub created an object after all pods of the operator were ready. On a
+// busy machine a pod may become unready again, so the condition Available does not tell.
 func (o *testOperator) wasReadyFirst(t *testing.T, cluster string, object *unstructured.Unstructured) {
 	t.Helper()
 	d, err := on(t.Context(), cluster, o.deployment())
 	must(t, err)
-	var available time.Time
+	var ready time.Time
 	conditions, _, _ := unstructured.NestedSlice(d.Object, "status", "conditions")
 	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == "Available" && c["status"] == "True" {
-			available, err = time.Parse(time.RFC3339, fmt.Sprint(c["lastTransitionTime"]))
+		if c, ok := c.(map[string]any); ok && c["type"] == "Progressing" && c["reason"] == "NewReplicaSetAvailable" {
+			ready, err = time.Parse(time.RFC3339, fmt.Sprint(c["lastUpdateTime"]))
 			must(t, err)
 		}
 	}
 	writes := writeTimes(t, suite.Members[cluster].AuditLog, object.GetName(), o.began)
-	if available.IsZero() || len(writes) == 0 || writes[0].Before(available) {
-		t.Errorf("%s was written on %s at %v, and the operator was available at %s", object.GetName(), cluster, writes, available)
+	if ready.IsZero() || len(writes) == 0 || writes[0].Before(ready) {
+		t.Errorf("%s was written on %s at %v, and the operator was ready at %s: %v", object.GetName(), cluster, writes, ready, conditions)
 	}
 }
 
