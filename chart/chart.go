@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// MostTime is how long a rendering may take: 30 s.
-	MostTime = 30 * time.Second
+	// MostTime is how long a rendering may take: 2 minutes. A large chart needs half a second, and more on a busy machine.
+	MostTime = 2 * time.Minute
 	// MostRenderedBytes is the maximum size of all rendered templates and CRDs: 16 MiB.
 	MostRenderedBytes = 16 << 20
 	// DefaultKubernetes is the version for templates if Input has none: that of the client libraries.

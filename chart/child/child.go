@@ -39,6 +39,8 @@ const (
 	// MostMemory is how much memory a rendering may take, beside what the child has at its start: 256 MiB. A chart
 	// with 14 MB of definitions, which is nearly chart.MostRenderedBytes, needs less than half of it.
 	MostMemory = 256 << 20
+	// MostCPU is how long a rendering may use a CPU: 20 s. So a loop ends early, and a busy machine is no loop.
+	MostCPU = 20 * time.Second
 	// MostStack is how large the stack of a rendering may become: 32 MiB. Helm lets templates include each other
 	// 1000 times, which needs less.
 	MostStack = 32 << 20
@@ -56,6 +58,8 @@ const (
 var (
 	// ErrMemory is the error for a chart that needs more than MostMemory.
 	ErrMemory = fmt.Errorf("the chart needs more than %d MiB of memory to render: look for large or endless loops in its templates", MostMemory>>20)
+	// ErrCPU is the error for a chart that needs more than MostCPU.
+	ErrCPU = fmt.Errorf("the chart needs more than %s of CPU time to render: look for a loop in its templates", MostCPU)
 	// ErrStack is the error for a chart that needs more than MostStack.
 	ErrStack = fmt.Errorf("the chart needs more than %d MiB of stack to render: look for a template that calls itself, such as by tpl", MostStack>>20)
 	// ErrSize is the error for a chart whose result is larger than MostReplyBytes.
@@ -87,7 +91,7 @@ var turn = make(chan struct{}, 1)
 // Render renders a chart in a child process, and waits while another one is rendered.
 //
 // Its errors have the texts of chart.Render's, and wrap chart.ErrNonDeterministic and chart.ErrTime as they do.
-// ErrMemory, ErrStack and ErrSize are errors of the chart, too. Other errors are those of ErrProcess and of ctx.
+// ErrMemory, ErrCPU, ErrStack and ErrSize are errors of the chart, too. Other errors are those of ErrProcess and of ctx.
 func Render(ctx context.Context, in Input) (Rendered, error) {
 	select {
 	case turn <- struct{}{}:
@@ -146,6 +150,8 @@ func run(ctx context.Context, request []byte) ([]byte, error) {
 		return nil, ErrStack
 	case says("out of memory"), says("cannot allocate memory"):
 		return nil, ErrMemory
+	case cmd.ProcessState != nil && cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime() > MostCPU-time.Second: // the kernel counts in ticks
+		return nil, ErrCPU
 	case cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == -1:
 		return nil, fmt.Errorf("%w: %w: the container of the hub may have too little memory", ErrProcess, err)
 	}

@@ -195,8 +195,8 @@ func TestATemplateReadsNoFile(t *testing.T) {
 }
 
 func TestAnEndlessTemplateEndsWithItsProcess(t *testing.T) {
-	if _, err := Render(t.Context(), input(endless)); !errors.Is(err, chart.ErrTime) || err.Error() != chart.ErrTime.Error() {
-		t.Errorf("want %v, got %v", chart.ErrTime, err)
+	if _, err := Render(t.Context(), input(endless)); !errors.Is(err, ErrCPU) {
+		t.Errorf("want %v, got %v", ErrCPU, err)
 	}
 	if left := childrenOf(t, os.Getpid()); len(left) > 0 {
 		t.Errorf("processes %v are still there", left)
@@ -220,7 +220,7 @@ func TestAChildIsConfined(t *testing.T) {
 		return strings.Contains(proc("limits"), "Max core file size        0                    0 ")
 	})
 	limits := proc("limits")
-	seconds := int((chart.MostTime + grace).Seconds())
+	seconds := int(MostCPU.Seconds())
 	for _, want := range []string{fmt.Sprintf("Max cpu time              %-21d%-21dseconds", seconds, seconds), "Max file size             0                    0 ", "Max open files            0                    0 "} {
 		if !strings.Contains(limits, want) {
 			t.Errorf("no line %q in:\n%s", want, limits)

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-
-	"github.com/hanse-dev/hanse/chart"
 )
 
 // command starts this program, even if its file was replaced or removed meanwhile. The kernel ends the child when the
@@ -29,7 +27,6 @@ func confine() error {
 	}
 	// Go opens descriptors for its first timer, and cannot when none are allowed.
 	<-time.After(1)
-	const cpu = uint64((chart.MostTime + grace) / time.Second)
 	for _, limit := range []struct {
 		name     string
 		resource int
@@ -37,7 +34,7 @@ func confine() error {
 	}{
 		// Writable memory of this process alone. Go reserves more addresses than this, but they count when it uses them.
 		{"memory", syscall.RLIMIT_DATA, had + MostMemory},
-		{"CPU time", syscall.RLIMIT_CPU, cpu},
+		{"CPU time", syscall.RLIMIT_CPU, uint64(MostCPU / time.Second)},
 		{"descriptors", syscall.RLIMIT_NOFILE, 0}, // those that are open stay open
 		{"size of files", syscall.RLIMIT_FSIZE, 0},
 		{"core dumps", syscall.RLIMIT_CORE, 0},
