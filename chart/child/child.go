@@ -150,8 +150,6 @@ func run(ctx context.Context, request []byte) ([]byte, error) {
 		return nil, ErrStack
 	case says("out of memory"), says("cannot allocate memory"):
 		return nil, ErrMemory
-	case cmd.ProcessState != nil && cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime() > MostCPU-time.Second: // the kernel counts in ticks
-		return nil, ErrCPU
 	case cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == -1:
 		return nil, fmt.Errorf("%w: %w: the container of the hub may have too little memory", ErrProcess, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"syscall"
 	"time"
@@ -34,7 +35,6 @@ func confine() error {
 	}{
 		// Writable memory of this process alone. Go reserves more addresses than this, but they count when it uses them.
 		{"memory", syscall.RLIMIT_DATA, had + MostMemory},
-		{"CPU time", syscall.RLIMIT_CPU, uint64(MostCPU / time.Second)},
 		{"descriptors", syscall.RLIMIT_NOFILE, 0}, // those that are open stay open
 		{"size of files", syscall.RLIMIT_FSIZE, 0},
 		{"core dumps", syscall.RLIMIT_CORE, 0},
@@ -48,7 +48,24 @@ func confine() error {
 			return fmt.Errorf("setting the limit of %s to %d: %w", limit.name, most, err)
 		}
 	}
+	// The kernel first sends a signal, and ends a process that goes on.
+	const seconds = uint64(MostCPU / time.Second)
+	var now syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_CPU, &now); err != nil {
+		return fmt.Errorf("reading the limit of CPU time: %w", err)
+	}
+	most := min(seconds+10, now.Max)
+	if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: min(seconds, most), Max: most}); err != nil {
+		return fmt.Errorf("setting the limit of CPU time to %d s: %w", seconds, err)
+	}
 	return nil
+}
+
+// overCPU returns a channel that gets a signal when MostCPU is over.
+func overCPU() <-chan os.Signal {
+	over := make(chan os.Signal, 1)
+	signal.Notify(over, syscall.SIGXCPU)
+	return over
 }
 
 // dataBytes returns how much of RLIMIT_DATA this process uses. With the race detector, it is terabytes.

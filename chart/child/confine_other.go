@@ -5,6 +5,7 @@ package child
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 )
 
@@ -14,3 +15,6 @@ func command(context.Context) (*exec.Cmd, error) { return nil, errSystem }
 
 // confine fails, so that no chart is rendered without limits.
 func confine() error { return errSystem }
+
+// overCPU returns a channel that never gets a signal.
+func overCPU() <-chan os.Signal { return nil }

@@ -23,7 +23,7 @@ type reply struct {
 }
 
 // sentinels are the errors that a caller can ask for.
-var sentinels = map[string]error{"NonDeterministic": chart.ErrNonDeterministic, "Time": chart.ErrTime, "Process": ErrProcess}
+var sentinels = map[string]error{"NonDeterministic": chart.ErrNonDeterministic, "Time": chart.ErrTime, "CPU": ErrCPU, "Process": ErrProcess}
 
 // replyError is an error that a child writes.
 type replyError struct {
@@ -38,21 +38,33 @@ func (e *replyError) Unwrap() error { return e.sentinel }
 // Main renders the chart of the standard input, and ends the process. A program with the only argument Argument calls
 // it before anything else.
 func Main() {
-	rendered, err := serve(os.Stdin)
-	answer := reply{Rendered: rendered}
-	if err != nil {
-		answer.Error = err.Error()
-	}
-	for name, sentinel := range sentinels {
-		if errors.Is(err, sentinel) {
-			answer.Sentinel = name
-		}
+	over := overCPU()
+	done := make(chan reply, 1)
+	go func() { done <- answerOf(serve(os.Stdin)) }()
+	var answer reply
+	select {
+	case answer = <-done:
+	case <-over:
+		answer = answerOf(Rendered{}, ErrCPU)
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(answer); err != nil {
 		fmt.Fprintln(os.Stderr, "writing the result:", err)
 		os.Exit(1)
 	}
 	os.Exit(0) // a template may still run
+}
+
+func answerOf(rendered Rendered, err error) reply {
+	if err == nil {
+		return reply{Rendered: rendered}
+	}
+	out := reply{Error: err.Error()}
+	for name, sentinel := range sentinels {
+		if errors.Is(err, sentinel) {
+			out.Sentinel = name
+		}
+	}
+	return out
 }
 
 // serve limits this process, and renders the chart that it reads.
