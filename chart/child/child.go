@@ -91,7 +91,8 @@ var turn = make(chan struct{}, 1)
 // Render renders a chart in a child process, and waits while another one is rendered.
 //
 // Its errors have the texts of chart.Render's, and wrap chart.ErrNonDeterministic and chart.ErrTime as they do.
-// ErrMemory, ErrCPU, ErrStack and ErrSize are errors of the chart, too. Other errors are those of ErrProcess and of ctx.
+// ErrMemory, ErrCPU, ErrStack and ErrSize are errors of the chart, too. Other errors are those of ErrProcess and of
+// ctx.
 func Render(ctx context.Context, in Input) (Rendered, error) {
 	select {
 	case turn <- struct{}{}:
