@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundle"
+	"github.com/hanse-dev/hanse/chart/charttest"
 )
 
 var examples = filepath.Join("..", "docs", "examples", "operators")
@@ -40,7 +41,7 @@ func exampleObjects(t *testing.T) []*unstructured.Unstructured {
 	decodeExample(t, "operator.yaml", hubv1.FederatedOperatorKind, &o)
 	archive := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: o.Spec.Chart.Archive.ConfigMap},
-		BinaryData: map[string][]byte{"rotors.tgz": packed(chart)},
+		BinaryData: map[string][]byte{"rotors.tgz": charttest.Archive("app", chart)},
 	}
 	in, err := InputOf(o.Spec.Chart, archive)
 	if err != nil {

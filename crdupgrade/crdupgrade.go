@@ -30,8 +30,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// The rules of findings that do not compare two schemas. Those that do have the name of crdify's validation, such as
-// "maxLength" or "required", or the name of the part of the schema, such as "format" or "x-kubernetes-list-type".
+// The rules of findings that compare no schemas. A finding that compares two schemas has the name of crdify's
+// validation, such as "maxLength" or "required". If crdify has none, it has the name of the part of the schema, such as
+// "format" or "x-kubernetes-list-type".
 const (
 	// RuleScope means that objects move between namespaces and the cluster.
 	RuleScope = "scope"
@@ -69,7 +70,7 @@ type Input struct {
 	// Objects are the live objects of the kind. Objects of other kinds are ignored.
 	Objects []Object
 	// Acknowledged are the changes to let through. Entries for other definitions are ignored.
-	Acknowledged []Acknowledgement
+	Acknowledged []hubv1.AcknowledgedChange
 }
 
 // Object is a live object in the version at which it is sent. An object that is sent at two versions, or with different
@@ -79,13 +80,6 @@ type Object struct {
 	Content *unstructured.Unstructured
 	// Clusters are the names of the clusters that hold it; empty for an object that only the hub holds.
 	Clusters []string
-}
-
-// Acknowledgement lets the findings through that have this definition, rule and path. All three must be equal.
-type Acknowledgement struct {
-	CRD  string `json:"crd"`
-	Rule string `json:"rule"`
-	Path string `json:"path"`
 }
 
 // Finding is a change of a definition that breaks something, or may do so.

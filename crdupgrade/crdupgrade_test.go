@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/crdupgrade"
 )
 
@@ -81,7 +82,7 @@ func TestChangesOfADefinition(t *testing.T) {
 		change   []string // pairs for strings.NewReplacer
 		objects  string   // desk by default; none for no objects
 		stored   map[string][]string
-		accept   []crdupgrade.Acknowledgement
+		accept   []hubv1.AcknowledgedChange
 		blocked  []string // rule and path
 		warnings []string
 	}{
@@ -237,23 +238,23 @@ func TestChangesOfADefinition(t *testing.T) {
 		"a conversion strategy that is the default": {change: []string{"scope: Namespaced", "scope: Namespaced\n  conversion: {strategy: None}"}},
 
 		"an acknowledged change is a warning": {
-			change: []string{"maxLength: 63", "maxLength: 10"}, accept: []crdupgrade.Acknowledgement{{CRD: "lamps.example.com", Rule: "maxLength", Path: "/spec/colour"}},
+			change: []string{"maxLength: 63", "maxLength: 10"}, accept: []hubv1.AcknowledgedChange{{CRD: "lamps.example.com", Rule: "maxLength", Path: "/spec/colour"}},
 			warnings: []string{"maxLength /spec/colour acknowledged"},
 		},
 		"an acknowledgement of a change lets no invalid object through": {
-			change: []string{"maxLength: 63", "maxLength: 2"}, accept: []crdupgrade.Acknowledgement{{CRD: "lamps.example.com", Rule: "maxLength", Path: "/spec/colour"}},
+			change: []string{"maxLength: 63", "maxLength: 2"}, accept: []hubv1.AcknowledgedChange{{CRD: "lamps.example.com", Rule: "maxLength", Path: "/spec/colour"}},
 			blocked: []string{"objectInvalid /spec/colour"}, warnings: []string{"maxLength /spec/colour acknowledged"},
 		},
 		"an acknowledgement of another path lets nothing through": {
-			change: []string{"maxLength: 63", "maxLength: 10"}, accept: []crdupgrade.Acknowledgement{{CRD: "lamps.example.com", Rule: "maxLength", Path: "/spec"}},
+			change: []string{"maxLength: 63", "maxLength: 10"}, accept: []hubv1.AcknowledgedChange{{CRD: "lamps.example.com", Rule: "maxLength", Path: "/spec"}},
 			blocked: []string{"maxLength /spec/colour"}, warnings: []string{"maxLength /spec"},
 		},
 		"an acknowledgement of a warning fits": {
-			change: []string{"maximum: 100", "maximum: 10"}, accept: []crdupgrade.Acknowledgement{{CRD: "lamps.example.com", Rule: "maximum", Path: "/spec/watts"}},
+			change: []string{"maximum: 100", "maximum: 10"}, accept: []hubv1.AcknowledgedChange{{CRD: "lamps.example.com", Rule: "maximum", Path: "/spec/watts"}},
 			warnings: []string{"maximum /spec/watts"},
 		},
 		"an acknowledgement of another definition is ignored": {
-			accept: []crdupgrade.Acknowledgement{{CRD: "torches.example.com", Rule: "maxLength", Path: "/spec"}},
+			accept: []hubv1.AcknowledgedChange{{CRD: "torches.example.com", Rule: "maxLength", Path: "/spec"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

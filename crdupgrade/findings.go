@@ -42,8 +42,8 @@ func (c *checker) add(f Finding, blocks bool, objects []int) *collected {
 }
 
 // report applies the acknowledgements, sorts and bounds.
-func (c *checker) report(acknowledged []Acknowledgement) Report {
-	open := sets.New[Acknowledgement]()
+func (c *checker) report(acknowledged []hubv1.AcknowledgedChange) Report {
+	open := sets.New[hubv1.AcknowledgedChange]()
 	for _, a := range acknowledged {
 		if a.CRD == c.after.Name {
 			open.Insert(a)
@@ -57,7 +57,7 @@ func (c *checker) report(acknowledged []Acknowledgement) Report {
 			f.Object, f.Objects = c.first(found.objects)
 		}
 		f.Clusters = sets.List(found.clusters)
-		name := Acknowledgement{CRD: f.CRD, Rule: f.Rule, Path: f.Path}
+		name := hubv1.AcknowledgedChange{CRD: f.CRD, Rule: f.Rule, Path: f.Path}
 		open.Delete(name)
 		f.Acknowledged = found.blocks && allowed.Has(name)
 		if found.blocks && !f.Acknowledged {

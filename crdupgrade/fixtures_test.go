@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/crdupgrade"
 )
 
@@ -16,8 +17,8 @@ var update = flag.Bool("update", false, "rewrite want.yaml of testdata")
 
 // settings are the further inputs of a fixture.
 type settings struct {
-	StoredVersions map[string][]string          `json:"storedVersions"`
-	Acknowledged   []crdupgrade.Acknowledgement `json:"acknowledged"`
+	StoredVersions map[string][]string        `json:"storedVersions"`
+	Acknowledged   []hubv1.AcknowledgedChange `json:"acknowledged"`
 }
 
 // Each folder of testdata is a case: before.yaml and after.yaml are the definitions, objects.yaml the live objects with

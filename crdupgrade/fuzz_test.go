@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/crdupgrade"
 )
 
@@ -35,7 +36,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		in := crdupgrade.Input{
 			Before: before, After: after,
-			StoredVersions: map[string][]string{"eu-1": {"v1"}, "eu-2": {"v2", "v3"}}, Acknowledged: []crdupgrade.Acknowledgement{{CRD: "as.b", Rule: "type", Path: "/a"}},
+			StoredVersions: map[string][]string{"eu-1": {"v1"}, "eu-2": {"v2", "v3"}}, Acknowledged: []hubv1.AcknowledgedChange{{CRD: "as.b", Rule: "type", Path: "/a"}},
 		}
 		for range 3 {
 			content, _ := c.value(4).(map[string]any)

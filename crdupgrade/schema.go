@@ -107,7 +107,7 @@ func (w *schemaWalk) keys(was, is *props, path string, uses []use, own, ownIs *p
 	own.AdditionalProperties, ownIs.AdditionalProperties = nil, nil
 }
 
-// removed notes a field that is gone and that no object sets. dropped finds those that objects set.
+// removed notes a removed field that no object sets. dropped finds the removed fields that objects set.
 func (w *schemaWalk) removed(path string, uses []use) {
 	if len(uses) == 0 && path != "/apiVersion" && path != "/kind" && path != "/metadata" && !strings.HasPrefix(path, "/metadata/") {
 		w.found(RuleFieldRemoved, path, "the field is removed", nil, false)

@@ -98,7 +98,7 @@ const (
 	OperatorRemovalAllow  OperatorRemoval = "Allow"
 )
 
-// OperatorChart is the archive of a Helm chart, and what it is rendered with.
+// OperatorChart names the archive of a Helm chart. It also has the values and versions that the templates get.
 type OperatorChart struct {
 	// archive has the chart, as helm package writes it.
 	// +required

@@ -1,9 +1,6 @@
 package child
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -22,30 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/hanse-dev/hanse/chart"
+	"github.com/hanse-dev/hanse/chart/charttest"
 )
 
 // input is a chart with one template and a definition.
 func input(template string) Input {
-	var out bytes.Buffer
-	zipped := gzip.NewWriter(&out)
-	entries := tar.NewWriter(zipped)
-	files := map[string]string{
-		"app/Chart.yaml": "apiVersion: v2\nname: app\nversion: 1.2.3\nappVersion: v9\n", "app/templates/a.yaml": template,
-		"app/values.yaml": "small: 1\nlarge: 12345678901\nhalf: 0.5\n", "app/crds/a.yaml": definition(1),
-	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		err := entries.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[name]))})
-		if err == nil {
-			_, err = entries.Write([]byte(files[name]))
-		}
-		if err != nil {
-			panic(err)
-		}
-	}
-	if err := errors.Join(entries.Close(), zipped.Close()); err != nil {
-		panic(err)
-	}
-	return Input{Archive: out.Bytes(), Release: "web", Namespace: "shop"}
+	return Input{Release: "web", Namespace: "shop", Archive: charttest.Archive("app", map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: app\nversion: 1.2.3\nappVersion: v9\n", "templates/a.yaml": template,
+		"values.yaml": "small: 1\nlarge: 12345678901\nhalf: 0.5\n", "crds/a.yaml": definition(1),
+	})}
 }
 
 // definition is a CustomResourceDefinition with a number of fields.
@@ -351,7 +333,7 @@ func childrenOf(t *testing.T, parent int) []int {
 	return out
 }
 
-// gone is whether the process ended, even if nobody waited for it.
+// gone reports whether the process ended. Its parent may not have read its exit code yet.
 func gone(pid int) bool { return state(pid)[0] == "" || state(pid)[0] == "Z" }
 
 // state is the state of a process and the identifier of its parent.

@@ -35,7 +35,7 @@ func confine() error {
 	}{
 		// Writable memory of this process alone. Go reserves more addresses than this, but they count when it uses them.
 		{"memory", syscall.RLIMIT_DATA, had + MostMemory},
-		{"descriptors", syscall.RLIMIT_NOFILE, 0}, // those that are open stay open
+		{"descriptors", syscall.RLIMIT_NOFILE, 0}, // open descriptors stay open
 		{"size of files", syscall.RLIMIT_FSIZE, 0},
 		{"core dumps", syscall.RLIMIT_CORE, 0},
 	} {

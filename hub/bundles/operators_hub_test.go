@@ -1,13 +1,7 @@
 package bundles
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +17,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/chart/charttest"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -59,16 +54,7 @@ func rotorChart(t *testing.T, version string, templates map[string]string) []byt
 	for name, text := range templates {
 		files["templates/"+name] = text
 	}
-	var out bytes.Buffer
-	zipped := gzip.NewWriter(&out)
-	archive := tar.NewWriter(zipped)
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		must(t, archive.WriteHeader(&tar.Header{Name: "rotors/" + name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[name]))}))
-		_, err := archive.Write([]byte(files[name]))
-		must(t, err)
-	}
-	must(t, errors.Join(archive.Close(), zipped.Close()))
-	return out.Bytes()
+	return charttest.Archive("rotors", files)
 }
 
 // archive stores the archive of a chart on the hub.

@@ -19,10 +19,6 @@ import (
 
 // upgradable returns a refusal if a changed definition of an operator breaks objects that the hub sends to clusters.
 func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator, changed []change) error {
-	var acknowledged []crdupgrade.Acknowledgement
-	for _, a := range o.Spec.Acknowledge {
-		acknowledged = append(acknowledged, crdupgrade.Acknowledgement(a))
-	}
 	var reports []crdupgrade.Report
 	for _, ch := range changed {
 		kind, _, ok := bundle.DefinedKind(ch.Manifest)
@@ -41,7 +37,7 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 		if err != nil {
 			return err
 		}
-		report, err := crdupgrade.Check(ctx, crdupgrade.Input{Before: before, After: after, Objects: objects, Acknowledged: acknowledged})
+		report, err := crdupgrade.Check(ctx, crdupgrade.Input{Before: before, After: after, Objects: objects, Acknowledged: o.Spec.Acknowledge})
 		if ctx.Err() != nil {
 			return fmt.Errorf("comparing the definitions of %s: %w", kind, ctx.Err())
 		}

@@ -105,10 +105,10 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 	if err := c.placements.setup("placement-status", mgr, func(ctx context.Context) { c.wakePlacements(ctx, everyPlacement) }); err != nil {
 		return err
 	}
-	if err := c.bundles.setup("bundle-status", mgr, c.wakeBundles); err != nil {
+	if err := c.bundles.setup("bundle-status", mgr, func(ctx context.Context) { c.wakeBundles(ctx, c.bundles) }); err != nil {
 		return err
 	}
-	if err := c.operators.setup("operator-status", mgr, c.wakeBundles); err != nil {
+	if err := c.operators.setup("operator-status", mgr, func(ctx context.Context) { c.wakeBundles(ctx, c.operators) }); err != nil {
 		return err
 	}
 	if err := mgr.Add(manager.RunnableFunc(operatorMetrics{c.opts.Client}.serve)); err != nil {

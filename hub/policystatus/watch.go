@@ -147,23 +147,27 @@ func (c *Controllers) kindChanged(gk schema.GroupKind) {
 	})
 }
 
-func (c *Controllers) wakeBundles(ctx context.Context) {
+// wakeBundles queues the bundles of one keeper.
+func (c *Controllers) wakeBundles(ctx context.Context, of *keeper) {
 	all, err := scopes.Bundles(ctx, c.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return // the cache is stopping, and so is this process
 	}
 	for _, b := range all {
-		c.wakeBundle(hubv1.ReferenceTo(b))
+		if ref := hubv1.ReferenceTo(b); c.keeperOf(ref) == of {
+			of.wake(ref.Key())
+		}
 	}
 }
 
 // wakeBundle queues the status of a bundle.
-func (c *Controllers) wakeBundle(of hubv1.BundleReference) {
-	keeper := c.bundles
+func (c *Controllers) wakeBundle(of hubv1.BundleReference) { c.keeperOf(of).wake(of.Key()) }
+
+func (c *Controllers) keeperOf(of hubv1.BundleReference) *keeper {
 	if of.Kind == hubv1.FederatedOperatorKind {
-		keeper = c.operators
+		return c.operators
 	}
-	keeper.wake(of.Key())
+	return c.bundles
 }
 
 func (c *Controllers) wakePlacements(ctx context.Context, concerned func(hubv1.PlacementObject) bool) {

@@ -309,7 +309,7 @@ func (r operatorRole) review(ctx context.Context, w io.Writer, m client.Client) 
 	return nil
 }
 
-// write adds the rules to those that the role has.
+// write adds the rules to the role, which keeps its other rules.
 func (r operatorRole) write(ctx context.Context, w io.Writer, m client.Client) error {
 	kind, role, rules := r.role()
 	if err := put(ctx, w, m, role, kind, func() error {

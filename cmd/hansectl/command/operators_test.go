@@ -1,15 +1,9 @@
 package command
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/chart/charttest"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 )
 
@@ -44,16 +39,7 @@ func rotorChart(t *testing.T, version string, templates map[string]string) []byt
 	for name, text := range templates {
 		files["templates/"+name] = text
 	}
-	var out bytes.Buffer
-	zipped := gzip.NewWriter(&out)
-	archive := tar.NewWriter(zipped)
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		must(t, archive.WriteHeader(&tar.Header{Name: "rotors/" + name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[name]))}))
-		_, err := archive.Write([]byte(files[name]))
-		must(t, err)
-	}
-	must(t, errors.Join(archive.Close(), zipped.Close()))
-	return out.Bytes()
+	return charttest.Archive("rotors", files)
 }
 
 const (

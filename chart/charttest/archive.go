@@ -1,0 +1,44 @@
+// Package charttest makes archives of charts for tests.
+package charttest
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"maps"
+	"slices"
+)
+
+// Archive returns a chart as helm package writes it. folder is the name of the chart, and files are by their paths in
+// this folder.
+func Archive(folder string, files map[string]string) []byte {
+	var headers []tar.Header
+	var contents []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		headers = append(headers, tar.Header{Name: folder + "/" + name, Typeflag: tar.TypeReg, Mode: 0o644})
+		contents = append(contents, files[name])
+	}
+	return Entries(headers, contents)
+}
+
+// Entries returns a gzipped archive with any entries, one content for each header. It sets the sizes.
+func Entries(headers []tar.Header, contents []string) []byte {
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	entries := tar.NewWriter(zipped)
+	for i, header := range headers {
+		header.Size = int64(len(contents[i]))
+		err := entries.WriteHeader(&header)
+		if err == nil {
+			_, err = entries.Write([]byte(contents[i]))
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+	if err := errors.Join(entries.Close(), zipped.Close()); err != nil {
+		panic(err)
+	}
+	return out.Bytes()
+}
