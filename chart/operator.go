@@ -38,6 +38,9 @@ func InputOf(spec *hubv1.OperatorChart, archive *corev1.ConfigMap) (Input, error
 // archiveIn returns the value of a ConfigMap's key, or of its only key.
 func archiveIn(m *corev1.ConfigMap, key string) ([]byte, error) {
 	keys := slices.Sorted(maps.Keys(m.BinaryData))
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("ConfigMap %s/%s has no key in binaryData: create it from the archive, by kubectl create configmap --from-file", m.Namespace, m.Name)
+	}
 	if key == "" {
 		if len(keys) != 1 {
 			return nil, fmt.Errorf("ConfigMap %s/%s has %d keys in binaryData: name the one with the archive in chart.archive.key", m.Namespace, m.Name, len(keys))
