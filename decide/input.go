@@ -28,6 +28,8 @@ type Input struct {
 	// removal was not judged yet. A nil map means that there is no guard: removals need no verdict, unless the binding
 	// shows them as held.
 	Removals map[string]Verdict
+	// Referrers are the objects that need this one. If nil, they are not known; then a decision that follows them stays.
+	Referrers []Referrer
 	// Staging has the inputs of rollouts. If nil, every target gets the newest state, as in a simulation.
 	Staging *Staging
 	// Withdrawn is true if every cluster has confirmed its Absent entry, even if the rows do not show it yet.

@@ -119,6 +119,8 @@ func (in input) plan() Plan {
 	choice := in.choose()
 	current := in.Facts.Placement(in.Spec().PlacementRef)
 	switch {
+	case choice.Winner == nil && in.isReferenced():
+		return in.followReferrers()
 	case choice.Winner == nil:
 		return in.unselected(current)
 	case suspended(choice.Winner), suspended(current) && !placement.Outranks(choice.Winner, current):
@@ -229,9 +231,14 @@ func (in input) follow(choice placement.Choice) Plan {
 	p.Again = earlier(p.Again, earlier(d.Again, choose.again))
 	in.addReplacements(&p)
 	p.Spec.ObjectRef = in.objectRef()
-	p.Spec.PlacementRef = ReferenceTo(winner)
+	p.Spec.PlacementRef, p.Spec.Referenced = ReferenceTo(winner), false
 	if err := in.stage(&p, winner); err != nil {
 		return in.unrevised(err, answers)
+	}
+	if p.Spec.References, err = in.references(&p, winner); err != nil {
+		p := in.keep(metav1.ConditionFalse, hubv1.ReasonReferenceInvalid, fmt.Sprintf("%s cannot be followed, so every cluster keeps its copy: %v", nameOf(winner), err))
+		p.Claims.Answers = answers
+		return p
 	}
 	p.WhenDeleted = whenDeleted
 	p.Status.OtherPlacements = names(choice.Others)

@@ -86,6 +86,14 @@ const (
 // ReasonOperatorNotReady of a row: the copy is created after the operator of its kind is ready on the cluster.
 const ReasonOperatorNotReady = "OperatorNotReady"
 
+// Reasons of references. A needed object is an object that a placed object names, by the references of its placement.
+const (
+	ReasonReferenced        = "Referenced"        // the decision follows the objects that need the object
+	ReasonNotReferenced     = "NotReferenced"     // no object on the cluster needs the object any more
+	ReasonReferenceInvalid  = "ReferenceInvalid"  // the names of the needed objects cannot be read
+	ReasonReferenceNotReady = "ReferenceNotReady" // of a row: the copy is created after a needed object is on the cluster
+)
+
 // Reasons of bundles. A bundle whose manifests cannot be stored keeps its stored objects.
 const (
 	ReasonStored                = "Stored"

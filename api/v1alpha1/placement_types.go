@@ -130,6 +130,14 @@ type PlacementSpec struct {
 	// +optional
 	Spread *SpreadPolicy `json:"spread,omitempty"`
 
+	// references are rules for objects that selected objects name, such as the Secret of a Certificate. A named object
+	// that no placement selects goes to the same clusters. It is created before, and removed after, the objects that name
+	// it. At most 16 rules, and 64 names for each object.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	References []ReferenceRule `json:"references,omitempty"`
+
 	// replicas sets whether each cluster gets all replicas or a share of the replicas.
 	// +optional
 	// +kubebuilder:default={}

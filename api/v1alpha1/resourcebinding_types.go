@@ -104,6 +104,17 @@ type BindingSpec struct {
 	// +optional
 	PlacementRef *PlacementReference `json:"placementRef,omitempty"`
 
+	// referenced is true if no placement selects the object, and the decision follows the objects that need it. Then
+	// placementRef is the placement of one of them.
+	// +optional
+	Referenced bool `json:"referenced,omitempty"`
+
+	// references are the objects that this object needs on its clusters, by kind and name.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	References []BindingReference `json:"references,omitempty"`
+
 	// division describes the number that the clusters share. Unset: every cluster gets the number of the object.
 	// +optional
 	Division *Division `json:"division,omitempty"`

@@ -20,10 +20,42 @@ import (
 // the operator is placed on that cluster. A copy that exists is written and withdrawn as all others: the readiness of
 // an operator keeps copies away and never removes one. So it needs no memory of an earlier readiness.
 
-// waiting are the keys of copies that wait for an operator on one cluster.
+// waiting are the keys of copies that wait for an operator or a needed object on one cluster.
 type waiting struct {
-	mu   sync.Mutex
-	keys sets.Set[types.NamespacedName]
+	mu     sync.Mutex
+	keys   sets.Set[types.NamespacedName]                          // those that wait for an operator
+	needed map[hubv1.ObjectIdentity]sets.Set[types.NamespacedName] // those that wait for an object
+}
+
+// addFor notes that a key may wait for an object.
+func (w *waiting) addFor(id hubv1.ObjectIdentity, key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.needed == nil {
+		w.needed = map[hubv1.ObjectIdentity]sets.Set[types.NamespacedName]{}
+	}
+	if w.needed[id] == nil {
+		w.needed[id] = sets.New[types.NamespacedName]()
+	}
+	w.needed[id].Insert(key)
+}
+
+// dropFor notes that a key does not wait for an object.
+func (w *waiting) dropFor(id hubv1.ObjectIdentity, key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.needed[id].Delete(key); w.needed[id].Len() == 0 {
+		delete(w.needed, id)
+	}
+}
+
+// takeFor returns and forgets the keys that wait for an object.
+func (w *waiting) takeFor(id hubv1.ObjectIdentity) []types.NamespacedName {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.needed[id].UnsortedList()
+	delete(w.needed, id)
+	return out
 }
 
 // add notes that a key may wait. It comes before the look at the operator, so that no event between them is lost.
@@ -52,11 +84,17 @@ func (w *waiting) take() []types.NamespacedName {
 	return out
 }
 
-// HealthSeen is called for every change of a copy on a cluster. If an operator needs the copy and it is healthy now, it
-// queues the copies that wait for an operator there.
+// HealthSeen is called for every change of a copy on a cluster. It queues the copies that wait for this copy there. If an
+// operator needs the copy and it is healthy now, it also queues the copies that wait for an operator there.
 func (d *Dispatcher) HealthSeen(cluster string, seen member.Observation) {
 	q := d.queue(cluster)
-	if q == nil || seen.Health != hubv1.HealthHealthy || !operator.Needs(seen.Owner) {
+	if q == nil {
+		return
+	}
+	for _, key := range q.waiting.takeFor(seen.Owner) {
+		q.gate.add(due{key, normalPriority + q.records.rank(key)})
+	}
+	if seen.Health != hubv1.HealthHealthy || !operator.Needs(seen.Owner) {
 		return
 	}
 	for _, key := range q.waiting.take() {

@@ -25,6 +25,11 @@ func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan)
 	}
 	live := in
 	live.Facts = facts
+	if in.Spec().Referenced {
+		if live.Referrers, err = s.liveReferrers(ctx, in.Object.ID); err != nil {
+			return hold(in, err.Error())
+		}
+	}
 	if in.Object.State == decide.Exists {
 		object, isGone, err := s.Templates.Live(ctx, in.Object.ID, knownSince(in.Binding))
 		switch {

@@ -111,14 +111,20 @@ type Scheduler struct {
 	wants     *wants
 	liveFacts liveFacts
 	decisions decisions
-	gone      gone
-	memo      decide.Memo
+	known
 	clusterSizes
 	limits    limits
 	removals  removals
 	rollouts  rollouts
 	onRemoval func(placement types.NamespacedName)
 	lead      lead
+}
+
+// known are facts that outlive a run.
+type known struct {
+	gone       gone
+	memo       decide.Memo
+	references references
 }
 
 // clusterSizes are how many copies each cluster has, and how much it can take.
@@ -145,7 +151,8 @@ func New(o Options) *Scheduler {
 	if o.Pacer == nil {
 		o.Pacer = pace.New(o.Clock)
 	}
-	s := &Scheduler{Options: o, liveFacts: liveFacts{reader: o.APIReader, clock: o.Clock}, gone: gone{objects: deletedObjects{clock: o.Clock}}}
+	s := &Scheduler{Options: o, liveFacts: liveFacts{reader: o.APIReader, clock: o.Clock}}
+	s.gone.objects.clock = o.Clock
 	s.Failover = o.Failover.WithDefaults()
 	s.limits.Failover = s.Failover
 	s.limits.drains.wake = s.wakeObject
@@ -209,15 +216,13 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 		return ctrl.Result{}, err
 	}
 	in, p := s.decide(ctx, in)
-	act := s.record
-	if in.Binding != nil && (in.Binding.GetDeletionTimestamp() != nil || p.Remove) {
-		act = s.release
-	}
-	err = act(ctx, in, p)
+	err = s.carryOut(ctx, in, s.withMissing(id, p))
 	s.limits.decided(id, p.Claims, err == nil)
 	decided = err == nil && !in.Unconfirmed
 	s.removals.decided(id, p.Claims.Removals, decided && (in.Object.State == decide.Exists || in.Object.State == decide.Deleted))
 	switch {
+	case errors.Is(err, errBehind):
+		return ctrl.Result{}, nil
 	case errors.Is(err, errNoTurn):
 		return ctrl.Result{RequeueAfter: pace.AskAgain}, nil
 	case isOutdated(err):
@@ -226,6 +231,22 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: p.Again}, nil
+}
+
+// carryOut records the plan, after the decisions on needed objects.
+func (s *Scheduler) carryOut(ctx context.Context, in decide.Input, p decide.Plan) error {
+	if err := s.inOrder(ctx, in, p); err != nil {
+		return err
+	}
+	act := s.record
+	if in.Binding != nil && (in.Binding.GetDeletionTimestamp() != nil || p.Remove) {
+		act = s.release
+	}
+	if err := act(ctx, in, p); err != nil {
+		return err
+	}
+	s.inOrderAfter(in)
+	return nil
 }
 
 // decide decides within the limits. It decides again if another object has used a limit between the decision and its

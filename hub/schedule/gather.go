@@ -54,6 +54,9 @@ func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide
 	if in.Object.State == decide.Exists && id.Namespace != "" && !in.Facts.NamespaceRead {
 		return decide.Input{}, fmt.Errorf("gathering for %s: %w", id, errNoNamespace)
 	}
+	if in.Referrers, err = s.referrers(ctx, id); err != nil {
+		return decide.Input{}, fmt.Errorf("gathering for %s: %w", id, err)
+	}
 	in.Capacities = s.capacitiesFor(id.GroupKind(), in.Facts, in.Now)
 	in.Object.ScalePath = s.suggestion(ctx, id.GroupKind(), in.Facts.Placements)
 	if in.Object.State == decide.Exists && s.HubObject != nil {

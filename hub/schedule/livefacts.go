@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// liveFacts reads the facts of namespaces uncached, each at most once in pace.FreshFor, because many objects may lose a
+// liveFacts reads the facts and the bindings of namespaces uncached, each at most once in pace.FreshFor, because many objects may lose a
 // cluster at once. Facts that are older than the cache only delay a withdrawal.
 type liveFacts struct {
 	reader client.Reader
@@ -26,6 +27,35 @@ type liveFacts struct {
 
 	mu   sync.Mutex
 	read map[string]readFacts
+	all  map[string]readBindings
+}
+
+type readBindings struct {
+	bindings []hubv1.BindingObject
+	at       time.Time
+}
+
+// bindings lists the bindings of a namespace.
+func (l *liveFacts) bindings(ctx context.Context, namespace string) ([]hubv1.BindingObject, error) {
+	now := l.clock.Now()
+	l.mu.Lock()
+	maps.DeleteFunc(l.all, func(_ string, r readBindings) bool { return now.Sub(r.at) > pace.FreshFor })
+	r, ok := l.all[namespace]
+	l.mu.Unlock()
+	if ok {
+		return r.bindings, nil
+	}
+	found, err := scopes.Bindings(ctx, l.reader, namespace)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all = map[string]readBindings{}
+	}
+	l.all[namespace] = readBindings{bindings: found, at: now}
+	return found, nil
 }
 
 type readFacts struct {

@@ -38,10 +38,17 @@ func (s *Scheduler) sources() []source.TypedSource[key] {
 // BindingChanged is called for every change of a binding. While another replica leads, bindings are only counted.
 func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 	s.count(c)
+	needed := s.references.see(c)
 	s.wants.bindingChanged(c)
 	_, q := s.leading()
 	if q == nil || c.Parts&changes.Any != 0 && !moved(c) {
 		return
+	}
+	if !c.Initial {
+		s.add(q, needed...)
+		if c.Before == nil || c.After == nil { // the conditions of these objects say whether the object is there
+			s.addBehind(q, s.references.referrersOf(hubv1.ObjectOf(cmp.Or(c.After, c.Before)))...)
+		}
 	}
 	for _, b := range []hubv1.BindingObject{c.Before, c.After} {
 		switch {
@@ -58,7 +65,19 @@ func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 func moved(c changes.Binding) bool {
 	return c.Parts&(changes.Spec|changes.Ending|changes.Finalizers) != 0 ||
 		!maps.Equal(withdrawnRows(c.Before), withdrawnRows(c.After)) || !maps.Equal(rowsOfEviction(c.Before), rowsOfEviction(c.After)) ||
-		!maps.Equal(rowsOfRollout(c.Before), rowsOfRollout(c.After))
+		!maps.Equal(rowsOfRollout(c.Before), rowsOfRollout(c.After)) || !maps.Equal(rowsOfFormer(c.Before), rowsOfFormer(c.After))
+}
+
+// rowsOfFormer returns the row fields for which the end of a former reference waits; nil if there is none.
+func rowsOfFormer(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
+	if !slices.ContainsFunc(b.BindingSpec().References, func(r hubv1.BindingReference) bool { return r.Former }) {
+		return nil
+	}
+	rows := map[string]hubv1.ClusterRow{}
+	for _, r := range b.BindingStatus().Clusters {
+		rows[r.Name] = hubv1.ClusterRow{Applied: r.Applied, Generation: r.Generation}
+	}
+	return rows
 }
 
 // PlacementChanged is called for a placement whose spec or rollout annotations changed, or whose deletion began. It
@@ -366,5 +385,6 @@ func (s *Scheduler) WakeKind(gk schema.GroupKind) {
 	go func() {
 		s.replay(ctx, q, s.Templates.List(gk)...)
 		s.addBehind(q, s.boundOf(ctx, func(id key) bool { return id.GroupKind() == gk })...)
+		s.addBehind(q, s.references.needing(gk)...)
 	}()
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
@@ -209,7 +210,7 @@ func (w *wants) expand(ctx context.Context, p hubv1.PlacementObject) {
 	}
 }
 
-// kinds returns the known kinds that a placement selects.
+// kinds returns the known kinds that a placement selects, and those of the objects that they may need.
 func (w *wants) kinds(p hubv1.PlacementObject) []schema.GroupKind {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -220,6 +221,13 @@ func (w *wants) kinds(p hubv1.PlacementObject) []schema.GroupKind {
 			continue
 		}
 		out = append(out, schema.GroupKind{Group: sel.APIGroup, Kind: sel.Kind})
+	}
+	for _, rule := range p.PlacementSpec().References {
+		if rule.Kind == "" {
+			out = append(out, decide.PodTemplateKinds()...)
+			continue
+		}
+		out = append(out, schema.GroupKind{Group: rule.APIGroup, Kind: rule.Kind})
 	}
 	return slices.DeleteFunc(out, func(gk schema.GroupKind) bool { return gk.Group == hubv1.GroupVersion.Group })
 }

@@ -1,0 +1,62 @@
+package v1alpha1
+
+// ReferenceRule finds the names of objects that a selected object needs. The needed objects are in its namespace.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.kind) || !has(self.apiGroup)",message="apiGroup goes with kind"
+// +kubebuilder:validation:XValidation:rule="!has(self.apiGroup) || self.apiGroup != 'hanse.dev'",message="objects of hanse.dev stay on the hub"
+type ReferenceRule struct {
+	// apiGroup is the API group of the needed objects. Unset means the core group.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	APIGroup string `json:"apiGroup,omitempty"`
+
+	// kind of the needed objects, such as Secret. Unset: path leads to a pod template, and its ConfigMaps, Secrets and
+	// ServiceAccount are needed.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z0-9]*$`
+	Kind string `json:"kind,omitempty"`
+
+	// path is a JSON pointer (RFC 6901) to the name, or to the pod template, such as /spec/tls/secretName. An asterisk in
+	// place of a key means all items of a list, such as /spec/listeners/*/secret. Objects without this field need nothing
+	// by this rule.
+	// +required
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^(/([^/~]|~[01])+)+$`
+	Path string `json:"path"`
+}
+
+// BindingReference is an object that the federated object needs on its clusters.
+type BindingReference struct {
+	// apiGroup of the needed object; empty for the core group.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	APIGroup string `json:"apiGroup,omitempty"`
+
+	// kind of the needed object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// name of the needed object. It is in the namespace of the binding.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// path at which the federated object names it.
+	// +required
+	// +kubebuilder:validation:MaxLength=512
+	Path string `json:"path"`
+
+	// former is true if the newest state of the federated object does not need it, but copies may still do.
+	// +optional
+	Former bool `json:"former,omitempty"`
+}
+
+// In returns the identity of the needed object, from the namespace of the object that needs it.
+func (r BindingReference) In(namespace string) ObjectIdentity {
+	return ObjectIdentity{Group: r.APIGroup, Kind: r.Kind, Namespace: namespace, Name: r.Name}
+}

@@ -1,0 +1,207 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/placement"
+)
+
+// Referrer is an object that needs another one on its clusters.
+type Referrer struct {
+	ID hubv1.ObjectIdentity
+	// Spec of its binding.
+	Spec *hubv1.BindingSpec
+}
+
+// Needs reports whether a binding says that its object needs another one.
+func Needs(b hubv1.BindingObject, id hubv1.ObjectIdentity) bool {
+	return slices.ContainsFunc(b.BindingSpec().References, func(r hubv1.BindingReference) bool { return r.In(b.GetNamespace()) == id })
+}
+
+// isReferenced reports whether the decision follows the objects that need this one. No placement selects it.
+func (in input) isReferenced() bool { return in.Spec().Referenced || len(in.Referrers) > 0 }
+
+// followReferrers makes the decision for an object that other objects need: it goes to their clusters, and leaves a
+// cluster when none of them is or was there.
+func (in input) followReferrers() Plan {
+	owner := in.ownerOfReferrers()
+	switch {
+	case in.Referrers == nil: // not known
+		return in.keep(metav1.ConditionTrue, hubv1.ReasonReferenced, "the decision follows the objects that need the object")
+	case suspended(owner):
+		return in.keep(metav1.ConditionTrue, hubv1.ReasonSuspended, "the placement suspends scheduling: every cluster keeps its copy")
+	case in.Object.HubRuns && (owner == nil || owner.PlacementSpec().HubExecution != hubv1.HubExecutionAllowed):
+		return in.keep(metav1.ConditionFalse, hubv1.ReasonHubWouldRun, fmt.Sprintf(
+			"other objects need it, but the hub itself would act on a %s: to place it anyway, set hubExecution: Allowed in their placement", in.Object.ID.Kind))
+	}
+	if r := in.forbidden(); r != nil {
+		return in.keep(metav1.ConditionFalse, r.Reason, r.Message)
+	}
+	excluded, err := in.excludedFromReference()
+	if err != nil {
+		return in.keep(metav1.ConditionUnknown, hubv1.ReasonOverrideInvalid, Short("every cluster keeps its copy: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
+	}
+	needed, used := in.neededOn(excluded)
+	if in.Binding != nil && !in.Spec().Referenced && !covers(used, in.Spec()) {
+		return in.addNeeded(needed)
+	}
+	policy := in.whenNotReferenced(owner)
+	p := in.settle(func(e hubv1.BindingTarget) hubv1.BindingTarget {
+		switch {
+		case needed[e.Name]:
+			return present(e.Name)
+		case excluded[e.Name]:
+			return in.absent(e, hubv1.ReasonExcludedByOverride, policy)
+		case used[e.Name]:
+			return restored(e)
+		}
+		return in.absent(e, hubv1.ReasonNotReferenced, policy)
+	})
+	p.addPresent(needed)
+	p.Spec.Referenced, p.Spec.References, p.Spec.Division = true, nil, nil
+	p.Spec.ObjectRef = in.objectRef()
+	p.WhenDeleted = in.recordedOr(owner)
+	if owner != nil {
+		p.Spec.PlacementRef = ReferenceTo(owner)
+		if err := in.stage(&p, owner); err != nil {
+			return in.unrevised(err, AnswersIrrelevant)
+		}
+	}
+	p.Remove = len(p.Spec.Clusters) == 0 && !in.Unconfirmed && len(in.Referrers) == 0 && (in.Binding == nil || len(in.Binding.BindingStatus().Orphaned) == 0)
+	p.Status.Scheduled = in.referencedBy(needed)
+	return p
+}
+
+// addNeeded keeps every copy of an object that lost its placement, and adds the clusters of the objects that need it.
+// An edit of a placement withdraws nothing.
+func (in input) addNeeded(needed map[string]bool) Plan {
+	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone,
+		"no placement selects the object: every cluster keeps its copy, and it goes to the clusters of the objects that need it; hansectl withdraw removes the copies")
+	p.addPresent(needed)
+	return p
+}
+
+// addPresent adds the clusters that have no entry.
+func (p *Plan) addPresent(needed map[string]bool) {
+	for name := range needed {
+		if p.Spec.Target(name) == nil {
+			p.Spec.Clusters = append(p.Spec.Clusters, present(name))
+		}
+	}
+	slices.SortFunc(p.Spec.Clusters, byName)
+}
+
+// neededOn returns the clusters on which other objects need the object, and those on which they may use it. The second
+// set also has the clusters that objects are about to leave.
+func (in input) neededOn(excluded map[string]bool) (needed, used map[string]bool) {
+	needed, used = map[string]bool{}, map[string]bool{}
+	for _, r := range in.Referrers {
+		for _, e := range r.Spec.Clusters {
+			used[e.Name] = true
+			if e.State != hubv1.TargetAbsent && !excluded[e.Name] && in.Facts.Cluster(e.Name) != nil {
+				needed[e.Name] = true
+			}
+		}
+	}
+	return needed, used
+}
+
+// excludedFromReference returns the clusters from which rules of override policies exclude the object. A rule that may
+// pass excludes no cluster that holds it.
+func (in input) excludedFromReference() (map[string]bool, error) {
+	rules, err := in.exclusions()
+	if err != nil {
+		return nil, err
+	}
+	held, out := heldBy(in.Spec()), map[string]bool{}
+	for name, x := range rules {
+		out[name] = !x.Passing || !held[name]
+	}
+	return out, nil
+}
+
+// covers reports whether every cluster that holds the object is in the set.
+func covers(clusters map[string]bool, spec *hubv1.BindingSpec) bool {
+	return !slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State != hubv1.TargetAbsent && !clusters[e.Name] })
+}
+
+// ownerOfReferrers returns the placement whose settings apply to the object: the first in the order of precedence among
+// the placements of the objects that need it. The present one stays while it is among them. nil if none exists.
+func (in input) ownerOfReferrers() hubv1.PlacementObject {
+	var owner hubv1.PlacementObject
+	current := in.Facts.Placement(in.Spec().PlacementRef)
+	for _, r := range in.Referrers {
+		p := in.Facts.Placement(r.Spec.PlacementRef)
+		switch {
+		case p == nil:
+		case p == current:
+			return current
+		case owner == nil || byPrecedence(p, owner) < 0:
+			owner = p
+		}
+	}
+	return owner
+}
+
+// byPrecedence orders placements: enforced ones first, then by priority, then by name.
+func byPrecedence(a, b hubv1.PlacementObject) int {
+	switch {
+	case placement.Outranks(a, b):
+		return -1
+	case placement.Outranks(b, a):
+		return 1
+	}
+	return cmp.Or(cmp.Compare(b.PlacementSpec().Priority, a.PlacementSpec().Priority), cmp.Compare(nameOf(a), nameOf(b)))
+}
+
+// whenNotReferenced returns the removal policy of a copy that no object needs any more: Delete if the placement deletes
+// in both cases, after a deletion and after a change of the clusters. Without the placement, the recorded one applies.
+func (in input) whenNotReferenced(owner hubv1.PlacementObject) hubv1.RemovalPolicy {
+	if owner == nil {
+		owner = in.Facts.Placement(in.Spec().PlacementRef)
+	}
+	if owner == nil {
+		return in.recordedOr(nil)
+	}
+	deleted, unselected := placement.DefaultRemoval(in.Object.ID.GroupKind(), owner.PlacementSpec().Deletion)
+	if deleted == hubv1.RemovalDelete {
+		return unselected
+	}
+	return deleted
+}
+
+// recordedOr returns the removal policy for a deleted object: from the placement, else the recorded one.
+func (in input) recordedOr(owner hubv1.PlacementObject) hubv1.RemovalPolicy {
+	switch {
+	case owner != nil:
+		policy, _ := placement.DefaultRemoval(in.Object.ID.GroupKind(), owner.PlacementSpec().Deletion)
+		return policy
+	case in.Binding != nil:
+		return in.recordedPolicy()
+	}
+	policy, _ := placement.DefaultRemoval(in.Object.ID.GroupKind(), hubv1.DeletionPolicy{})
+	return policy
+}
+
+// referencedBy returns the condition, such as "2 clusters, because Deployment.apps shop/web and 3 more objects need it".
+func (in input) referencedBy(needed map[string]bool) metav1.Condition {
+	if len(in.Referrers) == 0 {
+		return condition(metav1.ConditionFalse, hubv1.ReasonNotReferenced, "no object needs the object any more: it is withdrawn")
+	}
+	first := slices.MinFunc(in.Referrers, func(a, b Referrer) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
+	who, verb := first.ID.String(), "needs"
+	switch more := len(in.Referrers) - 1; more {
+	case 0:
+	case 1:
+		who, verb = who+" and 1 more object", "need"
+	default:
+		who, verb = fmt.Sprintf("%s and %d more objects", who, more), "need"
+	}
+	return condition(metav1.ConditionTrue, hubv1.ReasonReferenced, fmt.Sprintf("%s, because %s %s it", clusterCount(len(needed)), who, verb))
+}

@@ -1,0 +1,73 @@
+package dispatch
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// A copy is not created on a cluster before the objects that it needs are there, if the hub sends them to this cluster.
+// A copy that exists is written and withdrawn as all others. A needed object that needs others itself is not waited
+// for, so that no two objects wait for each other.
+
+// waitsFor returns the outcome for a copy that waits for an operator or a needed object; nil if it waits for none.
+func (r *run) waitsFor(ctx context.Context, w *wanted) (*member.Outcome, error) {
+	if waits, err := r.operatorNotReady(ctx, w); waits != nil || err != nil {
+		return waits, err
+	}
+	return r.objectOnTheWay(ctx, w)
+}
+
+// objectOnTheWay returns the outcome for a copy that waits for a needed object; nil if it waits for none.
+func (r *run) objectOnTheWay(ctx context.Context, w *wanted) (*member.Outcome, error) {
+	if !w.unknown {
+		return nil, nil
+	}
+	for _, ref := range r.binding.BindingSpec().References {
+		if ref.Former {
+			continue
+		}
+		needed := ref.In(r.object.Namespace)
+		r.queue.waiting.addFor(needed, r.key) // first, so that no event is lost
+		why, err := r.notHereYet(ctx, needed)
+		if err != nil {
+			return nil, err
+		}
+		if why == "" {
+			r.queue.waiting.dropFor(needed, r.key)
+			continue
+		}
+		out := outcome(metav1.ConditionFalse, hubv1.ReasonReferenceNotReady, "the copy is created after %s, which it needs, is on the cluster: %s", needed, why)
+		out.Retry = member.RetrySlowly // the decision may also take the needed object away
+		return &out, nil
+	}
+	return nil, nil
+}
+
+// notHereYet returns why a needed object is not on the cluster yet; empty if it is there or is not sent there.
+func (r *run) notHereYet(ctx context.Context, id hubv1.ObjectIdentity) (string, error) {
+	b := hubv1.NewBinding(id.BindingKey())
+	found, err := get(ctx, r.queue.opts.Client, id.BindingKey(), b)
+	if err != nil || !found {
+		return "", err
+	}
+	target := b.BindingSpec().Target(r.target.Name)
+	if target == nil || target.State == hubv1.TargetAbsent || len(b.BindingSpec().References) > 0 {
+		return "", nil
+	}
+	known := r.queue.records.get(id.BindingKey())
+	if seen, ok, _ := r.cluster.Observation(known.gvk, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}); ok && seen.Owner == id && !seen.Deleting {
+		return "", nil
+	}
+	switch last := known.last; {
+	case last.Applied == metav1.ConditionTrue, last.Reason == hubv1.ReasonAlreadyExists, last.Reason == hubv1.ReasonOwnedByOther:
+		return "", nil // an object of this name is there
+	case last.Reason != "":
+		return last.Reason + ": " + last.Message, nil
+	}
+	return "it is on its way", nil
+}

@@ -1,0 +1,294 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/tenancy"
+)
+
+// An object may need others on its clusters, such as the Secret that it names. The binding of a needed object is written
+// before the binding of the object that needs it names a new cluster. The watch of bindings keeps this order, so
+// hub/dispatch knows both when it creates the copy: see hub/dispatch/references.go.
+
+// references has which objects need which other ones, and the decisions that wait for the decision on a needed object.
+type references struct {
+	mu sync.Mutex
+	// needs has the needed objects of each object, from its binding. neededBy is the reverse.
+	needs    map[key][]key
+	neededBy map[key]sets.Set[key]
+	// asked has, for each needed object, the decisions on other objects that it has to follow first.
+	asked map[key]map[key]*ask
+}
+
+// ask is a decision on an object that is not written before the decision on a needed object.
+type ask struct {
+	spec    *hubv1.BindingSpec
+	decided bool // the decision on the needed object has followed it
+}
+
+// see records the references of a binding; after is nil if it was deleted. It returns the needed objects whose decision
+// may change.
+func (r *references) see(c changes.Binding) []key {
+	b := cmp.Or(c.After, c.Before)
+	if len(b.BindingSpec().References) == 0 && (c.Before == nil || len(c.Before.BindingSpec().References) == 0) {
+		return nil
+	}
+	id := hubv1.ObjectOf(b)
+	var now []key
+	if c.After != nil {
+		for _, ref := range c.After.BindingSpec().References {
+			now = append(now, ref.In(id.Namespace))
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.needs[id]
+	for _, k := range before {
+		if r.neededBy[k].Delete(id); r.neededBy[k].Len() == 0 {
+			delete(r.neededBy, k)
+		}
+	}
+	if r.needs == nil {
+		r.needs, r.neededBy = map[key][]key{}, map[key]sets.Set[key]{}
+	}
+	if r.needs[id] = now; now == nil {
+		delete(r.needs, id)
+	}
+	for _, k := range now {
+		if r.neededBy[k] == nil {
+			r.neededBy[k] = sets.New[key]()
+		}
+		r.neededBy[k].Insert(id)
+	}
+	return slices.Concat(before, now)
+}
+
+// referrersOf returns the objects that need an object.
+func (r *references) referrersOf(id key) []key {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.neededBy[id].UnsortedList()
+}
+
+// needing returns the objects that need an object of the kind.
+func (r *references) needing(kind schema.GroupKind) []key {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := sets.New[key]()
+	for id, by := range r.neededBy {
+		if id.GroupKind() == kind {
+			out = out.Union(by)
+		}
+	}
+	return out.UnsortedList()
+}
+
+// plans returns the decisions that the decision on an object has to follow, by the object that needs it.
+func (r *references) plans(id key) map[key]*hubv1.BindingSpec {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[key]*hubv1.BindingSpec{}
+	for by, a := range r.asked[id] {
+		out[by] = a.spec
+	}
+	return out
+}
+
+// ask returns whether the decision on a needed object still has to follow this one.
+func (r *references) ask(needed, by key, spec *hubv1.BindingSpec) (waits bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a := r.asked[needed][by]; a != nil && slices.Equal(clustersOf(a.spec), clustersOf(spec)) {
+		return !a.decided
+	}
+	if r.asked == nil {
+		r.asked = map[key]map[key]*ask{}
+	}
+	if r.asked[needed] == nil {
+		r.asked[needed] = map[key]*ask{}
+	}
+	r.asked[needed][by] = &ask{spec: spec}
+	return true
+}
+
+// answer records that the decision on an object has followed these referrers. It returns the objects that waited for it.
+func (r *references) answer(id key, followed []decide.Referrer) (waited []key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, by := range followed {
+		if a := r.asked[id][by.ID]; a != nil && a.spec == by.Spec && !a.decided {
+			a.decided = true
+			waited = append(waited, by.ID)
+		}
+	}
+	return waited
+}
+
+// written forgets the asks for an object, because its decision is written.
+func (r *references) written(by key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, asks := range r.asked {
+		if delete(asks, by); len(asks) == 0 {
+			delete(r.asked, id)
+		}
+	}
+}
+
+// clustersOf returns the clusters that shall hold a copy.
+func clustersOf(spec *hubv1.BindingSpec) []string {
+	var out []string
+	for _, e := range spec.Clusters {
+		if e.State != hubv1.TargetAbsent {
+			out = append(out, e.Name)
+		}
+	}
+	return out
+}
+
+// referrers returns the objects that need an object, as its cached bindings or the plans that wait for this decision
+// say. It is never nil.
+func (s *Scheduler) referrers(ctx context.Context, id key) ([]decide.Referrer, error) {
+	out, plans := []decide.Referrer{}, s.references.plans(id)
+	for _, by := range s.references.referrersOf(id) {
+		if plans[by] != nil {
+			continue
+		}
+		b := hubv1.NewBinding(by.BindingKey())
+		switch err := s.Client.Get(ctx, by.BindingKey(), b, client.UnsafeDisableDeepCopy); {
+		case client.IgnoreNotFound(err) != nil:
+			return nil, fmt.Errorf("reading the binding of %s: %w", by, err)
+		case err == nil && decide.Needs(b, id):
+			out = append(out, decide.Referrer{ID: by, Spec: b.BindingSpec()})
+		}
+	}
+	for by, spec := range plans {
+		out = append(out, decide.Referrer{ID: by, Spec: spec})
+	}
+	return out, nil
+}
+
+// liveReferrers returns the objects that need an object, from an uncached list of bindings.
+func (s *Scheduler) liveReferrers(ctx context.Context, id key) ([]decide.Referrer, error) {
+	bindings, err := s.liveFacts.bindings(ctx, id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	found := s.references.plans(id)
+	for _, b := range bindings {
+		if by := hubv1.ObjectOf(b); found[by] == nil && decide.Needs(b, id) {
+			found[by] = b.BindingSpec()
+		}
+	}
+	out := []decide.Referrer{}
+	for by, spec := range found {
+		out = append(out, decide.Referrer{ID: by, Spec: spec})
+	}
+	return out, nil
+}
+
+// errBehind means that the decision on a needed object comes first. The object is queued again after it.
+var errBehind = errors.New("the decision on a needed object comes first")
+
+// inOrder queues the needed objects on which a decision is due before this one is written, and returns errBehind if
+// there are any.
+func (s *Scheduler) inOrder(ctx context.Context, in decide.Input, p decide.Plan) error {
+	if p.Spec == nil || len(p.Spec.References) == 0 || in.Binding != nil && equality.Semantic.DeepEqual(in.Binding.BindingSpec(), p.Spec) {
+		return nil
+	}
+	ahead, err := s.ahead(ctx, in.Object.ID, p.Spec)
+	if err != nil || ahead == nil {
+		return err
+	}
+	if _, q := s.leading(); q != nil {
+		s.add(q, ahead...)
+	}
+	return errBehind
+}
+
+// inOrderAfter ends the waits of other objects for the decision on this one, which is written.
+func (s *Scheduler) inOrderAfter(in decide.Input) {
+	s.references.written(in.Object.ID)
+	if _, q := s.leading(); q != nil {
+		s.add(q, s.references.answer(in.Object.ID, in.Referrers)...)
+	}
+}
+
+// ahead returns the needed objects on which a decision is due before this one is written. The others need none: they
+// do not exist on the hub, follow a placement of their own, or are decided for all clusters of the plan.
+func (s *Scheduler) ahead(ctx context.Context, id key, spec *hubv1.BindingSpec) ([]key, error) {
+	var out []key
+	for _, ref := range spec.References {
+		needed := ref.In(id.Namespace)
+		if t, found := s.Templates.Get(needed); ref.Former || !found || t.GetDeletionTimestamp() != nil {
+			continue
+		}
+		b := hubv1.NewBinding(needed.BindingKey())
+		err := s.Client.Get(ctx, needed.BindingKey(), b, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading the binding of %s: %w", needed, err)
+		}
+		if err == nil && (!b.BindingSpec().Referenced || coversAll(clustersOf(b.BindingSpec()), spec)) {
+			continue
+		}
+		if s.references.ask(needed, id, spec) {
+			out = append(out, needed)
+		}
+	}
+	return out, nil
+}
+
+func coversAll(clusters []string, spec *hubv1.BindingSpec) bool {
+	return sets.New(clusters...).HasAll(clustersOf(spec)...)
+}
+
+// withMissing adds the needed objects that cannot go to the clusters to the condition of a decision.
+func (s *Scheduler) withMissing(id key, p decide.Plan) decide.Plan {
+	if p.Spec == nil {
+		return p
+	}
+	var missing []string
+	for _, ref := range p.Spec.References {
+		if why := s.missingReference(ref.In(id.Namespace)); why != "" && !ref.Former {
+			missing = append(missing, ref.In(id.Namespace).String()+" "+why)
+		}
+	}
+	if missing != nil {
+		p.Status.Scheduled.Message = decide.Short(p.Status.Scheduled.Message + "; without objects that it needs: " + strings.Join(missing, ", "))
+	}
+	return p
+}
+
+// missingReference returns why a needed object cannot go to clusters; empty if it can.
+func (s *Scheduler) missingReference(id key) string {
+	t, found := s.Templates.Get(id)
+	state, watched := s.Templates.StateOf(id)
+	switch {
+	case found && t.GetDeletionTimestamp() != nil:
+		return "is being deleted on the hub"
+	case found:
+		if r := cmp.Or(tenancy.OfPlace(id), tenancy.OfSecret(t)); r != nil {
+			return "stays on the hub (" + r.Reason + ")"
+		}
+		return ""
+	case state.Reason != "":
+		return fmt.Sprintf("cannot be read on the hub (%s)", state.Reason)
+	case !watched || !state.Synced:
+		return "" // not known yet
+	}
+	return "does not exist on the hub"
+}
