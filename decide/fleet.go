@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -63,6 +64,9 @@ type Settlement struct {
 	facts   map[string]Facts // by namespace
 	memo    Memo
 	objects map[string]int // by cluster
+	// neededBy has the objects of the fleet that need an object, places has the objects themselves.
+	neededBy map[hubv1.ObjectIdentity]sets.Set[int]
+	places   map[hubv1.ObjectIdentity]int
 }
 
 // Outcome is the state of one object at the end.
@@ -119,27 +123,31 @@ func (f Fleet) From(s *Settlement) Fleet {
 
 func (f Fleet) settle(ctx context.Context, tell func(decided, of int)) (*Settlement, error) {
 	s := &Settlement{fleet: f.identified(), Outcomes: make([]Outcome, len(f.Objects)), facts: map[string]Facts{}, objects: map[string]int{}}
+	s.neededBy, s.places = map[hubv1.ObjectIdentity]sets.Set[int]{}, map[hubv1.ObjectIdentity]int{}
 	maps.Copy(s.objects, f.Elsewhere)
 	moving := make([]int, len(f.Objects))
 	for i, o := range f.Objects {
 		moving[i] = i
-		s.Outcomes[i].Binding = o.Binding
+		s.Outcomes[i].Binding, s.places[o.Identity()] = o.Binding, i
 		s.count(nil, o.Binding)
+		s.need(i, nil, o.Binding)
 	}
 	for round := 0; len(moving) > 0 && round < settleRounds; round++ {
-		var moved []int
+		moved := sets.New[int]()
 		for n, i := range moving {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
+			before := s.Outcomes[i].Binding
 			if s.decideOn(i) {
-				moved = append(moved, i)
+				moved.Insert(i)
+				moved.Insert(s.need(i, before, s.Outcomes[i].Binding)...)
 			}
 			if round == 0 {
 				tell(n+1, len(moving))
 			}
 		}
-		moving = moved
+		moving = sets.List(moved)
 	}
 	for _, i := range moving {
 		s.Outcomes[i].Restless = true
@@ -195,6 +203,30 @@ func (s *Settlement) decideOn(i int) (changed bool) {
 	return true
 }
 
+// need records what the binding of an object needs now. It returns the objects whose decision may change by that.
+func (s *Settlement) need(i int, before, after hubv1.BindingObject) (moved []int) {
+	each := func(b hubv1.BindingObject, do func(hubv1.ObjectIdentity)) {
+		if b == nil {
+			return
+		}
+		for _, r := range b.BindingSpec().References {
+			id := r.In(b.GetNamespace())
+			do(id)
+			if j, ok := s.places[id]; ok {
+				moved = append(moved, j)
+			}
+		}
+	}
+	each(before, func(id hubv1.ObjectIdentity) { s.neededBy[id].Delete(i) })
+	each(after, func(id hubv1.ObjectIdentity) {
+		if s.neededBy[id] == nil {
+			s.neededBy[id] = sets.New[int]()
+		}
+		s.neededBy[id].Insert(i)
+	})
+	return moved
+}
+
 // count adds a change of a binding to the number of objects by cluster.
 func (s *Settlement) count(before, after hubv1.BindingObject) {
 	add := func(b hubv1.BindingObject, n int) {
@@ -220,6 +252,10 @@ func (s *Settlement) input(i int) Input {
 	}
 	if o.Removed {
 		in.Object.State = Deleted
+	}
+	in.Referrers = []Referrer{}
+	for _, j := range sets.List(s.neededBy[o.Identity()]) {
+		in.Referrers = append(in.Referrers, Referrer{ID: s.fleet.Objects[j].Identity(), Spec: s.Outcomes[j].Binding.BindingSpec()})
 	}
 	if b := s.Outcomes[i].Binding; b != nil {
 		in.Binding = in.Facts.carryOut(b, in.Object.hub())

@@ -24,6 +24,17 @@ func Needs(b hubv1.BindingObject, id hubv1.ObjectIdentity) bool {
 	return slices.ContainsFunc(b.BindingSpec().References, func(r hubv1.BindingReference) bool { return r.In(b.GetNamespace()) == id })
 }
 
+// ReferrersIn returns the objects that need an object, from the bindings of its namespace. It is never nil.
+func ReferrersIn(bindings []hubv1.BindingObject, id hubv1.ObjectIdentity) []Referrer {
+	out := []Referrer{}
+	for _, b := range bindings {
+		if Needs(b, id) {
+			out = append(out, Referrer{ID: hubv1.ObjectOf(b), Spec: b.BindingSpec()})
+		}
+	}
+	return out
+}
+
 // isReferenced reports whether the decision follows the objects that need this one. No placement selects it.
 func (in input) isReferenced() bool { return in.Spec().Referenced || len(in.Referrers) > 0 }
 

@@ -244,11 +244,15 @@ func (r *Reviewer) reviewPlacement(ctx context.Context, p hubv1.PlacementObject,
 	if err != nil {
 		return nil, err
 	}
+	referenced, err := r.referenced(p.PlacementSpec().References, p.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
 	clusters, err := r.placing(ctx, &p.PlacementSpec().Clusters)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.demand(ctx, who, slices.Concat(needs, adoption(p.PlacementSpec()), clusters)); err != nil {
+	if err := r.demand(ctx, who, slices.Concat(needs, referenced, adoption(p.PlacementSpec()), clusters)); err != nil {
 		return nil, err
 	}
 	if err := r.options.Readable(p); err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/rights"
 )
 
@@ -20,11 +21,12 @@ import (
 type author authenticationv1.UserInfo
 
 const (
-	whySelected = "the hub writes and deletes the selected objects on members for the author"
-	whyOverride = "the policy changes objects that others placed"
-	whyAdopt    = "spec.apply.adoption takes over objects that exist on members"
-	whyPlace    = "spec.requirePlaceVerb of the MemberCluster requires it; or exclude the cluster with spec.clusters.excludedNames"
-	whyEscalate = "the policy changes the rights of others on members"
+	whySelected   = "the hub writes and deletes the selected objects on members for the author"
+	whyReferenced = "spec.references sends the objects that selected objects name to members"
+	whyOverride   = "the policy changes objects that others placed"
+	whyAdopt      = "spec.apply.adoption takes over objects that exist on members"
+	whyPlace      = "spec.requirePlaceVerb of the MemberCluster requires it; or exclude the cluster with spec.clusters.excludedNames"
+	whyEscalate   = "the policy changes the rights of others on members"
 )
 
 // selected returns the rights on every selected kind. An empty namespace means all namespaces.
@@ -49,6 +51,30 @@ func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string
 			if !slices.Contains(out, n) {
 				out = append(out, n)
 			}
+		}
+	}
+	return out, nil
+}
+
+// referenced returns the rights on every kind of objects that selected objects may need.
+func (r *Reviewer) referenced(rules []hubv1.ReferenceRule, namespace string) ([]rights.Need, error) {
+	var kinds []schema.GroupKind
+	for _, rule := range rules {
+		if rule.Kind == "" {
+			kinds = append(kinds, decide.PodTemplateKinds()...)
+			continue
+		}
+		kinds = append(kinds, schema.GroupKind{Group: rule.APIGroup, Kind: rule.Kind})
+	}
+	var out []rights.Need
+	for _, kind := range kinds {
+		resource, err := r.resource(hubv1.ResourceSelector{APIGroup: kind.Group, Kind: kind.Kind})
+		if err != nil {
+			return nil, err
+		}
+		n := rights.Need{Why: whyReferenced, Right: authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "get", Group: kind.Group, Resource: resource}}
+		if !slices.Contains(out, n) {
+			out = append(out, n)
 		}
 	}
 	return out, nil

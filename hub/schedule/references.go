@@ -188,14 +188,9 @@ func (s *Scheduler) liveReferrers(ctx context.Context, id key) ([]decide.Referre
 	if err != nil {
 		return nil, err
 	}
-	found := s.references.plans(id)
-	for _, b := range bindings {
-		if by := hubv1.ObjectOf(b); found[by] == nil && decide.Needs(b, id) {
-			found[by] = b.BindingSpec()
-		}
-	}
-	out := []decide.Referrer{}
-	for by, spec := range found {
+	plans := s.references.plans(id)
+	out := slices.DeleteFunc(decide.ReferrersIn(bindings, id), func(r decide.Referrer) bool { return plans[r.ID] != nil })
+	for by, spec := range plans {
 		out = append(out, decide.Referrer{ID: by, Spec: spec})
 	}
 	return out, nil

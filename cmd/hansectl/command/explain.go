@@ -122,6 +122,15 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 	if err := e.hub.unlessForbidden(err, "other versions of the kind are not considered"); err != nil {
 		return err
 	}
+	if binding.BindingSpec().Referenced {
+		bindings, err := scopes.Bindings(ctx, c, id.Namespace)
+		if err := e.hub.unlessForbidden(err, "the objects that need it are not known"); err != nil {
+			return err
+		}
+		if err == nil {
+			in.Referrers = decide.ReferrersIn(bindings, id)
+		}
+	}
 	shown := view.Explain(in, decide.Replay(in), e.cluster)
 	if e.fields {
 		if shown.Fields, err = e.fieldsOf(ctx, c, in); err != nil {
