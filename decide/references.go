@@ -19,9 +19,24 @@ import (
 // mostReferences limits the names of one object.
 const mostReferences = 64
 
-// PodTemplateKinds are the kinds of objects that a pod template names.
-func PodTemplateKinds() []schema.GroupKind {
-	return []schema.GroupKind{{Kind: "ConfigMap"}, {Kind: "Secret"}, {Kind: "ServiceAccount"}}
+// ReferencedKinds returns the kinds of the objects that rules may find, each once.
+func ReferencedKinds(rules []hubv1.ReferenceRule) []schema.GroupKind {
+	var out []schema.GroupKind
+	add := func(kinds ...schema.GroupKind) {
+		for _, k := range kinds {
+			if !slices.Contains(out, k) {
+				out = append(out, k)
+			}
+		}
+	}
+	for _, r := range rules {
+		if r.Kind == "" {
+			add(schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Kind: "Secret"}, schema.GroupKind{Kind: "ServiceAccount"})
+			continue
+		}
+		add(schema.GroupKind{Group: r.APIGroup, Kind: r.Kind})
+	}
+	return out
 }
 
 // References returns the objects that an object needs by the rules of its placement, by kind and name. A cluster-scoped

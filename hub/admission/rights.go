@@ -58,24 +58,15 @@ func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string
 
 // referenced returns the rights on every kind of objects that selected objects may need.
 func (r *Reviewer) referenced(rules []hubv1.ReferenceRule, namespace string) ([]rights.Need, error) {
-	var kinds []schema.GroupKind
-	for _, rule := range rules {
-		if rule.Kind == "" {
-			kinds = append(kinds, decide.PodTemplateKinds()...)
-			continue
-		}
-		kinds = append(kinds, schema.GroupKind{Group: rule.APIGroup, Kind: rule.Kind})
-	}
 	var out []rights.Need
-	for _, kind := range kinds {
+	for _, kind := range decide.ReferencedKinds(rules) {
 		resource, err := r.resource(hubv1.ResourceSelector{APIGroup: kind.Group, Kind: kind.Kind})
 		if err != nil {
 			return nil, err
 		}
-		n := rights.Need{Why: whyReferenced, Right: authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "get", Group: kind.Group, Resource: resource}}
-		if !slices.Contains(out, n) {
-			out = append(out, n)
-		}
+		out = append(out, rights.Need{Why: whyReferenced, Right: authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: "get", Group: kind.Group, Resource: resource,
+		}})
 	}
 	return out, nil
 }

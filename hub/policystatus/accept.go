@@ -58,6 +58,18 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 		}
 		known = known && watched && state.Synced
 	}
+	for i, r := range spec.References {
+		if r.Kind == "" {
+			continue // most pod templates name objects of some of the kinds only; the bindings say which are missing
+		}
+		gk := schema.GroupKind{Group: r.APIGroup, Kind: r.Kind}
+		switch state, _ := a.kinds(gk); state.Reason {
+		case hubv1.ReasonKindNotServed:
+			return notAccepted(hubv1.ReasonKindNotServed, "references[%d]: the hub does not serve %s; install its CustomResourceDefinition on the hub", i, gk), true
+		case hubv1.ReasonForbidden:
+			return notAccepted(hubv1.ReasonNotFederated, "references[%d]: the hub may not list and watch %s; grant it in the chart's value federatedKinds", i, gk), true
+		}
+	}
 	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known
 }
 

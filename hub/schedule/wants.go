@@ -222,12 +222,6 @@ func (w *wants) kinds(p hubv1.PlacementObject) []schema.GroupKind {
 		}
 		out = append(out, schema.GroupKind{Group: sel.APIGroup, Kind: sel.Kind})
 	}
-	for _, rule := range p.PlacementSpec().References {
-		if rule.Kind == "" {
-			out = append(out, decide.PodTemplateKinds()...)
-			continue
-		}
-		out = append(out, schema.GroupKind{Group: rule.APIGroup, Kind: rule.Kind})
-	}
+	out = append(out, decide.ReferencedKinds(p.PlacementSpec().References)...)
 	return slices.DeleteFunc(out, func(gk schema.GroupKind) bool { return gk.Group == hubv1.GroupVersion.Group })
 }

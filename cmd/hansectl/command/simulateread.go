@@ -217,6 +217,9 @@ func (r *fleetReader) kinds(bindings map[hubv1.ObjectIdentity]hubv1.BindingObjec
 			}
 			found[schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}] = true
 		}
+		for _, gk := range decide.ReferencedKinds(p.PlacementSpec().References) {
+			found[gk] = true
+		}
 	}
 	if len(groups) > 0 {
 		if err := r.kindsOf(groups, found); err != nil {
