@@ -1,0 +1,75 @@
+package dispatch
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
+)
+
+var neededKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+
+// needing adds a Rotor that needs a ConfigMap on its members.
+func needing(w *world, name, needed string) *hubv1.ResourceBinding {
+	b := w.add(rotor, name)
+	b.Spec.References = []hubv1.BindingReference{{Kind: "ConfigMap", Name: needed, Path: "/spec/config"}}
+	return b
+}
+
+func (w *world) reads(cluster, object, reason, message string) {
+	w.Helper()
+	w.eventually(5*time.Second, func() string {
+		if o := w.outcome(cluster, object); o.Reason != reason || !strings.Contains(o.Message, message) {
+			return cluster + " has " + o.Reason + ": " + o.Message
+		}
+		return ""
+	})
+}
+
+func TestACopyIsCreatedAfterTheObjectThatItNeeds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, takes("eu"), takes("us"))
+	w.engage()
+	config := w.add(neededKind, "settings") // no event yet
+	config.Spec.Clusters = []hubv1.BindingTarget{{Name: "eu", State: hubv1.TargetPresent}}
+	w.dispatcher.BindingChanged(t.Context(), changes.Binding{After: needing(w, "main", "settings")})
+	w.reads("us", "main", hubv1.ReasonApplied, "") // the object is not sent there
+	w.reads("eu", "main", hubv1.ReasonReferenceNotReady, "the copy is created after ConfigMap ns/settings, which it needs, is on the cluster: it is on its way")
+
+	w.dispatcher.BindingChanged(t.Context(), changes.Binding{After: config})
+	w.reads("eu", "settings", hubv1.ReasonApplied, "")
+	m := w.members["eu"]
+	m.mu.Lock()
+	seen := m.copies["settings"]
+	m.mu.Unlock()
+	w.dispatcher.HealthSeen("eu", seen)
+	w.reads("eu", "main", hubv1.ReasonApplied, "")
+}
+
+func TestObjectsThatNeedEachOtherDoNotWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, takes("eu"))
+	w.engage()
+	config := w.add(neededKind, "settings")
+	config.Spec.References = []hubv1.BindingReference{{APIGroup: rotor.Group, Kind: rotor.Kind, Name: "main", Path: "/data/rotor"}}
+	main := needing(w, "main", "settings")
+	w.dispatcher.BindingChanged(t.Context(), changes.Binding{After: main})
+	w.reads("eu", "main", hubv1.ReasonApplied, "")
+	w.dispatcher.BindingChanged(t.Context(), changes.Binding{After: config})
+	w.reads("eu", "settings", hubv1.ReasonApplied, "")
+}
+
+func TestACopyDoesNotWaitForAFormerReference(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, takes("eu"))
+	w.engage()
+	w.add(neededKind, "settings")
+	main := needing(w, "main", "settings")
+	main.Spec.References[0].Former = true
+	w.dispatcher.BindingChanged(t.Context(), changes.Binding{After: main})
+	w.reads("eu", "main", hubv1.ReasonApplied, "")
+}
