@@ -35,6 +35,8 @@ func resources(n int) string {
 	return strings.Join(names, ", ")
 }
 
+func referring(references string) string { return placementSpec + "references: [" + references + "]\n" }
+
 func selecting(selector string) string { return "resourceSelectors: [" + selector + "]\n" + toEU }
 
 var placementCases = map[string]ruleCase{
@@ -57,6 +59,9 @@ spread:
   scores: [{name: AvailableCapacity, weight: 50}, {name: FewestObjects, weight: -50}]
   affinityGroups: [{name: first, names: [eu-1]}, {name: second, labelSelector: {}}]
   rebalance: Always
+references:
+- {apiGroup: example.com, kind: Thing, path: /spec/things/*/name}
+- {path: /spec/template}
 replicas:
   type: Divide
   path: /spec/instances
@@ -88,6 +93,11 @@ statusAggregation:
 	"64 selectors":                       {spec: "resourceSelectors: " + many(64, "{kind: K%d}") + "\n" + toEU},
 	"65 selectors":                       {spec: "resourceSelectors: " + many(65, "{kind: K%d}") + "\n" + toEU, says: "spec.resourceSelectors: Too many: 65"},
 	"a kind of the core group":           {spec: selecting(`{kind: ConfigMap}`)},
+	"a reference without a path":         {spec: referring(`{kind: Secret}`), says: "references[0].path: Required value"},
+	"a reference with a path of dots":    {spec: referring(`{kind: Secret, path: spec.tls}`), says: "references[0].path in body should match"},
+	"a pod template with an API group":   {spec: referring(`{apiGroup: apps, path: /spec/template}`), says: "references[0]: Invalid value: apiGroup goes with kind"},
+	"a reference to an object of Hanse":  {spec: referring(`{apiGroup: hanse.dev, kind: Placement, path: /spec/a}`), says: "references[0]: Invalid value: objects of hanse.dev stay on the hub"},
+	"17 references":                      {spec: referring(many(17, "{kind: K%d, path: /a}")[1 : len(many(17, "{kind: K%d, path: /a}"))-1]), says: "spec.references: Too many: 17"},
 	"no kind":                            {spec: selecting(`{apiGroup: example.com}`), says: "resourceSelectors[0].kind: Required value"},
 	"an empty kind":                      {spec: selecting(`{kind: ""}`), says: "kind in body should be at least 1 chars long"},
 	"a kind in the plural of its URL":    {spec: selecting(`{kind: configmaps}`), says: "kind in body should match"},
