@@ -591,6 +591,11 @@ func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
 			policy: placement(`clusters: {names: [eu-1]}, apply: {adoption: IfNoDiff}`),
 			want:   "adopt memberclusters.hanse.dev eu-1|" + select4, lacks: "adopt", says: "spec.apply.adoption takes over objects",
 		},
+		"references: what they name": {
+			policy: placement(`clusters: {names: [eu-1]}, references: [{apiGroup: test.hanse.dev, kind: Gear, path: /spec/gear}, {path: /spec/template}, {kind: Secret, path: /spec/a}]`),
+			want:   "create widgets.test.hanse.dev shop|delete widgets.test.hanse.dev shop|get * shop|get *.test.hanse.dev shop|get secrets shop|get widgets.test.hanse.dev shop|update widgets.test.hanse.dev shop",
+			lacks:  "get", says: "get secrets in namespace shop: spec.references sends the objects that selected objects name to members",
+		},
 		"no adoption": {policy: placement(`clusters: {names: [eu-1]}, apply: {adoption: Never}`), want: select4, lacks: "adopt"},
 		"adoption on clusters by label: on all": {
 			policy: placement(`clusters: {labelSelector: {}, excludedNames: [us-1]}, apply: {adoption: Always}`),

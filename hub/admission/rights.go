@@ -64,9 +64,12 @@ func (r *Reviewer) referenced(rules []hubv1.ReferenceRule, namespace string) ([]
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, rights.Need{Why: whyReferenced, Right: authorizationv1.ResourceAttributes{
+		n := rights.Need{Why: whyReferenced, Right: authorizationv1.ResourceAttributes{
 			Namespace: namespace, Verb: "get", Group: kind.Group, Resource: resource,
-		}})
+		}}
+		if !slices.Contains(out, n) { // the kinds of a group that the hub does not serve need the same right
+			out = append(out, n)
+		}
 	}
 	return out, nil
 }
