@@ -174,7 +174,7 @@ func (in input) unselected(current hubv1.PlacementObject) Plan {
 			why = fmt.Sprintf("%s no longer selects the object", nameOf(current))
 		}
 	}
-	if asked := in.Object.Template.GetAnnotations()[hubv1.WithdrawAnnotation]; asked != "" && asked == string(in.Binding.GetUID()) {
+	if in.withdrawalAsked() {
 		return in.withdrawUnselected(why)
 	}
 	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone, why+": every cluster keeps its copy until a placement selects the object or the object is deleted; hansectl withdraw removes the copies")
@@ -182,6 +182,12 @@ func (in input) unselected(current hubv1.PlacementObject) Plan {
 	// them by it.
 	p.Remove = len(p.Spec.Clusters) == 0 && !in.Unconfirmed && len(in.Binding.BindingStatus().Orphaned) == 0
 	return p
+}
+
+// withdrawalAsked reports whether a user asks to withdraw the copies of this binding that no placement selects.
+func (in input) withdrawalAsked() bool {
+	asked := in.Object.Template.GetAnnotations()[hubv1.WithdrawAnnotation]
+	return asked != "" && in.Binding != nil && asked == string(in.Binding.GetUID())
 }
 
 // withdrawUnselected withdraws the copies of an object that no placement selects, because its annotation asks for it.

@@ -203,6 +203,7 @@ func TestAnObjectFollowsTheObjectsThatNeedIt(t *testing.T) {
 		overrides  []hubv1.OverridePolicyObject
 		referrers  []Referrer
 		unread     bool
+		withdraw   string
 		want       []hubv1.BindingTarget
 		reason     string
 		takes      bool
@@ -235,6 +236,9 @@ func TestAnObjectFollowsTheObjectsThatNeedIt(t *testing.T) {
 		"an object that lost its placement keeps its copies, and goes where it is needed": {binding: bound(present("us")), placements: only(other),
 			referrers: []Referrer{needing(present("eu"))},
 			want:      []hubv1.BindingTarget{present("eu"), present("us")}, reason: hubv1.ReasonPlacementGone},
+		"a user can withdraw it from the clusters where nothing needs it": {binding: known(bound(present("eu"), present("us"))), placements: only(other), withdraw: "binding-1", takes: true,
+			referrers: []Referrer{needing(present("eu"))},
+			want:      []hubv1.BindingTarget{present("eu"), absent("us", hubv1.ReasonNotReferenced, del)}, reason: hubv1.ReasonReferenced},
 		"an object that lost its placement follows them if they are on all its clusters": {binding: bound(present("eu")), placements: only(other),
 			referrers: []Referrer{needing(present("eu"), present("sg"))},
 			want:      []hubv1.BindingTarget{present("eu"), present("sg")}, reason: hubv1.ReasonReferenced},
@@ -247,7 +251,7 @@ func TestAnObjectFollowsTheObjectsThatNeedIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := given{binding: tc.binding, uid: "a", placements: tc.placements, clusters: three(), holdBack: tc.unread}
+			g := given{binding: tc.binding, uid: "a", placements: tc.placements, clusters: three(), holdBack: tc.unread, withdraw: tc.withdraw}
 			in := g.input()
 			in.Referrers, in.Facts.Overrides = tc.referrers, tc.overrides
 			p := Decide(in)

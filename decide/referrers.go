@@ -59,7 +59,7 @@ func (in input) followReferrers() Plan {
 		return in.keep(metav1.ConditionUnknown, hubv1.ReasonOverrideInvalid, Short("every cluster keeps its copy: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
 	}
 	needed, used := in.neededOn(excluded)
-	if in.Binding != nil && !in.Spec().Referenced && !covers(used, in.Spec()) {
+	if in.Binding != nil && !in.Spec().Referenced && !covers(used, in.Spec()) && !in.withdrawalAsked() {
 		return in.addNeeded(needed)
 	}
 	policy := in.whenNotReferenced(owner)
@@ -93,7 +93,7 @@ func (in input) followReferrers() Plan {
 // An edit of a placement withdraws nothing.
 func (in input) addNeeded(needed map[string]bool) Plan {
 	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone,
-		"no placement selects the object: every cluster keeps its copy, and it goes to the clusters of the objects that need it; hansectl withdraw removes the copies")
+		"no placement selects the object: every cluster keeps its copy, and it goes to the clusters of the objects that need it; hansectl withdraw removes the copies on other clusters")
 	p.addPresent(needed)
 	return p
 }
@@ -200,7 +200,8 @@ func (in input) recordedOr(owner hubv1.PlacementObject) hubv1.RemovalPolicy {
 	return policy
 }
 
-// referencedBy returns the condition, such as "2 clusters, because Deployment.apps shop/web and 3 more objects need it".
+// referencedBy returns the condition, such as "2 clusters, because Deployment.apps shop/web and 3 more objects need
+// it".
 func (in input) referencedBy(needed map[string]bool) metav1.Condition {
 	if len(in.Referrers) == 0 {
 		return condition(metav1.ConditionFalse, hubv1.ReasonNotReferenced, "no object needs the object any more: it is withdrawn")

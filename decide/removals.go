@@ -71,8 +71,8 @@ func (in input) verdictOn(cluster, reason string) Verdict {
 }
 
 // isGuarded reports whether the change of an entry deletes a copy that the guard has not released. The guard does not
-// judge copies of deleted objects, replaced copies, copies that a drain evicts, copies that no object needs any more, and
-// orphaned copies.
+// judge copies of deleted objects, replaced copies, copies that a drain evicts, copies that no object needs any more,
+// and orphaned copies.
 func (in input) isGuarded(before, after hubv1.BindingTarget) bool {
 	return before.State == hubv1.TargetPresent && after.State == hubv1.TargetAbsent &&
 		after.Absent.Policy == hubv1.RemovalDelete && after.Absent.Reason != hubv1.ReasonObjectDeleted && after.Absent.Reason != hubv1.ReasonDraining &&

@@ -84,8 +84,8 @@ func (w *waiting) take() []types.NamespacedName {
 	return out
 }
 
-// HealthSeen is called for every change of a copy on a cluster. It queues the copies that wait for this copy there. If an
-// operator needs the copy and it is healthy now, it also queues the copies that wait for an operator there.
+// HealthSeen is called for every change of a copy on a cluster. It queues the copies that wait for this copy there. If
+// an operator needs the copy and it is healthy now, it also queues the copies that wait for an operator there.
 func (d *Dispatcher) HealthSeen(cluster string, seen member.Observation) {
 	q := d.queue(cluster)
 	if q == nil {

@@ -58,9 +58,18 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 		}
 		known = known && watched && state.Synced
 	}
-	for i, r := range spec.References {
+	if c, ok := a.unreadableReference(); ok {
+		return c, true
+	}
+	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known
+}
+
+// unreadableReference returns the condition for a kind of references that the hub cannot read. The kinds that a pod
+// template may name are not checked: most name objects of some of them only, and the bindings say which are missing.
+func (a acceptance) unreadableReference() (metav1.Condition, bool) {
+	for i, r := range a.policy.PlacementSpec().References {
 		if r.Kind == "" {
-			continue // most pod templates name objects of some of the kinds only; the bindings say which are missing
+			continue
 		}
 		gk := schema.GroupKind{Group: r.APIGroup, Kind: r.Kind}
 		switch state, _ := a.kinds(gk); state.Reason {
@@ -70,7 +79,7 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 			return notAccepted(hubv1.ReasonNotFederated, "references[%d]: the hub may not list and watch %s; grant it in the chart's value federatedKinds", i, gk), true
 		}
 	}
-	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known
+	return metav1.Condition{}, false
 }
 
 func notAccepted(reason, format string, args ...any) metav1.Condition {

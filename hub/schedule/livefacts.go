@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// liveFacts reads the facts and the bindings of namespaces uncached, each at most once in pace.FreshFor, because many objects may lose a
-// cluster at once. Facts that are older than the cache only delay a withdrawal.
+// liveFacts reads the facts and the bindings of namespaces uncached, each at most once in pace.FreshFor, because many
+// objects may lose a cluster at once. Facts that are older than the cache only delay a withdrawal.
 type liveFacts struct {
 	reader client.Reader
 	clock  clock.PassiveClock

@@ -20,9 +20,9 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// An object may need others on its clusters, such as the Secret that it names. The binding of a needed object is written
-// before the binding of the object that needs it names a new cluster. The watch of bindings keeps this order, so
-// hub/dispatch knows both when it creates the copy: see hub/dispatch/references.go.
+// An object may need others on its clusters, such as the Secret that it names. The binding of a needed object is
+// written before the binding of the object that needs it names a new cluster. The watch of bindings keeps this order,
+// so hub/dispatch knows both when it creates the copy: see hub/dispatch/references.go.
 
 // references has which objects need which other ones, and the decisions that wait for the decision on a needed object.
 type references struct {
@@ -125,7 +125,8 @@ func (r *references) ask(needed, by key, spec *hubv1.BindingSpec) (waits bool) {
 	return true
 }
 
-// answer records that the decision on an object has followed these referrers. It returns the objects that waited for it.
+// answer records that the decision on an object has followed these referrers. It returns the objects that waited for
+// it.
 func (r *references) answer(id key, followed []decide.Referrer) (waited []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -122,14 +122,8 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 	if err := e.hub.unlessForbidden(err, "other versions of the kind are not considered"); err != nil {
 		return err
 	}
-	if binding.BindingSpec().Referenced {
-		bindings, err := scopes.Bindings(ctx, c, id.Namespace)
-		if err := e.hub.unlessForbidden(err, "the objects that need it are not known"); err != nil {
-			return err
-		}
-		if err == nil {
-			in.Referrers = decide.ReferrersIn(bindings, id)
-		}
+	if in.Referrers, err = e.referrers(ctx, c, binding); err != nil {
+		return err
 	}
 	shown := view.Explain(in, decide.Replay(in), e.cluster)
 	if e.fields {
@@ -138,6 +132,18 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 		}
 	}
 	return e.out.print(e.hub.streams.Out, shown)
+}
+
+// referrers returns the objects that need an object, if its decision follows them; nil if they cannot be read.
+func (e *explain) referrers(ctx context.Context, c client.Client, binding hubv1.BindingObject) ([]decide.Referrer, error) {
+	if !binding.BindingSpec().Referenced {
+		return nil, nil
+	}
+	bindings, err := scopes.Bindings(ctx, c, binding.GetNamespace())
+	if err != nil {
+		return nil, e.hub.unlessForbidden(err, "the objects that need it are not known")
+	}
+	return decide.ReferrersIn(bindings, hubv1.ObjectOf(binding)), nil
 }
 
 // fieldsOf returns who set each field on the cluster. It has fewer details if the copy cannot be read.
