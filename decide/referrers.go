@@ -42,17 +42,8 @@ func (in input) isReferenced() bool { return in.Spec().Referenced || len(in.Refe
 // cluster when none of them is or was there.
 func (in input) followReferrers() Plan {
 	owner := in.ownerOfReferrers()
-	switch {
-	case in.Referrers == nil: // not known
-		return in.keep(metav1.ConditionTrue, hubv1.ReasonReferenced, "the decision follows the objects that need the object")
-	case suspended(owner):
-		return in.keep(metav1.ConditionTrue, hubv1.ReasonSuspended, "the placement suspends scheduling: every cluster keeps its copy")
-	case in.Object.HubRuns && (owner == nil || owner.PlacementSpec().HubExecution != hubv1.HubExecutionAllowed):
-		return in.keep(metav1.ConditionFalse, hubv1.ReasonHubWouldRun, fmt.Sprintf(
-			"other objects need it, but the hub itself would act on a %s: to place it anyway, set hubExecution: Allowed in their placement", in.Object.ID.Kind))
-	}
-	if r := in.forbidden(); r != nil {
-		return in.keep(metav1.ConditionFalse, r.Reason, r.Message)
+	if p := in.keptForReferrers(owner); p != nil {
+		return *p
 	}
 	excluded, err := in.excludedFromReference()
 	if err != nil {
@@ -87,6 +78,25 @@ func (in input) followReferrers() Plan {
 	p.Remove = len(p.Spec.Clusters) == 0 && !in.Unconfirmed && len(in.Referrers) == 0 && (in.Binding == nil || len(in.Binding.BindingStatus().Orphaned) == 0)
 	p.Status.Scheduled = in.referencedBy(needed)
 	return p
+}
+
+// keptForReferrers returns the plan that keeps the decision, if the object cannot follow the objects that need it now.
+func (in input) keptForReferrers(owner hubv1.PlacementObject) *Plan {
+	var p Plan
+	switch refusal := in.forbidden(); {
+	case in.Referrers == nil: // not known
+		p = in.keep(metav1.ConditionTrue, hubv1.ReasonReferenced, "the decision follows the objects that need the object")
+	case suspended(owner):
+		p = in.keep(metav1.ConditionTrue, hubv1.ReasonSuspended, "the placement suspends scheduling: every cluster keeps its copy")
+	case in.Object.HubRuns && (owner == nil || owner.PlacementSpec().HubExecution != hubv1.HubExecutionAllowed):
+		p = in.keep(metav1.ConditionFalse, hubv1.ReasonHubWouldRun, fmt.Sprintf(
+			"other objects need it, but the hub itself would act on a %s: to place it anyway, set hubExecution: Allowed in their placement", in.Object.ID.Kind))
+	case refusal != nil:
+		p = in.keep(metav1.ConditionFalse, refusal.Reason, refusal.Message)
+	default:
+		return nil
+	}
+	return &p
 }
 
 // addNeeded keeps every copy of an object that lost its placement, and adds the clusters of the objects that need it.
