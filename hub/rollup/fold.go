@@ -53,6 +53,7 @@ func badness(p health.Polarity, status string) int {
 type said struct {
 	cluster, status, reason string
 	away                    bool // the status is Unknown because the target is unreachable
+	implied                 bool // the target does not have the condition, which then is False
 }
 
 // folded is one condition over all targets.
@@ -177,7 +178,7 @@ func (m *merger) fold(kind string) folded {
 		}
 	}
 	if badness(p, worst.status) == 0 {
-		return everywhere(kind, all)
+		return fine(kind, all)
 	}
 	if partiallyUnknown(all, func(s said) bool { return badness(p, s.status) == 0 }) {
 		worst.reason = hubv1.ReasonPartiallyUnknown
@@ -195,7 +196,7 @@ func say(part part, kind string, p health.Polarity) said {
 	c := findOrOpposite(part.observed, kind)
 	switch {
 	case c == nil && p == health.GoodWhenFalse && len(part.observed) > 0 && part.lost < health.LostConditions:
-		s.status, s.reason = "False", ""
+		s.status, s.reason, s.implied = "False", "", true
 	case c == nil:
 		s.reason = ReasonNotReported
 	default:
@@ -229,6 +230,17 @@ func common(kind string, all []said) folded {
 		}
 	}
 	return everywhere(kind, all)
+}
+
+// fine returns a condition with the good value on every target. Some targets may not have it.
+func fine(kind string, all []said) folded {
+	has := slices.DeleteFunc(slices.Clone(all), func(s said) bool { return s.implied })
+	if len(has) == 0 || len(has) == len(all) {
+		return everywhere(kind, all)
+	}
+	out := because(kind, has[0].status, everywhere(kind, has).reason, all, func(s said) bool { return !s.implied })
+	out.message += "; the others do not have it"
+	return out
 }
 
 func everywhere(kind string, all []said) folded {

@@ -184,3 +184,33 @@ func TestConditionsKeepToTheSchema(t *testing.T) {
 		})
 	}
 }
+
+func TestAGoodConditionThatSomeClustersLackNamesThoseThatHaveIt(t *testing.T) {
+	const schema = "{type: object, properties: {conditions: {type: array, items: {type: object, properties: {type: {type: string}, status: {type: string}, reason: {type: string}, message: {type: string}}}}}}"
+	ready := "{conditions: [{type: Ready, status: 'True', reason: Up}]}"
+	for name, tc := range map[string]struct {
+		observed        []string
+		reason, message string
+	}{
+		"one has it": {
+			[]string{ready, "{conditions: [{type: Issuing, status: 'False', reason: Failed}]}", ready}, "Failed", "False on 1 of 3 clusters: c1 (Failed); the others do not have it",
+		},
+		"two have it with different reasons": {
+			[]string{"{conditions: [{type: Issuing, status: 'False', reason: Failed}]}", "{conditions: [{type: Issuing, status: 'False'}]}", ready},
+			"", "False on 2 of 3 clusters: c0 (Failed), c1 (False); the others do not have it",
+		},
+		"all have it": {
+			[]string{"{conditions: [{type: Issuing, status: 'False', reason: Failed}]}", "{conditions: [{type: Issuing, status: 'False', reason: Failed}]}"},
+			"Failed", "False on 2 of 2 clusters",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, _ := mergeOne(t, schema, tc.observed...)
+			got := find(status, "Issuing")
+			reason, _ := got["reason"].(string)
+			if got["status"] != "False" || got["message"] != tc.message || reason != tc.reason {
+				t.Errorf("Issuing is %v, want the reason %q and the message %q", got, tc.reason, tc.message)
+			}
+		})
+	}
+}

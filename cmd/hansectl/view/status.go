@@ -103,8 +103,9 @@ type Region struct {
 // OnObject is the status of the hub object itself.
 type OnObject struct {
 	Integers map[string]int64 `json:"integers,omitempty"`
-	// Available is the status of the condition Available; empty if there is none.
+	// Available and Ready are the statuses of these conditions; empty if there is none.
 	Available string `json:"available,omitempty"`
+	Ready     string `json:"ready,omitempty"`
 }
 
 // Wait is a cluster that the operation waits for.
@@ -307,8 +308,12 @@ func onObject(object *unstructured.Unstructured) *OnObject {
 	}
 	conditions, _, _ := unstructured.NestedSlice(status, "conditions")
 	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == "Available" {
+		c, _ := c.(map[string]any)
+		switch c["type"] {
+		case "Available":
 			out.Available, _ = c["status"].(string)
+		case "Ready":
+			out.Ready, _ = c["status"].(string)
 		}
 	}
 	return out

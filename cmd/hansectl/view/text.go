@@ -71,7 +71,7 @@ func (s Status) write(w io.Writer, now time.Time, wide bool) {
 	}
 	for _, part := range [][2]string{
 		{"Regions", s.regions(wide)},
-		{"On object", s.onObject()},
+		{"On object", s.onObject(wide)},
 		{"Scheduled", s.scheduled()},
 		{"Rollout", s.rollout(now)},
 		{"Also", s.others()},
@@ -267,7 +267,8 @@ func (s Status) regions(wide bool) string {
 	return strings.Join(parts, gap)
 }
 
-func (s Status) onObject() string {
+// onObject names all fields that were left out only if wide, because a kind may have many.
+func (s Status) onObject(wide bool) string {
 	switch {
 	case s.StatusTo.Mode == string(hubv1.StatusBindingOnly):
 		if s.StatusTo.Message == "" {
@@ -284,11 +285,18 @@ func (s Status) onObject() string {
 	if s.OnObject.Available != "" {
 		parts = append(parts, "Available="+s.OnObject.Available)
 	}
-	text := strings.Join(parts, " ")
-	if len(s.StatusTo.LeftOut) > 0 {
-		text = strings.TrimSpace(text + " | " + leftOut + strings.Join(s.StatusTo.LeftOut, ", "))
+	if s.OnObject.Ready != "" {
+		parts = append(parts, "Ready="+s.OnObject.Ready)
 	}
-	return text
+	text := strings.Join(parts, " ")
+	if len(s.StatusTo.LeftOut) == 0 {
+		return text
+	}
+	fields := list(s.StatusTo.LeftOut)
+	if wide {
+		fields = strings.Join(s.StatusTo.LeftOut, ", ")
+	}
+	return strings.TrimPrefix(text+" | "+leftOut+fields, " | ")
 }
 
 // rollout describes the progress of a change.
