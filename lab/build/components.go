@@ -92,14 +92,16 @@ var components = []component{
 
 // needed returns the components that every lab needs, or those with the given names.
 func needed(names []string) ([]component, error) {
+	for _, name := range names {
+		if !slices.ContainsFunc(components, func(c component) bool { return c.name == name }) {
+			return nil, fmt.Errorf("no component is called %q", name)
+		}
+	}
 	var all []component
 	for _, c := range components {
 		if len(names) == 0 && !c.onDemand || slices.Contains(names, c.name) {
 			all = append(all, c)
 		}
-	}
-	if len(all) < len(names) {
-		return nil, fmt.Errorf("an unknown component is among %v", names)
 	}
 	return all, nil
 }
