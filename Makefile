@@ -196,6 +196,7 @@ test-pods: build lab node-packages ## Tests of the charts as pods on real nodes:
 	$(call say,tests of the charts on real nodes)
 	$(MAKE) images VERSION=$(CHART_VERSION) IMAGE_PLATFORMS=linux/$$(go env GOARCH)
 	hack/older.sh
+	bin/lab build cert-manager
 	$(call ON_LAB,bin) HANSE_IMAGES=$(CURDIR)/bin/images HANSE_OLDER="$$(hack/older.sh --path)" \
 		$(TOOL) gotestsum --format testname --packages ./test/pods -- -count=1 -timeout 15m
 

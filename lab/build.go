@@ -14,11 +14,10 @@ import (
 func buildCommand(p *places) *cobra.Command {
 	printBin := false
 	cmd := &cobra.Command{
-		Use:   "build",
-		Short: "Compile the components that are not in the cache",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			built, err := p.build(cmd.Context())
+		Use:   "build [COMPONENT...]",
+		Short: "Compile the components that are not in the cache: those that every lab needs, or those named",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			built, err := p.build(cmd.Context(), args...)
 			if err != nil {
 				return err
 			}

@@ -102,7 +102,8 @@ func (p *places) state() (string, error) {
 	return filepath.Join(cache, "run"), err
 }
 
-func (p *places) build(ctx context.Context) (build.Built, error) {
+// build returns the components that every lab needs, or those with the given names.
+func (p *places) build(ctx context.Context, names ...string) (build.Built, error) {
 	source, err := p.source()
 	if err != nil {
 		return build.Built{}, err
@@ -111,7 +112,7 @@ func (p *places) build(ctx context.Context) (build.Built, error) {
 	if err != nil {
 		return build.Built{}, err
 	}
-	return build.Ensure(ctx, source, cache, os.Stderr)
+	return build.Ensure(ctx, source, cache, os.Stderr, names...)
 }
 
 func (p *places) client() (*control.Client, error) {

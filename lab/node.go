@@ -1,37 +1,68 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/hanse-dev/hanse/lab/build"
 	"github.com/hanse-dev/hanse/lab/control"
 	"github.com/hanse-dev/hanse/lab/namespaces"
+	"github.com/hanse-dev/hanse/lab/plane"
 	"github.com/hanse-dev/hanse/lab/topology"
 )
 
 func loadCommand(p *places) *cobra.Command {
 	return &cobra.Command{
 		Use:   "load NAME IMAGE...",
-		Short: "Import images into the real node of a cluster: archives, or the images of the lab's operators",
+		Short: "Import images into the real node of a cluster: archives, or the images of operators",
 		Args:  cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := control.Load{Name: args[0]}
 			for _, image := range args[1:] {
-				if !slices.Contains(topology.Operators, image) {
-					path, err := filepath.Abs(image)
-					if err != nil {
-						return err
-					}
-					image = path
+				images, err := p.images(cmd.Context(), image)
+				if err != nil {
+					return err
 				}
-				request.Images = append(request.Images, image)
+				request.Images = append(request.Images, images...)
 			}
 			return p.do(cmd.Context(), control.LoadPath, request)
 		},
 	}
+}
+
+// images returns what the supervisor imports for an image of the command line: an operator of its own, or archives.
+func (p *places) images(ctx context.Context, image string) ([]string, error) {
+	switch {
+	case slices.Contains(topology.Operators, image):
+		return []string{image}, nil
+	case image != build.CertManager:
+		path, err := filepath.Abs(image)
+		return []string{path}, err
+	}
+	built, err := p.build(ctx, image)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := built.Programs()
+	if err != nil {
+		return nil, err
+	}
+	var archives []string
+	for _, program := range programs {
+		archive := built.Image(program)
+		if _, err := os.Stat(archive); err != nil {
+			if err := plane.WriteImage(archive, program); err != nil {
+				return nil, err
+			}
+		}
+		archives = append(archives, archive)
+	}
+	return archives, nil
 }
 
 func checkCommand() *cobra.Command {

@@ -25,19 +25,14 @@ func TestSituationsOfOperators(t *testing.T) {
 			gvk := s.Object.GroupVersionKind()
 			crd := operators.Definition(t, gvk.GroupKind())
 			conventions := health.ReadConventions(crd, gvk.Version)
+			rules, err := NewRules(s.StatusAggregation)
+			if err != nil {
+				t.Fatal(err)
+			}
 			var rows []hubv1.ClusterRow
 			var targets []hubv1.BindingTarget
 			for _, name := range s.Names() {
-				obj, want := s.On(t, name), s.Clusters[name]
-				got := health.Assess(obj, conventions)
-				if got.Health != want.Health || want.Reason != "" && got.Reason != want.Reason {
-					t.Errorf("%s is %s (%s: %s), want %s %s: %s", name, got.Health, got.Reason, got.Message, want.Health, want.Reason, s.Why)
-				}
-				status, _ := obj.Object["status"].(map[string]any)
-				rows = append(rows, hubv1.ClusterRow{
-					Name: name, UID: types.UID(name), Generation: obj.GetGeneration(), Applied: metav1.ConditionTrue,
-					Health: got.Health, Reason: got.Reason, Message: got.Message, LastTransitionTime: &noon, Observed: raw(health.Project(status)),
-				})
+				rows = append(rows, rowOf(t, s, name, conventions))
 				targets = append(targets, hubv1.BindingTarget{Name: name, State: hubv1.TargetPresent})
 			}
 			if c := healthy(rows, targets); string(c.Status) != s.Healthy {
@@ -53,7 +48,7 @@ func TestSituationsOfOperators(t *testing.T) {
 			if s.NoSubresource {
 				return
 			}
-			merged, leftOut, err := MergeStatus(schema, Rules{}, s.Object, rows, targets, noon)
+			merged, leftOut, err := MergeStatus(schema, rules, s.Object, rows, targets, noon)
 			if s.Lacks != "" {
 				if !errors.Is(err, ErrRequired) || !strings.HasSuffix(err.Error(), ": "+s.Lacks) {
 					t.Errorf("merged %v, %v: want that %s is missing", merged, err, s.Lacks)
@@ -70,6 +65,29 @@ func TestSituationsOfOperators(t *testing.T) {
 				t.Errorf("conditions with an observedGeneration (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// rowOf is the row of a cluster in a situation. It fails the test if the health is not as the expert says.
+func rowOf(t *testing.T, s operators.Situation, cluster string, conventions health.Conventions) hubv1.ClusterRow {
+	t.Helper()
+	obj, want := s.On(t, cluster), s.Clusters[cluster]
+	got := health.Assess(obj, conventions)
+	applied := metav1.ConditionTrue
+	if want.Away {
+		applied, got = metav1.ConditionUnknown, health.Verdict{Health: hubv1.HealthUnknown, Reason: hubv1.ReasonUnreachable}
+	}
+	if got.Health != want.Health || want.Reason != "" && got.Reason != want.Reason {
+		t.Errorf("%s is %s (%s: %s), want %s %s: %s", cluster, got.Health, got.Reason, got.Message, want.Health, want.Reason, s.Why)
+	}
+	var paths []string
+	for _, r := range s.StatusAggregation.Reducers {
+		paths = append(paths, r.Path)
+	}
+	status, _ := obj.Object["status"].(map[string]any)
+	return hubv1.ClusterRow{
+		Name: cluster, UID: types.UID(cluster), Generation: obj.GetGeneration(), Applied: applied,
+		Health: got.Health, Reason: got.Reason, Message: got.Message, LastTransitionTime: &noon, Observed: raw(health.Project(status, paths...)),
 	}
 }
 

@@ -17,9 +17,13 @@ import (
 )
 
 // Ensure returns the built components of source, the components folder, and compiles missing ones into cache. It writes
-// its progress to progress, and nothing if all are built.
-func Ensure(ctx context.Context, source, cache string, progress io.Writer) (Built, error) {
-	k, err := key(source)
+// its progress to progress, and nothing if all are built. Without names, these are the components that every lab needs.
+func Ensure(ctx context.Context, source, cache string, progress io.Writer, names ...string) (Built, error) {
+	all, err := needed(names)
+	if err != nil {
+		return Built{}, err
+	}
+	k, err := key(source, all)
 	if err != nil {
 		return Built{}, err
 	}
@@ -35,7 +39,7 @@ func Ensure(ctx context.Context, source, cache string, progress io.Writer) (Buil
 	if complete(built) { // another process built it during the wait
 		return built, nil
 	}
-	if err := assemble(ctx, source, cache, built, progress); err != nil {
+	if err := assemble(ctx, source, cache, built, all, progress); err != nil {
 		return Built{}, err
 	}
 	return built, nil
@@ -68,8 +72,8 @@ func lock(cache string) (unlock func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// assemble compiles every component and puts links to all programs in bin.
-func assemble(ctx context.Context, source, cache string, built Built, progress io.Writer) error {
+// assemble compiles the components and puts links to their programs in bin.
+func assemble(ctx context.Context, source, cache string, built Built, components []component, progress io.Writer) error {
 	bin := built.Bin() + ".partial"
 	if err := os.RemoveAll(built.dir); err != nil {
 		return err

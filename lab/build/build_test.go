@@ -28,6 +28,24 @@ func TestKeyFollowsTheSourceAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestAComponentOnDemandIsBuiltForThoseWhoNameIt(t *testing.T) {
+	source := copySource(t)
+	before, named := mustKey(t, source), mustKey(t, source, CertManager)
+	file := filepath.Join(source, CertManager, "go.mod")
+	data, err := os.ReadFile(file)
+	check(t, err)
+	check(t, os.WriteFile(file, append(data, '\n'), 0o600))
+	if mustKey(t, source) != before {
+		t.Error("its go.mod changed the key of what every lab needs")
+	}
+	if mustKey(t, source, CertManager) == named {
+		t.Error("its go.mod did not change its own key")
+	}
+	if _, err := needed([]string{CertManager, "nothing"}); err == nil || !strings.Contains(err.Error(), `"nothing"`) {
+		t.Errorf("an unknown name gives %v", err)
+	}
+}
+
 func TestStampsAreFilledFromTheVersion(t *testing.T) {
 	j := job{component: component{stamps: map[string]string{"a.v": "{version}", "b.r": "{release}", "c.m": "{major}-{minor}", "d.f": "clean"}}}
 	want := []string{"-X", "a.v=v1.36.3", "-X", "b.r=1.36.3", "-X", "c.m=1-36", "-X", "d.f=clean"}
@@ -49,16 +67,16 @@ func TestMeterKeepsTheEndOfTheOutput(t *testing.T) {
 	}
 }
 
-// The components are compiled against one version of the Kubernetes libraries, which the compiler then has to read
-// once.
+// The components that every lab needs are compiled against one version of the Kubernetes libraries, which the compiler
+// then has to read once.
 func TestComponentsAgreeOnKubernetesLibraries(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks the go command")
 	}
 	versions := map[string][]string{}
 	for _, c := range components {
-		if c.module == "" {
-			continue // it uses no library
+		if c.module == "" || c.onDemand {
+			continue // it uses no library, or only some labs need it
 		}
 		cmd := exec.Command("go", "list", "-m", "k8s.io/api", "k8s.io/client-go", "k8s.io/apimachinery")
 		cmd.Dir = filepath.Join("..", "components", c.name)
@@ -82,9 +100,11 @@ func copySource(t *testing.T) string {
 	return dir
 }
 
-func mustKey(t *testing.T, source string) string {
+func mustKey(t *testing.T, source string, names ...string) string {
 	t.Helper()
-	k, err := key(source)
+	all, err := needed(names)
+	check(t, err)
+	k, err := key(source, all)
 	check(t, err)
 	return k
 }

@@ -7,15 +7,18 @@ package build
 
 import (
 	"crypto/sha256"
+	"debug/buildinfo"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // component is one binary and the files from its module.
 type component struct {
+	onDemand bool              // compiled only for a caller that names it
 	name     string            // the folder under components/, and the binary
 	module   string            // the module with the version; none if the folder has the whole source
 	pkg      string            // the main package
@@ -30,6 +33,10 @@ const (
 	operatorCRDs  = "crds/prometheus-operator"
 	operatorFiles = "deployments/prometheus-operator"
 	kwokStages    = "kwok-stages"
+
+	// CertManager is the component that is compiled only for those who name it.
+	CertManager      = "cert-manager"
+	certManagerChart = "charts/cert-manager"
 )
 
 var components = []component{
@@ -68,6 +75,35 @@ var components = []component{
 		},
 	},
 	{name: "pause", pkg: ".", programs: []string{"pause"}},
+	{
+		onDemand: true,
+		name:     CertManager,
+		module:   "github.com/cert-manager/cert-manager",
+		pkg:      ".",
+		programs: []string{"cert-manager-controller", "cert-manager-webhook", "cert-manager-cainjector"},
+		stamps:   map[string]string{"github.com/cert-manager/cert-manager/pkg/util.AppVersion": "{version}"},
+		share: map[string]string{
+			certManagerChart:                "deploy/charts/cert-manager/*.yaml",
+			certManagerChart + "/templates": "deploy/charts/cert-manager/templates/*",
+			certManagerChart + "/crds":      "deploy/crds/*.yaml",
+		},
+	},
+}
+
+// needed returns the components that every lab needs, or those with the given names.
+func needed(names []string) ([]component, error) {
+	for _, name := range names {
+		if !slices.ContainsFunc(components, func(c component) bool { return c.name == name }) {
+			return nil, fmt.Errorf("no component is called %q", name)
+		}
+	}
+	var all []component
+	for _, c := range components {
+		if len(names) == 0 && !c.onDemand || slices.Contains(names, c.name) {
+			all = append(all, c)
+		}
+	}
+	return all, nil
 }
 
 // Built is a complete cache entry.
@@ -91,6 +127,48 @@ func (b Built) Deployment(operator string) ([]string, error) {
 	return manifests(filepath.Join(b.dir, "share", "deployments", operator, "*.yaml"))
 }
 
+// Programs returns the paths of all programs, sorted.
+func (b Built) Programs() ([]string, error) {
+	entries, err := os.ReadDir(b.Bin())
+	if err != nil {
+		return nil, err
+	}
+	var programs []string
+	for _, entry := range entries {
+		programs = append(programs, filepath.Join(b.Bin(), entry.Name()))
+	}
+	return programs, nil
+}
+
+// Image returns the path for the archive of a program's image, which is kept as long as the program.
+func (b Built) Image(program string) string {
+	return filepath.Join(b.dir, filepath.Base(program)+".tar")
+}
+
+// Chart returns the folder with the chart that is in an operator's module.
+func (b Built) Chart(operator string) string {
+	return filepath.Join(b.dir, "share", "charts", operator)
+}
+
+// Version returns the version of the module that an operator is compiled from.
+func (b Built) Version(operator string) (string, error) {
+	for _, c := range components {
+		if c.name != operator {
+			continue
+		}
+		info, err := buildinfo.ReadFile(filepath.Join(b.Bin(), c.programs[0]))
+		if err != nil {
+			return "", fmt.Errorf("reading the version of %s: %w", operator, err)
+		}
+		for _, module := range info.Deps {
+			if module.Path == c.module {
+				return module.Version, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("no program of %s names its version", operator)
+}
+
 func manifests(glob string) ([]string, error) {
 	files, err := filepath.Glob(glob)
 	if err != nil || len(files) == 0 {
@@ -99,8 +177,8 @@ func manifests(glob string) ([]string, error) {
 	return files, nil
 }
 
-// key hashes the folders of all components, so that any change gives another cache entry.
-func key(source string) (string, error) {
+// key hashes the folders of components, so that any change gives another cache entry.
+func key(source string, components []component) (string, error) {
 	hash := sha256.New()
 	for _, c := range components {
 		k, err := c.key(source)

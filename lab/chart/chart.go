@@ -1,4 +1,4 @@
-// Package chart packs the manifests of an operator as a Helm chart.
+// Package chart packs the manifests of an operator as a Helm chart, or the chart that is in its module.
 //
 // Equal manifests give equal bytes, whenever and wherever the chart is made.
 package chart

@@ -17,9 +17,6 @@ import (
 // Pause is the program that keeps the namespaces of a pod.
 const Pause = "pause"
 
-// Image returns the name of the image that the lab makes of one of its programs.
-func Image(program string) string { return "hanse.dev/" + program + ":lab" }
-
 // containerdConfig is for containerd 1.6 and later, which still read version 2.
 //
 //   - restrict_oom_score_adj: a process without CAP_SYS_RESOURCE, even root, cannot lower a score.

@@ -7,13 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
-	"github.com/hanse-dev/hanse/hack/image"
 	"github.com/hanse-dev/hanse/lab/namespaces"
 	"github.com/hanse-dev/hanse/lab/plane"
 	"github.com/hanse-dev/hanse/lab/process"
@@ -44,13 +41,7 @@ func (n *node) start(ctx context.Context, s starting) error {
 func (n *node) load(ctx context.Context, source string) error {
 	if !filepath.IsAbs(source) {
 		archive := filepath.Join(n.Dir, source+".tar")
-		_, err := image.Write(archive, image.Spec{
-			Reference:  plane.Image(source),
-			Binaries:   []image.Binary{{OS: "linux", Arch: runtime.GOARCH, Path: n.Program(source)}},
-			Entrypoint: "/" + source,
-			Created:    time.Unix(0, 0),
-		})
-		if err != nil {
+		if err := plane.WriteImage(archive, n.Program(source)); err != nil {
 			return err
 		}
 		source = archive

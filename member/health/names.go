@@ -71,10 +71,11 @@ func IsAmount(name string) bool {
 // IsPhase reports whether a field of this name has the phase or state of an object.
 func IsPhase(name string) bool { return name == "phase" || name == "state" || name == "health" }
 
-// IsExpiry reports whether a field of this name is the time of an expiry: notAfter, expirationTimestamp.
+// IsExpiry reports whether a field of this name is the time of an expiry or of a renewal before it: notAfter,
+// expirationTimestamp, renewalTime.
 func IsExpiry(name string) bool {
 	name = strings.ToLower(name)
-	return name == "notafter" || strings.Contains(name, "expir")
+	return name == "notafter" || name == "renewaltime" || strings.Contains(name, "expir")
 }
 
 // IsFailureTime reports whether a field of this name is the time of a failure: lastFailureTime.

@@ -14,8 +14,10 @@ var modules = []module{
 		"manifests/crds/rollout-crd.yaml",
 	}},
 	{"github.com/cert-manager/cert-manager@v1.18.2", "h1:H2P75ycGcTMauV3gvpkDqLdS3RSXonWF2S49QGA1PZE=", []string{
+		"deploy/crds/crd-certificaterequests.yaml",
 		"deploy/crds/crd-certificates.yaml",
 		"deploy/crds/crd-clusterissuers.yaml",
+		"deploy/crds/crd-issuers.yaml",
 	}},
 	{"github.com/cloudnative-pg/cloudnative-pg@v1.26.0", "h1:X+ayWg6TXqglziSPejKiviPTf/CSh4AmYXx1mrS3i8s=", []string{
 		"config/crd/bases/postgresql.cnpg.io_clusters.yaml",

@@ -30,6 +30,8 @@ type Situation struct {
 	Object *unstructured.Unstructured `json:"object"`
 	// Clusters has the reports of the clusters, by name.
 	Clusters map[string]Report `json:"clusters"`
+	// StatusAggregation are the rules of the placement.
+	StatusAggregation hubv1.StatusAggregation `json:"statusAggregation,omitzero"`
 	// Healthy is the binding's condition.
 	Healthy string `json:"healthy"`
 	// Merged is the whole status of the hub object, without missing or additional fields. Its conditions are a map of
@@ -49,6 +51,8 @@ type Report struct {
 	Health hubv1.Health   `json:"health"`
 	Reason string         `json:"reason,omitempty"`
 	Status map[string]any `json:"status,omitempty"`
+	// Away is true if the cluster does not answer any more. The status is its last one.
+	Away bool `json:"away,omitempty"`
 }
 
 // Situations returns all situations, sorted by operator.

@@ -30,7 +30,8 @@ var members = []string{frankfurt, shanghai, singapore}
 
 // kinds are what the charts grant in this suite.
 var kinds = []fleet.Kind{
-	{APIGroups: []string{""}, Resources: []string{"configmaps"}},
+	{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}},
+	{APIGroups: []string{"cert-manager.io"}, Resources: []string{"certificates", "issuers"}, Status: true},
 	{APIGroups: []string{"monitoring.coreos.com"}, Resources: []string{"prometheuses"}, Status: true},
 }
 

@@ -75,7 +75,7 @@ func joined(kinds []kindGrant) string {
 
 // lackingGrants returns the kinds that placements send to a cluster and that are not granted there, with those
 // placements. A placement with an expression counts as sending to every cluster. Kinds that the hub does not serve are
-// left out.
+// left out, and so are kinds of Hanse: their objects stay on the hub.
 func lackingGrants(ctx context.Context, c client.Client, mapper meta.RESTMapper, cluster *hubv1.MemberCluster, granted []string) (kinds []kindGrant, placements map[kindGrant][]string, err error) {
 	placements = map[kindGrant][]string{}
 	for _, list := range []client.ObjectList{&hubv1.PlacementList{}, &hubv1.ClusterPlacementList{}} {
@@ -88,6 +88,9 @@ func lackingGrants(ctx context.Context, c client.Client, mapper meta.RESTMapper,
 				return nil
 			}
 			for _, s := range p.PlacementSpec().ResourceSelectors {
+				if s.APIGroup == hubv1.GroupVersion.Group {
+					continue
+				}
 				mapping, err := mapper.RESTMapping(schema.GroupKind{Group: s.APIGroup, Kind: s.Kind})
 				if err != nil {
 					continue

@@ -54,7 +54,7 @@ var (
 	errRule          = errors.New("the API server refuses this rule")
 	operatorName     = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,50}[a-z0-9])?$`)
 	namesOfRules     = regexp.MustCompile(`^[!-~]+$`)
-	resourcesOfRules = regexp.MustCompile(`^[a-z0-9]+(/[a-z0-9]+)?$`)
+	resourcesOfRules = regexp.MustCompile(`^[a-z0-9]+(/[a-z0-9-]+)?$`)
 	urlsOfRules      = regexp.MustCompile(`^/[^*\s]*(/[*])?$`)
 	verbsOfRules     = regexp.MustCompile(`^([a-z]+|[*])$`)
 )

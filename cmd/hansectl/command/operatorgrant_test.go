@@ -64,6 +64,7 @@ func TestBadFilesOfGrantOperatorAreRefusedBeforeAnythingIsRead(t *testing.T) {
 		"a rule without verbs":                      {rulesOfWidgets("{apiGroups: [''], resources: [pods]}"), "has no verb"},
 		"a rule without resources":                  {rulesOfWidgets("{apiGroups: [''], verbs: [get]}"), "needs apiGroups and resources, or nonResourceURLs"},
 		"a rule for a URL in a namespace":           {"operators: [{name: a, namespacedRules: {b: [{nonResourceURLs: [/metrics], verbs: [get]}]}}]", "has nonResourceURLs in a namespace"},
+		"a subresource with a capital letter":       {rulesOfWidgets("{apiGroups: [''], resources: [pods/Log], verbs: [get]}"), `"pods/Log" in a rule is not possible`},
 		"a verb with signs that hide the next":      {rulesOfWidgets(`{apiGroups: [''], resources: [pods], verbs: ["get\e[8m"]}`), `"get\x1b[8m" in a rule is not possible: want a verb`},
 		"an unknown field, such as a misspelling":   {"operatros: []", `unknown field "operatros"`},
 	} {
@@ -221,9 +222,9 @@ func TestJoinGrantsWhatAnOperatorNeeds(t *testing.T) {
 	})
 	t.Run("the rules of a later chart are added to the earlier ones", func(t *testing.T) {
 		before := len(clusterRole())
-		out, err := join("--grant-operator", grantFile(t, rulesOfWidgets("{apiGroups: [policy], resources: [poddisruptionbudgets], verbs: [get]}")))
+		out, err := join("--grant-operator", grantFile(t, rulesOfWidgets("{apiGroups: [route.openshift.io], resources: [routes/custom-host], verbs: [create]}")))
 		must(t, err)
-		wants(t, out, "+ get on policy/poddisruptionbudgets\n", "clusterrole/hanse-operator-widgets updated")
+		wants(t, out, "+ create on route.openshift.io/routes/custom-host\n", "clusterrole/hanse-operator-widgets updated")
 		if strings.Contains(out, "+ get, list, watch on configmaps") {
 			t.Errorf("a rule that the hub had is listed as added:\n%s", out)
 		}

@@ -244,7 +244,8 @@ func TestJoinUsesTheAccountOfTheMemberChart(t *testing.T) {
 		definitions := hubv1.ResourceSelector{APIGroup: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 		apply(t, onHub, p)
 		everywhere := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "definitions"}}
-		everywhere.Spec.Clusters.LabelSelector, everywhere.Spec.ResourceSelectors = &metav1.LabelSelector{}, []hubv1.ResourceSelector{definitions}
+		everywhere.Spec.Clusters.LabelSelector = &metav1.LabelSelector{}
+		everywhere.Spec.ResourceSelectors = []hubv1.ResourceSelector{definitions, {APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.FederatedOperatorKind}}
 		apply(t, onHub, everywhere)
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: accountName}, Rules: append(grants{}.rules(),
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: grantVerbs},
@@ -257,6 +258,9 @@ func TestJoinUsesTheAccountOfTheMemberChart(t *testing.T) {
 			"lacks apiextensions.k8s.io/customresourcedefinitions, which ClusterPlacement/definitions wants there")
 		if strings.Contains(out, "lacks configmaps") || strings.Contains(out, "lacks secrets") {
 			t.Errorf("a kind that is granted is lacking:\n%s", out)
+		}
+		if strings.Contains(out, "federatedoperators") {
+			t.Errorf("a kind that stays on the hub is lacking:\n%s", out)
 		}
 	})
 }

@@ -1,0 +1,69 @@
+package chart
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// CertManager returns the chart that is in the module of cert-manager, as its releases have it: the definitions are
+// templates that the value installCRDs turns on. The folder has Chart.template.yaml, values.yaml, templates and crds.
+// The images of the three programs have the names that image returns.
+func CertManager(version, folder string, image func(program string) string) (Chart, error) {
+	c := Chart{Name: "cert-manager", Version: version}
+	about, err := edited(filepath.Join(folder, "Chart.template.yaml"), func(about map[string]any) {
+		about["version"], about["appVersion"] = version, version
+		delete(about, "annotations") // they are for the registry of charts
+	})
+	if err != nil {
+		return Chart{}, err
+	}
+	values, err := edited(filepath.Join(folder, "values.yaml"), func(values map[string]any) {
+		setImage(values, image("cert-manager-controller"))
+		setImage(child(values, "webhook"), image("cert-manager-webhook"))
+		setImage(child(values, "cainjector"), image("cert-manager-cainjector"))
+	})
+	if err != nil {
+		return Chart{}, err
+	}
+	c.files = []file{{"Chart.yaml", about}, {"values.yaml", values}}
+	for _, pattern := range []string{"templates/*", "crds/*.yaml"} {
+		paths, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil || len(paths) == 0 {
+			return Chart{}, fmt.Errorf("the chart in %s has no %s", folder, pattern)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return Chart{}, err
+			}
+			if strings.HasPrefix(pattern, "crds/") {
+				text = fmt.Appendf(nil, "{{- if .Values.installCRDs }}\n%s\n{{- end }}\n", text)
+			}
+			c.files = append(c.files, file{"templates/" + filepath.Base(path), text})
+		}
+	}
+	return c, nil
+}
+
+// edited returns a YAML file after a change.
+func edited(path string, change func(object map[string]any)) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var object map[string]any
+	if err := yaml.Unmarshal(text, &object); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	change(object)
+	return yaml.Marshal(object)
+}
+
+func setImage(values map[string]any, name string) {
+	repository, tag, _ := strings.Cut(name, ":")
+	values["image"] = map[string]any{"repository": repository, "tag": tag, "pullPolicy": "Never"}
+}

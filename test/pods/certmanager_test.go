@@ -1,0 +1,288 @@
+package pods
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/fleet"
+)
+
+const (
+	certManager = "cert-manager" // the operator, its namespace and its Deployment
+	certified   = "certified"    // the namespace of the certificate
+)
+
+// certificateIsIssued installs cert-manager by a FederatedOperator on the member with a real node. The hub brings an
+// Issuer, its Secret and a Certificate.
+func certificateIsIssued(t *testing.T) {
+	ctx := t.Context()
+	member := suite.Members[frankfurt]
+	load(t, frankfurt, certManager)
+	archive, err := suite.LabCommand(ctx, "chart", certManager, "--out", t.TempDir())
+	must(t, err)
+	archive = strings.TrimSpace(archive)
+	definitionsAreServed(t, archive)
+	rightsAreGranted(t, member, archive)
+	_, err = suite.Kubectl(ctx, suite.Hub, "create", "configmap", "cert-manager-chart", "-n", hubv1.SystemNamespace, "--from-file=chart.tgz="+archive)
+	must(t, err)
+	_, err = suite.Kubectl(ctx, suite.Hub, "apply", "-f", "testdata/cert-manager.yaml")
+	must(t, err)
+	authority := newAuthority(t)
+	_, err = suite.Kubectl(ctx, suite.Hub, "apply", "-f", "testdata/certificate.yaml")
+	must(t, err)
+
+	eventually(t, func() error { return operatorReady(ctx) })
+	issuer, certificate := ofCertManager("Issuer", "ca"), ofCertManager("Certificate", "web")
+	eventually(t, func() error { return readyOnHub(ctx, issuer, 1) })
+	eventually(t, func() error { return readyOnHub(ctx, certificate, 1) })
+	if _, found, _ := unstructured.NestedString(certificate.Object, "status", "renewalTime"); !found {
+		t.Errorf("the status on the hub is %v, want it with renewalTime", certificate.Object["status"])
+	}
+	eventually(t, func() error { return authority.issued(ctx, member, "web.example.com") })
+	if err := suite.Hub.Get(ctx, types.NamespacedName{Namespace: certified, Name: "web-tls"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Secret of the certificate is on the hub: %v", err)
+	}
+	wrongIssuerIsRefused(t)
+	webhookIsAway(t, certificate)
+	eventually(t, func() error { return authority.issued(ctx, member, "shop.example.com") })
+	certManagerIsRemoved(t, member)
+}
+
+func ofCertManager(kind, name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("cert-manager.io/v1")
+	o.SetKind(kind)
+	o.SetNamespace(certified)
+	o.SetName(name)
+	return o
+}
+
+func definitionsAreServed(t *testing.T, archive string) {
+	t.Helper()
+	crds, err := suite.Hansectl(t.Context(), "operator", "crds", archive, "-n", certManager, "-f", "testdata/cert-manager-values.yaml")
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "crds.yaml")
+	must(t, os.WriteFile(file, []byte(crds), 0o600))
+	_, err = suite.Kubectl(t.Context(), suite.Hub, "apply", "--server-side", "-f", file)
+	must(t, err)
+	_, err = suite.Kubectl(t.Context(), suite.Hub, "wait", "--for=condition=Established", "-f", file, "--timeout=60s")
+	must(t, err)
+}
+
+// rightsAreGranted adds the rights of the chart to the values of the member.
+func rightsAreGranted(t *testing.T, member *fleet.Cluster, archive string) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: certManager}})) // it has Roles for the hub
+	text, err := suite.Hansectl(ctx, "operator", "rbac", archive, "-n", certManager, "-f", "testdata/cert-manager-values.yaml")
+	must(t, err)
+	var rights struct {
+		GrantedKinds []fleet.Kind `json:"grantedKinds"`
+		Operators    []any        `json:"operators"`
+	}
+	must(t, yaml.Unmarshal([]byte(text), &rights))
+	must(t, suite.InstallMember(ctx, member, append(slices.Clone(kinds), rights.GrantedKinds...), func(values map[string]any) {
+		values["operators"] = rights.Operators
+	}))
+}
+
+func operatorReady(ctx context.Context) error {
+	var o hubv1.FederatedOperator
+	if err := suite.Hub.Get(ctx, types.NamespacedName{Name: certManager}, &o); err != nil {
+		return err
+	}
+	if o.Status.Total != 1 || o.Status.Ready != 1 {
+		return fmt.Errorf("the operator is ready on %d of %d clusters: %+v, %+v", o.Status.Ready, o.Status.Total, o.Status.NotReady, o.Status.Conditions)
+	}
+	return nil
+}
+
+// readyOnHub reads an object, and returns nil if its status on the hub is Ready at the generation.
+func readyOnHub(ctx context.Context, o *unstructured.Unstructured, generation int64) error {
+	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return err
+	}
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range conditions {
+		c, _ := c.(map[string]any)
+		if c["type"] == "Ready" && c["status"] == "True" && c["observedGeneration"] == generation {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s %s has the conditions %v, want Ready at generation %d", o.GetKind(), o.GetName(), conditions, generation)
+}
+
+// wrongIssuerIsRefused creates an Issuer that the hub takes, because cert-manager's webhook is on the member alone.
+func wrongIssuerIsRefused(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	wrong := ofCertManager("Issuer", "wrong")
+	wrong.Object["spec"] = map[string]any{}
+	must(t, suite.Hub.Create(ctx, wrong))
+	eventually(t, func() error {
+		return statusSays(ctx, wrong, "AdmissionDenied", "at least one issuer must be configured")
+	})
+	must(t, suite.Hub.Delete(ctx, wrong))
+}
+
+// statusSays returns nil if hansectl names all texts for an object.
+func statusSays(ctx context.Context, o *unstructured.Unstructured, texts ...string) error {
+	out, err := suite.Hansectl(ctx, "status", strings.ToLower(o.GetKind()), o.GetName(), "-n", certified)
+	for _, text := range texts {
+		if err == nil && !strings.Contains(out, text) {
+			err = fmt.Errorf("hansectl status says %s, want it with %q", out, text)
+		}
+	}
+	return err
+}
+
+// webhookIsAway takes the pods of the webhook away, changes the Certificate, and brings them back.
+func webhookIsAway(t *testing.T, certificate *unstructured.Unstructured) {
+	t.Helper()
+	ctx := t.Context()
+	before := injected(t)
+	webhookHas(t, 0, 9)
+	patch := []byte(`{"spec":{"dnsNames":["web.example.com","shop.example.com"]}}`)
+	must(t, suite.Hub.Patch(ctx, certificate, client.RawPatch(types.MergePatchType, patch)))
+	eventually(t, func() error { return statusSays(ctx, certificate, "failed calling webhook", "Healthy") })
+	webhookHas(t, 1, 8)
+	eventually(t, func() error { return readyOnHub(ctx, certificate, 2) })
+	if after := injected(t); !bytes.Equal(after, before) {
+		t.Error("the hub has changed the CA that cert-manager set in its webhook configuration")
+	}
+}
+
+// webhookHas changes the chart's values for the webhook, and waits until its pods and its configuration have followed.
+func webhookHas(t *testing.T, replicas, seconds int32) {
+	t.Helper()
+	ctx := t.Context()
+	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: certManager}}
+	patch := fmt.Appendf(nil, `{"spec":{"chart":{"values":{"webhook":{"replicaCount":%d,"timeoutSeconds":%d}}}}}`, replicas, seconds)
+	must(t, suite.Hub.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)))
+	eventually(t, func() error {
+		var d appsv1.Deployment
+		if err := suite.Members[frankfurt].Get(ctx, types.NamespacedName{Namespace: certManager, Name: "cert-manager-webhook"}, &d); err != nil {
+			return err
+		}
+		if is := *webhook(t).TimeoutSeconds; d.Status.Replicas != replicas || d.Status.ReadyReplicas != replicas || is != seconds {
+			return fmt.Errorf("the webhook has %d pods and a timeout of %d s, want %d and %d", d.Status.Replicas, is, replicas, seconds)
+		}
+		return nil
+	})
+}
+
+func webhook(t *testing.T) admissionregistrationv1.ValidatingWebhook {
+	t.Helper()
+	var c admissionregistrationv1.ValidatingWebhookConfiguration
+	must(t, suite.Members[frankfurt].Get(t.Context(), types.NamespacedName{Name: "cert-manager-webhook"}, &c))
+	return c.Webhooks[0]
+}
+
+// injected returns the CA that cainjector has set.
+func injected(t *testing.T) []byte {
+	t.Helper()
+	ca := webhook(t).ClientConfig.CABundle
+	if len(ca) == 0 {
+		t.Error("the webhook configuration has no CA")
+	}
+	return ca
+}
+
+// certManagerIsRemoved removes the custom resources, and the operator after them.
+func certManagerIsRemoved(t *testing.T, member *fleet.Cluster) {
+	t.Helper()
+	ctx := t.Context()
+	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: certManager}}
+	if err := suite.Hub.Delete(ctx, o); err == nil || !strings.Contains(err.Error(), "delete them first") {
+		t.Fatalf("the deletion of an operator whose kinds are in use answers %v", err)
+	}
+	for _, used := range []*unstructured.Unstructured{ofCertManager("Certificate", "web"), ofCertManager("Issuer", "ca")} {
+		must(t, suite.Hub.Delete(ctx, used))
+		eventually(t, func() error { return gone(ctx, member, used) })
+	}
+	eventually(t, func() error { return suite.Hub.Delete(ctx, o) }) // once the bindings are gone, too
+	eventually(t, func() error {
+		return gone(ctx, member, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: certManager, Name: certManager}})
+	})
+	eventually(t, func() error {
+		return gone(ctx, member, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "cert-manager-webhook"}})
+	})
+}
+
+func gone(ctx context.Context, c client.Client, o client.Object) error {
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s is there: %w", o.GetName(), err)
+	}
+	return nil
+}
+
+// authority is the CA of the Issuer.
+type authority struct{ roots *x509.CertPool }
+
+// newAuthority creates the Secret of a CA on the hub.
+func newAuthority(t *testing.T) authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	must(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	must(t, err)
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	must(t, suite.Hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: certified}}))
+	must(t, suite.Hub.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: certified, Name: "ca"}, Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})},
+	}))
+	a := authority{x509.NewCertPool()}
+	a.roots.AppendCertsFromPEM(certificate)
+	return a
+}
+
+// issued returns nil if the member has a certificate of the CA for a host name.
+func (a authority) issued(ctx context.Context, member *fleet.Cluster, host string) error {
+	var secret corev1.Secret
+	if err := member.Get(ctx, types.NamespacedName{Namespace: certified, Name: "web-tls"}, &secret); err != nil {
+		return err
+	}
+	block, _ := pem.Decode(secret.Data[corev1.TLSCertKey])
+	if block == nil {
+		return errors.New("the Secret web-tls has no certificate")
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return err
+	}
+	_, err = certificate.Verify(x509.VerifyOptions{Roots: a.roots, DNSName: host})
+	return err
+}
