@@ -13,29 +13,26 @@ import (
 )
 
 func chartCommand(p *places) *cobra.Command {
-	out := ""
+	out, version := "", ""
 	cmd := &cobra.Command{
 		Use:       "chart OPERATOR",
 		Short:     "Write a Helm chart of an operator, with the image of the lab, and print its path",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: topology.Operators,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := knownOperator(args[0]); err != nil {
-				return err
-			}
-			built, err := p.build(cmd.Context())
+			built, err := p.operator(cmd.Context(), args[0], &version)
 			if err != nil {
 				return err
 			}
-			crds, err := built.CRDs(args[0])
+			crds, err := built.CRDs(args[0], version)
 			if err != nil {
 				return err
 			}
-			manifests, err := built.Deployment(args[0])
+			manifests, err := built.Deployment(args[0], version)
 			if err != nil {
 				return err
 			}
-			c, err := chart.New(args[0], plane.Image(args[0]), crds, manifests)
+			c, err := chart.New(args[0], plane.OperatorImage(args[0], version), crds, manifests)
 			if err != nil {
 				return err
 			}
@@ -51,6 +48,7 @@ func chartCommand(p *places) *cobra.Command {
 			return nil
 		},
 	}
+	addVersion(cmd, &version)
 	cmd.Flags().StringVar(&out, "out", ".", "folder of the archive")
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/hanse-dev/hanse/lab/build"
 	"github.com/hanse-dev/hanse/lab/namespaces"
 	"github.com/hanse-dev/hanse/lab/process"
 	"github.com/hanse-dev/hanse/lab/topology"
@@ -17,8 +18,13 @@ import (
 // Pause is the program that keeps the namespaces of a pod.
 const Pause = "pause"
 
-// Image returns the name of the image that the lab makes of one of its programs.
-func Image(program string) string { return "hanse.dev/" + program + ":lab" }
+// pauseImage is the image that the lab makes of Pause.
+const pauseImage = imageRegistry + Pause + ":lab"
+
+const imageRegistry = "hanse.dev/"
+
+// OperatorImage returns the name of the image that the lab makes of an operator.
+func OperatorImage(operator, version string) string { return imageRegistry + operator + ":" + version }
 
 // containerdConfig is for containerd 1.6 and later, which still read version 2.
 //
@@ -87,7 +93,7 @@ func (c *Cluster) Node(object topology.Node) (*Node, error) {
 	var config strings.Builder
 	err := containerdConfig.Execute(&config, map[string]string{
 		"Root": n.path("containerd"), "State": filepath.Join(state, "containerd"), "Socket": n.Socket,
-		"Pause": Image(Pause), "Plugins": namespaces.CNI, "Network": n.path("cni"),
+		"Pause": pauseImage, "Plugins": namespaces.CNI, "Network": n.path("cni"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configuring containerd of cluster %q: %w", c.Name, err)
@@ -198,8 +204,19 @@ func (n *Node) restarted(spec process.Spec) process.Spec {
 	return spec
 }
 
-// Program returns the path of one of the lab's programs.
-func (n *Node) Program(name string) string { return filepath.Join(n.cluster.Bin, name) }
+// Image returns the name of the image that the lab makes of a program, and the path of that. Of an operator, it is the
+// newest version.
+func (n *Node) Image(program string) (name, path string, err error) {
+	if program == Pause {
+		return pauseImage, filepath.Join(n.cluster.Bin, Pause), nil
+	}
+	versions, err := build.Versions(n.cluster.Bin, program)
+	if err != nil {
+		return "", "", err
+	}
+	newest := versions[len(versions)-1]
+	return OperatorImage(program, newest), filepath.Join(n.cluster.Bin, build.Program(program, newest)), nil
+}
 
 // ImportCommand returns the command that imports an archive of images.
 func (n *Node) ImportCommand(archive string) []string {

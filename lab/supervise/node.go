@@ -43,11 +43,15 @@ func (n *node) start(ctx context.Context, s starting) error {
 // load imports an image into containerd: an archive, or a program of the lab.
 func (n *node) load(ctx context.Context, source string) error {
 	if !filepath.IsAbs(source) {
+		name, program, err := n.Image(source)
+		if err != nil {
+			return err
+		}
 		archive := filepath.Join(n.Dir, source+".tar")
-		_, err := image.Write(archive, image.Spec{
-			Reference:  plane.Image(source),
-			Binaries:   []image.Binary{{OS: "linux", Arch: runtime.GOARCH, Path: n.Program(source)}},
-			Entrypoint: "/" + source,
+		_, err = image.Write(archive, image.Spec{
+			Reference:  name,
+			Binaries:   []image.Binary{{OS: "linux", Arch: runtime.GOARCH, Path: program}},
+			Entrypoint: "/" + filepath.Base(program),
 			Created:    time.Unix(0, 0),
 		})
 		if err != nil {
