@@ -174,19 +174,11 @@ func (s *smoke) eachVersionOfTheOperatorHasItsProcess() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		_, last, _ := cutLast(string(log), "Starting Prometheus Operator")
+		last := string(log)[max(0, bytes.LastIndex(log, []byte("Starting Prometheus Operator"))):]
 		if want := "(version=" + strings.TrimPrefix(version, "v") + ","; !strings.Contains(last, want) {
 			s.t.Errorf("with the image of %s, the process says %.200q, want %q", version, last, want)
 		}
 	}
-}
-
-// cutLast is strings.Cut around the last instance.
-func cutLast(text, separator string) (before, after string, found bool) {
-	if i := strings.LastIndex(text, separator); i >= 0 {
-		return text[:i], text[i+len(separator):], true
-	}
-	return text, "", false
 }
 
 // operatorVersions returns the versions that the lab has, the oldest first.
