@@ -130,7 +130,7 @@ func TestTheRowHasTheVersionOfTheCopy(t *testing.T) {
 			Applied: metav1.ConditionFalse, Reason: hubv1.ReasonFieldConflict, HubState: member.HubState{HubVersion: "v2"},
 		}}, "v1"},
 		{"the other version is written", Fact{Connected: true, Synced: true, Outcome: confirmed(func(o *member.Outcome) { o.HubVersion = "v2" })}, "v2"},
-		{"a version is too long", Fact{Connected: true, Synced: true, Outcome: confirmed(func(o *member.Outcome) { o.HubVersion = strings.Repeat("v", maxVersion+1) })}, ""},
+		{"a version is too long", Fact{Connected: true, Synced: true, Outcome: confirmed(func(o *member.Outcome) { o.HubVersion = strings.Repeat("v", maxWhole+1) })}, ""},
 	} {
 		in.Facts = map[string]Fact{"a": step.fact}
 		if status, _ = Status(status, in); status.Clusters[0].Version != step.want {

@@ -23,8 +23,7 @@ import (
 const (
 	maxMessage  = 256 // characters
 	maxReason   = 64
-	maxDigest   = 128
-	maxVersion  = 128
+	maxWhole    = 128 // bytes of a UID, a digest, a hash or a version
 	maxObserved = 512 // bytes
 
 	notShown = "applied; the cluster's watch has not shown the change yet"
@@ -373,8 +372,8 @@ func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 
 // bound cuts texts to the limits of a row, and makes them valid UTF-8. The member's interface limits them, too.
 func bound(row *hubv1.ClusterRow) {
-	row.UID = types.UID(whole(string(row.UID), hubv1.MaxUIDLength))
-	row.Digest, row.Hash, row.Version = whole(row.Digest, maxDigest), whole(row.Hash, maxDigest), whole(row.Version, maxVersion)
+	row.UID = types.UID(whole(string(row.UID)))
+	row.Digest, row.Hash, row.Version = whole(row.Digest), whole(row.Hash), whole(row.Version)
 	row.Reason = strings.ToValidUTF8(row.Reason[:min(len(row.Reason), maxReason)], "")
 	row.Message = strings.ToValidUTF8(hubv1.CutMessage(row.Message, maxMessage), "?")
 	if row.Observed != nil && len(row.Observed.Raw) > maxObserved {
@@ -383,8 +382,8 @@ func bound(row *hubv1.ClusterRow) {
 }
 
 // whole returns the text; empty if it is too long or invalid, because a part of it would be wrong.
-func whole(text string, most int) string {
-	if len(text) > most || !utf8.ValidString(text) {
+func whole(text string) string {
+	if len(text) > maxWhole || !utf8.ValidString(text) {
 		return ""
 	}
 	return text

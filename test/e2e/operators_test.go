@@ -25,7 +25,7 @@ import (
 // with a Prometheus that waits for it, and then lets another cluster join. It has a fleet of its own, because other
 // tests send the definitions of prometheus-operator to clusters, too.
 //
-// The chart goes from one release of prometheus-operator to the next one, and each cluster runs the release of its pods.
+// The chart goes from one release of prometheus-operator to the next one. Each cluster runs the release of its pods.
 func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 	const lyon = "eu-lyo-1"
 	ctx := t.Context()
