@@ -118,7 +118,7 @@ func Message(reports ...Report) string {
 	if len(blocked) == 0 {
 		return ""
 	}
-	const advice = ". Change or migrate the objects, or accept a change by an entry with its crd, rule and path in acknowledge"
+	const advice = ". Clusters are unchanged. Migrate the objects, or accept a change by its crd, rule and path in spec.acknowledge"
 	text := "1 change breaks what is in use: "
 	if total > 1 {
 		text = fmt.Sprintf("%d changes break what is in use: ", total)

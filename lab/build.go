@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hanse-dev/hanse/lab/build"
 	"github.com/hanse-dev/hanse/lab/topology"
 )
 
@@ -34,33 +36,51 @@ func buildCommand(p *places) *cobra.Command {
 }
 
 func crdsCommand(p *places) *cobra.Command {
-	return &cobra.Command{
+	version := ""
+	cmd := &cobra.Command{
 		Use:       "crds OPERATOR [PLURAL...]",
 		Short:     "Print the CRDs of an operator, all or those named",
 		Args:      cobra.MinimumNArgs(1),
 		ValidArgs: topology.Operators,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := knownOperator(args[0]); err != nil {
-				return err
-			}
-			built, err := p.build(cmd.Context())
+			built, err := p.operator(cmd.Context(), args[0], &version)
 			if err != nil {
 				return err
 			}
-			files, err := built.CRDs(args[0])
+			files, err := built.CRDs(args[0], version)
 			if err != nil {
 				return err
 			}
 			return printCRDs(files, args[1:])
 		},
 	}
+	addVersion(cmd, &version)
+	return cmd
 }
 
-func knownOperator(name string) error {
+func addVersion(cmd *cobra.Command, version *string) {
+	cmd.Flags().StringVar(version, "version", "", "version of the operator (default: the newest that the lab has)")
+}
+
+// operator returns the built components, and checks the version of an operator. An empty version becomes the newest.
+func (p *places) operator(ctx context.Context, name string, version *string) (build.Built, error) {
 	if !slices.Contains(topology.Operators, name) {
-		return fmt.Errorf("operator %q is unknown; known: %s", name, strings.Join(topology.Operators, ", "))
+		return build.Built{}, fmt.Errorf("operator %q is unknown; known: %s", name, strings.Join(topology.Operators, ", "))
 	}
-	return nil
+	built, err := p.build(ctx)
+	if err != nil {
+		return build.Built{}, err
+	}
+	versions, err := build.Versions(built.Bin(), name)
+	switch {
+	case err != nil:
+		return build.Built{}, err
+	case *version == "":
+		*version = versions[len(versions)-1]
+	case !slices.Contains(versions, *version):
+		return build.Built{}, fmt.Errorf("the lab has no version %q of %s; it has: %s", *version, name, strings.Join(versions, ", "))
+	}
+	return built, nil
 }
 
 // printCRDs prints the manifests whose file name contains one of the plurals, or all manifests.

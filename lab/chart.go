@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,17 +17,14 @@ import (
 
 func chartCommand(p *places) *cobra.Command {
 	operators := append(slices.Clone(topology.Operators), build.CertManager)
-	out := ""
+	out, version := "", ""
 	cmd := &cobra.Command{
 		Use:       "chart OPERATOR",
 		Short:     "Write a Helm chart of an operator, with the images of the lab, and print its path",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: operators,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(operators, args[0]) {
-				return fmt.Errorf("operator %q is unknown; known: %s", args[0], strings.Join(operators, ", "))
-			}
-			c, err := p.chart(cmd.Context(), args[0])
+			c, err := p.chart(cmd.Context(), args[0], version)
 			if err != nil {
 				return err
 			}
@@ -44,34 +40,43 @@ func chartCommand(p *places) *cobra.Command {
 			return nil
 		},
 	}
+	addVersion(cmd, &version)
 	cmd.Flags().StringVar(&out, "out", ".", "folder of the archive")
 	return cmd
 }
 
-// chart returns the chart of an operator: of its manifests, or the one in its module.
-func (p *places) chart(ctx context.Context, operator string) (chart.Chart, error) {
+// chart returns the chart of a version of an operator: of its manifests, or the one in its module. An empty version is
+// the newest.
+func (p *places) chart(ctx context.Context, operator, version string) (chart.Chart, error) {
 	if operator == build.CertManager {
-		built, err := p.build(ctx, operator)
-		if err != nil {
-			return chart.Chart{}, err
-		}
-		version, err := built.Version(operator)
-		if err != nil {
-			return chart.Chart{}, err
-		}
-		return chart.CertManager(version, built.Chart(operator), plane.Image)
+		return p.certManager(ctx, version)
 	}
-	built, err := p.build(ctx)
+	built, err := p.operator(ctx, operator, &version)
 	if err != nil {
 		return chart.Chart{}, err
 	}
-	crds, err := built.CRDs(operator)
+	crds, err := built.CRDs(operator, version)
 	if err != nil {
 		return chart.Chart{}, err
 	}
-	manifests, err := built.Deployment(operator)
+	manifests, err := built.Deployment(operator, version)
 	if err != nil {
 		return chart.Chart{}, err
 	}
-	return chart.New(operator, plane.Image(operator), crds, manifests)
+	return chart.New(operator, plane.OperatorImage(operator, version), crds, manifests)
+}
+
+func (p *places) certManager(ctx context.Context, version string) (chart.Chart, error) {
+	built, err := p.build(ctx, build.CertManager)
+	if err != nil {
+		return chart.Chart{}, err
+	}
+	only, err := built.Version(build.CertManager)
+	if err != nil {
+		return chart.Chart{}, err
+	}
+	if version != "" && version != only {
+		return chart.Chart{}, fmt.Errorf("the lab has no version %q of %s; it has: %s", version, build.CertManager, only)
+	}
+	return chart.CertManager(only, built.Chart(build.CertManager), plane.Image)
 }

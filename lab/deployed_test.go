@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hanse-dev/hanse/lab/build"
 )
 
 const deployedTopology = `clusters:
@@ -29,6 +31,7 @@ func TestDeployedOperator(t *testing.T) {
 	s.operatorsPodFollowsTheProcess()
 	s.scaledOperatorEnds()
 	s.unknownVersionOfTheOperatorIsNotReady()
+	s.eachVersionOfTheOperatorHasItsProcess()
 	s.deletedOperatorEnds()
 }
 
@@ -59,6 +62,17 @@ func TestChartOfAnOperator(t *testing.T) {
 	definitions := s.repository("go", "run", "./cmd/hansectl", "operator", "crds", chart)
 	if got := strings.Count(definitions, "kind: CustomResourceDefinition"); got != 10 {
 		t.Errorf("the chart has %d CRDs, want 10", got)
+	}
+	versions := s.operatorVersions()
+	older := strings.TrimSpace(s.ok("chart", "prometheus-operator", "--out", t.TempDir(), "--version", versions[0]))
+	if got, want := filepath.Base(older), "prometheus-operator-"+strings.TrimPrefix(versions[0], "v")+".tgz"; got != want {
+		t.Errorf("the chart of the older version is %s, want %s", got, want)
+	}
+	if crds := s.ok("crds", "prometheus-operator", "--version", versions[0]); crds == s.ok("crds", "prometheus-operator") {
+		t.Error("both versions have equal CRDs")
+	}
+	if _, err := s.run(s.lab, "chart", "prometheus-operator", "--version", "v0.0.1"); err == nil {
+		t.Error("the chart of an unknown version is made")
 	}
 }
 
@@ -139,7 +153,7 @@ func (s *smoke) scaledOperatorEnds() {
 }
 
 func (s *smoke) unknownVersionOfTheOperatorIsNotReady() {
-	s.kubectl("eu-1", "set", "image", "deployment/prometheus-operator", "-n", "monitoring", "*=hanse.dev/prometheus-operator:v0.0.1")
+	s.operatorImage("v0.0.1")
 	s.eventually("a pod whose image is missing", func() bool {
 		return strings.Contains(s.operatorPod("{.status.containerStatuses[*].state.waiting.reason}"), "ImagePullBackOff")
 	})
@@ -149,8 +163,38 @@ func (s *smoke) unknownVersionOfTheOperatorIsNotReady() {
 	if ready := s.operatorReady(); strings.Contains(ready, "True") {
 		s.t.Errorf("pods with an unknown version of the operator have Ready %s", ready)
 	}
-	s.kubectl("eu-1", "set", "image", "deployment/prometheus-operator", "-n", "monitoring", "*=hanse.dev/prometheus-operator:lab")
-	s.operatorIs("running")
+}
+
+func (s *smoke) eachVersionOfTheOperatorHasItsProcess() {
+	for _, version := range s.operatorVersions() {
+		s.operatorImage(version)
+		s.operatorIs("running")
+		s.kubectl("eu-1", "rollout", "status", "deployment/prometheus-operator", "-n", "monitoring", "--timeout=60s")
+		log, err := os.ReadFile(filepath.Join(s.dir, "eu-1", "prometheus-operator.log"))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		last := string(log)[max(0, bytes.LastIndex(log, []byte("Starting Prometheus Operator"))):]
+		if want := "(version=" + strings.TrimPrefix(version, "v") + ","; !strings.Contains(last, want) {
+			s.t.Errorf("with the image of %s, the process says %.200q, want %q", version, last, want)
+		}
+	}
+}
+
+// operatorVersions returns the versions that the lab has, the oldest first.
+func (s *smoke) operatorVersions() []string {
+	s.t.Helper()
+	versions, err := build.Versions(s.bin, "prometheus-operator")
+	if err != nil || len(versions) < 2 {
+		s.t.Fatalf("the lab has the versions %v, want two: %v", versions, err)
+	}
+	return versions
+}
+
+// operatorImage sets the tag of the operator's image.
+func (s *smoke) operatorImage(tag string) {
+	s.t.Helper()
+	s.kubectl("eu-1", "set", "image", "deployment/prometheus-operator", "-n", "monitoring", "*=hanse.dev/prometheus-operator:"+tag)
 }
 
 func (s *smoke) deletedOperatorEnds() {

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/spf13/cobra v1.10.2
+	golang.org/x/mod v0.39.0
 	sigs.k8s.io/yaml v1.6.0
 )
 

@@ -56,7 +56,7 @@ func (p *places) images(ctx context.Context, image string) ([]string, error) {
 	for _, program := range programs {
 		archive := built.Image(program)
 		if _, err := os.Stat(archive); err != nil {
-			if err := plane.WriteImage(archive, program); err != nil {
+			if err := plane.WriteImage(archive, plane.Image(filepath.Base(program)), program); err != nil {
 				return nil, err
 			}
 		}

@@ -250,6 +250,8 @@ type HubState struct {
 	// HubContent differs between contents. It holds within this process only, and is needed because many kinds have no
 	// generation.
 	HubContent uint64
+	// HubVersion is the version of the operator; empty unless the object is a workload of one.
+	HubVersion string
 }
 
 // Newer describes a copy that a later state of the hub wrote than the caller of Apply or Withdraw knew.

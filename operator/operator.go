@@ -7,9 +7,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -28,13 +30,31 @@ type Object struct {
 // Needs reports whether an operator is ready only while its object of this identity is healthy. These are its
 // workloads and its CustomResourceDefinitions. The health of other objects says nothing about the operator.
 func Needs(id hubv1.ObjectIdentity) bool {
-	switch id.Group {
-	case appsv1.GroupName:
-		return id.Kind == "Deployment" || id.Kind == "StatefulSet" || id.Kind == "DaemonSet"
-	case apiextensionsv1.GroupName:
-		return id.Kind == "CustomResourceDefinition"
+	return isWorkload(id) || id.Group == apiextensionsv1.GroupName && id.Kind == "CustomResourceDefinition"
+}
+
+func isWorkload(id hubv1.ObjectIdentity) bool {
+	return id.Group == appsv1.GroupName && (id.Kind == "Deployment" || id.Kind == "StatefulSet" || id.Kind == "DaemonSet")
+}
+
+// Version returns the version of an operator by one of its workloads: the label app.kubernetes.io/version, else the tag
+// of the first image. It is empty if there is none, and for other objects.
+func Version(o *unstructured.Unstructured) string {
+	if !isWorkload(hubv1.IdentityOf(o)) {
+		return ""
 	}
-	return false
+	if version := o.GetLabels()[hubv1.VersionLabel]; version != "" {
+		return version
+	}
+	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+	if len(containers) == 0 {
+		return ""
+	}
+	container, _ := containers[0].(map[string]any)
+	image, _ := container["image"].(string)
+	image, _, _ = strings.Cut(image, "@")
+	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	return tag
 }
 
 // IsPlaced reports whether the operator shall be on the cluster: at least one of its needed objects is placed there.

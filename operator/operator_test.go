@@ -3,6 +3,9 @@ package operator_test
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/operator"
 )
@@ -71,5 +74,29 @@ func TestNeeds(t *testing.T) {
 		if got := operator.Needs(id); got != want {
 			t.Errorf("%s: got %t", id, got)
 		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	workload := func(kind, labels, image string) string {
+		return "{apiVersion: apps/v1, kind: " + kind + ", metadata: {name: rotors, labels: {" + labels + "}}, spec: {template: {spec: {containers: [{image: '" + image + "'}]}}}}"
+	}
+	for name, tc := range map[string]struct{ object, want string }{
+		"the label comes before the image": {workload("Deployment", "app.kubernetes.io/version: 1.2.3", "example.com/rotors:v9"), "1.2.3"},
+		"without the label, it is the tag": {workload("StatefulSet", "", "example.com:5000/rotors:v1.2.3"), "v1.2.3"},
+		"a digest is no version":           {workload("DaemonSet", "", "example.com/rotors:v1.2.3@sha256:0"), "v1.2.3"},
+		"an image without a tag has none":  {workload("Deployment", "", "example.com:5000/rotors@sha256:0"), ""},
+		"a workload without containers":    {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: rotors}}", ""},
+		"only workloads have a version":    {workload("ReplicaSet", "app.kubernetes.io/version: 1.2.3", "example.com/rotors:v9"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(tc.object), &o.Object); err != nil {
+				t.Fatal(err)
+			}
+			if got := operator.Version(o); got != tc.want {
+				t.Errorf("the version is %q, want %q", got, tc.want)
+			}
+		})
 	}
 }

@@ -112,7 +112,8 @@ const (
 	// ManagedByHansectl is the value of ManagedByLabel on the objects of hansectl.
 	ManagedByHansectl = "hansectl"
 
-	// VersionLabel on the Lease hanse-hub is the version of the replica that leads, with "_" for "+".
+	// VersionLabel on the Lease hanse-hub is the version of the replica that leads, with "_" for "+". On a workload of an
+	// operator, it is the version of the operator.
 	VersionLabel = "app.kubernetes.io/version"
 
 	// WithdrawFinalizer is on bindings and MemberClusters. It delays their deletion until the members have confirmed

@@ -544,6 +544,12 @@ type ClusterRow struct {
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
+	// version of the operator that the copy was made from, if the object is a workload of a FederatedOperator: its label
+	// app.kubernetes.io/version, or the tag of its first image. At most 128 characters.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version,omitempty"`
+
 	// passingSince is the time since which the copy is applied and Healthy at its revision. Unset: it is not, or the
 	// placement has no rollout.
 	// +optional

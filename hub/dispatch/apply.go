@@ -47,7 +47,7 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	}
 	r.watch(r.queue.records.get(r.key), manifest.GroupVersionKind())
 	o, known = r.bring(ctx, manifest)
-	o.HubGeneration, o.HubRevision, o.HubContent = want.Generation, want.Revision, content
+	o.HubState = member.HubState{HubGeneration: want.Generation, HubRevision: want.Revision, HubContent: content, HubVersion: r.operatorVersion(manifest)}
 	return o, known
 }
 

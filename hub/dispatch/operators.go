@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,6 +101,14 @@ func (d *Dispatcher) HealthSeen(cluster string, seen member.Observation) {
 	for _, key := range q.waiting.take() {
 		q.gate.add(due{key, normalPriority + q.records.rank(key)})
 	}
+}
+
+// operatorVersion returns the version of the operator whose workload the manifest is; empty if it is none.
+func (r *run) operatorVersion(manifest *unstructured.Unstructured) string {
+	if of := r.binding.BindingSpec().ObjectRef.Bundle; of == nil || of.Kind != hubv1.FederatedOperatorKind {
+		return ""
+	}
+	return operator.Version(manifest)
 }
 
 // operatorNotReady returns the outcome for a copy that waits for an operator; nil if it waits for none.

@@ -83,6 +83,22 @@ func TestACopyIsCreatedAfterTheOperatorOfItsKindIsReady(t *testing.T) {
 	})
 }
 
+func TestWorkloadsOfAnOperatorHaveItsVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, takes("eu"))
+	operated(w, "eu")
+	w.add(deployment, "web")
+	w.engage()
+	for name, want := range map[string]string{"rotor-operator": "1.2.3", "web": ""} {
+		w.eventually(5*time.Second, func() string {
+			if o := w.outcome("eu", name); o.Reason != hubv1.ReasonApplied || o.HubVersion != want {
+				return name + " has " + o.Reason + " and the version " + o.HubVersion
+			}
+			return ""
+		})
+	}
+}
+
 func TestACopyThatExistsIsWrittenWithoutItsOperator(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, takes("eu"))

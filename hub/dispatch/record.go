@@ -119,7 +119,8 @@ type packed struct {
 	uid                           types.UID
 	resourceVersion, hash, digest string
 	generation                    int64
-	rendered                      member.HubState // from which the manifest was rendered
+	hubGeneration, hubRevision    int64
+	hubContent                    uint64
 	confirmedAt                   time.Time
 	seen                          *member.Observation
 	orphaned                      *hubv1.OrphanedCopy
@@ -135,6 +136,7 @@ type common struct {
 	after           time.Duration
 	withdrawing     bool
 	adopted         bool
+	hubVersion      string
 }
 
 // pack converts a record, without Wrote, Drifted and Newer of its last outcome, which describe the call only.
@@ -143,10 +145,10 @@ func (r record) pack() *packed {
 	return &packed{
 		common: unique.Make(common{
 			gvk: r.gvk, applied: o.Applied, reason: o.Reason, message: o.Message, retry: o.Retry, after: o.After,
-			withdrawing: r.withdrawing, adopted: o.Adopted,
+			withdrawing: r.withdrawing, adopted: o.Adopted, hubVersion: o.HubVersion,
 		}),
 		uid: o.UID, resourceVersion: o.ResourceVersion, hash: o.Hash, digest: o.Digest,
-		generation: o.Generation, rendered: o.HubState,
+		generation: o.Generation, hubGeneration: o.HubGeneration, hubRevision: o.HubRevision, hubContent: o.HubContent,
 		seen: o.Last, orphaned: o.Orphaned, confirmedAt: r.confirmedAt, withdrawn: r.withdrawn,
 	}
 }
@@ -161,7 +163,7 @@ func (p *packed) unpack() record {
 		last: member.Outcome{
 			Applied: c.applied, Reason: c.reason, Message: c.message, Retry: c.retry, After: c.after,
 			CopyState: member.CopyState{UID: p.uid, ResourceVersion: p.resourceVersion, Generation: p.generation, Digest: p.digest, Hash: p.hash, Adopted: c.adopted},
-			HubState:  p.rendered,
+			HubState:  member.HubState{HubGeneration: p.hubGeneration, HubRevision: p.hubRevision, HubContent: p.hubContent, HubVersion: c.hubVersion},
 			Last:      p.seen, Orphaned: p.orphaned,
 		},
 		gvk: c.gvk, withdrawing: c.withdrawing, confirmedAt: p.confirmedAt, withdrawn: p.withdrawn,

@@ -19,7 +19,7 @@ func TestARecordIsPackedWhole(t *testing.T) {
 		last: member.Outcome{
 			Applied: metav1.ConditionTrue, Reason: hubv1.ReasonCompleted, Message: "m",
 			CopyState: member.CopyState{UID: "u", ResourceVersion: "7", Generation: 2, Hash: "h", Digest: "d", Adopted: true},
-			HubState:  member.HubState{HubGeneration: 3, HubRevision: 9, HubContent: 4},
+			HubState:  member.HubState{HubGeneration: 3, HubRevision: 9, HubContent: 4, HubVersion: "v1"},
 			Last:      &member.Observation{Name: "n"}, Orphaned: &hubv1.OrphanedCopy{UID: "u"}, Retry: member.RetryAfter, After: time.Minute,
 		},
 		confirmedAt: time.Unix(1, 0), gvk: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"},

@@ -188,6 +188,7 @@ func (t templatesOf) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, b
 	u.SetName(id.Name)
 	u.SetUID(b.Spec.ObjectRef.UID)
 	u.SetGeneration(1)
+	u.SetLabels(map[string]string{hubv1.VersionLabel: "1.2.3"})
 	return u, true
 }
 

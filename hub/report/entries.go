@@ -210,7 +210,7 @@ func failed(o member.Outcome) bool { return o.Applied == metav1.ConditionFalse &
 // same reports whether two outcomes lead to the same row.
 func same(a, b member.Outcome) bool {
 	return a.Applied == b.Applied && a.Reason == b.Reason && a.Message == b.Message && a.UID == b.UID && a.Hash == b.Hash &&
-		a.Digest == b.Digest && a.HubGeneration == b.HubGeneration && a.HubRevision == b.HubRevision && a.HubContent == b.HubContent && a.Generation == b.Generation &&
+		a.Digest == b.Digest && a.HubGeneration == b.HubGeneration && a.HubRevision == b.HubRevision && a.HubContent == b.HubContent && a.HubVersion == b.HubVersion && a.Generation == b.Generation &&
 		a.Adopted == b.Adopted && (a.Orphaned == nil) == (b.Orphaned == nil)
 }
 

@@ -36,7 +36,7 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 		if good(row) {
 			row = hubv1.ClusterRow{
 				Name: row.Name, UID: row.UID, Generation: row.Generation, Digest: row.Digest, Hash: row.Hash, Adopted: row.Adopted, Applied: row.Applied, Health: row.Health,
-				Revision: row.Revision, PassingSince: row.PassingSince,
+				Revision: row.Revision, Version: row.Version, PassingSince: row.PassingSince,
 			}
 			cutRows++
 		}
@@ -61,7 +61,7 @@ func roughly(rows []hubv1.ClusterRow) int {
 	size := 0
 	for i := range rows {
 		row := &rows[i]
-		size += beside + fullRow + escaped*(len(row.Name)+len(row.UID)+len(row.Digest)+len(row.Hash)+len(row.Reason)+len(row.Message))
+		size += beside + fullRow + escaped*(len(row.Name)+len(row.UID)+len(row.Digest)+len(row.Hash)+len(row.Version)+len(row.Reason)+len(row.Message))
 		if row.Observed != nil {
 			size += escaped * len(row.Observed.Raw)
 		}

@@ -115,3 +115,26 @@ func TestTheRowRemembersThatACopyWasAdopted(t *testing.T) {
 		t.Error("a copy that the hub made anew is taken for an adopted one")
 	}
 }
+
+func TestTheRowHasTheVersionOfTheCopy(t *testing.T) {
+	in := Input{Targets: []hubv1.BindingTarget{{Name: "a", State: hubv1.TargetPresent}}, BindingGeneration: 1, ObjectUID: hubObject, HubGeneration: 7, Now: noon}
+	status := hubv1.BindingStatus{}
+	for _, step := range []struct {
+		name string
+		fact Fact
+		want string
+	}{
+		{"a copy is written", Fact{Connected: true, Synced: true, Outcome: confirmed(func(o *member.Outcome) { o.HubVersion = "v1" })}, "v1"},
+		{"the cluster is away", Fact{LinkReason: hubv1.ReasonUnreachable}, "v1"},
+		{"a write of another version fails", Fact{Connected: true, Synced: true, Outcome: &member.Outcome{
+			Applied: metav1.ConditionFalse, Reason: hubv1.ReasonFieldConflict, HubState: member.HubState{HubVersion: "v2"},
+		}}, "v1"},
+		{"the other version is written", Fact{Connected: true, Synced: true, Outcome: confirmed(func(o *member.Outcome) { o.HubVersion = "v2" })}, "v2"},
+		{"a version is too long", Fact{Connected: true, Synced: true, Outcome: confirmed(func(o *member.Outcome) { o.HubVersion = strings.Repeat("v", maxWhole+1) })}, ""},
+	} {
+		in.Facts = map[string]Fact{"a": step.fact}
+		if status, _ = Status(status, in); status.Clusters[0].Version != step.want {
+			t.Errorf("after %s, the row has version %q, want %q", step.name, status.Clusters[0].Version, step.want)
+		}
+	}
+}

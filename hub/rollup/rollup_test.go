@@ -443,7 +443,7 @@ func fleet(n, failing int) Input {
 	for i := range n {
 		name := fmt.Sprintf("cluster-%04d", i)
 		in.Targets = append(in.Targets, hubv1.BindingTarget{Name: name, State: hubv1.TargetPresent})
-		f := Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seen(func(o *member.Observation) {
+		f := Fact{Connected: true, Synced: true, Outcome: confirmed(func(o *member.Outcome) { o.HubVersion = "v1" }), Observation: seen(func(o *member.Observation) {
 			o.Observed = []byte(`{"text":"` + strings.Repeat("x", 490) + `"}`)
 		})}
 		if i < failing {
@@ -485,7 +485,7 @@ func TestRowsFitTheLimit(t *testing.T) {
 			}
 			last := got.Clusters[tc.clusters-1]
 			if tc.truncated && tc.failing < tc.clusters && cmp.Diff(hubv1.ClusterRow{
-				Name: last.Name, UID: "member-1", Generation: 7, Digest: "9c1f", Hash: "77ab", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
+				Name: last.Name, UID: "member-1", Generation: 7, Digest: "9c1f", Hash: "77ab", Version: "v1", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
 			}, last) != "" {
 				t.Errorf("a healthy row was cut to %+v", last)
 			}

@@ -23,7 +23,7 @@ import (
 const (
 	maxMessage  = 256 // characters
 	maxReason   = 64
-	maxDigest   = 128
+	maxWhole    = 128 // bytes of a UID, a digest, a hash or a version
 	maxObserved = 512 // bytes
 
 	notShown = "applied; the cluster's watch has not shown the change yet"
@@ -225,9 +225,10 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	row.Applied, row.Reason, row.Message = o.Applied, o.Reason, o.Message
 	switch {
 	case o.Reason == hubv1.ReasonInSync: // the copy was only compared, so the last confirmation stays
-		row.Generation, row.Revision = o.HubGeneration, o.HubRevision
+		row.Generation, row.Revision, row.Version = o.HubGeneration, o.HubRevision, o.HubVersion
 	case o.Applied == metav1.ConditionTrue, o.Reason == hubv1.ReasonNotRecreated: // the confirmation of a deleted copy stays
-		row.UID, row.Digest, row.Hash, row.Generation, row.Revision, row.Adopted = o.UID, o.Digest, o.Hash, o.HubGeneration, o.HubRevision, o.Adopted
+		row.UID, row.Digest, row.Hash, row.Adopted = o.UID, o.Digest, o.Hash, o.Adopted
+		row.Generation, row.Revision, row.Version = o.HubGeneration, o.HubRevision, o.HubVersion
 	}
 	switch {
 	case o.Reason == hubv1.ReasonWithdrawn:
@@ -364,15 +365,15 @@ func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	row := hubv1.ClusterRow{Name: t.Name}
 	if previous != nil {
 		row.UID, row.Generation, row.Digest, row.Hash, row.Observed = previous.UID, previous.Generation, previous.Digest, previous.Hash, previous.Observed
-		row.Adopted, row.Revision = previous.Adopted, previous.Revision
+		row.Adopted, row.Revision, row.Version = previous.Adopted, previous.Revision, previous.Version
 	}
 	return row
 }
 
 // bound cuts texts to the limits of a row, and makes them valid UTF-8. The member's interface limits them, too.
 func bound(row *hubv1.ClusterRow) {
-	row.UID = types.UID(whole(string(row.UID), hubv1.MaxUIDLength))
-	row.Digest, row.Hash = whole(row.Digest, maxDigest), whole(row.Hash, maxDigest)
+	row.UID = types.UID(whole(string(row.UID)))
+	row.Digest, row.Hash, row.Version = whole(row.Digest), whole(row.Hash), whole(row.Version)
 	row.Reason = strings.ToValidUTF8(row.Reason[:min(len(row.Reason), maxReason)], "")
 	row.Message = strings.ToValidUTF8(hubv1.CutMessage(row.Message, maxMessage), "?")
 	if row.Observed != nil && len(row.Observed.Raw) > maxObserved {
@@ -381,8 +382,8 @@ func bound(row *hubv1.ClusterRow) {
 }
 
 // whole returns the text; empty if it is too long or invalid, because a part of it would be wrong.
-func whole(text string, most int) string {
-	if len(text) > most || !utf8.ValidString(text) {
+func whole(text string) string {
+	if len(text) > maxWhole || !utf8.ValidString(text) {
 		return ""
 	}
 	return text

@@ -90,11 +90,12 @@ func assemble(ctx context.Context, source, cache string, built Built, components
 		folder := c.name + "-" + k
 		c := job{component: c, dir: filepath.Join(source, c.name), binary: filepath.Join(cache, folder, c.name), progress: progress}
 		c.label = fmt.Sprintf("[%d/%d] %s", i+1, len(components), c.name)
-		if err := c.run(ctx, filepath.Join(built.dir, "share")); err != nil {
+		version, err := c.run(ctx, filepath.Join(built.dir, "share"))
+		if err != nil {
 			return fmt.Errorf("building component %q: %w", c.name, err)
 		}
 		for _, program := range c.programs {
-			if err := os.Symlink(filepath.Join("..", "..", folder, c.name), filepath.Join(bin, program)); err != nil {
+			if err := os.Symlink(filepath.Join("..", "..", folder, c.name), filepath.Join(bin, fill(version).Replace(program))); err != nil {
 				return err
 			}
 		}
@@ -114,21 +115,22 @@ type job struct {
 // module has the used fields of the go command's output about a module.
 type module struct{ Version, Dir string }
 
-func (j job) run(ctx context.Context, share string) error {
+// run returns the version of the component, which is empty for a source of the lab itself.
+func (j job) run(ctx context.Context, share string) (version string, err error) {
 	var m module
 	if j.module != "" {
 		if err := j.download(ctx, &m); err != nil {
-			return err
+			return "", err
 		}
 		if err := j.copyShare(m, share); err != nil {
-			return err
+			return "", err
 		}
 	}
 	if _, err := os.Stat(j.binary); err == nil {
 		fmt.Fprintf(j.progress, "%s %s: in the cache\n", j.label, m.Version)
-		return nil
+		return m.Version, nil
 	}
-	return j.compile(ctx, m)
+	return m.Version, j.compile(ctx, m)
 }
 
 // download fetches the component's module and reads where it is.
@@ -173,11 +175,10 @@ func (j job) stamp(version string) []string {
 	if len(j.stamps) == 0 {
 		return nil
 	}
-	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
-	fill := strings.NewReplacer("{version}", version, "{release}", strings.TrimPrefix(version, "v"), "{major}", parts[0], "{minor}", parts[1])
+	with := fill(version)
 	var flags []string
 	for _, variable := range slices.Sorted(maps.Keys(j.stamps)) {
-		flags = append(flags, "-X", variable+"="+fill.Replace(j.stamps[variable]))
+		flags = append(flags, "-X", variable+"="+with.Replace(j.stamps[variable]))
 	}
 	return flags
 }
@@ -199,7 +200,7 @@ func (j job) copyShare(m module, share string) error {
 		if err != nil || len(files) == 0 {
 			return fmt.Errorf("module %s %s has no %s", j.module, m.Version, glob)
 		}
-		to := filepath.Join(share, folder)
+		to := filepath.Join(share, fill(m.Version).Replace(folder))
 		if err := os.MkdirAll(to, 0o755); err != nil {
 			return err
 		}

@@ -54,6 +54,20 @@ func TestStampsAreFilledFromTheVersion(t *testing.T) {
 	}
 }
 
+func TestVersionsOfAnOperatorAreInOrder(t *testing.T) {
+	bin := t.TempDir()
+	for _, program := range []string{"op-v0.10.0", "op-v0.9.1", "op-v0.9.0", "other-v1.0.0", "kubectl"} {
+		check(t, os.WriteFile(filepath.Join(bin, program), nil, 0o600))
+	}
+	got, err := Versions(bin, "op")
+	if diff := cmp.Diff([]string{"v0.9.0", "v0.9.1", "v0.10.0"}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if _, err := Versions(bin, "none"); err == nil {
+		t.Error("an operator without programs has versions")
+	}
+}
+
 func TestMeterKeepsTheEndOfTheOutput(t *testing.T) {
 	var out strings.Builder
 	m := newMeter(&out, "x", 3)
@@ -90,6 +104,23 @@ func TestComponentsAgreeOnKubernetesLibraries(t *testing.T) {
 	}
 	if len(versions) != 1 {
 		t.Errorf("several versions: %v", versions)
+	}
+}
+
+// The older version of an operator is compiled in seconds, because all other modules have equal versions.
+func TestVersionsOfAnOperatorShareTheirLibraries(t *testing.T) {
+	libraries := func(folder string) (out []string) {
+		data, err := os.ReadFile(filepath.Join("..", "components", folder, "go.mod"))
+		check(t, err)
+		for line := range strings.Lines(string(data)) {
+			if !strings.Contains(line, "prometheus-operator") {
+				out = append(out, line)
+			}
+		}
+		return out
+	}
+	if diff := cmp.Diff(libraries("prometheus-operator"), libraries("prometheus-operator-older")); diff != "" {
+		t.Errorf("the modules differ (-newer +older):\n%s", diff)
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"golang.org/x/mod/semver"
 )
 
 // component is one binary and the files from its module.
@@ -23,15 +26,19 @@ type component struct {
 	module   string            // the module with the version; none if the folder has the whole source
 	pkg      string            // the main package
 	programs []string          // names under which the binary is called
-	stamps   map[string]string // string variables to set; {version}, {release}, {major} and {minor} are the module's
+	stamps   map[string]string // string variables to set
 	share    map[string]string // files of the module (glob) to keep, by folder
+}
+
+// fill puts the version of a module into programs, stamps and folders.
+func fill(version string) *strings.Replacer {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v")+"..", ".", 3)
+	return strings.NewReplacer("{version}", version, "{release}", strings.TrimPrefix(version, "v"), "{major}", parts[0], "{minor}", parts[1])
 }
 
 const (
 	kubeVersion   = "k8s.io/component-base/version"
 	clientVersion = "k8s.io/client-go/pkg/version"
-	operatorCRDs  = "crds/prometheus-operator"
-	operatorFiles = "deployments/prometheus-operator"
 	kwokStages    = "kwok-stages"
 
 	// CertManager is the component that is compiled only for those who name it.
@@ -63,17 +70,8 @@ var components = []component{
 			kwokStages + "/pod":   "kustomize/stage/pod/fast/pod-*.yaml",
 		},
 	},
-	{
-		name:     "prometheus-operator",
-		module:   "github.com/prometheus-operator/prometheus-operator",
-		pkg:      "github.com/prometheus-operator/prometheus-operator/cmd/operator",
-		programs: []string{"prometheus-operator"},
-		stamps:   map[string]string{"github.com/prometheus/common/version.Version": "{release}"},
-		share: map[string]string{
-			operatorCRDs:  "example/prometheus-operator-crd/*.yaml",
-			operatorFiles: "example/rbac/prometheus-operator/prometheus-operator-*.yaml",
-		},
-	},
+	prometheusOperator("prometheus-operator"),
+	prometheusOperator("prometheus-operator-older"),
 	{name: "pause", pkg: ".", programs: []string{"pause"}},
 	{
 		onDemand: true,
@@ -106,6 +104,39 @@ func needed(names []string) ([]component, error) {
 	return all, nil
 }
 
+// prometheusOperator is the component for one version of the operator. Its module requires the same libraries as the
+// other versions, so that these are compiled once.
+func prometheusOperator(folder string) component {
+	return component{
+		name:     folder,
+		module:   "github.com/prometheus-operator/prometheus-operator",
+		pkg:      "github.com/prometheus-operator/prometheus-operator/cmd/operator",
+		programs: []string{Program("prometheus-operator", "{version}")},
+		stamps:   map[string]string{"github.com/prometheus/common/version.Version": "{release}"},
+		share: map[string]string{
+			"crds/prometheus-operator/{version}":        "example/prometheus-operator-crd/*.yaml",
+			"deployments/prometheus-operator/{version}": "example/rbac/prometheus-operator/prometheus-operator-*.yaml",
+		},
+	}
+}
+
+// Program returns the name of an operator's program for one version.
+func Program(operator, version string) string { return operator + "-" + version }
+
+// Versions returns the versions of an operator whose programs are in a folder, the oldest first.
+func Versions(bin, operator string) ([]string, error) {
+	programs, err := filepath.Glob(filepath.Join(bin, Program(operator, "v*")))
+	if err != nil || len(programs) == 0 {
+		return nil, fmt.Errorf("%s has no program of %s", bin, operator)
+	}
+	var versions []string
+	for _, program := range programs {
+		versions = append(versions, strings.TrimPrefix(filepath.Base(program), Program(operator, "")))
+	}
+	semver.Sort(versions)
+	return versions, nil
+}
+
 // Built is a complete cache entry.
 type Built struct{ dir string }
 
@@ -118,13 +149,13 @@ func (b Built) KwokStages() ([]string, error) {
 }
 
 // CRDs returns the manifests of an operator's CRDs.
-func (b Built) CRDs(operator string) ([]string, error) {
-	return manifests(filepath.Join(b.dir, "share", "crds", operator, "*.yaml"))
+func (b Built) CRDs(operator, version string) ([]string, error) {
+	return manifests(filepath.Join(b.dir, "share", "crds", operator, version, "*.yaml"))
 }
 
 // Deployment returns the manifests with which an operator's users deploy it.
-func (b Built) Deployment(operator string) ([]string, error) {
-	return manifests(filepath.Join(b.dir, "share", "deployments", operator, "*.yaml"))
+func (b Built) Deployment(operator, version string) ([]string, error) {
+	return manifests(filepath.Join(b.dir, "share", "deployments", operator, version, "*.yaml"))
 }
 
 // Programs returns the paths of all programs, sorted.
@@ -185,7 +216,7 @@ func key(source string, components []component) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintln(hash, c.name, k)
+		fmt.Fprintln(hash, c.name, c.programs, k)
 	}
 	return hex.EncodeToString(hash.Sum(nil))[:12], nil
 }

@@ -68,7 +68,7 @@ func New(name, image string, crds, manifests []string) (Chart, error) {
 	if err != nil {
 		return Chart{}, err
 	}
-	values := "# Image of the operator; the lab has this one alone.\nimage: " + image + "\n# Number of the operator's pods.\nreplicas: 1\n"
+	values := "# Image of the operator; the lab has it with the tag of each version that it compiles.\nimage: " + image + "\n# Number of the operator's pods.\nreplicas: 1\n"
 	c.files = []file{{"Chart.yaml", about}, {"values.yaml", []byte(values)}, {"values.schema.json", schema}}
 	for _, crd := range crds {
 		text, err := withoutDescriptions(crd)

@@ -2,7 +2,9 @@ package plane
 
 import (
 	"fmt"
+	"path/filepath"
 
+	"github.com/hanse-dev/hanse/lab/build"
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
@@ -44,7 +46,15 @@ func (c *Cluster) ControllerSpecs(stages, deployedOperators []string) ([]process
 	return specs, nil
 }
 
-// OperatorSpec returns the command of prometheus-operator. It accepts no kubeconfig, but client certificates.
+// operatorSpec returns the command of one version of prometheus-operator.
+func (c *Cluster) operatorSpec(version string, args ...string) process.Spec {
+	spec := c.spec(PrometheusOperator, args...)
+	spec.Path = filepath.Join(c.Bin, build.Program(PrometheusOperator, version))
+	return spec
+}
+
+// OperatorSpec returns the command of the newest prometheus-operator. It accepts no kubeconfig, but client
+// certificates.
 func (c *Cluster) OperatorSpec(ports Ports) (process.Spec, error) {
 	_, cert, err := c.identity(PrometheusOperator)
 	if err != nil {
@@ -54,7 +64,11 @@ func (c *Cluster) OperatorSpec(ports Ports) (process.Spec, error) {
 	if err != nil {
 		return process.Spec{}, err
 	}
-	spec := c.spec(PrometheusOperator,
+	versions, err := build.Versions(c.Bin, PrometheusOperator)
+	if err != nil {
+		return process.Spec{}, err
+	}
+	spec := c.operatorSpec(versions[len(versions)-1],
 		"--apiserver="+c.Server,
 		"--ca-file="+c.CA.File,
 		"--cert-file="+cert.CertFile,

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/hanse-dev/hanse/lab/build"
 	"github.com/hanse-dev/hanse/lab/kube"
 	"github.com/hanse-dev/hanse/lab/pki"
 	"github.com/hanse-dev/hanse/lab/process"
@@ -16,9 +17,10 @@ type DeployedOperator struct {
 	// HealthURL is the address at which the process answers while it is healthy.
 	HealthURL string
 
-	cluster *Cluster
-	address string
-	dir     string
+	cluster  *Cluster
+	address  string
+	dir      string
+	versions []string // that the lab can run
 }
 
 // DeployedOperator prepares the folder for the identities of the pods.
@@ -27,27 +29,42 @@ func (c *Cluster) DeployedOperator(ports Ports) (*DeployedOperator, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DeployedOperator{HealthURL: "http://" + address + "/healthz", cluster: c, address: address, dir: c.path(PrometheusOperator)}
+	versions, err := build.Versions(c.Bin, PrometheusOperator)
+	if err != nil {
+		return nil, err
+	}
+	d := &DeployedOperator{
+		HealthURL: "http://" + address + "/healthz", cluster: c, address: address, dir: c.path(PrometheusOperator), versions: versions,
+	}
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("preparing %s of cluster %q: %w", PrometheusOperator, c.Name, err)
 	}
 	return d, nil
 }
 
-// OperatorContainer returns the container with the lab's image of prometheus-operator.
-func OperatorContainer(pod kube.Pod) (kube.Container, bool) {
-	for _, container := range pod.Spec.Containers {
-		if container.Image == Image(PrometheusOperator) {
-			return container, true
-		}
-	}
-	return kube.Container{}, false
+// Runs reports whether a pod has an image of prometheus-operator that the lab can run.
+func (d *DeployedOperator) Runs(pod kube.Pod) bool {
+	_, version := d.container(pod)
+	return version != ""
 }
 
-// Spec returns the command of a container of a pod. It has the pod's own identity, and the arguments and the literal
-// environment variables of the container.
-func (d *DeployedOperator) Spec(pod kube.Pod, container kube.Container) process.Spec {
-	spec := d.cluster.spec(PrometheusOperator, append(outsidePod(container.Args), listenFlag+"="+d.address)...)
+// container returns the container with the lab's image of prometheus-operator, and the version of that.
+func (d *DeployedOperator) container(pod kube.Pod) (kube.Container, string) {
+	for _, container := range pod.Spec.Containers {
+		for _, version := range d.versions {
+			if container.Image == OperatorImage(PrometheusOperator, version) {
+				return container, version
+			}
+		}
+	}
+	return kube.Container{}, ""
+}
+
+// Spec returns the command of a pod that the lab can run: the program of the image's version. It has the pod's own
+// identity, and the arguments and the literal environment variables of the container.
+func (d *DeployedOperator) Spec(pod kube.Pod) process.Spec {
+	container, version := d.container(pod)
+	spec := d.cluster.operatorSpec(version, append(outsidePod(container.Args), listenFlag+"="+d.address)...)
 	for _, variable := range container.Env {
 		if variable.Value != "" {
 			spec.Env = append(spec.Env, variable.Name+"="+variable.Value)

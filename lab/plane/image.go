@@ -8,16 +8,20 @@ import (
 	"github.com/hanse-dev/hanse/hack/image"
 )
 
-// Image returns the name of the image that the lab makes of one of its programs.
-func Image(program string) string { return "hanse.dev/" + program + ":lab" }
+const imageRegistry = "hanse.dev/"
 
-// WriteImage writes the image of a program, which is named like its binary, to an archive.
-func WriteImage(archive, binary string) error {
-	program := filepath.Base(binary)
+// Image returns the name of the image that the lab makes of a program with one version.
+func Image(program string) string { return imageRegistry + program + ":lab" }
+
+// OperatorImage returns the name of the image that the lab makes of an operator.
+func OperatorImage(operator, version string) string { return imageRegistry + operator + ":" + version }
+
+// WriteImage writes the image with this name, of a program, to an archive.
+func WriteImage(archive, name, program string) error {
 	_, err := image.Write(archive, image.Spec{
-		Reference:  Image(program),
-		Binaries:   []image.Binary{{OS: "linux", Arch: runtime.GOARCH, Path: binary}},
-		Entrypoint: "/" + program,
+		Reference:  name,
+		Binaries:   []image.Binary{{OS: "linux", Arch: runtime.GOARCH, Path: program}},
+		Entrypoint: "/" + filepath.Base(program),
 		Created:    time.Unix(0, 0),
 	})
 	return err

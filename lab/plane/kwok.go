@@ -4,12 +4,16 @@ import (
 	"bytes"
 	_ "embed" // of Stages
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/hanse-dev/hanse/lab/build"
 )
 
 // brokenImage is an image that no node can pull: pods with it never become Ready.
@@ -33,17 +37,25 @@ const images = ".spec.containers.[].image"
 // kwokConfig joins the Stages into the one file that kwok reads. It adds a Stage for pods whose image is missing, and
 // one for pods of the deployed operators, which the lab makes Ready.
 func (c *Cluster) kwokConfig(stages, deployedOperators []string) (string, error) {
-	missing := missingImages(deployedOperators)
+	known := map[string][]string{} // images by operator
+	var deployed []any
+	for _, operator := range deployedOperators {
+		versions, err := build.Versions(c.Bin, operator)
+		if err != nil {
+			return "", err
+		}
+		for _, version := range versions {
+			known[operator] = append(known[operator], OperatorImage(operator, version))
+			deployed = append(deployed, OperatorImage(operator, version))
+		}
+	}
+	missing := missingImages(known)
 	ready := []requirement{{"key": missing, "operator": "DoesNotExist"}}
 	parts, err := selecting(nil, podImageMissing, requirement{"key": missing, "operator": "Exists"})
 	if err != nil {
 		return "", err
 	}
-	if len(deployedOperators) > 0 {
-		var deployed []any
-		for _, operator := range deployedOperators {
-			deployed = append(deployed, Image(operator))
-		}
+	if len(deployed) > 0 {
 		ready = append(ready, requirement{"key": images, "operator": "NotIn", "values": deployed})
 		started := []requirement{{"key": missing, "operator": "DoesNotExist"}, {"key": images, "operator": "In", "values": deployed}}
 		if parts, err = selecting(parts, podStarted, started...); err != nil {
@@ -68,12 +80,15 @@ func (c *Cluster) kwokConfig(stages, deployedOperators []string) (string, error)
 }
 
 // missingImages returns the query for images that no node can pull: the broken one, and those of the deployed operators
-// with another tag than the lab's.
-func missingImages(deployedOperators []string) string {
+// that are not known.
+func missingImages(known map[string][]string) string {
 	faults := []string{fmt.Sprintf(". == %q", brokenImage)}
-	for _, operator := range deployedOperators {
-		repository, _, _ := strings.Cut(Image(operator), ":")
-		faults = append(faults, fmt.Sprintf("test(%q) and . != %q", "^"+regexp.QuoteMeta(repository)+"([:@]|$)", Image(operator)))
+	for _, operator := range slices.Sorted(maps.Keys(known)) {
+		fault := fmt.Sprintf("test(%q)", "^"+regexp.QuoteMeta(imageRegistry+operator)+"([:@]|$)")
+		for _, image := range known[operator] {
+			fault += fmt.Sprintf(" and . != %q", image)
+		}
+		faults = append(faults, fault)
 	}
 	return fmt.Sprintf("%s | select(%s)", images, strings.Join(faults, " or "))
 }

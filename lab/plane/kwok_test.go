@@ -36,8 +36,9 @@ func TestMissingImages(t *testing.T) {
 		t.Errorf("without deployed operators the query is %s, want %s", got, want)
 	}
 	const want = `.spec.containers.[].image | select(. == "hanse.dev/broken" or ` +
-		`test("^hanse\\.dev/prometheus-operator([:@]|$)") and . != "hanse.dev/prometheus-operator:lab")`
-	if got := missingImages([]string{PrometheusOperator}); got != want {
+		`test("^hanse\\.dev/prometheus-operator([:@]|$)") and . != "hanse.dev/prometheus-operator:v1" and . != "hanse.dev/prometheus-operator:v2")`
+	known := []string{OperatorImage(PrometheusOperator, "v1"), OperatorImage(PrometheusOperator, "v2")}
+	if got := missingImages(map[string][]string{PrometheusOperator: known}); got != want {
 		t.Errorf("with a deployed operator the query is %s, want %s", got, want)
 	}
 }

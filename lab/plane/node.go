@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/hanse-dev/hanse/lab/build"
 	"github.com/hanse-dev/hanse/lab/namespaces"
 	"github.com/hanse-dev/hanse/lab/process"
 	"github.com/hanse-dev/hanse/lab/topology"
@@ -195,8 +196,19 @@ func (n *Node) restarted(spec process.Spec) process.Spec {
 	return spec
 }
 
-// Program returns the path of one of the lab's programs.
-func (n *Node) Program(name string) string { return filepath.Join(n.cluster.Bin, name) }
+// Image returns the name of the image that the lab makes of a program, and the path of that. Of an operator, it is the
+// newest version.
+func (n *Node) Image(program string) (name, path string, err error) {
+	if program == Pause {
+		return Image(Pause), filepath.Join(n.cluster.Bin, Pause), nil
+	}
+	versions, err := build.Versions(n.cluster.Bin, program)
+	if err != nil {
+		return "", "", err
+	}
+	newest := versions[len(versions)-1]
+	return OperatorImage(program, newest), filepath.Join(n.cluster.Bin, build.Program(program, newest)), nil
+}
 
 // ImportCommand returns the command that imports an archive of images.
 func (n *Node) ImportCommand(archive string) []string {

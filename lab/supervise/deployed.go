@@ -41,7 +41,7 @@ func (d *deployedOperator) command(ctx context.Context) (*process.Spec, string, 
 	if err != nil {
 		return nil, "", err
 	}
-	if d.pods = startedPods(all); len(d.pods) == 0 {
+	if d.pods = startedPods(all, d.Runs); len(d.pods) == 0 {
 		d.leader = kube.Pod{}
 		return nil, "for a pod of its Deployment", nil
 	}
@@ -52,16 +52,15 @@ func (d *deployedOperator) command(ctx context.Context) (*process.Spec, string, 
 		}
 	}
 	d.leader = leader
-	container, _ := plane.OperatorContainer(leader) // each of the pods has it
-	spec := d.Spec(leader, container)
+	spec := d.Spec(leader)
 	return &spec, "", nil
 }
 
-// startedPods returns the pods with the lab's image of the operator that kwok has started, newest first.
-func startedPods(all []kube.Pod) []kube.Pod {
+// startedPods returns the pods of the operator that kwok has started, newest first.
+func startedPods(all []kube.Pod, ofOperator func(kube.Pod) bool) []kube.Pod {
 	var started []kube.Pod
 	for _, pod := range all {
-		if _, ok := plane.OperatorContainer(pod); ok && pod.Status.Phase == "Running" && pod.Metadata.DeletionTimestamp == nil {
+		if ofOperator(pod) && pod.Status.Phase == "Running" && pod.Metadata.DeletionTimestamp == nil {
 			started = append(started, pod)
 		}
 	}

@@ -7,15 +7,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hanse-dev/hanse/lab/kube"
-	"github.com/hanse-dev/hanse/lab/plane"
 )
+
+const ofOperator = "hanse.dev/prometheus-operator:v1.0.0"
 
 // operatorPod is a pod of prometheus-operator that kwok has started, this many minutes after the first one.
 func operatorPod(name string, minutes int, args ...string) kube.Pod {
 	var pod kube.Pod
 	pod.Metadata.Namespace, pod.Metadata.Name, pod.Metadata.UID = "monitoring", name, "uid of "+name
 	pod.Metadata.CreationTimestamp = time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC)
-	pod.Spec = kube.PodSpec{ServiceAccountName: "operator", Containers: []kube.Container{{Image: plane.Image(plane.PrometheusOperator), Args: args}}}
+	pod.Spec = kube.PodSpec{ServiceAccountName: "operator", Containers: []kube.Container{{Image: ofOperator, Args: args}}}
 	pod.Status.Phase = "Running"
 	return pod
 }
@@ -25,8 +26,9 @@ func TestOnlyStartedPodsOfTheOperatorWantItsProcess(t *testing.T) {
 	deleted.Metadata.DeletionTimestamp = &deleted.Metadata.CreationTimestamp
 	pending.Status.Phase = "Pending"
 	other.Spec.Containers[0].Image = "hanse.dev/prometheus-operator:v0.0.1"
+	runs := func(pod kube.Pod) bool { return pod.Spec.Containers[0].Image == ofOperator }
 	var names []string
-	for _, pod := range startedPods([]kube.Pod{operatorPod("old", 1), deleted, pending, other, operatorPod("new", 2)}) {
+	for _, pod := range startedPods([]kube.Pod{operatorPod("old", 1), deleted, pending, other, operatorPod("new", 2)}, runs) {
 		names = append(names, pod.Metadata.Name)
 	}
 	if diff := cmp.Diff([]string{"new", "old"}, names); diff != "" {

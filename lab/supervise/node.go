@@ -40,8 +40,12 @@ func (n *node) start(ctx context.Context, s starting) error {
 // load imports an image into containerd: an archive, or a program of the lab.
 func (n *node) load(ctx context.Context, source string) error {
 	if !filepath.IsAbs(source) {
+		name, program, err := n.Image(source)
+		if err != nil {
+			return err
+		}
 		archive := filepath.Join(n.Dir, source+".tar")
-		if err := plane.WriteImage(archive, n.Program(source)); err != nil {
+		if err := plane.WriteImage(archive, name, program); err != nil {
 			return err
 		}
 		source = archive

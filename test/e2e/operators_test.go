@@ -9,14 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -26,6 +24,8 @@ import (
 // TestAnOperatorGoesAheadOfItsCustomResources installs prometheus-operator on empty clusters by a FederatedOperator,
 // with a Prometheus that waits for it, and then lets another cluster join. It has a fleet of its own, because other
 // tests send the definitions of prometheus-operator to clusters, too.
+//
+// The chart goes from one release of prometheus-operator to the next one. Each cluster runs the release of its pods.
 func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 	const lyon = "eu-lyo-1"
 	ctx := t.Context()
@@ -33,12 +33,7 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 	const ns = "monitoring"
 	must(t, suite.Hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	o := newOperator(t, ns)
-	crds, err := suite.Hansectl(ctx, "operator", "crds", o.archive)
-	must(t, err)
-	file := filepath.Join(t.TempDir(), "crds.yaml")
-	must(t, os.WriteFile(file, []byte(crds), 0o600))
-	_, err = suite.Kubectl(ctx, suite.Hub, "apply", "--server-side", "-f", file)
-	must(t, err)
+	o.definitionsOnHub(t, olderChart)
 	eventually(t, normal, func() error { // kubectl has no retries for a kind that is not served yet
 		return suite.Hub.List(ctx, &unstructured.UnstructuredList{Object: prometheus().Object})
 	})
@@ -50,6 +45,7 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 	web.SetNamespace(ns)
 	web.SetName("web")
 	must(t, unstructured.SetNestedField(web.Object, int64(1), "spec", "replicas"))
+	must(t, unstructured.SetNestedField(web.Object, "warn", "spec", fieldInUse))
 	place(t, ns, "metrics", hubv1.ResourceSelector{APIGroup: "monitoring.coreos.com", Kind: "Prometheus"}, hubv1.PlacementSpec{Clusters: selected})
 	eventually(t, normal, func() error { return suite.Hub.Create(ctx, web.DeepCopy()) })
 
@@ -103,32 +99,10 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 		eventually(t, joined, func() error { return availableOnHub(ctx, web, 2) })
 		eventually(t, normal, func() error { return o.readyOn(ctx, fop, 2) })
 	})
-	t.Run("an upgrade that a cluster cannot run stops in its wave and is rolled back, and custom resources stay as they are", func(t *testing.T) {
-		const waves = `{"spec":{"rollout":{"settleSeconds":0,"onFailure":"Rollback","healthGate":{"timeoutSeconds":30,"minObservedSeconds":0},
-			"waves":[{"name":"first","clusters":{"names":["` + shanghai + `"]}},{"name":"rest"}]}}}`
-		d := o.deployment()
-		must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(waves))))
-		eventually(t, joined, func() error { return rolloutIs(ctx, d, hubv1.RolloutComplete, "") })
-		resources, behind := writesBehind(t, web, []string{shanghai, singapore}), writesBehind(t, d, []string{singapore})
-
-		o.edit(t, fop, func(s *hubv1.FederatedOperatorSpec) {
-			s.Chart.Values = &runtime.RawExtension{Raw: []byte(`{"image": "` + operatorImage + `:missing"}`)}
-		})
-		eventually(t, joined, func() error { return imageOn(ctx, shanghai, d, operatorImage+":missing") })
-		eventually(t, joined, func() error { return rolloutIs(ctx, d, hubv1.RolloutRolledBack, "") })
-		eventually(t, joined, func() error { return imageOn(ctx, shanghai, d, operatorImage+":lab") })
-		if diff := cmp.Diff(behind, writesBehind(t, d, []string{singapore})); diff != "" {
-			t.Errorf("writes of the operator behind the first wave (-before +after):\n%s", diff)
-		}
-		eventually(t, normal, func() error { return o.readyOn(ctx, fop, 2) })
-		if diff := cmp.Diff(resources, writesBehind(t, web, []string{shanghai, singapore})); diff != "" {
-			t.Errorf("writes and deletions of the Prometheus (-before +after):\n%s", diff)
-		}
-
-		o.edit(t, fop, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Values = nil })
-		eventually(t, joined, func() error { return rolloutIs(ctx, d, hubv1.RolloutComplete, "") })
-		must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"rollout":null}}`))))
-	})
+	u := upgrade{testOperator: o, fop: fop, placement: p, resource: web, began: time.Now()}
+	t.Run("an upgrade that a cluster cannot run stops in its wave and is rolled back", u.stopsInItsWave)
+	t.Run("an upgrade goes to one cluster and then to the other, and each shows its version", u.goesInWaves)
+	t.Run("both upgrades delete nothing", u.deletesNothing)
 	t.Run("a cluster that grants nothing gets nothing, and the missing rule is named", func(t *testing.T) {
 		_, err := suite.Hansectl(ctx, "join", frankfurt, "--member-kubeconfig", suite.Members[frankfurt].ProxyKubeconfig, "--grant", "configmaps")
 		must(t, err)
@@ -150,6 +124,9 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 		o.wasReadyFirst(t, lyon, web)
 		eventually(t, joined, func() error { return availableOnHub(ctx, web, 4) })
 		eventually(t, normal, func() error { return o.readyOn(ctx, fop, 4) })
+	})
+	t.Run("a definition without a field that a custom resource sets waits for its acknowledgement", func(t *testing.T) {
+		o.dropsAFieldInUse(t, fop, []string{shanghai, singapore, frankfurt, lyon})
 	})
 	t.Run("the operator leaves after its custom resources", func(t *testing.T) {
 		must(t, suite.Hub.Delete(ctx, web.DeepCopy()))
@@ -196,13 +173,25 @@ func fleetWithoutOperators(t *testing.T) {
 // operatorsLab is the folder of the fleet without operators.
 func operatorsLab(suiteDir string) string { return filepath.Join(suiteDir, "operators") }
 
-// operatorImage is the image of prometheus-operator, which the lab has with the tag lab alone.
+// operatorImage is the image of prometheus-operator, which the lab has with the tags of two versions.
 const operatorImage = "hanse.dev/prometheus-operator"
 
-// testOperator is prometheus-operator as a chart of the lab.
+// The charts of prometheus-operator are named after their versions, as are the ConfigMaps with them.
+const (
+	olderChart = "prometheus-operator-0.87.1"
+	newerChart = "prometheus-operator-0.88.0"
+)
+
+// versionOf returns the version of the operator that a chart installs.
+func versionOf(chart string) string { return strings.TrimPrefix(chart, "prometheus-operator-") }
+
+// imageOf returns the image that a chart names by default.
+func imageOf(chart string) string { return operatorImage + ":v" + versionOf(chart) }
+
+// testOperator is prometheus-operator as two charts of the lab.
 type testOperator struct {
 	namespace string
-	archive   string // path of the chart
+	charts    string // folder with both charts
 	grant     string // path of the rights that a member gives
 	began     time.Time
 }
@@ -210,18 +199,40 @@ type testOperator struct {
 func newOperator(t *testing.T, ns string) *testOperator {
 	t.Helper()
 	ctx := t.Context()
-	out, err := suite.LabCommand(ctx, "chart", "prometheus-operator", "--out", t.TempDir())
-	must(t, err)
-	o := &testOperator{namespace: ns, archive: strings.TrimSpace(out), began: time.Now()}
-	rights, err := suite.Hansectl(ctx, "operator", "rbac", o.archive, "-n", ns)
+	o := &testOperator{namespace: ns, charts: t.TempDir(), began: time.Now()}
+	for _, chart := range []string{olderChart, newerChart} {
+		_, err := suite.LabCommand(ctx, "chart", "prometheus-operator", "--out", o.charts, "--version", "v"+versionOf(chart))
+		must(t, err)
+		content, err := os.ReadFile(o.archive(chart))
+		must(t, err)
+		storeChart(t, chart, content)
+	}
+	rights, err := suite.Hansectl(ctx, "operator", "rbac", o.archive(newerChart), "-n", ns)
 	must(t, err)
 	o.grant = filepath.Join(t.TempDir(), "grant.yaml")
 	must(t, os.WriteFile(o.grant, []byte(rights), 0o600))
-	content, err := os.ReadFile(o.archive)
-	must(t, err)
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: "prometheus-operator"}, BinaryData: map[string][]byte{"chart.tgz": content}}
-	must(t, suite.Hub.Create(ctx, m))
 	return o
+}
+
+// storeChart creates the ConfigMap of a chart.
+func storeChart(t *testing.T, name string, archive []byte) {
+	t.Helper()
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}, BinaryData: map[string][]byte{"chart.tgz": archive}}
+	must(t, suite.Hub.Create(t.Context(), m))
+}
+
+func (o *testOperator) archive(chart string) string { return filepath.Join(o.charts, chart+".tgz") }
+
+// definitionsOnHub applies the definitions of a chart on the hub, as a user does before an upgrade.
+func (o *testOperator) definitionsOnHub(t *testing.T, chart string) {
+	t.Helper()
+	ctx := t.Context()
+	crds, err := suite.Hansectl(ctx, "operator", "crds", o.archive(chart))
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "crds.yaml")
+	must(t, os.WriteFile(file, []byte(crds), 0o600))
+	_, err = suite.Kubectl(ctx, suite.Hub, "apply", "--server-side", "-f", file)
+	must(t, err)
 }
 
 // join joins the cluster, or gives more rights to the hub.
@@ -238,7 +249,7 @@ func (o *testOperator) create(t *testing.T, account string) *hubv1.FederatedOper
 	must(t, client.IgnoreAlreadyExists(suite.Hub.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: account}})))
 	fop := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: o.namespace}}
 	fop.Spec.ServiceAccountName = account
-	fop.Spec.Chart = &hubv1.OperatorChart{Archive: hubv1.ArchiveSource{ConfigMap: "prometheus-operator"}, Namespace: o.namespace}
+	fop.Spec.Chart = &hubv1.OperatorChart{Archive: hubv1.ArchiveSource{ConfigMap: olderChart}, Namespace: o.namespace}
 	must(t, suite.Hub.Create(ctx, fop))
 	return fop
 }

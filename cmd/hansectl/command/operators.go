@@ -25,10 +25,14 @@ func newOperators(h *hub) *cobra.Command {
   STORED    whether the hub has stored the objects of the newest generation
   KINDS     number of kinds that the operator defines; -o wide has their names
 
-A note names the custom kinds with objects on clusters that no FederatedOperator defines.
+With -o wide, a second table has a row per cluster and a column per operator, with the version of its copies there.
+
+Notes name the custom kinds with objects on clusters that no FederatedOperator defines, and the kinds of operators with
+objects on clusters that their operator is not placed on.
 
 With NAME, the conditions that are not True are shown, and one row per cluster:
 
+  VERSION    version of the operator's workloads there: their label app.kubernetes.io/version, or the tag of their first image
   OBJECTS    objects of the operator with the desired content / that the cluster shall hold
   RESOURCES  objects of the operator's kinds that the cluster holds or shall hold
   WAITS FOR  the first object that the operator waits for. Until the operator is ready, no object of its kinds is created on the cluster.`,
@@ -36,6 +40,9 @@ With NAME, the conditions that are not True are shown, and one row per cluster:
 
   # One operator, with a row per cluster
   hansectl operators rotors
+
+  # Which cluster has which version
+  hansectl operators -o wide
 
   # Clusters on which an operator is not ready, for a script
   hansectl operators rotors -o json | jq -r '.onClusters[] | select(.ready | not).cluster'`,

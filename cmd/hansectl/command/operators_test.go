@@ -127,12 +127,14 @@ func operatorsOnHub(t *testing.T) (rotors, plain *hubv1.FederatedOperator) {
 	placement.Spec.Clusters.Names = []string{"ap-se-1", "cn-sha-1"}
 	apply(t, onHub, placement)
 	bindTo(t, definitionID, rotors, healthyOn("ap-se-1"), healthyOn("cn-sha-1"))
-	bindTo(t, deploymentID, rotors, healthyOn("ap-se-1"), hubv1.ClusterRow{
-		Name: "cn-sha-1", Generation: 1, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonUnreachable, Message: "no answer",
+	newer := healthyOn("ap-se-1")
+	newer.Version = "v1.0.0"
+	bindTo(t, deploymentID, rotors, newer, hubv1.ClusterRow{
+		Name: "cn-sha-1", Version: "v0.9.0", Generation: 1, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonUnreachable, Message: "no answer",
 	})
 	bindTo(t, plainID, plain, healthyOn("ap-se-1"))
 	bindTo(t, hubv1.ObjectIdentity{Group: "example.com", Kind: "Rotor", Namespace: "shop", Name: "a"}, nil, healthyOn("ap-se-1"), healthyOn("cn-sha-1"))
-	bindTo(t, hubv1.ObjectIdentity{Group: "example.com", Kind: "Rotor", Namespace: "shop", Name: "b"}, nil, healthyOn("ap-se-1"))
+	bindTo(t, hubv1.ObjectIdentity{Group: "example.com", Kind: "Rotor", Namespace: "shop", Name: "b"}, nil, healthyOn("ap-se-1"), healthyOn("eu-fra-1"))
 	bindTo(t, hubv1.ObjectIdentity{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "c"}, nil, healthyOn("ap-se-1"))
 	return rotors, plain
 }
@@ -148,9 +150,13 @@ func TestOperatorsAreListedWithTheirClusters(t *testing.T) {
 			"Note:      kinds in use without a FederatedOperator: Widget.example.com (1 object)\n",
 		}},
 		"all operators with the names of the kinds": {"operators -o wide", []string{"rotors   rotors-1.0.0   v1.0.0    1/2        True     Rotor.example.com   "}},
+		"all operators with their versions by cluster": {"operators -o wide", []string{
+			"\nCLUSTER    plain   rotors\nap-se-1    -       v1.0.0\ncn-sha-1   -       v0.9.0 not ready\n",
+		}},
+		"kinds on clusters without their operator": {"operators", []string{"Note:      kinds in use on clusters that their operator is not placed on: Rotor.example.com on eu-fra-1\n"}},
 		"one operator with its clusters": {"operators rotors", []string{
-			"rotors   chart rotors-1.0.0   version v1.0.0   ready 1/2   1 kind   age ", "Healthy=False (DegradedOnSome: 1 of 2)\n", "CLUSTER    READY   OBJECTS   RESOURCES   WAITS FOR",
-			"ap-se-1    True    2/2       2           -\n", "cn-sha-1   False   1/2       1           Deployment.apps turbines/rotor-operator is Unknown: no answer\n",
+			"rotors   chart rotors-1.0.0   version v1.0.0   ready 1/2   1 kind   age ", "Healthy=False (DegradedOnSome: 1 of 2)\n", "CLUSTER    VERSION   READY   OBJECTS   RESOURCES   WAITS FOR",
+			"ap-se-1    v1.0.0    True    2/2       2           -\n", "cn-sha-1   v0.9.0    False   1/2       1           Deployment.apps turbines/rotor-operator is Unknown: no answer\n",
 		}},
 		"one operator with the names of its kinds": {"operators rotors -o wide", []string{"kinds Rotor.example.com"}},
 		"an operator without workloads":            {"operators plain", []string{"plain   chart manifests   version -   ready 0/0   0 kinds", "No cluster: no ClusterPlacement has placed a workload"}},
@@ -170,8 +176,8 @@ func TestOperatorsAreListedWithTheirClusters(t *testing.T) {
 		var found view.OperatorOnClusters
 		must(t, json.Unmarshal([]byte(out), &found))
 		want := []view.OperatorOnCluster{
-			{Cluster: "ap-se-1", Ready: true, Objects: 2, Applied: 2, Resources: 2},
-			{Cluster: "cn-sha-1", Objects: 2, Applied: 1, Resources: 1, WaitsFor: "Deployment.apps turbines/rotor-operator is Unknown: no answer"},
+			{Cluster: "ap-se-1", Version: "v1.0.0", Ready: true, Objects: 2, Applied: 2, Resources: 2},
+			{Cluster: "cn-sha-1", Version: "v0.9.0", Objects: 2, Applied: 1, Resources: 1, WaitsFor: "Deployment.apps turbines/rotor-operator is Unknown: no answer"},
 		}
 		if diff := cmp.Diff(want, found.OnClusters); diff != "" || found.Name != "rotors" || found.Stored != metav1.ConditionTrue {
 			t.Errorf("%s %s (-want +got):\n%s", found.Name, found.Stored, diff)
@@ -212,7 +218,7 @@ func TestOperatorsAreListedWithTheirClusters(t *testing.T) {
 		must(t, onHub.Status().Update(t.Context(), rotors))
 		out, err = hansectl(t, "operators", "rotors")
 		must(t, err)
-		wants(t, out, "Stored=False (ChartInvalid: no chart)\n", "cn-sha-1   False ")
+		wants(t, out, "Stored=False (ChartInvalid: no chart)\n", "cn-sha-1   v0.9.0    False ")
 		out, err = hansectl(t, "problems")
 		must(t, err)
 		wants(t, out, "FederatedOperator rotors", "ChartInvalid: no chart")

@@ -22,9 +22,11 @@ import (
 
 // Operators is the output of the command operators for all operators.
 type Operators struct {
-	Operators []OperatorSummary `json:"operators"`
+	Operators []OperatorOnClusters `json:"operators"`
 	// WithoutOperator are custom kinds with objects on clusters that no FederatedOperator provides.
 	WithoutOperator []KindWithoutOperator `json:"kindsWithoutOperator"`
+	// OnOtherClusters are kinds of FederatedOperators that clusters without these operators hold.
+	OnOtherClusters []KindOnOtherClusters `json:"kindsOnOtherClusters"`
 }
 
 // KindWithoutOperator is a custom kind that no FederatedOperator provides.
@@ -33,6 +35,14 @@ type KindWithoutOperator struct {
 	Kind string `json:"kind"`
 	// Objects is the number of objects that clusters hold, or shall hold.
 	Objects int `json:"objects"`
+}
+
+// KindOnOtherClusters is a kind of a FederatedOperator.
+type KindOnOtherClusters struct {
+	// Kind is Kind.group.
+	Kind string `json:"kind"`
+	// Clusters hold objects of the kind, or shall hold them. No operator that provides the kind is placed on them.
+	Clusters []string `json:"clusters"`
 }
 
 // OperatorSummary summarises a FederatedOperator.
@@ -68,30 +78,45 @@ func SummaryOfOperator(o *hubv1.FederatedOperator) OperatorSummary {
 
 // OperatorGatherer collects operators, and the kinds in use that no operator provides.
 type OperatorGatherer struct {
-	operators []OperatorSummary
-	provided  sets.Set[string]
-	used      map[schema.GroupKind]int
+	operators []*OperatorObjects
+	used      map[schema.GroupKind]*usage
+}
+
+// usage of a custom kind.
+type usage struct {
+	objects  int
+	clusters sets.Set[string] // that hold the objects, or shall hold them
 }
 
 // NewOperatorGatherer returns a gatherer without bindings.
 func NewOperatorGatherer(operators []hubv1.FederatedOperator) *OperatorGatherer {
-	g := &OperatorGatherer{operators: []OperatorSummary{}, provided: sets.New[string](), used: map[schema.GroupKind]int{}}
+	g := &OperatorGatherer{used: map[schema.GroupKind]*usage{}}
 	for i := range operators {
-		s := SummaryOfOperator(&operators[i])
-		g.operators = append(g.operators, s)
-		g.provided.Insert(s.Provides...)
+		g.operators = append(g.operators, NewOperatorObjects(&operators[i]))
 	}
-	slices.SortFunc(g.operators, func(a, b OperatorSummary) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(g.operators, func(a, b *OperatorObjects) int { return cmp.Compare(a.operator.Name, b.operator.Name) })
 	return g
 }
 
-// AddBinding adds the kind of an object, if it is a custom kind and the object is on clusters.
+// AddBinding adds an object of an operator, and the kind of an object, if it is a custom kind and the object is on
+// clusters.
 func (g *OperatorGatherer) AddBinding(b hubv1.BindingObject) {
+	for _, o := range g.operators {
+		o.AddBinding(b)
+	}
 	kind := hubv1.ObjectOf(b).GroupKind()
-	if len(b.BindingSpec().Clusters) == 0 || !isCustom(kind) || g.provided.Has(kind.String()) {
+	if len(b.BindingSpec().Clusters) == 0 || !isCustom(kind) {
 		return
 	}
-	g.used[kind]++
+	u := g.used[kind]
+	if u == nil {
+		u = &usage{clusters: sets.New[string]()}
+		g.used[kind] = u
+	}
+	u.objects++
+	for _, t := range b.BindingSpec().Clusters {
+		u.clusters.Insert(t.Name)
+	}
 }
 
 // isCustom reports whether a kind is neither of Kubernetes nor of Hanse.
@@ -101,12 +126,31 @@ func isCustom(kind schema.GroupKind) bool {
 
 // Operators returns the operators by name, and the kinds by group and name.
 func (g *OperatorGatherer) Operators() Operators {
-	out := Operators{Operators: g.operators, WithoutOperator: []KindWithoutOperator{}}
+	out := Operators{Operators: []OperatorOnClusters{}, WithoutOperator: []KindWithoutOperator{}, OnOtherClusters: []KindOnOtherClusters{}}
+	providers := map[string]sets.Set[string]{} // clusters with an operator that provides the kind
+	for _, o := range g.operators {
+		is := o.asTheHubCounts()
+		out.Operators = append(out.Operators, is)
+		for _, kind := range is.Provides {
+			if providers[kind] == nil {
+				providers[kind] = sets.New[string]()
+			}
+			for _, c := range is.OnClusters {
+				providers[kind].Insert(c.Cluster)
+			}
+		}
+	}
 	kinds := slices.SortedFunc(maps.Keys(g.used), func(a, b schema.GroupKind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
 	})
 	for _, kind := range kinds {
-		out.WithoutOperator = append(out.WithoutOperator, KindWithoutOperator{Kind: kind.String(), Objects: g.used[kind]})
+		u := g.used[kind]
+		on, provided := providers[kind.String()]
+		if !provided {
+			out.WithoutOperator = append(out.WithoutOperator, KindWithoutOperator{Kind: kind.String(), Objects: u.objects})
+		} else if others := u.clusters.Difference(on); len(others) > 0 {
+			out.OnOtherClusters = append(out.OnOtherClusters, KindOnOtherClusters{Kind: kind.String(), Clusters: sets.List(others)})
+		}
 	}
 	return out
 }
@@ -114,11 +158,14 @@ func (g *OperatorGatherer) Operators() Operators {
 // Write writes the table, with the number of kinds.
 func (o Operators) Write(w io.Writer, now time.Time) {
 	o.write(w, now, func(s OperatorSummary) string { return strconv.Itoa(len(s.Provides)) })
+	o.writeNotes(w)
 }
 
-// WriteWide writes the table, with the names of the kinds.
+// WriteWide writes the table with the names of the kinds, and a table of operators by cluster.
 func (o Operators) WriteWide(w io.Writer, now time.Time) {
 	o.write(w, now, func(s OperatorSummary) string { return strings.Join(s.Provides, ",") })
+	o.writeMatrix(w)
+	o.writeNotes(w)
 }
 
 func (o Operators) write(w io.Writer, now time.Time, kinds func(OperatorSummary) string) {
@@ -127,16 +174,57 @@ func (o Operators) write(w io.Writer, now time.Time, kinds func(OperatorSummary)
 	} else {
 		var rows [][]string
 		for _, s := range o.Operators {
-			rows = append(rows, []string{s.Name, s.source(), s.version(), s.clusters(), string(s.Stored), kinds(s), age(s.Created, now)})
+			rows = append(rows, []string{s.Name, s.source(), s.version(), s.clusters(), string(s.Stored), kinds(s.OperatorSummary), age(s.Created, now)})
 		}
 		table(w, []string{"NAME", "CHART", "VERSION", "CLUSTERS", "STORED", "KINDS", "AGE"}, rows)
 	}
-	var texts []string
-	for _, k := range o.WithoutOperator {
-		texts = append(texts, fmt.Sprintf("%s (%s)", k.Kind, counted(k.Objects, "object")))
+}
+
+// writeMatrix writes a row for each cluster and a column for each operator.
+func (o Operators) writeMatrix(w io.Writer) {
+	header := []string{"CLUSTER"}
+	cells := map[string][]string{}
+	for i, s := range o.Operators {
+		header = append(header, s.Name)
+		for _, c := range s.OnClusters {
+			if cells[c.Cluster] == nil {
+				cells[c.Cluster] = make([]string, len(o.Operators))
+			}
+			cells[c.Cluster][i] = c.cell()
+		}
 	}
-	if len(texts) > 0 {
-		line(w, "Note", "kinds in use without a FederatedOperator: "+strings.Join(texts, ", "))
+	if len(cells) == 0 {
+		return
+	}
+	var rows [][]string
+	for _, cluster := range slices.Sorted(maps.Keys(cells)) {
+		rows = append(rows, append([]string{cluster}, cells[cluster]...))
+	}
+	fmt.Fprintln(w)
+	table(w, header, rows)
+}
+
+// mostClusters is how many clusters a note names for each kind.
+const mostClusters = 5
+
+func (o Operators) writeNotes(w io.Writer) {
+	var without, elsewhere []string
+	for _, k := range o.WithoutOperator {
+		without = append(without, fmt.Sprintf("%s (%s)", k.Kind, counted(k.Objects, "object")))
+	}
+	for _, k := range o.OnOtherClusters {
+		names := k.Clusters[:min(len(k.Clusters), mostClusters)]
+		text := k.Kind + " on " + strings.Join(names, ", ")
+		if more := len(k.Clusters) - len(names); more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		elsewhere = append(elsewhere, text)
+	}
+	if len(without) > 0 {
+		line(w, "Note", "kinds in use without a FederatedOperator: "+strings.Join(without, ", "))
+	}
+	if len(elsewhere) > 0 {
+		line(w, "Note", "kinds in use on clusters that their operator is not placed on: "+strings.Join(elsewhere, "; "))
 	}
 }
 
@@ -172,6 +260,9 @@ type OperatorOnClusters struct {
 // OperatorOnCluster is an operator on one cluster.
 type OperatorOnCluster struct {
 	Cluster string `json:"cluster"`
+	// Version of the copies of the operator's workloads. If they differ, all versions, with a comma between them. Empty if
+	// no workload says it.
+	Version string `json:"version,omitempty"`
 	Ready   bool   `json:"ready"`
 	// Objects is the number of the operator's objects that the cluster shall hold. Of their copies, Applied have the
 	// desired content.
@@ -183,17 +274,31 @@ type OperatorOnCluster struct {
 	WaitsFor string `json:"waitsFor,omitempty"`
 }
 
+// cell describes the operator on the cluster in a few words.
+func (c OperatorOnCluster) cell() string {
+	switch {
+	case !c.Ready:
+		return strings.TrimSpace(c.Version + " not ready")
+	case c.Version == "":
+		return "ready"
+	}
+	return c.Version
+}
+
 // OperatorObjects are the objects of an operator, and those of its kinds.
 type OperatorObjects struct {
 	operator  *hubv1.FederatedOperator
 	objects   []operator.Stored
 	copies    map[string]*OperatorOnCluster
+	versions  map[string]sets.Set[string] // of the copies, by cluster
 	resources map[string]int
 }
 
 // NewOperatorObjects returns an OperatorObjects without bindings.
 func NewOperatorObjects(o *hubv1.FederatedOperator) *OperatorObjects {
-	return &OperatorObjects{operator: o, copies: map[string]*OperatorOnCluster{}, resources: map[string]int{}}
+	return &OperatorObjects{
+		operator: o, copies: map[string]*OperatorOnCluster{}, versions: map[string]sets.Set[string]{}, resources: map[string]int{},
+	}
 }
 
 // AddBinding adds an object of the operator, or of its kinds. Other objects are ignored.
@@ -220,7 +325,10 @@ func (s *OperatorObjects) AddBinding(b hubv1.BindingObject) {
 		c := s.copies[t.Name]
 		if c == nil {
 			c = &OperatorOnCluster{}
-			s.copies[t.Name] = c
+			s.copies[t.Name], s.versions[t.Name] = c, sets.New[string]()
+		}
+		if version := rows[t.Name].Version; version != "" {
+			s.versions[t.Name].Insert(version)
 		}
 		c.Objects++
 		if rows[t.Name].Applied == metav1.ConditionTrue {
@@ -251,7 +359,23 @@ func (s *OperatorObjects) OnClusters() OperatorOnClusters {
 	for _, at := range operator.Clusters(s.objects) {
 		c := *s.copies[at.Name]
 		c.Cluster, c.Ready, c.WaitsFor, c.Resources = at.Name, at.WaitsFor == "", at.WaitsFor, s.resources[at.Name]
+		c.Version = strings.Join(sets.List(s.versions[at.Name]), ",")
 		out.OnClusters = append(out.OnClusters, c)
+	}
+	return out
+}
+
+// asTheHubCounts is OnClusters, for which objects without a binding were not added: the hub knows them, and has named
+// the clusters that miss them.
+func (s *OperatorObjects) asTheHubCounts() OperatorOnClusters {
+	out := s.OnClusters()
+	for i := range out.OnClusters {
+		c := &out.OnClusters[i]
+		for _, not := range s.operator.Status.NotReady {
+			if c.Ready && not.Name == c.Cluster {
+				c.Ready, c.WaitsFor = false, not.Message
+			}
+		}
 	}
 	return out
 }
@@ -288,7 +412,7 @@ func (o OperatorOnClusters) write(w io.Writer, now time.Time, kinds string) {
 		if c.Ready {
 			ready = string(metav1.ConditionTrue)
 		}
-		rows = append(rows, []string{c.Cluster, ready, fmt.Sprintf("%d/%d", c.Applied, c.Objects), strconv.Itoa(c.Resources), c.WaitsFor})
+		rows = append(rows, []string{c.Cluster, c.Version, ready, fmt.Sprintf("%d/%d", c.Applied, c.Objects), strconv.Itoa(c.Resources), c.WaitsFor})
 	}
-	table(w, []string{"CLUSTER", "READY", "OBJECTS", "RESOURCES", "WAITS FOR"}, rows)
+	table(w, []string{"CLUSTER", "VERSION", "READY", "OBJECTS", "RESOURCES", "WAITS FOR"}, rows)
 }

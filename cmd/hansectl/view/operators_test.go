@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,6 +41,52 @@ func TestKindsWithoutAnOperator(t *testing.T) {
 			}
 			if diff := cmp.Diff(append([]KindWithoutOperator{}, tc.want...), g.Operators().WithoutOperator); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestKindsOnClustersWithoutTheirOperator(t *testing.T) {
+	t.Parallel()
+	provider := hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Status: hubv1.FederatedOperatorStatus{Provides: []string{"Widget.example.com"}}}
+	workload := on(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "v1", "a", "b")
+	of := hubv1.ReferenceTo(&provider)
+	workload.Spec.ObjectRef.Bundle = &of
+	for name, tc := range map[string]struct {
+		clusters []string
+		want     string
+	}{
+		"a cluster without the operator is named":   {[]string{"a", "c"}, "Note:      kinds in use on clusters that their operator is not placed on: Widget.example.com on c\n"},
+		"clusters with the operator are left out":   {[]string{"a", "b"}, ""},
+		"the note names no more than five clusters": {[]string{"d", "e", "f", "g", "h", "i", "j"}, "Widget.example.com on d, e, f, g, h and 2 more\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewOperatorGatherer([]hubv1.FederatedOperator{provider})
+			g.AddBinding(on(widgets, "v1", tc.clusters...))
+			g.AddBinding(workload)
+			var out bytes.Buffer
+			g.Operators().writeNotes(&out)
+			if got := out.String(); !strings.HasSuffix(got, tc.want) || (tc.want == "" && got != "") {
+				t.Errorf("got  %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheVersionOfAnOperatorOnACluster(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		on   OperatorOnCluster
+		want string
+	}{
+		"a ready operator has its version":            {OperatorOnCluster{Version: "v1", Ready: true}, "v1"},
+		"an operator that is not ready has it, too":   {OperatorOnCluster{Version: "v1,v2"}, "v1,v2 not ready"},
+		"a ready operator without a version is ready": {OperatorOnCluster{Ready: true}, "ready"},
+		"without a version, it may not be ready":      {OperatorOnCluster{}, "not ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.on.cell(); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}
