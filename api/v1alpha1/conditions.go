@@ -86,6 +86,10 @@ const (
 // ReasonOperatorNotReady of a row: the copy is created after the operator of its kind is ready on the cluster.
 const ReasonOperatorNotReady = "OperatorNotReady"
 
+// ReasonBundleNotReady of a row: the webhook configuration or APIService is created after the other objects of its
+// bundle are ready on the cluster.
+const ReasonBundleNotReady = "BundleNotReady"
+
 // Reasons of bundles. A bundle whose manifests cannot be stored keeps its stored objects.
 const (
 	ReasonStored                = "Stored"

@@ -77,8 +77,8 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 		if unfit := r.unfit(ctx, fitting); unfit != nil {
 			return *unfit, true
 		}
-		if waits, err := r.operatorNotReady(ctx, w); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Reading operators")
+		if waits, err := r.notReady(ctx, w); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Reading operators and bundles")
 			return member.Outcome{Retry: member.RetrySoon}, false
 		} else if waits != nil {
 			return *waits, true
