@@ -199,6 +199,7 @@ const (
 	ReasonTooLarge             = "TooLarge"
 	ReasonDeleting             = "Deleting"
 	ReasonFinalizersRemain     = "FinalizersRemain" // the copy is being deleted and waits for finalizers of others
+	ReasonDefinitionKept       = "DefinitionKept"   // a CustomResourceDefinition is not deleted, because it has or may have objects
 	ReasonWithdrawn            = "Withdrawn"
 	ReasonIsTemplate           = "IsTemplate"
 	ReasonClusterMissing       = "ClusterMissing"
