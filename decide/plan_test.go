@@ -356,6 +356,12 @@ func TestDecide(t *testing.T) {
 			want: []hubv1.BindingTarget{present("sg")}, reason: hubv1.ReasonScheduled, takes: true,
 			left: []string{"eu: the cluster refuses the withdrawal (Forbidden) and is abandoned (spec.leave.whenUnreachable)"},
 		},
+		"a cluster where a definition has objects is abandoned when its time is up": {
+			in: given{binding: rowSays(bound(absent("eu", hubv1.ReasonClusterLeaving, orphan)), "eu", hubv1.ReasonDefinitionKept, "it has objects"),
+				uid: "a", placements: only(policy("web", named("sg"))), clusters: []*hubv1.MemberCluster{cluster("eu", leaving(""), abandonAfter(60)), cluster("sg")}},
+			want: []hubv1.BindingTarget{present("sg")}, reason: hubv1.ReasonScheduled, takes: true,
+			left: []string{"eu: the cluster refuses the withdrawal (DefinitionKept) and is abandoned (spec.leave.whenUnreachable)"},
+		},
 		"a cluster where finalizers keep the copy is abandoned when its time is up, and they are named": {
 			in: given{binding: rowSays(bound(absent("eu", hubv1.ReasonClusterLeaving, orphan)), "eu", hubv1.ReasonFinalizersRemain, "Widget shop/web waits for its finalizers a.b/c"),
 				uid: "a", placements: only(policy("web", named("sg"))), clusters: []*hubv1.MemberCluster{cluster("eu", leaving(""), abandonAfter(60)), cluster("sg")}},

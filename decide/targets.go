@@ -70,7 +70,9 @@ func (in input) next(p *Plan, before hubv1.BindingTarget, r rule) (e hubv1.Bindi
 }
 
 // refusals are the reasons for which a cluster refuses a withdrawal until its administrator changes something.
-var refusals = map[string]bool{hubv1.ReasonForbidden: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonKindNotServed: true}
+var refusals = map[string]bool{
+	hubv1.ReasonForbidden: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonKindNotServed: true, hubv1.ReasonDefinitionKept: true,
+}
 
 // hindrance returns why a reachable cluster does not withdraw the copy of an Absent entry: it refuses, or finalizers
 // keep the copy. Otherwise it is empty.

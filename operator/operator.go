@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -21,6 +23,8 @@ type Object struct {
 	hubv1.ObjectIdentity
 	// Placed reports whether the object shall be on the cluster.
 	Placed bool
+	// LeftOut means that it was decided that the object shall not be on the cluster.
+	LeftOut bool
 	// Health of its copy; empty if there is no copy.
 	Health hubv1.Health
 	// Message explains the health; may be empty.
@@ -28,8 +32,13 @@ type Object struct {
 }
 
 // Needs reports whether an operator is ready only while its object of this identity is healthy. These are its
-// workloads and its CustomResourceDefinitions. The health of other objects says nothing about the operator.
-func Needs(id hubv1.ObjectIdentity) bool {
+// workloads, its CustomResourceDefinitions, and the objects by which API servers call it. The health of other objects
+// says nothing about the operator.
+func Needs(id hubv1.ObjectIdentity) bool { return isBehind(id) || CallsPods(id.GroupKind()) }
+
+// isBehind reports whether an object of a bundle is a workload or a definition: API servers that call the pods of the
+// bundle need it.
+func isBehind(id hubv1.ObjectIdentity) bool {
 	return isWorkload(id) || id.Group == apiextensionsv1.GroupName && id.Kind == "CustomResourceDefinition"
 }
 
@@ -57,6 +66,32 @@ func Version(o *unstructured.Unstructured) string {
 	return tag
 }
 
+// CallsPods reports whether objects of the kind make API servers call pods: webhook configurations and APIServices. API
+// servers refuse requests while these pods do not answer.
+func CallsPods(gk schema.GroupKind) bool {
+	switch gk.Group {
+	case admissionregistrationv1.GroupName:
+		return gk.Kind == "ValidatingWebhookConfiguration" || gk.Kind == "MutatingWebhookConfiguration"
+	case apiServices:
+		return gk.Kind == "APIService"
+	}
+	return false
+}
+
+// apiServices is the group of APIService, whose Go package Hanse does not need.
+const apiServices = "apiregistration.k8s.io"
+
+// CallsWaitFor reports whether a webhook configuration or APIService is created after the bundle's object of this
+// identity. It waits for no other of them, and for no custom resource: a webhook may have to complete that one first.
+func CallsWaitFor(id hubv1.ObjectIdentity) bool {
+	return !CallsPods(id.GroupKind()) && isOfKubernetes(id.Group)
+}
+
+// isOfKubernetes reports whether a group is one of Kubernetes: it has no dot or ends with k8s.io.
+func isOfKubernetes(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+}
+
 // IsPlaced reports whether the operator shall be on the cluster: at least one of its needed objects is placed there.
 func IsPlaced(objects []Object) bool {
 	return slices.ContainsFunc(objects, func(o Object) bool { return o.Placed && Needs(o.ObjectIdentity) })
@@ -67,14 +102,38 @@ func IsPlaced(objects []Object) bool {
 func WaitsFor(objects []Object) string {
 	var waits []Object
 	for _, o := range objects {
-		if Needs(o.ObjectIdentity) && (!o.Placed || o.Health != hubv1.HealthHealthy) {
+		if Needs(o.ObjectIdentity) && !o.isHealthy() {
 			waits = append(waits, o)
 		}
 	}
+	return firstOf(waits)
+}
+
+// CallsWait returns why a new webhook configuration or APIService of a bundle is not created on a cluster yet, and the
+// objects that it waits for; empty if it waits for none. Workloads and definitions must be healthy there. Other objects
+// must exist, if they are placed there.
+func CallsWait(objects []Object) (why string, awaited []hubv1.ObjectIdentity) {
+	var waits []Object
+	for _, o := range objects {
+		switch {
+		case !CallsWaitFor(o.ObjectIdentity), isBehind(o.ObjectIdentity) && o.isHealthy():
+		case !isBehind(o.ObjectIdentity) && (o.Health != "" || o.LeftOut):
+		default:
+			waits = append(waits, o)
+			awaited = append(awaited, o.ObjectIdentity)
+		}
+	}
+	return firstOf(waits), awaited
+}
+
+func (o Object) isHealthy() bool { return o.Placed && o.Health == hubv1.HealthHealthy }
+
+// firstOf returns the first of the objects with its state, and the number of the others; empty if there are none.
+func firstOf(waits []Object) string {
 	if len(waits) == 0 {
 		return ""
 	}
-	// A workload tells more than a definition, because it needs the definitions and the images.
+	// A workload tells more than other objects, because it needs the definitions and the images.
 	first := slices.MinFunc(waits, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.String(), b.String()))
 	})

@@ -94,6 +94,10 @@ const (
 	ReasonReferenceNotReady = "ReferenceNotReady" // of a row: the copy is created after a needed object is on the cluster
 )
 
+// ReasonBundleNotReady of a row: the webhook configuration or APIService is created after the other objects of its
+// bundle are ready on the cluster.
+const ReasonBundleNotReady = "BundleNotReady"
+
 // Reasons of bundles. A bundle whose manifests cannot be stored keeps its stored objects.
 const (
 	ReasonStored                = "Stored"
@@ -203,6 +207,7 @@ const (
 	ReasonTooLarge             = "TooLarge"
 	ReasonDeleting             = "Deleting"
 	ReasonFinalizersRemain     = "FinalizersRemain" // the copy is being deleted and waits for finalizers of others
+	ReasonDefinitionKept       = "DefinitionKept"   // a CustomResourceDefinition is not deleted, because it has or may have objects
 	ReasonWithdrawn            = "Withdrawn"
 	ReasonIsTemplate           = "IsTemplate"
 	ReasonClusterMissing       = "ClusterMissing"

@@ -206,6 +206,31 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 			s.Acknowledge = []hubv1.AcknowledgedChange{{CRD: "gears.example.com", Rule: "existingFieldRemoval", Path: "/spec/size"}}
 		})
 		w.operatorSays(o, hubv1.ReasonStored, "")
+
+		// A cluster stores a version that only an earlier definition had.
+		definition := hubv1.ObjectIdentity{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "gears.example.com"}
+		described := hubv1.NewBinding(definition.BindingKey()).(*hubv1.ClusterResourceBinding)
+		described.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "apiextensions.k8s.io/v1", Kind: definition.Kind, Name: definition.Name, UID: o.UID, Bundle: &reference}
+		must(t, w.admin.Create(t.Context(), described))
+		described.Status.Clusters = []hubv1.ClusterRow{
+			{Name: "eu-1", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Observed: &runtime.RawExtension{Raw: []byte(`{"/storedVersions":["v1beta1","v1"]}`)}},
+			{Name: "us-1", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Observed: &runtime.RawExtension{Raw: []byte(`{"/storedVersions":["v1"]}`)}},
+		}
+		must(t, w.admin.Status().Update(t.Context(), described))
+		w.eventually("the cache has the rows of the definition", func() error {
+			cached := &hubv1.ClusterResourceBinding{}
+			if err := w.control.Client.Get(t.Context(), client.ObjectKeyFromObject(described), cached); err != nil || len(cached.Status.Clusters) == 0 {
+				return fmt.Errorf("the binding has %d rows: %w", len(cached.Status.Clusters), err)
+			}
+			return nil
+		})
+		w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Manifests = manifests(sized) })
+		w.operatorSays(o, hubv1.ReasonUpgradeBlocked, "storedVersionRemoval")
+		c = meta.FindStatusCondition(o.Status.Conditions, hubv1.ConditionStored)
+		if !strings.Contains(c.Message, "v1beta1") || !strings.Contains(c.Message, "eu-1") || strings.Contains(c.Message, "us-1") {
+			t.Errorf("the message is %s", c.Message)
+		}
+		must(t, w.admin.Delete(t.Context(), described))
 		must(t, w.admin.Delete(t.Context(), binding))
 		must(t, w.admin.Delete(t.Context(), o))
 	})

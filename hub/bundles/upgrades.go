@@ -15,6 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundle"
 	"github.com/hanse-dev/hanse/crdupgrade"
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 // upgradable returns a refusal if a changed definition of an operator breaks objects that the hub sends to clusters.
@@ -37,7 +38,13 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 		if err != nil {
 			return err
 		}
-		report, err := crdupgrade.Check(ctx, crdupgrade.Input{Before: before, After: after, Objects: objects, Acknowledged: o.Spec.Acknowledge})
+		stored, err := c.storedVersions(ctx, ch.id())
+		if err != nil {
+			return err
+		}
+		report, err := crdupgrade.Check(ctx, crdupgrade.Input{
+			Before: before, After: after, StoredVersions: stored, Objects: objects, Acknowledged: o.Spec.Acknowledge,
+		})
 		if ctx.Err() != nil {
 			return fmt.Errorf("comparing the definitions of %s: %w", kind, ctx.Err())
 		}
@@ -58,6 +65,34 @@ func definition(o *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDe
 		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", o.GetName(), err)
 	}
 	return d, nil
+}
+
+// storedVersions returns the versions that clusters store of the objects of a definition, as its rows describe them. A
+// cluster without a report is missing.
+func (c *Controller) storedVersions(ctx context.Context, id hubv1.ObjectIdentity) (map[string][]string, error) {
+	binding := hubv1.NewBinding(id.BindingKey())
+	if err := c.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading the binding of %s: %w", id, err)
+	}
+	stored := map[string][]string{}
+	for _, row := range binding.BindingStatus().Clusters {
+		if row.Observed == nil {
+			continue
+		}
+		projection, err := health.ReadProjection(row.Observed.Raw)
+		if err != nil {
+			return nil, fmt.Errorf("reading the row of %s on cluster %s: %w", id, row.Name, err)
+		}
+		versions, _ := projection.Named["/storedVersions"].([]any)
+		for _, v := range versions {
+			if version, ok := v.(string); ok {
+				stored[row.Name] = append(stored[row.Name], version)
+			}
+		}
+	}
+	return stored, nil
 }
 
 // errObjectsUnknown means that the objects of a kind are not in memory yet.

@@ -78,7 +78,7 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 			return *unfit, true
 		}
 		if waits, err := r.waitsFor(ctx, w); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Reading operators and needed objects")
+			ctrl.LoggerFrom(ctx).Error(err, "Reading operators, bundles and needed objects")
 			return member.Outcome{Retry: member.RetrySoon}, false
 		} else if waits != nil {
 			return *waits, true

@@ -21,11 +21,19 @@ import (
 // the operator is placed on that cluster. A copy that exists is written and withdrawn as all others: the readiness of
 // an operator keeps copies away and never removes one. So it needs no memory of an earlier readiness.
 
-// waiting are the keys of copies that wait for an operator or a needed object on one cluster.
+// A new webhook configuration or APIService of a bundle is not created on a cluster before the other objects of the
+// bundle are ready there: API servers refuse requests while the pods behind it do not answer.
+
+// waiting are the keys of copies that wait on one cluster: for an operator, for the other objects of their bundle, or
+// for an object that they need.
 type waiting struct {
-	mu     sync.Mutex
-	keys   sets.Set[types.NamespacedName]                          // those that wait for an operator
-	needed map[hubv1.ObjectIdentity]sets.Set[types.NamespacedName] // those that wait for an object
+	mu   sync.Mutex
+	keys sets.Set[types.NamespacedName]
+	// calls are the keys of webhook configurations and APIServices, each with the objects that it waits for. A nil set
+	// means all objects.
+	calls map[types.NamespacedName]sets.Set[hubv1.ObjectIdentity]
+	// needed are the keys that wait for an object that they need, by this object.
+	needed map[hubv1.ObjectIdentity]sets.Set[types.NamespacedName]
 }
 
 // addFor notes that a key may wait for an object.
@@ -59,6 +67,29 @@ func (w *waiting) takeFor(id hubv1.ObjectIdentity) []types.NamespacedName {
 	return out
 }
 
+// addCall notes that the webhook configuration or APIService may wait for the objects.
+func (w *waiting) addCall(key types.NamespacedName, objects sets.Set[hubv1.ObjectIdentity]) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.calls == nil {
+		w.calls = map[types.NamespacedName]sets.Set[hubv1.ObjectIdentity]{}
+	}
+	w.calls[key] = objects
+}
+
+// takeCalls returns and forgets the webhook configurations and APIServices that wait for an object.
+func (w *waiting) takeCalls(id hubv1.ObjectIdentity) (out []types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, objects := range w.calls {
+		if objects == nil || objects.Has(id) {
+			out = append(out, key)
+			delete(w.calls, key)
+		}
+	}
+	return out
+}
+
 // add notes that a key may wait. It comes before the look at the operator, so that no event between them is lost.
 func (w *waiting) add(key types.NamespacedName) {
 	w.mu.Lock()
@@ -74,6 +105,7 @@ func (w *waiting) drop(key types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.keys.Delete(key)
+	delete(w.calls, key)
 }
 
 // take returns and forgets all keys.
@@ -85,20 +117,22 @@ func (w *waiting) take() []types.NamespacedName {
 	return out
 }
 
-// HealthSeen is called for every change of a copy on a cluster. It queues the copies that wait for this copy there. If
-// an operator needs the copy and it is healthy now, it also queues the copies that wait for an operator there.
+// HealthSeen is called for every change of a copy on a cluster. It queues the copies that may wait for this one, if it
+// is healthy now or if its existence is enough.
 func (d *Dispatcher) HealthSeen(cluster string, seen member.Observation) {
 	q := d.queue(cluster)
 	if q == nil {
 		return
 	}
-	for _, key := range q.waiting.takeFor(seen.Owner) {
-		q.gate.add(due{key, normalPriority + q.records.rank(key)})
+	keys := q.waiting.takeFor(seen.Owner)
+	needed, healthy := operator.Needs(seen.Owner), seen.Health == hubv1.HealthHealthy
+	if operator.CallsWaitFor(seen.Owner) && (healthy || !needed) {
+		keys = append(keys, q.waiting.takeCalls(seen.Owner)...)
 	}
-	if seen.Health != hubv1.HealthHealthy || !operator.Needs(seen.Owner) {
-		return
+	if needed && healthy {
+		keys = append(keys, q.waiting.take()...)
 	}
-	for _, key := range q.waiting.take() {
+	for _, key := range keys {
 		q.gate.add(due{key, normalPriority + q.records.rank(key)})
 	}
 }
@@ -111,10 +145,14 @@ func (r *run) operatorVersion(manifest *unstructured.Unstructured) string {
 	return operator.Version(manifest)
 }
 
-// operatorNotReady returns the outcome for a copy that waits for an operator; nil if it waits for none.
-func (r *run) operatorNotReady(ctx context.Context, w *wanted) (*member.Outcome, error) {
+// notReady returns the outcome for a new copy that waits for an operator, or for the other objects of its bundle; nil
+// if it waits for none.
+func (r *run) notReady(ctx context.Context, w *wanted) (*member.Outcome, error) {
 	if !w.unknown {
 		return nil, nil
+	}
+	if of := r.binding.BindingSpec().ObjectRef.Bundle; of != nil && operator.CallsPods(r.object.GroupKind()) {
+		return r.bundleNotReady(ctx, *of)
 	}
 	r.queue.waiting.add(r.key)
 	o, err := r.firstNotReady(ctx)
@@ -122,6 +160,25 @@ func (r *run) operatorNotReady(ctx context.Context, w *wanted) (*member.Outcome,
 		r.queue.waiting.drop(r.key)
 	}
 	return o, err
+}
+
+// bundleNotReady returns the outcome for a webhook configuration or APIService that waits for other objects of its
+// bundle; nil if it does not.
+func (r *run) bundleNotReady(ctx context.Context, of hubv1.BundleReference) (*member.Outcome, error) {
+	r.queue.waiting.addCall(r.key, nil)
+	objects, err := r.objectsHere(ctx, of, operator.CallsWaitFor)
+	if err != nil {
+		return nil, err
+	}
+	waits, awaited := operator.CallsWait(objects)
+	if waits == "" {
+		r.queue.waiting.drop(r.key)
+		return nil, nil
+	}
+	r.queue.waiting.addCall(r.key, sets.New(awaited...))
+	out := outcome(metav1.ConditionFalse, hubv1.ReasonBundleNotReady, "the copy is created after the other objects of %s are ready on the cluster: %s", of, waits)
+	out.Retry = member.RetrySlowly // an object may also leave the bundle or the cluster
+	return &out, nil
 }
 
 // firstNotReady returns the outcome for a copy that waits for the first operator that is not ready; nil if none is.
@@ -136,7 +193,7 @@ func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 		if !slices.Contains(o.Status.Provides, kind.String()) {
 			continue
 		}
-		objects, err := r.operatorHere(ctx, hubv1.ReferenceTo(o))
+		objects, err := r.objectsHere(ctx, hubv1.ReferenceTo(o), operator.Needs)
 		if err != nil {
 			return nil, err
 		}
@@ -152,27 +209,43 @@ func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 	return nil, nil
 }
 
-// operatorHere returns the needed objects of an operator, as this cluster's watches show them.
-func (r *run) operatorHere(ctx context.Context, of hubv1.BundleReference) ([]operator.Object, error) {
+// objectsHere returns the counted objects of a bundle, as this cluster's watches show them. It leaves out objects that
+// are being removed.
+func (r *run) objectsHere(ctx context.Context, of hubv1.BundleReference, counts func(hubv1.ObjectIdentity) bool) ([]operator.Object, error) {
 	var out []operator.Object
-	for _, id := range r.queue.opts.Templates.ListStored(func(b hubv1.ObjectBundle) bool { return b.BundleReference == of }) {
-		if !operator.Needs(id) {
+	templates := r.queue.opts.Templates
+	for _, id := range templates.ListStored(func(b hubv1.ObjectBundle) bool { return b.BundleReference == of }) {
+		if !counts(id) {
 			continue
 		}
-		o := operator.Object{ObjectIdentity: id}
-		b := hubv1.NewBinding(id.BindingKey())
-		found, err := get(ctx, r.queue.opts.Client, id.BindingKey(), b)
+		if template, ok := templates.Get(id); !ok || template.GetDeletionTimestamp() != nil {
+			continue
+		}
+		o, err := r.objectHere(ctx, id)
 		if err != nil {
 			return nil, err
-		}
-		if target := b.BindingSpec().Target(r.target.Name); found && target != nil && target.State != hubv1.TargetAbsent {
-			o.Placed = true
-			gvk := r.queue.records.get(id.BindingKey()).gvk
-			if seen, ok, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}); ok && seen.Owner == id && !seen.Deleting {
-				o.Health, o.Message = seen.Health, seen.HealthMessage
-			}
 		}
 		out = append(out, o)
 	}
 	return out, nil
+}
+
+// objectHere returns an object of a bundle, as this cluster's watches show it.
+func (r *run) objectHere(ctx context.Context, id hubv1.ObjectIdentity) (operator.Object, error) {
+	o := operator.Object{ObjectIdentity: id}
+	b := hubv1.NewBinding(id.BindingKey())
+	found, err := get(ctx, r.queue.opts.Client, id.BindingKey(), b)
+	if err != nil {
+		return o, err
+	}
+	target := b.BindingSpec().Target(r.target.Name)
+	o.Placed = found && target != nil && target.State != hubv1.TargetAbsent
+	o.LeftOut = found && !o.Placed
+	if o.Placed {
+		gvk := r.queue.records.get(id.BindingKey()).gvk
+		if seen, ok, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}); ok && seen.Owner == id && !seen.Deleting {
+			o.Health, o.Message = seen.Health, seen.HealthMessage
+		}
+	}
+	return o, nil
 }

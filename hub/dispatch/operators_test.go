@@ -12,6 +12,7 @@ import (
 )
 
 var (
+	webhooks   = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}
 	rotor      = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Rotor"}
 	deployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 )
@@ -34,11 +35,16 @@ func operated(w *world, on ...string) {
 
 // becomes sets the health of the operator's Deployment on a member, with the event that follows.
 func becomes(w *world, cluster string, health hubv1.Health, message string) {
+	turns(w, cluster, "rotor-operator", health, message)
+}
+
+// turns sets the health of a copy on a member, with the event that follows.
+func turns(w *world, cluster, name string, health hubv1.Health, message string) {
 	m := w.members[cluster]
 	m.mu.Lock()
-	o := m.copies["rotor-operator"]
+	o := m.copies[name]
 	o.Health, o.HealthMessage = health, message
-	m.copies["rotor-operator"] = o
+	m.copies[name] = o
 	m.mu.Unlock()
 	w.dispatcher.HealthSeen(cluster, o)
 }
@@ -111,20 +117,126 @@ func TestACopyThatExistsIsWrittenWithoutItsOperator(t *testing.T) {
 		return ""
 	})
 	operated(w, "eu")
-	// The copy differs from the wanted one now.
-	m := w.members["eu"]
+	isWrittenAgain(w, "eu", hubv1.ObjectIdentity{Group: rotor.Group, Kind: rotor.Kind, Namespace: "ns", Name: "main"})
+}
+
+// isWrittenAgain changes a copy on the member, and waits until it is written.
+func isWrittenAgain(w *world, cluster string, id hubv1.ObjectIdentity) {
+	w.Helper()
+	m := w.members[cluster]
 	m.mu.Lock()
 	before := m.served
-	o := m.copies["main"]
+	o := m.copies[id.Name]
 	o.Hash, o.ResourceVersion = "changed", "1000"
-	m.copies["main"] = o
+	m.copies[id.Name] = o
 	m.mu.Unlock()
-	w.dispatcher.Observed("eu", hubv1.ObjectIdentity{Group: rotor.Group, Kind: rotor.Kind, Namespace: "ns", Name: "main"}.BindingKey(), o)
+	w.dispatcher.Observed(cluster, id.BindingKey(), o)
 	w.eventually(5*time.Second, func() string {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if m.served == before {
 			return "the copy was not written"
+		}
+		return ""
+	})
+}
+
+// bundled adds an object of the bundle that operated makes, for all members.
+func bundled(w *world, gvk schema.GroupVersionKind, name string) {
+	b := w.add(gvk, name)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b.Spec.ObjectRef.Bundle = &hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: "rotors"}
+}
+
+func TestAWebhookConfigurationIsCreatedAfterTheOtherObjectsOfItsBundle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, takes("eu"), takes("us"))
+	operated(w, "eu", "us")
+	bundled(w, schema.GroupVersionKind{Version: "v1", Kind: "Service"}, "answers")
+	bundled(w, rotor, "main")
+	bundled(w, webhooks, "rules")
+	w.engage()
+	says := func(cluster, want string) {
+		t.Helper()
+		w.eventually(5*time.Second, func() string {
+			o := w.outcome(cluster, "rules")
+			if full := "the copy is created after the other objects of FederatedOperator rotors are ready on the cluster: " + want; o.Reason != hubv1.ReasonBundleNotReady || o.Message != full {
+				return cluster + " has " + o.Reason + ": " + o.Message
+			}
+			return ""
+		})
+	}
+	for _, cluster := range []string{"eu", "us"} {
+		w.eventually(5*time.Second, func() string {
+			if w.holds(cluster) < 2 {
+				return cluster + " has not all other objects"
+			}
+			return ""
+		})
+		says(cluster, "Deployment.apps ns/rotor-operator is not on the cluster, and 1 more")
+		becomes(w, cluster, hubv1.HealthHealthy, "")
+		says(cluster, "Service ns/answers is not on the cluster")
+	}
+	turns(w, "eu", "answers", hubv1.HealthHealthy, "")
+	w.eventually(5*time.Second, func() string {
+		if o := w.outcome("eu", "rules"); o.Reason != hubv1.ReasonApplied {
+			return "eu has " + o.Reason + ": " + o.Message
+		}
+		return ""
+	})
+	says("us", "Service ns/answers is not on the cluster")
+	t.Run("the custom resource of the bundle waits for the webhook configuration, which does not wait for it", func(t *testing.T) {
+		if o := w.outcome("eu", "main"); o.Reason != hubv1.ReasonOperatorNotReady || !strings.Contains(o.Message, "ValidatingWebhookConfiguration") {
+			t.Errorf("eu has %s: %s", o.Reason, o.Message)
+		}
+		turns(w, "eu", "rules", hubv1.HealthHealthy, "")
+		w.eventually(5*time.Second, func() string {
+			if o := w.outcome("eu", "main"); o.Reason != hubv1.ReasonApplied {
+				return "eu has " + o.Reason + ": " + o.Message
+			}
+			return ""
+		})
+	})
+}
+
+func TestAWebhookConfigurationThatExistsIsWrittenWithoutItsPods(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, takes("eu"))
+	w.engage()
+	w.create(webhooks, "rules")
+	w.eventually(5*time.Second, func() string {
+		if o := w.outcome("eu", "rules"); o.Reason != hubv1.ReasonApplied {
+			return "eu has " + o.Reason
+		}
+		return ""
+	})
+	operated(w, "eu")
+	w.mu.Lock()
+	b := w.bindings[hubv1.ObjectIdentity{Group: webhooks.Group, Kind: webhooks.Kind, Namespace: "ns", Name: "rules"}.BindingKey()]
+	b.Spec.ObjectRef.Bundle = &hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: "rotors"}
+	w.mu.Unlock()
+	isWrittenAgain(w, "eu", hubv1.ObjectIdentity{Group: webhooks.Group, Kind: webhooks.Kind, Namespace: "ns", Name: "rules"})
+}
+
+func TestAnObjectThatIsBeingRemovedHoldsNothingBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, takes("eu"))
+	operated(w, "eu")
+	bundled(w, deployment, "older")
+	w.deleted = map[string]bool{"older": true}
+	w.create(rotor, "main")
+	w.engage()
+	w.eventually(5*time.Second, func() string {
+		if w.holds("eu") == 0 {
+			return "eu has no operator"
+		}
+		return ""
+	})
+	becomes(w, "eu", hubv1.HealthHealthy, "")
+	w.eventually(5*time.Second, func() string {
+		if o := w.outcome("eu", "main"); o.Reason != hubv1.ReasonApplied {
+			return "eu has " + o.Reason + ": " + o.Message
 		}
 		return ""
 	})

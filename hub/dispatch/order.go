@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/operator"
 )
 
 const (
@@ -22,7 +23,8 @@ const (
 	topClass = 4
 )
 
-// Rank returns the rank of a kind among keys that are due together. A kind that other kinds need has a higher rank.
+// Rank returns the rank of a kind among keys that are due together. A kind that other kinds need has a higher rank. A
+// webhook configuration or APIService has the lowest rank, because API servers call pods for it.
 func Rank(gk schema.GroupKind) int {
 	switch {
 	case gk == schema.GroupKind{Kind: "Namespace"}:
@@ -33,6 +35,8 @@ func Rank(gk schema.GroupKind) int {
 		return 2
 	case gk == schema.GroupKind{Kind: "ConfigMap"}, gk == schema.GroupKind{Kind: "Secret"}:
 		return 1
+	case operator.CallsPods(gk):
+		return -1
 	}
 	return 0
 }

@@ -30,6 +30,9 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if rec := r.queue.records.get(r.key); rec.withdrawn != nil && r.target.Absent != nil && *rec.withdrawn == *r.target.Absent && !found {
 		return rec.last, true // recorded again, because hub/report may have dropped it with the link
 	}
+	if o := r.leavesLater(ctx); o != nil {
+		return *o, true
+	}
 	fresh, err := r.queue.fresh.get(ctx, r.binding)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("Not withdrawing: the binding could not be read uncached", "reason", err.Error())
@@ -57,6 +60,48 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	}
 	r.queue.records.set(r.key, rec)
 	return o, true
+}
+
+// leavesFirst returns an object of the same bundle that leaves the cluster before this one, and has not left yet; nil
+// if there is none. Workloads leave before RBAC, and RBAC before definitions. Objects that stay are not waited for, and
+// neither are objects that are orphaned.
+func (r *run) leavesFirst(ctx context.Context) (*hubv1.ObjectIdentity, error) {
+	of, rank := r.binding.BindingSpec().ObjectRef.Bundle, Rank(r.object.GroupKind())
+	if of == nil || rank <= 0 || rank >= topClass || r.target.Absent == nil || r.target.Absent.Policy != hubv1.RemovalDelete {
+		return nil, nil
+	}
+	for _, id := range r.queue.opts.Templates.ListStored(func(b hubv1.ObjectBundle) bool { return b.BundleReference == *of }) {
+		if Rank(id.GroupKind()) >= rank {
+			continue
+		}
+		b := hubv1.NewBinding(id.BindingKey())
+		found, err := get(ctx, r.queue.opts.Client, id.BindingKey(), b)
+		if err != nil {
+			return nil, err
+		}
+		target := b.BindingSpec().Target(r.target.Name)
+		if !found || target == nil || target.State != hubv1.TargetAbsent || target.Absent == nil || target.Absent.Policy != hubv1.RemovalDelete {
+			continue
+		}
+		if left := r.queue.records.get(id.BindingKey()).withdrawn; left == nil || *left != *target.Absent {
+			return &id, nil
+		}
+	}
+	return nil, nil
+}
+
+// leavesLater returns the outcome for an object that leaves after another one of its bundle; nil if it does not.
+func (r *run) leavesLater(ctx context.Context) *member.Outcome {
+	switch first, err := r.leavesFirst(ctx); {
+	case err != nil:
+		ctrl.LoggerFrom(ctx).Error(err, "Reading the other objects of a bundle")
+		return &member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonDeleting, Message: "waits until the hub can be read", Retry: member.RetrySoon}
+	case first != nil:
+		o := outcome(metav1.ConditionFalse, hubv1.ReasonDeleting, "waits until %s of the same bundle has left the cluster", first)
+		o.Retry = member.RetrySoon
+		return &o
+	}
+	return nil
 }
 
 // withdrawal returns the intent for an Absent entry of the uncached binding, with its row; the row is nil if there is

@@ -140,3 +140,72 @@ func TestTheMembersOfABindingShareOneUncachedReadOfIt(t *testing.T) {
 		t.Errorf("%d bindings were read, want %d", len(reads.times), objects)
 	}
 }
+
+func TestAnObjectOfABundleLeavesAfterThoseThatNeedIt(t *testing.T) {
+	role := schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
+	definition := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	orphaned := func(b *hubv1.ResourceBinding) {
+		deletedEverywhere(b)
+		b.Spec.Clusters[0].Absent.Policy = hubv1.RemovalOrphan
+	}
+	tests := map[string]struct {
+		gvk         schema.GroupVersionKind
+		leaves      func(*hubv1.ResourceBinding)
+		other       schema.GroupVersionKind
+		otherLeaves func(*hubv1.ResourceBinding) // nil: it stays
+		waits       string
+	}{
+		"a role after a workload":                            {gvk: role, other: deployment, otherLeaves: deletedEverywhere, waits: "Deployment.apps ns/other"},
+		"a definition after a role":                          {gvk: definition, other: role, otherLeaves: deletedEverywhere, waits: "ClusterRole.rbac.authorization.k8s.io ns/other"},
+		"a role after a webhook configuration":               {gvk: role, other: webhooks, otherLeaves: deletedEverywhere, waits: "ValidatingWebhookConfiguration.admissionregistration.k8s.io ns/other"},
+		"a role not after a definition":                      {gvk: role, other: definition, otherLeaves: deletedEverywhere},
+		"a workload after none":                              {gvk: deployment, other: webhooks, otherLeaves: deletedEverywhere},
+		"a definition not after a workload that stays":       {gvk: definition, other: deployment},
+		"a definition not after a workload that is orphaned": {gvk: definition, other: deployment, otherLeaves: orphaned},
+		"an orphaned definition after none":                  {gvk: definition, leaves: orphaned, other: deployment, otherLeaves: deletedEverywhere},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := &watchedMember{fakeMember: takes("eu"), shown: &member.Observation{}}
+			w := newWorld(t, m.fakeMember)
+			bundled(w, tc.other, "other")
+			bundled(w, tc.gvk, "this")
+			key := func(gvk schema.GroupVersionKind, name string) types.NamespacedName {
+				return hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: "ns", Name: name}.BindingKey()
+			}
+			if tc.otherLeaves != nil {
+				tc.otherLeaves(w.bindings[key(tc.other, "other")])
+			}
+			if tc.leaves == nil {
+				tc.leaves = deletedEverywhere
+			}
+			b := w.bindings[key(tc.gvk, "this")]
+			tc.leaves(b)
+			q, err := newQueue("eu", w.dispatcher.opts, w.dispatcher.fresh, w.dispatcher.renderings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			withdraw := func(b *hubv1.ResourceBinding) member.Outcome {
+				r := &run{queue: q, key: client.ObjectKeyFromObject(b), binding: b, target: &b.Spec.Clusters[0], cluster: m}
+				if err := r.gather(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				o, _ := r.withdraw(t.Context())
+				return o
+			}
+			if tc.waits != "" {
+				want := member.Outcome{
+					Applied: metav1.ConditionFalse, Reason: hubv1.ReasonDeleting, Retry: member.RetrySoon,
+					Message: "waits until " + tc.waits + " of the same bundle has left the cluster",
+				}
+				if diff := cmp.Diff(want, withdraw(b)); diff != "" || len(m.withdrawn) > 0 {
+					t.Errorf("%d withdrawals, (-want +got):\n%s", len(m.withdrawn), diff)
+				}
+				withdraw(w.bindings[key(tc.other, "other")])
+			}
+			if o := withdraw(b); o.Reason != hubv1.ReasonWithdrawn {
+				t.Errorf("it has %s: %s", o.Reason, o.Message)
+			}
+		})
+	}
+}

@@ -32,6 +32,7 @@ type world struct {
 	bindings  map[types.NamespacedName]*hubv1.ResourceBinding
 	outcomes  map[string]map[string]member.Outcome // the last one, by cluster and binding
 	operators []hubv1.FederatedOperator
+	deleted   map[string]bool // objects of the hub that are being deleted, by name
 }
 
 func newWorld(t *testing.T, members ...*fakeMember) *world {
@@ -189,6 +190,9 @@ func (t templatesOf) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, b
 	u.SetUID(b.Spec.ObjectRef.UID)
 	u.SetGeneration(1)
 	u.SetLabels(map[string]string{hubv1.VersionLabel: "1.2.3"})
+	if t.deleted[id.Name] {
+		u.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	}
 	return u, true
 }
 

@@ -32,14 +32,14 @@ type Resolve func(schema.GroupVersionKind) (resource schema.GroupVersionResource
 
 // Applier implements Apply and Withdraw of a member.Cluster. It keeps no state.
 type Applier struct {
-	name    string
-	isHub   bool
-	client  dynamic.Interface
-	deletes rest.Interface
-	resolve Resolve
-	hubUID  types.UID
-	key     canonical.Key
-	wrote   func(schema.GroupVersionKind, *unstructured.Unstructured)
+	name     string
+	isHub    bool
+	client   dynamic.Interface
+	requests rest.Interface
+	resolve  Resolve
+	hubUID   types.UID
+	key      canonical.Key
+	wrote    func(schema.GroupVersionKind, *unstructured.Unstructured)
 }
 
 // New returns the Applier of one cluster. isHub is true for the hub's own cluster, to which nothing is written. hubUID
@@ -48,7 +48,7 @@ type Applier struct {
 func New(name string, isHub bool, requests rest.Interface, resolve Resolve, hubUID types.UID, key canonical.Key,
 	wrote func(schema.GroupVersionKind, *unstructured.Unstructured)) *Applier {
 	return &Applier{
-		name: name, isHub: isHub, client: dynamic.New(requests), deletes: requests, resolve: resolve, hubUID: hubUID, key: key, wrote: wrote,
+		name: name, isHub: isHub, client: dynamic.New(requests), requests: requests, resolve: resolve, hubUID: hubUID, key: key, wrote: wrote,
 	}
 }
 

@@ -47,13 +47,13 @@ func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is withdrawn", t)
 }
 
-// known reports whether the watch has shown all facts that a read would show. An adopted copy is always read, and so is
-// a namespace, which may have been made on demand.
+// known reports whether the watch has shown all facts that a read would show. An adopted copy is always read. So are a
+// namespace, which may have been made on demand, and a definition, which may have objects.
 func known(in member.WithdrawIntent) bool {
 	seen := in.Seen
 	return seen != nil && seen.UID != "" && seen.ResourceVersion != "" && !seen.Deleting &&
 		in.Policy == hubv1.RemovalDelete && !in.Adopted && !seen.Adopted &&
-		in.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) &&
+		in.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) && !isDefinition(in.GVK.GroupKind()) &&
 		seen.Owner == in.Owner && seen.OwnerUID == in.OwnerUID && // the watch selects by the label
 		seen.Hash != "" && // the hub has applied it
 		!in.Source.Newer(seen.Source, true)
@@ -112,6 +112,11 @@ func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawInte
 	case live.GetDeletionTimestamp() != nil:
 		return seen(deleting(t, live), live), false
 	default:
+		if isDefinition(in.GVK.GroupKind()) {
+			if out := a.definitionKept(ctx, live); out != nil {
+				return *out, false
+			}
+		}
 		left, err = a.remove(ctx, t, live.GetUID(), live.GetResourceVersion(), in.Propagation)
 	}
 	switch {
@@ -188,7 +193,7 @@ func (a *Applier) remove(
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	// A dynamic client drops the response.
-	result := a.deletes.Delete().AbsPath(pathOf(t.resource.GroupVersion())).
+	result := a.requests.Delete().AbsPath(pathOf(t.resource.GroupVersion())).
 		NamespaceIfScoped(t.key.Namespace, t.key.Namespace != "").Resource(t.resource.Resource).Name(t.key.Name).
 		Body(&metav1.DeleteOptions{
 			Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},

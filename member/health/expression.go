@@ -2,6 +2,7 @@ package health
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,6 +40,14 @@ func (s *Settings) Project(status map[string]any) []byte {
 		return Project(status)
 	}
 	return Project(status, s.Paths...)
+}
+
+// And returns settings whose projection also has the value at the path.
+func (s *Settings) And(path string) *Settings {
+	if s == nil {
+		return &Settings{Paths: []string{path}}
+	}
+	return &Settings{Paths: append(slices.Clone(s.Paths), path), Expression: s.Expression}
 }
 
 // costLimit limits one evaluation to some milliseconds, because it may iterate over the objects of a status.

@@ -80,6 +80,9 @@ func (r *record) GetUID() types.UID { return r.uid }
 // GetResourceVersion implements metav1.Object.
 func (r *record) GetResourceVersion() string { return r.resourceVersion }
 
+// definitionKind is the kind of definitions.
+var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
 // newRecord computes the observation of a whole object.
 func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions health.Conventions, settings *health.Settings) *record {
 	r := &record{
@@ -92,7 +95,11 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 	v := settings.Assess(u, conventions)
 	c.health, c.reason, r.message = v.Health, member.Line(v.Reason, longestReason), member.Line(v.Message, longestMessage)
 	if status, ok := u.Object["status"].(map[string]any); ok || settings != nil { // Project then records that the requested values are missing
-		r.observed = bytes.Clone(settings.Project(status)) // without spare capacity
+		projected := settings
+		if c.gvk.GroupKind() == definitionKind {
+			projected = settings.And("/status/storedVersions") // hub/bundles reads them
+		}
+		r.observed = bytes.Clone(projected.Project(status)) // without spare capacity
 	}
 	r.common = unique.Make(c)
 	return r

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -154,5 +155,23 @@ func TestARecordShowsThatACopyWasAdopted(t *testing.T) {
 		if o := newRecord(nil, u, custom, nil).observation(); o.Adopted != want {
 			t.Errorf("with the mark %q, adopted is %v, want %v", mark, o.Adopted, want)
 		}
+	}
+}
+
+func TestTheStoredVersionsOfADefinitionAreObserved(t *testing.T) {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "rotors.example.com"},
+		"status": map[string]any{"storedVersions": []any{"v1alpha1", "v1"}},
+	}}
+	for name, settings := range map[string]*health.Settings{"without settings": nil, "with settings": {Paths: []string{"/status/acceptedNames/kind"}}} {
+		t.Run(name, func(t *testing.T) {
+			p, err := health.ReadProjection(newRecord(nil, u, health.Conventions{}, settings).observation().Observed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]any{"v1alpha1", "v1"}, p.Named["/storedVersions"]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -145,7 +145,7 @@ func TestABundleIsOnMembersAndNotOnTheHub(t *testing.T) {
 }
 
 // TestAClusterBundleBringsAKindAndItsObjects sends a definition that the hub does not have, and an object of it. A
-// policy of the object's namespace has no power over it.
+// policy of the object's namespace has no power over it. The definition leaves a cluster after its last object.
 func TestAClusterBundleBringsAKindAndItsObjects(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	definition := &unstructured.Unstructured{}
@@ -174,13 +174,14 @@ spec:
 			APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.ClusterBundleKind, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": ns}},
 		}},
 		Clusters: hubv1.ClusterSelection{Names: []string{singapore, frankfurt}}, AllowEmpty: true, RemovalLimit: manyRemovals,
+		Deletion: hubv1.DeletionPolicy{WhenDeleted: hubv1.RemovalDelete},
 	}}}
 	for _, o := range []client.Object{p, b} {
 		must(t, suite.Hub.Create(ctx, o))
 		t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), o) })
 	}
 	for _, m := range []string{singapore, frankfurt} {
-		t.Cleanup(func() { removeDefinition(t, suite.Members[m], definition) }) // the bundle leaves it there
+		t.Cleanup(func() { removeDefinition(t, suite.Members[m], definition) })
 		eventually(t, 2*normal, func() error { return replicasOn(ctx, m, main, 3) })
 	}
 	eventually(t, normal, func() error { return bundleIs(ctx, b, hubv1.ConditionApplied, metav1.ConditionTrue, "", "") })
@@ -196,10 +197,20 @@ spec:
 				"Valve.test.hanse.dev "+ns+"/main: ClusterBundle "+ns+" has this object: remove it from one of the two; the stored objects stay")
 		})
 	})
+	local := valve(ns, "local") // of a user of the member
+	must(t, suite.Members[singapore].Create(ctx, local))
 	must(t, suite.Hub.Delete(ctx, b.DeepCopy()))
 	for _, m := range []string{singapore, frankfurt} {
 		eventually(t, normal, func() error { return goneFrom(ctx, m, main) })
 	}
+	eventually(t, normal, func() error { return goneFrom(ctx, frankfurt, definition) })
+	eventually(t, normal, func() error {
+		return rowIs(ctx, definition, singapore, metav1.ConditionFalse, hubv1.ReasonDefinitionKept)
+	})
+	must(t, rowSays(ctx, definition, singapore, "there are objects of Valve.test.hanse.dev (1, such as "+ns+"/local): delete them"))
+	must(t, suite.Members[singapore].Get(ctx, client.ObjectKeyFromObject(local), local))
+	must(t, suite.Members[singapore].Delete(ctx, local))
+	eventually(t, normal, func() error { return goneFrom(ctx, singapore, definition) })
 }
 
 func TestTheManifestsOfABundleMayBeInAConfigMap(t *testing.T) {
