@@ -9,8 +9,10 @@ require (
 	github.com/go-logr/logr v1.4.3
 	github.com/google/cel-go v0.26.0
 	github.com/google/go-cmp v0.7.0
-	github.com/klauspost/compress v1.18.4
+	github.com/google/go-containerregistry v0.21.4
+	github.com/klauspost/compress v1.18.5
 	github.com/open-policy-agent/cert-controller v0.16.0
+	github.com/opencontainers/image-spec v1.1.1
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2
 	github.com/prometheus/client_golang v1.23.2
 	github.com/robfig/cron/v3 v3.0.1
@@ -35,6 +37,7 @@ require (
 	k8s.io/pod-security-admission v0.36.3
 	k8s.io/utils v0.0.0-20260210185600-b8788abfbbc2
 	mvdan.cc/sh/v3 v3.14.1
+	oras.land/oras-go/v2 v2.6.2
 	pgregory.net/rapid v1.2.0
 	sigs.k8s.io/controller-runtime v0.24.1
 	sigs.k8s.io/crdify v0.6.0

@@ -39,11 +39,8 @@ func exampleObjects(t *testing.T) []*unstructured.Unstructured {
 	}
 	var o hubv1.FederatedOperator
 	decodeExample(t, "operator.yaml", hubv1.FederatedOperatorKind, &o)
-	archive := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: o.Spec.Chart.Archive.ConfigMap},
-		BinaryData: map[string][]byte{"rotors.tgz": charttest.Archive("app", chart)},
-	}
-	in, err := InputOf(o.Spec.Chart, archive)
+	archive := &corev1.ConfigMap{BinaryData: map[string][]byte{"rotors.tgz": charttest.Archive("app", chart)}}
+	in, err := InputOf(o.Spec.Chart, hubWith(map[string]*corev1.ConfigMap{o.Spec.Chart.Archive.ConfigMap: archive}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +108,7 @@ func TestTheAccountOfTheDocsMayHaveTheObjectsOfTheChart(t *testing.T) {
 func TestTheExamplesOfTheOperatorsPageAreFiles(t *testing.T) {
 	t.Parallel()
 	page := readExample(t, filepath.Join("..", "docs", "operators.md"))
-	for _, file := range []string{"operator.yaml", "rotor.yaml", "regions.yaml"} {
+	for _, file := range []string{"operator.yaml", "fetched.yaml", "rotor.yaml", "regions.yaml"} {
 		_, manifests, _ := strings.Cut(readExample(t, filepath.Join(examples, file)), "\n") // without its comment
 		if !strings.Contains(page, "```yaml\n"+manifests+"```\n") {
 			t.Errorf("docs/operators.md does not have the manifests of docs/examples/operators/%s", file)

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,29 +11,75 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"sigs.k8s.io/yaml"
+
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// InputOf returns what renders the chart of an operator. The ConfigMap is the one that spec.archive names.
-func InputOf(spec *hubv1.OperatorChart, archive *corev1.ConfigMap) (Input, error) {
-	data, err := archiveIn(archive, spec.Archive.Key)
-	if err != nil {
-		return Input{}, err
-	}
+// Sources give what the chart of an operator names.
+type Sources struct {
+	// ConfigMap returns a ConfigMap of hanse-system; nil if it is missing and optional.
+	ConfigMap func(name string, optional bool) (*corev1.ConfigMap, error)
+	// Fetched is the archive of spec.repository.
+	Fetched []byte
+}
+
+// InputOf returns what renders the chart of an operator.
+func InputOf(spec *hubv1.OperatorChart, sources Sources) (Input, error) {
 	in := Input{
-		Archive: data, Digest: spec.Digest, Release: spec.ReleaseName, Namespace: spec.Namespace, Kubernetes: spec.KubernetesVersion,
+		Archive: sources.Fetched, Digest: spec.Digest, Release: spec.ReleaseName, Namespace: spec.Namespace, Kubernetes: spec.KubernetesVersion,
+	}
+	if spec.Archive != nil {
+		m, err := sources.ConfigMap(spec.Archive.ConfigMap, false)
+		if err != nil {
+			return Input{}, err
+		}
+		if in.Archive, err = archiveIn(m, spec.Archive.Key); err != nil {
+			return Input{}, err
+		}
 	}
 	if len(spec.APIVersions) > 0 {
 		in.APIVersions = slices.Concat(KubernetesAPIVersions(), spec.APIVersions)
+	}
+	for _, from := range spec.ValuesFrom {
+		m, err := sources.ConfigMap(from.ConfigMap, from.Optional)
+		if err != nil {
+			return Input{}, err
+		}
+		values, err := valuesIn(m, from)
+		if err != nil {
+			return Input{}, err
+		}
+		in.Values = append(in.Values, values)
 	}
 	if spec.Values != nil {
 		values := map[string]any{}
 		if err := json.Unmarshal(spec.Values.Raw, &values); err != nil {
 			return Input{}, fmt.Errorf("reading chart.values: %w", err)
 		}
-		in.Values = []map[string]any{values}
+		in.Values = append(in.Values, values)
 	}
 	return in, nil
+}
+
+// valuesIn returns the values that a ConfigMap has; none if the ConfigMap is nil.
+func valuesIn(m *corev1.ConfigMap, from hubv1.ValuesSource) (map[string]any, error) {
+	if m == nil {
+		return nil, nil
+	}
+	key := cmp.Or(from.Key, "values.yaml")
+	text, ok := m.Data[key]
+	if !ok {
+		if from.Optional {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("ConfigMap %s/%s has no key %q in data, which chart.valuesFrom names", m.Namespace, m.Name, key)
+	}
+	var values map[string]any
+	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
+		return nil, fmt.Errorf("reading the values in key %q of ConfigMap %s/%s: %w", key, m.Namespace, m.Name, err)
+	}
+	return values, nil
 }
 
 // archiveIn returns the value of a ConfigMap's key, or of its only key.

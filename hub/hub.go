@@ -33,6 +33,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/charts"
 	"github.com/hanse-dev/hanse/hub/identity"
 	"github.com/hanse-dev/hanse/hub/schedule"
 )
@@ -56,8 +57,10 @@ type Options struct {
 	// Failover limits how many objects move from unreachable clusters. Its grace period is also the time after which an
 	// unreachable cluster is tainted NoExecute. Confirmed must not be set.
 	Failover schedule.Failover
-	// Proxy of connections to members; nil if there is none.
+	// Proxy of connections to members and repositories; nil if there is none.
 	Proxy func(*http.Request) (*url.URL, error)
+	// Repositories from which charts of operators may be fetched.
+	Repositories charts.Repositories
 	// Guard limits how many copies decisions delete at once.
 	Guard schedule.Guard
 	// DeniedMetadataPrefixes are prefixes of labels and annotations that never leave the hub, in addition to the

@@ -12,6 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/bundles"
 	"github.com/hanse-dev/hanse/hub/catalog"
 	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/charts"
 	"github.com/hanse-dev/hanse/hub/dispatch"
 	"github.com/hanse-dev/hanse/hub/epochs"
 	"github.com/hanse-dev/hanse/hub/eventlog"
@@ -137,6 +138,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	c.bundles = bundles.New(bundles.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Templates: k.store, Events: events,
 		Namespace: p.options.Namespace, Render: child.Render,
+		Charts: charts.New(charts.Options{Repositories: p.options.Repositories, Proxy: p.options.Proxy}),
 	})
 	if p.options.ProtectedCopies >= 0 {
 		c.protection = protect.New(protect.Options{

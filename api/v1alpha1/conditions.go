@@ -107,6 +107,8 @@ const (
 	ReasonIdentityTaken         = "IdentityTaken"         // another bundle has the object, or the hub itself has it and places it
 	ReasonHubNamespaceMissing   = "HubNamespaceMissing"   // the hub does not have the namespace of an object
 	ReasonChartInvalid          = "ChartInvalid"          // the chart of an operator cannot be rendered
+	ReasonChartNotFetched       = "ChartNotFetched"       // the repository of the chart does not give it
+	ReasonRepositoryNotAllowed  = "RepositoryNotAllowed"  // the hub may not fetch charts from this repository
 	ReasonUpgradeBlocked        = "UpgradeBlocked"        // a changed definition of an operator breaks objects in use
 	ReasonNonDeterministicChart = "NonDeterministicChart" // the chart of an operator renders differently each time
 	ReasonNothingPlaced         = "NothingPlaced"         // no placement selects the bundle

@@ -36,7 +36,35 @@ chart:
 	"another removal":                         {spec: operatorSpec + "removal: Delete", says: `spec.removal: Unsupported value: "Delete"`},
 	"hooks that run":                          {spec: chart("hooks: Run"), says: `spec.chart.hooks: Unsupported value: "Run"`},
 	"a digest of another algorithm":           {spec: chart("digest: sha512:aa"), says: "spec.chart.digest"},
-	"a chart without an archive":              {spec: "chart: {namespace: turbines}", says: "spec.chart.archive: Required value"},
+	"a chart without an archive":              {spec: "chart: {namespace: turbines}", says: "spec.chart: Invalid value: either archive or repository is required"},
+	"a chart of a registry":                   {spec: ofRepository("url: oci://registry.example.com:5000/charts, version: 1.0.0-rc.1+build, secret: pull, caBundle: aGFuc2U=")},
+	"a chart of an HTTPS repository":          {spec: ofRepository("url: https://example.com/, version: v1.0.0")},
+	"a chart of a host without a folder":      {spec: ofRepository("url: oci://localhost, version: v1.0.0")},
+	"an archive and a repository":             {spec: chart("repository: {url: oci://example.com, name: rotors, version: 1.0.0}"), says: "spec.chart: Invalid value: either archive or repository is required"},
+	"a repository without TLS":                {spec: ofRepository("url: http://example.com, version: 1.0.0"), says: "spec.chart.repository.url"},
+	"a repository with a password in its URL": {spec: ofRepository("url: 'https://a:b@example.com', version: 1.0.0"), says: "spec.chart.repository.url"},
+	"a repository with a query in its URL":    {spec: ofRepository("url: 'https://example.com/a?b=c', version: 1.0.0"), says: "spec.chart.repository.url"},
+	"a repository above a folder":             {spec: ofRepository("url: oci://example.com/charts/../other, version: 1.0.0"), says: "spec.chart.repository.url"},
+	"a repository without a host":             {spec: ofRepository("url: 'https:///charts', version: 1.0.0"), says: "spec.chart.repository.url"},
+	"a repository without a URL":              {spec: ofRepository("version: 1.0.0"), says: "spec.chart.repository.url: Required value"},
+	"a repository with a long URL":            {spec: ofRepository("url: oci://" + strings.Repeat("a", 1024) + ", version: 1.0.0"), says: "spec.chart.repository.url: Too long"},
+	"a repository without a version":          {spec: ofRepository("url: oci://example.com"), says: "spec.chart.repository.version: Required value"},
+	"a range of versions":                     {spec: ofRepository("url: oci://example.com, version: '>=1.0.0'"), says: "spec.chart.repository.version"},
+	"a long version":                          {spec: ofRepository("url: oci://example.com, version: " + strings.Repeat("a", 129)), says: "spec.chart.repository.version: Too long"},
+	"a repository without a chart":            {spec: "chart: {repository: {url: oci://example.com, version: 1.0.0}, namespace: turbines}", says: "spec.chart.repository.name: Required value"},
+	"a name of a chart with a folder":         {spec: "chart: {repository: {url: oci://example.com, name: a/b, version: 1.0.0}, namespace: turbines}", says: "spec.chart.repository.name"},
+	"a long name of a chart":                  {spec: "chart: {repository: {url: oci://example.com, name: " + strings.Repeat("a", 251) + ", version: 1.0.0}, namespace: turbines}", says: "spec.chart.repository.name: Too long"},
+	"an empty name of a Secret":               {spec: ofRepository("url: oci://example.com, version: 1.0.0, secret: ''"), says: "spec.chart.repository.secret"},
+	"a long name of a Secret":                 {spec: ofRepository("url: oci://example.com, version: 1.0.0, secret: " + strings.Repeat("a", 254)), says: "spec.chart.repository.secret: Too long"},
+	"an empty CA bundle":                      {spec: ofRepository("url: oci://example.com, version: 1.0.0, caBundle: ''"), says: "spec.chart.repository.caBundle"},
+	"a CA bundle that is too long":            {spec: ofRepository("url: oci://example.com, version: 1.0.0, caBundle: " + strings.Repeat("aaaa", 16385)), says: "spec.chart.repository.caBundle"},
+	"values of ConfigMaps":                    {spec: chart("valuesFrom: [{configMap: a}, {configMap: a, key: more.yaml, optional: true}]")},
+	"values of no ConfigMap":                  {spec: chart("valuesFrom: [{key: values.yaml}]"), says: "spec.chart.valuesFrom[0].configMap: Required value"},
+	"values of an empty ConfigMap name":       {spec: chart("valuesFrom: [{configMap: ''}]"), says: "spec.chart.valuesFrom[0].configMap"},
+	"values of a long ConfigMap name":         {spec: chart("valuesFrom: [{configMap: " + strings.Repeat("a", 254) + "}]"), says: "spec.chart.valuesFrom[0].configMap: Too long"},
+	"values of an empty key":                  {spec: chart("valuesFrom: [{configMap: a, key: ''}]"), says: "spec.chart.valuesFrom[0].key"},
+	"values of a long key":                    {spec: chart("valuesFrom: [{configMap: a, key: " + strings.Repeat("a", 254) + "}]"), says: "spec.chart.valuesFrom[0].key: Too long"},
+	"values of 11 ConfigMaps":                 {spec: chart("valuesFrom: " + many(11, "{configMap: a%d}")), says: "spec.chart.valuesFrom: Too many: 11"},
 	"a chart without a namespace":             {spec: "chart: {archive: {configMap: rotors}}", says: "spec.chart.namespace: Required value"},
 	"a namespace that is no name":             {spec: "chart: {archive: {configMap: rotors}, namespace: A}", says: "spec.chart.namespace"},
 	"a namespace that is too long":            {spec: "chart: {archive: {configMap: rotors}, namespace: " + strings.Repeat("a", 64) + "}", says: "spec.chart.namespace: Too long"},
@@ -54,6 +82,11 @@ chart:
 	"a configMap twice":                       {spec: "configMaps: [{name: a}, {name: a}]", says: "spec.configMaps[1]: Duplicate value"},
 	"a manifest that is text":                 {spec: `manifests: ["kind: Thing"]`, says: `spec.manifests[0]: Invalid value: "string"`},
 	"an account with an empty name":           {spec: operatorSpec + `serviceAccountName: ""`, says: "spec.serviceAccountName in body should be at least 1 chars long"},
+}
+
+// ofRepository is a spec with a chart of a repository, which has more fields.
+func ofRepository(fields string) string {
+	return "chart: {repository: {name: rotors, " + fields + "}, namespace: turbines}"
 }
 
 // chart is a spec with one more field of its chart.

@@ -99,10 +99,16 @@ const (
 )
 
 // OperatorChart names the archive of a Helm chart. It also has the values and versions that the templates get.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.archive) != has(self.repository)",message="either archive or repository is required"
 type OperatorChart struct {
-	// archive has the chart, as helm package writes it.
-	// +required
-	Archive ArchiveSource `json:"archive"`
+	// archive has the chart, as helm package writes it. Either archive or repository is required.
+	// +optional
+	Archive *ArchiveSource `json:"archive,omitempty"`
+
+	// repository from which the hub fetches the chart. Either archive or repository is required.
+	// +optional
+	Repository *ChartRepository `json:"repository,omitempty"`
 
 	// digest that the archive must have: sha256: and 64 hex digits. Unset: any archive.
 	// +optional
@@ -121,6 +127,13 @@ type OperatorChart struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=53
 	ReleaseName string `json:"releaseName,omitempty"`
+
+	// valuesFrom has more values, which replace the chart's own. Later ones win, and values wins over all of them.
+	// At most 10.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	ValuesFrom []ValuesSource `json:"valuesFrom,omitempty"`
 
 	// values replace the chart's own, as with helm's flag -f.
 	// +optional
@@ -172,6 +185,61 @@ type ArchiveSource struct {
 	Key string `json:"key,omitempty"`
 }
 
+// ChartRepository names one version of a chart in an OCI registry or in an HTTPS repository of Helm.
+type ChartRepository struct {
+	// url of the repository without the name of the chart: oci://HOST/PATH for a registry, https://HOST/PATH for a folder
+	// with an index.yaml. The value operators.repositories of the hub's chart must allow it.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^(oci|https)://[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*/?$`
+	URL string `json:"url"`
+
+	// name of the chart.
+	// +required
+	// +kubebuilder:validation:MaxLength=250
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`
+	Name string `json:"name"`
+
+	// version of the chart, as its Chart.yaml has it, such as 1.0.0. It is no range of versions.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9.+-]*$`
+	Version string `json:"version"`
+
+	// secret is the name of a Secret in hanse-system with user and password of the repository's host. Its type is
+	// kubernetes.io/dockerconfigjson. Unset: the hub sends no credentials.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Secret string `json:"secret,omitempty"`
+
+	// caBundle has the certificates in PEM of the CAs that the hub trusts for this repository. Unset: the CAs of the hub's
+	// image.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	CABundle []byte `json:"caBundle,omitempty"`
+}
+
+// ValuesSource names a ConfigMap with values for a chart.
+type ValuesSource struct {
+	// configMap is the name of a ConfigMap in hanse-system.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ConfigMap string `json:"configMap"`
+
+	// key of the values, which are YAML. Default: values.yaml.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+
+	// optional means that the ConfigMap or the key may be missing. Default: false.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
+}
+
 // FederatedOperatorStatus counts the objects and the clusters of an operator.
 type FederatedOperatorStatus struct {
 	BundleStatus `json:",inline"`
@@ -220,6 +288,11 @@ type RenderedChart struct {
 	// digest of the archive.
 	// +required
 	Digest string `json:"digest"`
+
+	// repository from which the hub fetched the archive, with the name and the version: URL/NAME:VERSION. Unset: the
+	// archive is of a ConfigMap.
+	// +optional
+	Repository string `json:"repository,omitempty"`
 }
 
 // OperatorOnCluster is an operator on a cluster where it is not ready.

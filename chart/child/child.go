@@ -27,8 +27,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/chart"
 )
@@ -75,14 +73,16 @@ type (
 	Input = chart.Input
 	// Rendered is a rendered chart.
 	Rendered = chart.Rendered
+	// Sources give what the chart of an operator names.
+	Sources = chart.Sources
 )
 
 // ErrNonDeterministic is chart.ErrNonDeterministic.
 var ErrNonDeterministic = chart.ErrNonDeterministic
 
 // InputOf is chart.InputOf.
-func InputOf(spec *hubv1.OperatorChart, archive *corev1.ConfigMap) (Input, error) {
-	return chart.InputOf(spec, archive)
+func InputOf(spec *hubv1.OperatorChart, sources Sources) (Input, error) {
+	return chart.InputOf(spec, sources)
 }
 
 // turn holds a value while a child runs.

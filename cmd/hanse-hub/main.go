@@ -23,6 +23,7 @@ import (
 	"github.com/hanse-dev/hanse/chart/child"
 	"github.com/hanse-dev/hanse/guard"
 	"github.com/hanse-dev/hanse/hub"
+	"github.com/hanse-dev/hanse/hub/charts"
 	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/placement"
 )
@@ -58,10 +59,14 @@ func run() error {
 	flag.Func("federated-namespaces", "RESOURCE=NAMESPACE,...: read objects of the resource, such as secrets or apps/deployments, in these namespaces only. May be given more than once; a resource that is not named is read in all.", func(text string) error {
 		return addNamespaces(&o, text)
 	})
+	flag.Func("operator-repositories", "Prefixes of repositories, separated by commas, from which charts of FederatedOperators may be fetched, such as oci://registry.example.com/charts or https://charts.example.com; none if it is empty.", func(text string) (err error) {
+		o.Repositories, err = charts.ParseRepositories(list(text))
+		return err
+	})
 	grace := flag.Duration("failover-grace", time.Minute, "How long a member may not answer before it is tainted hanse.dev/unreachable:NoExecute, and how long a new leader moves nothing from members that are away.")
 	flag.IntVar(&o.Failover.PerSecond, "failover-evictions-per-second", 10, "How many objects are moved from members that are away in a second, at most.")
 	flag.IntVar(&o.Failover.MostAway, "failover-max-away-percent", placement.DefaultMostAway, "While more than this share of the members is away, nothing is moved from them.")
-	proxied := flag.Bool("proxy-from-environment", false, "Connect to members and to the hub's API server through the proxy that HTTPS_PROXY and NO_PROXY name; else without one.")
+	proxied := flag.Bool("proxy-from-environment", false, "Connect to members, repositories of charts and the hub's API server through the proxy that HTTPS_PROXY and NO_PROXY name; else without one.")
 	flag.IntVar(&o.ProtectedCopies, "protected-copies", 5, "Above this number of copies a namespace or CustomResourceDefinition is named in the ConfigMap hanse-protected, by which the API server protects it from deletion; below 0 none is.")
 	flag.IntVar(&o.Guard.Limit.Copies, "removal-limit-copies", guard.DefaultLimit.Copies, "How many copies decisions may delete at once from a member, or of a placement without removalLimit, even if they are a larger share than percent.")
 	flag.IntVar(&o.Guard.Limit.Percent, "removal-limit-percent", guard.DefaultLimit.Percent, "Which share of the copies of a member, or of a placement without removalLimit, decisions may delete at once. The larger limit counts; above it a user has to confirm.")

@@ -37,13 +37,14 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/charts"
 	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
 // lookEvery is how often ConfigMaps are read, and how often a bundle that could not be stored is tried again: the hub
-// does not watch ConfigMaps and rights.
+// does not watch ConfigMaps, Secrets of repositories and rights.
 const lookEvery = 30 * time.Second
 
 // workers is how many bundles are stored at a time. Charts are rendered one by one.
@@ -80,6 +81,8 @@ type Options struct {
 	Events    events.EventRecorder
 	// Namespace of the stored objects, and of the ConfigMaps and ServiceAccounts of bundles without a namespace.
 	Namespace string
+	// Charts fetches the charts of operators.
+	Charts *charts.Fetcher
 	// Render renders the charts of operators.
 	Render Render
 	Clock  clock.PassiveClock
@@ -218,6 +221,7 @@ func (c *Controller) Reconcile(ctx context.Context, of hubv1.BundleReference) (r
 	if deleted {
 		if of.Kind == hubv1.FederatedOperatorKind {
 			c.forgetRendering(of.Name)
+			c.Charts.Forget(of.Name)
 		}
 		err = c.removeAll(ctx, of)
 	} else {
@@ -226,6 +230,8 @@ func (c *Controller) Reconcile(ctx context.Context, of hubv1.BundleReference) (r
 	switch {
 	case isOutdated(err):
 		return behind, nil // the watch has not shown an earlier write yet
+	case errors.Is(err, charts.ErrFetching):
+		return reconcile.Result{}, nil // its end wakes the operator
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("storing the objects of %s: %w", of, err)
 	case deleted:
@@ -245,7 +251,7 @@ func (c *Controller) Reconcile(ctx context.Context, of hubv1.BundleReference) (r
 // readsConfigMaps reports whether the objects of a bundle depend on ConfigMaps, which the hub does not watch.
 func readsConfigMaps(b hubv1.BundleObject) bool {
 	o, ok := b.(*hubv1.FederatedOperator)
-	return len(b.BundleSpec().ConfigMaps) > 0 || ok && o.Spec.Chart != nil
+	return len(b.BundleSpec().ConfigMaps) > 0 || ok && o.Spec.Chart != nil && (o.Spec.Chart.Archive != nil || len(o.Spec.Chart.ValuesFrom) > 0)
 }
 
 // report writes the condition Stored, and the chart and kinds of an operator, if they changed. A user's edit causes at

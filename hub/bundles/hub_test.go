@@ -32,6 +32,7 @@ import (
 	"github.com/hanse-dev/hanse/bundle"
 	"github.com/hanse-dev/hanse/chart"
 	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/charts"
 	"github.com/hanse-dev/hanse/hub/templates"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
@@ -53,6 +54,7 @@ type world struct {
 	config            *rest.Config
 	admin             client.Client
 	namespace, system string
+	charts            *charts.Fetcher
 	control           *Controller
 }
 
@@ -62,7 +64,7 @@ func newWorld(t *testing.T, name string, server *rest.Config) *world {
 	must(t, errors.Join(clientgoscheme.AddToScheme(scheme), hubv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)))
 	admin, err := client.New(server, client.Options{Scheme: scheme})
 	must(t, err)
-	w := &world{T: t, config: server, admin: admin, namespace: name, system: name + "-system"}
+	w := &world{T: t, config: server, admin: admin, namespace: name, system: name + "-system", charts: charts.New(charts.Options{})}
 	for _, ns := range []string{w.namespace, w.system} {
 		must(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	}
@@ -83,7 +85,7 @@ func (w *world) lead() (stop func()) {
 	must(w.T, err)
 	w.control = New(Options{
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Templates: store,
-		Events: &events.FakeRecorder{}, Namespace: w.system, Render: chart.Render,
+		Events: &events.FakeRecorder{}, Namespace: w.system, Charts: w.charts, Render: chart.Render,
 	})
 	must(w.T, w.control.SetupWithManager(mgr))
 	must(w.T, mgr.Add(store))

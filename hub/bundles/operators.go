@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,13 +35,22 @@ type rendering struct {
 	err    error
 }
 
-// renderChart returns the chart of an operator with its objects. The error may be a refusal.
+// renderChart returns the chart of an operator with its objects. The error may be a refusal, or that the chart is still
+// being fetched.
 func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator) (*hubv1.RenderedChart, []*unstructured.Unstructured, error) {
-	m, err := c.configMap(ctx, types.NamespacedName{Namespace: c.Namespace, Name: o.Spec.Chart.Archive.ConfigMap})
+	spec := o.Spec.Chart
+	fetched, err := c.fetched(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	in, err := child.InputOf(o.Spec.Chart, m)
+	var unread error // of a ConfigMap; others are faults of what is in it
+	in, err := child.InputOf(spec, child.Sources{Fetched: fetched, ConfigMap: func(name string, optional bool) (m *corev1.ConfigMap, _ error) {
+		m, unread = c.configMap(ctx, types.NamespacedName{Namespace: c.Namespace, Name: name}, optional)
+		return m, unread
+	}})
+	if unread != nil {
+		return nil, nil, unread
+	}
 	if err != nil {
 		return nil, nil, invalidChart(err)
 	}
@@ -48,11 +58,18 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 	if err != nil {
 		return nil, nil, err
 	}
-	objects, err := rendered.ForMembers(o.Spec.Chart.Hooks)
+	out := &hubv1.RenderedChart{Name: rendered.Name, Version: rendered.Version, AppVersion: rendered.AppVersion, Digest: rendered.Digest}
+	if r := spec.Repository; r != nil {
+		if rendered.Name != r.Name || rendered.Version != r.Version {
+			return nil, nil, invalidChart(fmt.Errorf("the archive that %s gives has chart %s %s, not %s %s", r.URL, rendered.Name, rendered.Version, r.Name, r.Version))
+		}
+		out.Repository = repositoryOf(r)
+	}
+	objects, err := rendered.ForMembers(spec.Hooks)
 	if err != nil {
 		return nil, nil, invalidChart(err)
 	}
-	return &hubv1.RenderedChart{Name: rendered.Name, Version: rendered.Version, AppVersion: rendered.AppVersion, Digest: rendered.Digest}, objects, nil
+	return out, objects, nil
 }
 
 // rendered renders a chart, once for each input of an operator. The error may be a refusal.

@@ -109,10 +109,11 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.system, Name: "default"}},
 	}))
 	apiserver.AwaitRights(t, w.config, account, "", rules...)
-	w.lead()
+	registry := newChartRegistry(w)
+	stop := w.lead()
 
 	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "rotors"}}
-	o.Spec.Chart = &hubv1.OperatorChart{Archive: hubv1.ArchiveSource{ConfigMap: "rotors-chart"}, Namespace: "turbines"}
+	o.Spec.Chart = &hubv1.OperatorChart{Archive: &hubv1.ArchiveSource{ConfigMap: "rotors-chart"}, Namespace: "turbines"}
 	must(t, w.admin.Create(t.Context(), o))
 	w.operatorSays(o, hubv1.ReasonConfigMapMissing, "there is no ConfigMap operators-system/rotors-chart")
 
@@ -236,4 +237,5 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 	})
 	must(t, w.admin.Delete(t.Context(), o))
 	w.stores()
+	t.Run("a chart of a registry is stored, and stays while the registry is away", func(t *testing.T) { registry.test(t, stop) })
 }

@@ -73,7 +73,7 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) (has content, err error) {
 	in := bundle.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: bundle.NamespacedOn(c.Mapper)}
 	for _, source := range b.BundleSpec().ConfigMaps {
-		m, err := c.configMap(ctx, types.NamespacedName{Namespace: c.home(b), Name: source.Name})
+		m, err := c.configMap(ctx, types.NamespacedName{Namespace: c.home(b), Name: source.Name}, false)
 		if err != nil {
 			return has, err
 		}
@@ -106,11 +106,13 @@ func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) (has conten
 	return has, nil
 }
 
-// configMap reads a ConfigMap of a bundle. The error may be a refusal.
-func (c *Controller) configMap(ctx context.Context, key types.NamespacedName) (*corev1.ConfigMap, error) {
+// configMap reads a ConfigMap of a bundle; nil if it is missing and optional. The error may be a refusal.
+func (c *Controller) configMap(ctx context.Context, key types.NamespacedName, optional bool) (*corev1.ConfigMap, error) {
 	m := &corev1.ConfigMap{}
 	err := c.APIReader.Get(ctx, key, m)
 	switch {
+	case apierrors.IsNotFound(err) && optional:
+		return nil, nil
 	case apierrors.IsNotFound(err):
 		return nil, &refusal{hubv1.ReasonConfigMapMissing, fmt.Sprintf("there is no ConfigMap %s; the stored objects stay", key)}
 	case apierrors.IsForbidden(err):

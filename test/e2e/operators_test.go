@@ -249,7 +249,7 @@ func (o *testOperator) create(t *testing.T, account string) *hubv1.FederatedOper
 	must(t, client.IgnoreAlreadyExists(suite.Hub.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: account}})))
 	fop := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: o.namespace}}
 	fop.Spec.ServiceAccountName = account
-	fop.Spec.Chart = &hubv1.OperatorChart{Archive: hubv1.ArchiveSource{ConfigMap: olderChart}, Namespace: o.namespace}
+	fop.Spec.Chart = &hubv1.OperatorChart{Archive: &hubv1.ArchiveSource{ConfigMap: olderChart}, Namespace: o.namespace}
 	must(t, suite.Hub.Create(ctx, fop))
 	return fop
 }

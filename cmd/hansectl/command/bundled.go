@@ -98,12 +98,20 @@ func (s bundleSource) objectsOf(b hubv1.BundleObject) ([]*unstructured.Unstructu
 
 // rendered renders the chart of an operator, as the hub does.
 func (s bundleSource) rendered(o *hubv1.FederatedOperator) ([]*unstructured.Unstructured, error) {
-	key := client.ObjectKey{Namespace: bundleHome(o), Name: o.Spec.Chart.Archive.ConfigMap}
-	m, err := s.configMap(key)
-	if err != nil {
-		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	if r := o.Spec.Chart.Repository; r != nil {
+		return nil, fmt.Errorf("hansectl does not fetch the chart from %s: only the hub does", r.URL)
 	}
-	in, err := chart.InputOf(o.Spec.Chart, m)
+	in, err := chart.InputOf(o.Spec.Chart, chart.Sources{ConfigMap: func(name string, optional bool) (*corev1.ConfigMap, error) {
+		key := client.ObjectKey{Namespace: bundleHome(o), Name: name}
+		m, err := s.configMap(key)
+		switch {
+		case apierrors.IsNotFound(err) && optional:
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+		}
+		return m, nil
+	}})
 	if err != nil {
 		return nil, err
 	}

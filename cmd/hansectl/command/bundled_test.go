@@ -2,14 +2,18 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -122,4 +126,59 @@ func TestObjectsOfABundleAreFoundByTheirBindings(t *testing.T) {
 		_, err = hansectl(t, "render", "cm", "settings", "-n", "shop")
 		refused(t, err, "reading the objects of Bundle shop/web: manifests[2]")
 	})
+}
+
+func TestTheChartOfAnOperatorIsRenderedWithValuesOfConfigMaps(t *testing.T) {
+	t.Parallel()
+	has := map[string]*corev1.ConfigMap{
+		"rotors-chart": {BinaryData: map[string][]byte{"rotors.tgz": rotorChart(t, "1.0.0", nil)}},
+		"values":       {Data: map[string]string{"values.yaml": "replicas: 5"}},
+	}
+	source := bundleSource{
+		configMap: func(key client.ObjectKey) (*corev1.ConfigMap, error) {
+			if m := has[key.Name]; m != nil && key.Namespace == hubv1.SystemNamespace {
+				return m, nil
+			}
+			return nil, apierrors.NewNotFound(corev1.Resource("configmaps"), key.Name)
+		},
+		namespaced: func(schema.GroupKind) (namespaced, known bool, err error) { return false, false, nil },
+	}
+	tests := map[string]struct {
+		chart hubv1.OperatorChart
+		says  string
+	}{
+		"values of a ConfigMap, and of one that may be missing": {chart: hubv1.OperatorChart{
+			Archive: &hubv1.ArchiveSource{ConfigMap: "rotors-chart"}, ValuesFrom: []hubv1.ValuesSource{{ConfigMap: "values"}, {ConfigMap: "none", Optional: true}},
+		}},
+		"values of a missing ConfigMap": {
+			chart: hubv1.OperatorChart{Archive: &hubv1.ArchiveSource{ConfigMap: "rotors-chart"}, ValuesFrom: []hubv1.ValuesSource{{ConfigMap: "none"}}},
+			says:  "reading ConfigMap hanse-system/none: ",
+		},
+		"a chart of a repository": {
+			chart: hubv1.OperatorChart{Repository: &hubv1.ChartRepository{URL: "oci://example.com", Name: "rotors", Version: "1.0.0"}},
+			says:  "hansectl does not fetch the chart from oci://example.com: only the hub does",
+		},
+	}
+	for name, tc := range tests {
+		o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "rotors"}}
+		o.Spec.Chart = &tc.chart
+		o.Spec.Chart.Namespace = "turbines"
+		objects, err := source.objectsOf(o)
+		if tc.says != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%s: the error is %v", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		i := slices.IndexFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "Deployment" })
+		if i < 0 {
+			t.Fatalf("%s: there is no Deployment", name)
+		}
+		if replicas, _, _ := unstructured.NestedInt64(objects[i].Object, "spec", "replicas"); replicas != 5 {
+			t.Errorf("%s: the Deployment has %d replicas", name, replicas)
+		}
+	}
 }

@@ -111,7 +111,7 @@ func operatorsOnHub(t *testing.T) (rotors, plain *hubv1.FederatedOperator) {
 		BinaryData: map[string][]byte{"rotors.tgz": rotorChart(t, "1.0.0", map[string]string{"account.yaml": account})},
 	})
 	rotors = &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "rotors"}}
-	rotors.Spec.Chart = &hubv1.OperatorChart{Archive: hubv1.ArchiveSource{ConfigMap: "rotors-chart"}, Namespace: "turbines"}
+	rotors.Spec.Chart = &hubv1.OperatorChart{Archive: &hubv1.ArchiveSource{ConfigMap: "rotors-chart"}, Namespace: "turbines"}
 	apply(t, onHub, rotors)
 	waits := metav1.Condition{Type: hubv1.ConditionHealthy, Status: metav1.ConditionFalse, Reason: hubv1.ReasonDegradedOnSome, Message: "1 of 2", LastTransitionTime: metav1.Now()}
 	storedOperator(t, rotors, hubv1.FederatedOperatorStatus{

@@ -222,7 +222,12 @@ func configMapsOf(b hubv1.BundleObject) []string {
 		names = append(names, m.Name)
 	}
 	if o, ok := b.(*hubv1.FederatedOperator); ok && o.Spec.Chart != nil {
-		names = append(names, o.Spec.Chart.Archive.ConfigMap)
+		if o.Spec.Chart.Archive != nil {
+			names = append(names, o.Spec.Chart.Archive.ConfigMap)
+		}
+		for _, from := range o.Spec.Chart.ValuesFrom {
+			names = append(names, from.ConfigMap)
+		}
 	}
 	return names
 }

@@ -1,0 +1,80 @@
+package bundles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/charts"
+)
+
+// fetched returns the archive of an operator's repository; nil if the operator has none. The error is
+// charts.ErrFetching while the first try runs. It may be a refusal.
+func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([]byte, error) {
+	r := o.Spec.Chart.Repository
+	if r == nil {
+		c.Charts.Forget(o.Name)
+		return nil, nil
+	}
+	wanted := charts.Chart{URL: r.URL, Name: r.Name, Version: r.Version, Digest: o.Spec.Chart.Digest, CA: string(r.CABundle)}
+	if archive, ok := c.Charts.Kept(o.Name, wanted); ok {
+		return archive, nil
+	}
+	// A new leader fetches what the stored objects come from, although its tag may have moved meanwhile.
+	if was := o.Status.Chart; was != nil && was.Repository == repositoryOf(r) && (wanted.Digest == "" || wanted.Digest == was.Digest) {
+		wanted.Known = was.Digest
+	}
+	var err error
+	if wanted.Credentials, err = c.credentials(ctx, r.Secret); err != nil {
+		return nil, err
+	}
+	of := hubv1.ReferenceTo(o)
+	archive, err := c.Charts.Get(c.leading(), o.Name, wanted, func() { c.wake(of) })
+	switch {
+	case err == nil, errors.Is(err, charts.ErrFetching):
+		return archive, err
+	case errors.Is(err, charts.ErrNotAllowed):
+		return nil, &refusal{hubv1.ReasonRepositoryNotAllowed, err.Error() + ": add it there, or choose another repository; the stored objects stay"}
+	case errors.Is(err, charts.ErrDigest):
+		return nil, invalidChart(err)
+	}
+	return nil, notFetched(err)
+}
+
+// credentials returns the Docker configuration of a Secret; empty without a name. Only this type of Secret is read: it
+// names the hosts that may get the passwords. The error may be a refusal.
+func (c *Controller) credentials(ctx context.Context, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	key := types.NamespacedName{Namespace: c.Namespace, Name: name}
+	var secret corev1.Secret
+	switch err := c.APIReader.Get(ctx, key, &secret); {
+	case apierrors.IsNotFound(err):
+		return "", notFetched(fmt.Errorf("there is no Secret %s, which chart.repository.secret names", key))
+	case err != nil:
+		return "", fmt.Errorf("reading Secret %s: %w", key, err)
+	case secret.Type != corev1.SecretTypeDockerConfigJson:
+		return "", notFetched(fmt.Errorf("the Secret %s of chart.repository.secret has not the type %s", key, corev1.SecretTypeDockerConfigJson))
+	}
+	return string(secret.Data[corev1.DockerConfigJsonKey]), nil
+}
+
+// leading returns a context that ends when this replica no longer leads.
+func (c *Controller) leading() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ctx
+}
+
+func notFetched(err error) error {
+	return &refusal{hubv1.ReasonChartNotFetched, err.Error() + "; the stored objects stay, and the hub tries again"}
+}
+
+// repositoryOf returns where a chart comes from, for the status.
+func repositoryOf(r *hubv1.ChartRepository) string { return r.URL + "/" + r.Name + ":" + r.Version }

@@ -1,0 +1,181 @@
+package bundles
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	testclock "k8s.io/utils/clock/testing"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/charts"
+	"github.com/hanse-dev/hanse/test/registry"
+)
+
+// chartRegistry is a registry that a test can take away.
+type chartRegistry struct {
+	*world
+	server  *httptest.Server
+	allowed charts.Repositories
+	clock   *testclock.FakePassiveClock
+	away    atomic.Bool
+	open    atomic.Bool // asks for no password
+}
+
+// newChartRegistry starts the registry, from which the hub of the world may fetch charts.
+func newChartRegistry(w *world) *chartRegistry {
+	w.Helper()
+	r := &chartRegistry{world: w, clock: testclock.NewFakePassiveClock(time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC))}
+	has := registry.Handler()
+	r.server = registry.Serve(w.T, http.HandlerFunc(func(answer http.ResponseWriter, asked *http.Request) {
+		_, password, _ := asked.BasicAuth()
+		switch {
+		case r.away.Load():
+			answer.WriteHeader(http.StatusServiceUnavailable)
+		case !r.open.Load() && password != "secret":
+			answer.Header().Set("WWW-Authenticate", `Basic realm="charts"`)
+			answer.WriteHeader(http.StatusUnauthorized)
+		default:
+			has.ServeHTTP(answer, asked)
+		}
+	}))
+	var err error
+	r.allowed, err = charts.ParseRepositories([]string{"oci://" + registry.Host(r.server) + "/charts"})
+	must(w.T, err)
+	r.newFetcher()
+	return r
+}
+
+// newFetcher lets the next leader begin without an archive in memory.
+func (r *chartRegistry) newFetcher() {
+	r.charts = charts.New(charts.Options{Repositories: r.allowed, Clock: r.clock})
+}
+
+func (r *chartRegistry) push(t *testing.T, version string, archive []byte) {
+	t.Helper()
+	r.open.Store(true)
+	defer r.open.Store(false)
+	registry.Push(t, r.server, "rotors", version, archive)
+}
+
+// login stores a Secret with the password of the registry.
+func (r *chartRegistry) login(t *testing.T, name string, of corev1.SecretType) {
+	t.Helper()
+	login := fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, registry.Host(r.server), base64.StdEncoding.EncodeToString([]byte("hanse:secret")))
+	must(t, r.admin.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.system, Name: name}, Type: of, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(login)},
+	}))
+}
+
+func (r *chartRegistry) replicas(want int64) {
+	r.Helper()
+	r.eventually("the Deployment has the replicas", func() error {
+		if got, _, _ := unstructured.NestedInt64(r.stored()["rotor-operator"].Manifest.Object, "spec", "replicas"); got != want {
+			return fmt.Errorf("it has %d, not %d", got, want)
+		}
+		return nil
+	})
+}
+
+// test runs after all other operators are gone. stop ends the leader.
+func (r *chartRegistry) test(t *testing.T, stop func()) {
+	t.Helper()
+	host := registry.Host(r.server)
+	first := rotorChart(t, "1.0.0", nil)
+	r.push(t, "1.0.0", first)
+	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "fetched"}}
+	o.Spec.Chart = &hubv1.OperatorChart{Namespace: "turbines", Repository: &hubv1.ChartRepository{
+		URL: "oci://" + host + "/others", Name: "rotors", Version: "1.0.0", CABundle: []byte(registry.CA(r.server)), Secret: "pull",
+	}}
+	r.login(t, "other", corev1.SecretTypeOpaque)
+	r.login(t, "pull", corev1.SecretTypeDockerConfigJson)
+	must(t, r.admin.Create(t.Context(), o))
+	r.operatorSays(o, hubv1.ReasonRepositoryNotAllowed, "fetching chart rotors 1.0.0 from oci://"+host+"/others: the value operators.repositories of the hub's chart does not allow it")
+
+	repository := func(change func(*hubv1.ChartRepository)) {
+		t.Helper()
+		r.edited(o, func(s *hubv1.FederatedOperatorSpec) { change(s.Chart.Repository) })
+	}
+	repository(func(s *hubv1.ChartRepository) { s.URL, s.Secret = "oci://"+host+"/charts", "none" })
+	r.operatorSays(o, hubv1.ReasonChartNotFetched, "there is no Secret operators-system/none, which chart.repository.secret names")
+	repository(func(s *hubv1.ChartRepository) { s.Secret = "other" })
+	r.operatorSays(o, hubv1.ReasonChartNotFetched, "has not the type kubernetes.io/dockerconfigjson")
+	repository(func(s *hubv1.ChartRepository) { s.Secret = "" })
+	r.operatorSays(o, hubv1.ReasonChartNotFetched, "it asks for a password, and the Secret of chart.repository.secret has none for this host")
+	r.stores()
+	repository(func(s *hubv1.ChartRepository) { s.Secret = "pull" })
+	r.operatorSays(o, hubv1.ReasonStored, "")
+	r.stores("rotor-operator", "rotors.example.com")
+	is := *o.Status.Chart
+	if is.Version != "1.0.0" || is.Repository != "oci://"+host+"/charts/rotors:1.0.0" {
+		t.Errorf("the chart is %+v", is)
+	}
+	stays := func() {
+		t.Helper()
+		if diff := cmp.Diff(&is, o.Status.Chart); diff != "" {
+			t.Errorf("the stored chart is another one (-want +got):\n%s", diff)
+		}
+		r.stores("rotor-operator", "rotors.example.com")
+	}
+
+	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Digest = "sha256:" + strings.Repeat("a", 64) })
+	r.operatorSays(o, hubv1.ReasonChartInvalid, "it has "+is.Digest+", not sha256:aaaa")
+	stays()
+
+	must(t, r.admin.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.system, Name: "values"}, Data: map[string]string{"values.yaml": "replicas: 5"},
+	}))
+	r.edited(o, func(s *hubv1.FederatedOperatorSpec) {
+		s.Chart.Digest = ""
+		s.Chart.ValuesFrom = []hubv1.ValuesSource{{ConfigMap: "values"}, {ConfigMap: "more", Optional: true}}
+	})
+	r.replicas(5)
+	r.operatorSays(o, hubv1.ReasonStored, "")
+	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ValuesFrom[1].Optional = false })
+	r.operatorSays(o, hubv1.ReasonConfigMapMissing, "there is no ConfigMap operators-system/more")
+	stays()
+	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ValuesFrom = s.Chart.ValuesFrom[:1] })
+
+	r.away.Store(true)
+	repository(func(s *hubv1.ChartRepository) { s.Version = "2.0.0" })
+	r.operatorSays(o, hubv1.ReasonChartNotFetched, "fetching chart rotors 2.0.0 from oci://"+host+"/charts fails since 2001-02-03T04:05:06Z: ")
+	r.operatorSays(o, hubv1.ReasonChartNotFetched, "503")
+	stays()
+	r.away.Store(false)
+	r.push(t, "2.0.0", first)
+	r.clock.SetTime(r.clock.Now().Add(time.Minute))
+	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ReleaseName = "wind" }) // makes the hub look at once
+	r.operatorSays(o, hubv1.ReasonChartInvalid, "gives has chart rotors 1.0.0, not rotors 2.0.0")
+	stays()
+	r.push(t, "2.0.1", rotorChart(t, "2.0.1", nil))
+	repository(func(s *hubv1.ChartRepository) { s.Version = "2.0.1" })
+	r.operatorSays(o, hubv1.ReasonStored, "")
+	if is = *o.Status.Chart; is.Version != "2.0.1" {
+		t.Errorf("the chart is %+v", is)
+	}
+
+	// A new leader has no archive. It gets the one whose objects are stored, although the tag has moved.
+	stop()
+	r.away.Store(true)
+	r.newFetcher()
+	r.lead()
+	r.operatorSays(o, hubv1.ReasonChartNotFetched, "503")
+	stays()
+	r.away.Store(false)
+	r.push(t, "2.0.1", rotorChart(t, "2.0.1", map[string]string{"more.yaml": "{apiVersion: apps/v1, kind: Deployment, metadata: {name: more}, spec: {}}"}))
+	r.clock.SetTime(r.clock.Now().Add(time.Minute))
+	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ReleaseName = "" })
+	r.operatorSays(o, hubv1.ReasonStored, "")
+	stays()
+	must(t, r.admin.Delete(t.Context(), o))
+	r.stores()
+}

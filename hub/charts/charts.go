@@ -1,0 +1,217 @@
+// Package charts fetches the archives of Helm charts from OCI registries and HTTPS repositories.
+//
+//   - A caller never waits for the network: Get returns what is there, and a goroutine fetches the rest. It takes at
+//     most MostTime. One chart is fetched from a host at a time, so a slow registry holds up no other host.
+//   - A chart is fetched once. It is kept in memory until another one is asked for. A tag that moves changes nothing.
+//   - A failed try is repeated, each time later. The error says since when it fails.
+//   - Only hosts of Repositories are asked, by TLS, and answers have limits.
+//   - Credentials are sent only to the host that they name, and to the token server that this host names.
+package charts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// firstPause is the time after a first failed try. It doubles with each further one, up to mostPause.
+const (
+	firstPause = 30 * time.Second
+	mostPause  = 5 * time.Minute
+)
+
+// ErrFetching means that the first try to fetch a chart has not ended.
+var ErrFetching = errors.New("the chart is being fetched")
+
+// Chart names one version of a chart.
+type Chart struct {
+	// URL of the repository, Name of the chart in it and its Version, as ChartRepository has them.
+	URL, Name, Version string
+	// Digest that the archive must have; empty means any.
+	Digest string
+	// Known is the digest of the archive if it was fetched earlier; empty if not.
+	Known string
+	// CA has the certificates of the trusted CAs in PEM; empty means those of the system.
+	CA string
+	// Credentials has the text of a Docker configuration with user and password; empty means none.
+	Credentials string
+}
+
+// String implements fmt.Stringer.
+func (c Chart) String() string { return fmt.Sprintf("chart %s %s from %s", c.Name, c.Version, c.URL) }
+
+// archive returns what decides which archive a chart has.
+func (c Chart) archive() Chart {
+	return Chart{URL: c.URL, Name: c.Name, Version: c.Version, Digest: c.Digest}
+}
+
+// try returns what decides whether an earlier failure says something about this chart.
+func (c Chart) try() Chart {
+	c.Known = ""
+	return c
+}
+
+// TryError is the error of the last try.
+type TryError struct {
+	Chart Chart
+	// Since is when the first try failed of those that failed one after the other.
+	Since time.Time
+	Cause error
+}
+
+// Error implements error.
+func (f *TryError) Error() string {
+	return fmt.Sprintf("fetching %s fails since %s: %v", f.Chart, f.Since.UTC().Format(time.RFC3339), f.Cause)
+}
+
+// Unwrap returns the cause.
+func (f *TryError) Unwrap() error { return f.Cause }
+
+// Options of a Fetcher.
+type Options struct {
+	// Repositories that may be asked.
+	Repositories Repositories
+	// Proxy of all connections; nil means none.
+	Proxy func(*http.Request) (*url.URL, error)
+	// Clock says when a failed try is repeated. Default: the clock of the system.
+	Clock clock.PassiveClock
+}
+
+// Fetcher fetches charts.
+type Fetcher struct {
+	Options
+
+	mu    sync.Mutex
+	tries map[string]*tried        // by the owner of the chart
+	hosts map[string]chan struct{} // holds a value while a chart is fetched from the host
+
+	reading sync.Mutex // held while an index is read
+}
+
+// tried is what is known about the chart of an owner.
+type tried struct {
+	chart   Chart
+	archive []byte
+	// cancel ends the running try; nil if none runs.
+	cancel  context.CancelFunc
+	failure *TryError
+	pause   time.Duration
+	next    time.Time // after a failure
+}
+
+// New returns a Fetcher.
+func New(o Options) *Fetcher {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Fetcher{Options: o, tries: map[string]*tried{}, hosts: map[string]chan struct{}{}}
+}
+
+// Kept returns the archive of an owner's chart, if it was fetched and no other one was asked for since.
+func (f *Fetcher) Kept(owner string, ch Chart) ([]byte, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.tries[owner]
+	if t == nil || t.archive == nil || t.chart.archive() != ch.archive() {
+		return nil, false
+	}
+	return t.archive, true
+}
+
+// Get returns the archive of an owner's chart. If it is not there, a try begins when it is due. The try ends with ctx
+// at the latest, then done is called. Until then, the error is ErrFetching or the TryError of the try before.
+func (f *Fetcher) Get(ctx context.Context, owner string, ch Chart, done func()) ([]byte, error) {
+	if archive, ok := f.Kept(owner, ch); ok {
+		return archive, nil
+	}
+	u, err := parse(ch.URL)
+	if err != nil {
+		return nil, fmt.Errorf("reading chart.repository.url %q: %w", ch.URL, err)
+	}
+	if !f.Repositories.allow(u, ch.Name) {
+		f.Forget(owner)
+		return nil, fmt.Errorf("fetching %s: %w", ch, ErrNotAllowed)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.tries[owner]
+	if t == nil || t.chart.try() != ch.try() {
+		t.stop()
+		t = &tried{chart: ch, pause: firstPause}
+		f.tries[owner] = t
+	}
+	if t.cancel == nil && !f.Clock.Now().Before(t.next) {
+		var trying context.Context
+		trying, t.cancel = context.WithTimeoutCause(ctx, MostTime, errTime)
+		t.chart.Known = ch.Known
+		go f.run(trying, t, u, done)
+	}
+	if t.failure == nil {
+		return nil, ErrFetching
+	}
+	return nil, t.failure
+}
+
+// Forget drops the chart of an owner.
+func (f *Fetcher) Forget(owner string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tries[owner].stop()
+	delete(f.tries, owner)
+}
+
+func (t *tried) stop() {
+	if t != nil && t.cancel != nil {
+		t.cancel()
+	}
+}
+
+// run makes one try.
+func (f *Fetcher) run(ctx context.Context, t *tried, u *url.URL, done func()) {
+	archive, err := f.inTurn(ctx, t.chart, u)
+	f.mu.Lock()
+	t.cancel()
+	t.cancel = nil
+	if err == nil {
+		t.archive, t.failure = archive, nil
+		t.chart.Credentials = ""
+	} else {
+		now := f.Clock.Now()
+		since := now
+		if t.failure != nil {
+			since = t.failure.Since
+		}
+		t.failure = &TryError{Chart: t.chart.archive(), Since: since, Cause: err}
+		t.next, t.pause = now.Add(t.pause), min(2*t.pause, mostPause)
+	}
+	f.mu.Unlock()
+	done()
+}
+
+// inTurn fetches a chart as soon as no other one is fetched from the host.
+func (f *Fetcher) inTurn(ctx context.Context, ch Chart, u *url.URL) ([]byte, error) {
+	f.mu.Lock()
+	turn := f.hosts[u.Host]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		f.hosts[u.Host] = turn
+	}
+	f.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return nil, errBusy
+	}
+	archive, err := f.fetch(ctx, ch, u)
+	if err != nil {
+		return nil, cause(ctx, err)
+	}
+	return archive, nil
+}
