@@ -14,8 +14,8 @@ import (
 // A copy that exists is written and withdrawn as all others. A needed object that needs others itself is not waited
 // for, so that no two objects wait for each other.
 
-// waitsFor returns the outcome for a copy that waits for an operator, its bundle or a needed object; nil if it waits for
-// none.
+// waitsFor returns the outcome for a copy that waits for an operator, its bundle or a needed object; nil if it does not
+// wait.
 func (r *run) waitsFor(ctx context.Context, w *wanted) (*member.Outcome, error) {
 	if waits, err := r.notReady(ctx, w); waits != nil || err != nil {
 		return waits, err

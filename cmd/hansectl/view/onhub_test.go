@@ -300,8 +300,8 @@ func (h *onHub) get(t *testing.T, w io.Writer, wide bool) {
 	}
 }
 
-// complete fails if the hub lacks what an experienced user of the operator looks for, or has what is said to be missing. It adds
-// the fields that the members report to reported.
+// complete fails if the hub lacks what an experienced user of the operator looks for, or has what is said to be
+// missing. It adds the fields that the members report to reported.
 func (o operated) complete(t *testing.T, h *onHub, state string, reported map[string]bool) {
 	t.Helper()
 	fields, columns := maps.Clone(o.Missing.Fields), map[string]string{}
