@@ -15,9 +15,28 @@ var neededKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 
 // needing adds a Rotor that needs a ConfigMap on its members.
 func needing(w *world, name, needed string) *hubv1.ResourceBinding {
-	b := w.add(rotor, name)
-	b.Spec.References = []hubv1.BindingReference{{Kind: "ConfigMap", Name: needed, Path: "/spec/config"}}
+	return w.addWith(rotor, name, func(s *hubv1.BindingSpec) {
+		s.References = []hubv1.BindingReference{{Kind: "ConfigMap", Name: needed, Path: "/spec/config"}}
+	})
+}
+
+// addWith is add, with a changed spec.
+func (w *world) addWith(gvk schema.GroupVersionKind, name string, change func(*hubv1.BindingSpec)) *hubv1.ResourceBinding {
+	b := w.add(gvk, name)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&b.Spec)
 	return b
+}
+
+// begin starts the members' queues, and returns when they have listed the bindings. After that, only events wake them.
+func (w *world) begin() {
+	w.Helper()
+	w.add(rotor, "first")
+	w.engage()
+	for cluster := range w.members {
+		w.reads(cluster, "first", hubv1.ReasonApplied, "")
+	}
 }
 
 func (w *world) reads(cluster, object, reason, message string) {
@@ -33,9 +52,10 @@ func (w *world) reads(cluster, object, reason, message string) {
 func TestACopyIsCreatedAfterTheObjectThatItNeeds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, takes("eu"), takes("us"))
-	w.engage()
-	config := w.add(neededKind, "settings") // no event yet
-	config.Spec.Clusters = []hubv1.BindingTarget{{Name: "eu", State: hubv1.TargetPresent}}
+	w.begin()
+	config := w.addWith(neededKind, "settings", func(s *hubv1.BindingSpec) { // no event yet
+		s.Clusters = []hubv1.BindingTarget{{Name: "eu", State: hubv1.TargetPresent}}
+	})
 	w.dispatcher.BindingChanged(t.Context(), changes.Binding{After: needing(w, "main", "settings")})
 	w.reads("us", "main", hubv1.ReasonApplied, "") // the object is not sent there
 	w.reads("eu", "main", hubv1.ReasonReferenceNotReady, "the copy is created after ConfigMap ns/settings, which it needs, is on the cluster: it is on its way")
@@ -53,9 +73,10 @@ func TestACopyIsCreatedAfterTheObjectThatItNeeds(t *testing.T) {
 func TestObjectsThatNeedEachOtherDoNotWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, takes("eu"))
-	w.engage()
-	config := w.add(neededKind, "settings")
-	config.Spec.References = []hubv1.BindingReference{{APIGroup: rotor.Group, Kind: rotor.Kind, Name: "main", Path: "/data/rotor"}}
+	w.begin()
+	config := w.addWith(neededKind, "settings", func(s *hubv1.BindingSpec) {
+		s.References = []hubv1.BindingReference{{APIGroup: rotor.Group, Kind: rotor.Kind, Name: "main", Path: "/data/rotor"}}
+	})
 	main := needing(w, "main", "settings")
 	w.dispatcher.BindingChanged(t.Context(), changes.Binding{After: main})
 	w.reads("eu", "main", hubv1.ReasonApplied, "")
@@ -66,10 +87,11 @@ func TestObjectsThatNeedEachOtherDoNotWait(t *testing.T) {
 func TestACopyDoesNotWaitForAFormerReference(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, takes("eu"))
-	w.engage()
+	w.begin()
 	w.add(neededKind, "settings")
-	main := needing(w, "main", "settings")
-	main.Spec.References[0].Former = true
+	main := w.addWith(rotor, "main", func(s *hubv1.BindingSpec) {
+		s.References = []hubv1.BindingReference{{Kind: "ConfigMap", Name: "settings", Path: "/spec/config", Former: true}}
+	})
 	w.dispatcher.BindingChanged(t.Context(), changes.Binding{After: main})
 	w.reads("eu", "main", hubv1.ReasonApplied, "")
 }
