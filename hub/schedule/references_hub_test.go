@@ -109,6 +109,7 @@ func TestAnEditThatTakesARuleAwayWithdrawsNothing(t *testing.T) {
 	p.Spec.References = []hubv1.ReferenceRule{{Kind: "Secret", Path: "/spec/secretName"}}
 	s.create(p)
 	s.names(1, "tls")
+	s.becomes("eu") // its binding has the reference
 	tls.becomes("eu")
 	s.edit(p, func() { p.Spec.References, p.Spec.Clusters = nil, s.only("eu", "sg") })
 	s.becomes("eu", "sg")
