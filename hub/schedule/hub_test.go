@@ -112,7 +112,11 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 			fmt.Fprintln(os.Stderr, "running the manager:", err)
 		}
 	}()
-	return nil
+	// hubObjects tells nothing of the objects that are there before.
+	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		_, q := scheduler.leading()
+		return q != nil, nil
+	})
 }
 
 // hubObjects stands for the hub's own objects, in memory and as they are.

@@ -56,6 +56,9 @@ func (r *references) see(c changes.Binding) []key {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.forgetAsks(id, func(needed key, a *ask) bool { // until now, nothing else said that the object needs others
+		return c.After == nil || decide.Needs(c.After, needed) && slices.Equal(clustersOf(a.spec), clustersOf(c.After.BindingSpec()))
+	})
 	before := r.needs[id]
 	for _, k := range before {
 		if r.neededBy[k].Delete(id); r.neededBy[k].Len() == 0 {
@@ -139,11 +142,19 @@ func (r *references) answer(id key, followed []decide.Referrer) (waited []key) {
 	return waited
 }
 
-// written forgets the asks for an object, because its decision is written.
-func (r *references) written(by key) {
+// needsNothing forgets the asks for an object, because its decision has no references or the cache already has it.
+func (r *references) needsNothing(by key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.forgetAsks(by, func(key, *ask) bool { return true })
+}
+
+// forgetAsks forgets those asks for an object for which done returns true. It is called with the lock.
+func (r *references) forgetAsks(by key, done func(needed key, a *ask) bool) {
 	for id, asks := range r.asked {
+		if a := asks[by]; a == nil || !done(id, a) {
+			continue
+		}
 		if delete(asks, by); len(asks) == 0 {
 			delete(r.asked, id)
 		}
@@ -204,6 +215,7 @@ var errBehind = errors.New("the decision on a needed object comes first")
 // there are any.
 func (s *Scheduler) inOrder(ctx context.Context, in decide.Input, p decide.Plan) error {
 	if p.Spec == nil || len(p.Spec.References) == 0 || in.Binding != nil && equality.Semantic.DeepEqual(in.Binding.BindingSpec(), p.Spec) {
+		s.references.needsNothing(in.Object.ID)
 		return nil
 	}
 	ahead, err := s.ahead(ctx, in.Object.ID, p.Spec)
@@ -216,9 +228,8 @@ func (s *Scheduler) inOrder(ctx context.Context, in decide.Input, p decide.Plan)
 	return errBehind
 }
 
-// inOrderAfter ends the waits of other objects for the decision on this one, which is written.
+// inOrderAfter ends the waits of other objects for the decision on this one, which is written now.
 func (s *Scheduler) inOrderAfter(in decide.Input) {
-	s.references.written(in.Object.ID)
 	if _, q := s.leading(); q != nil {
 		s.add(q, s.references.answer(in.Object.ID, in.Referrers)...)
 	}

@@ -1,0 +1,59 @@
+package schedule
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/changes"
+)
+
+func TestAnAskLastsUntilTheCacheHasTheDecision(t *testing.T) {
+	t.Parallel()
+	web := key{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "web"}
+	tls := key{Kind: "Secret", Namespace: "shop", Name: "tls"}
+	binding := func(clusters ...string) *hubv1.ResourceBinding {
+		b := hubv1.NewBinding(web.BindingKey()).(*hubv1.ResourceBinding)
+		b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "example.com/v1", Kind: web.Kind, Name: web.Name}
+		b.Spec.References = []hubv1.BindingReference{{Kind: tls.Kind, Name: tls.Name, Path: "/spec/secret"}}
+		for _, c := range clusters {
+			b.Spec.Clusters = append(b.Spec.Clusters, hubv1.BindingTarget{Name: c, State: hubv1.TargetPresent})
+		}
+		return b
+	}
+	var r references
+	before, plan := binding("eu"), binding("eu", "us")
+	r.see(changes.Binding{After: before})
+	if !r.ask(tls, web, &plan.Spec) {
+		t.Fatal("a new plan does not wait for the decision on the needed object")
+	}
+	r.see(changes.Binding{Before: before, After: before}) // a row
+	if diff := cmp.Diff(map[key]*hubv1.BindingSpec{web: &plan.Spec}, r.plans(tls)); diff != "" {
+		t.Errorf("plans after a change of a row (-want +got):\n%s", diff)
+	}
+	if waited := r.answer(tls, []decide.Referrer{{ID: web, Spec: &before.Spec}}); waited != nil {
+		t.Errorf("%v waited for a decision that did not follow the plan", waited)
+	}
+	if waited := r.answer(tls, []decide.Referrer{{ID: web, Spec: &plan.Spec}}); len(waited) != 1 {
+		t.Errorf("%v waited, want the object", waited)
+	}
+	if r.ask(tls, web, &plan.Spec) {
+		t.Error("the plan waits although the decision has followed it")
+	}
+	if len(r.plans(tls)) != 1 {
+		t.Error("the plan is forgotten before the cache has it")
+	}
+	r.see(changes.Binding{Before: before, After: plan})
+	if len(r.plans(tls)) != 0 || len(r.referrersOf(tls)) != 1 {
+		t.Errorf("the cache has the decision, and the plans are %v, the referrers %v", r.plans(tls), r.referrersOf(tls))
+	}
+
+	other := binding("eu")
+	r.ask(tls, web, &other.Spec)
+	r.needsNothing(web)
+	if len(r.plans(tls)) != 0 {
+		t.Error("a plan that is not needed any more stays")
+	}
+}
