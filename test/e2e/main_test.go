@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -48,6 +49,18 @@ var kinds = []fleet.Kind{
 	{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}},
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"gadgets"}},
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"valves"}},
+}
+
+// grantedKinds are what the members grant: the kinds of the hub, and one of which the hub only asks whether there are
+// objects.
+func grantedKinds() []fleet.Kind {
+	out := slices.Clone(kinds)
+	for i, k := range out {
+		if slices.Equal(k.Resources, []string{"gadgets"}) {
+			out[i].Resources = []string{"gadgets", "trinkets"}
+		}
+	}
+	return out
 }
 
 // suite is the fleet that all tests share. Tests keep apart by namespace; those that break a member or the hub mend it
@@ -159,7 +172,7 @@ func setUp(ctx context.Context, config fleet.Config) error {
 		if name == policed {
 			options = append(options, fleet.WithAdmissionPolicy(map[string]any{"enabled": true, "adoption": true}))
 		}
-		if err := f.InstallMember(ctx, f.Members[name], kinds, options...); err != nil {
+		if err := f.InstallMember(ctx, f.Members[name], grantedKinds(), options...); err != nil {
 			return err
 		}
 		if err := f.Join(ctx, f.Members[name], nil); err != nil {

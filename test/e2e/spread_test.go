@@ -74,7 +74,7 @@ func joinSeconds(t *testing.T) {
 	must(t, suite.Extend(ctx, topology))
 	for _, name := range seconds {
 		must(t, applyCRD(ctx, suite.Members[name].Client, "testdata/widget-crd.yaml"))
-		must(t, suite.InstallMember(ctx, suite.Members[name], kinds))
+		must(t, suite.InstallMember(ctx, suite.Members[name], grantedKinds()))
 		must(t, suite.Join(ctx, suite.Members[name], clusterLabels[name]))
 	}
 	for _, name := range members {
