@@ -190,8 +190,14 @@ func webhookHas(t *testing.T, replicas, seconds int32) {
 		if err := suite.Members[frankfurt].Get(ctx, types.NamespacedName{Namespace: certManager, Name: "cert-manager-webhook"}, &d); err != nil {
 			return err
 		}
-		if is := *webhook(t).TimeoutSeconds; d.Status.Replicas != replicas || d.Status.ReadyReplicas != replicas || is != seconds {
-			return fmt.Errorf("the webhook has %d pods and a timeout of %d s, want %d and %d", d.Status.Replicas, is, replicas, seconds)
+		var pods corev1.PodList // a pod that ends is not in the Deployment's status, and still answers
+		of := client.MatchingLabels(d.Spec.Selector.MatchLabels)
+		if err := suite.Members[frankfurt].List(ctx, &pods, client.InNamespace(certManager), of); err != nil {
+			return err
+		}
+		is := *webhook(t).TimeoutSeconds
+		if int32(len(pods.Items)) != replicas || d.Status.ReadyReplicas != replicas || is != seconds {
+			return fmt.Errorf("the webhook has %d pods and a timeout of %d s, want %d and %d", len(pods.Items), is, replicas, seconds)
 		}
 		return nil
 	})
