@@ -60,7 +60,7 @@ func (c Chart) try() Chart {
 // TryError is the error of the last try.
 type TryError struct {
 	Chart Chart
-	// Since is when the first try failed of those that failed one after the other.
+	// Since is the time of the first failure after the last success.
 	Since time.Time
 	Cause error
 }
