@@ -109,10 +109,10 @@ func WaitsFor(objects []Object) string {
 	return firstOf(waits)
 }
 
-// CallsWait returns why a new webhook configuration or APIService of a bundle is not created on a cluster yet, and the
-// objects that it waits for; empty if it waits for none. Workloads and definitions must be healthy there. Other objects
-// must exist, if they are placed there.
-func CallsWait(objects []Object) (why string, awaited []hubv1.ObjectIdentity) {
+// CallsWait returns why a new webhook configuration or APIService of a bundle is not created on a cluster yet; empty if
+// it waits for no object. Workloads and definitions must be healthy there. Other objects must exist, if they are placed
+// there.
+func CallsWait(objects []Object) string {
 	var waits []Object
 	for _, o := range objects {
 		switch {
@@ -120,10 +120,9 @@ func CallsWait(objects []Object) (why string, awaited []hubv1.ObjectIdentity) {
 		case !isBehind(o.ObjectIdentity) && (o.Health != "" || o.LeftOut):
 		default:
 			waits = append(waits, o)
-			awaited = append(awaited, o.ObjectIdentity)
 		}
 	}
-	return firstOf(waits), awaited
+	return firstOf(waits)
 }
 
 func (o Object) isHealthy() bool { return o.Placed && o.Health == hubv1.HealthHealthy }

@@ -17,10 +17,15 @@ import (
 // waitsFor returns the outcome for a copy that waits for an operator, its bundle or a needed object; nil if it does not
 // wait.
 func (r *run) waitsFor(ctx context.Context, w *wanted) (*member.Outcome, error) {
-	if waits, err := r.notReady(ctx, w); waits != nil || err != nil {
-		return waits, err
+	r.queue.waiting.drop(r.key)
+	waits, err := r.notReady(ctx, w)
+	if waits == nil && err == nil {
+		waits, err = r.objectOnTheWay(ctx, w)
 	}
-	return r.objectOnTheWay(ctx, w)
+	if waits == nil && err == nil {
+		r.queue.waiting.drop(r.key)
+	}
+	return waits, err
 }
 
 // objectOnTheWay returns the outcome for a copy that waits for a needed object; nil if it waits for none.
@@ -33,13 +38,12 @@ func (r *run) objectOnTheWay(ctx context.Context, w *wanted) (*member.Outcome, e
 			continue
 		}
 		needed := ref.In(r.object.Namespace)
-		r.queue.waiting.addFor(needed, r.key) // first, so that no event is lost
+		r.queue.waiting.add(r.key, needed) // first, so that no event is lost
 		why, err := r.notHereYet(ctx, needed)
 		if err != nil {
 			return nil, err
 		}
 		if why == "" {
-			r.queue.waiting.dropFor(needed, r.key)
 			continue
 		}
 		out := outcome(metav1.ConditionFalse, hubv1.ReasonReferenceNotReady, "the copy is created after %s, which it needs, is on the cluster: %s", needed, why)
