@@ -207,7 +207,9 @@ spec:
 	eventually(t, normal, func() error {
 		return rowIs(ctx, definition, singapore, metav1.ConditionFalse, hubv1.ReasonDefinitionKept)
 	})
-	must(t, rowSays(ctx, definition, singapore, "there are objects of Valve.test.hanse.dev (1, such as "+ns+"/local): delete them"))
+	eventually(t, normal, func() error { // the first try may still have seen the copy
+		return rowSays(ctx, definition, singapore, "there are objects of Valve.test.hanse.dev (1, such as "+ns+"/local): delete them")
+	})
 	must(t, suite.Members[singapore].Get(ctx, client.ObjectKeyFromObject(local), local))
 	must(t, suite.Members[singapore].Delete(ctx, local))
 	eventually(t, normal, func() error { return goneFrom(ctx, singapore, definition) })
