@@ -81,12 +81,7 @@ func TestACopyIsCreatedAfterTheOperatorOfItsKindIsReady(t *testing.T) {
 		return ""
 	})
 	becomes(w, "eu", hubv1.HealthHealthy, "")
-	w.eventually(5*time.Second, func() string {
-		if o := w.outcome("eu", "main"); o.Reason != hubv1.ReasonApplied {
-			return "eu has " + o.Reason + ": " + o.Message
-		}
-		return ""
-	})
+	w.reads("eu", "main", hubv1.ReasonApplied, "")
 }
 
 func TestWorkloadsOfAnOperatorHaveItsVersion(t *testing.T) {
@@ -110,12 +105,7 @@ func TestACopyThatExistsIsWrittenWithoutItsOperator(t *testing.T) {
 	w := newWorld(t, takes("eu"))
 	w.engage()
 	w.create(rotor, "main")
-	w.eventually(5*time.Second, func() string {
-		if o := w.outcome("eu", "main"); o.Reason != hubv1.ReasonApplied {
-			return "eu has " + o.Reason
-		}
-		return ""
-	})
+	w.reads("eu", "main", hubv1.ReasonApplied, "")
 	operated(w, "eu")
 	isWrittenAgain(w, "eu", hubv1.ObjectIdentity{Group: rotor.Group, Kind: rotor.Kind, Namespace: "ns", Name: "main"})
 }
@@ -179,24 +169,14 @@ func TestAWebhookConfigurationIsCreatedAfterTheOtherObjectsOfItsBundle(t *testin
 		says(cluster, "Service ns/answers is not on the cluster")
 	}
 	turns(w, "eu", "answers", hubv1.HealthHealthy, "")
-	w.eventually(5*time.Second, func() string {
-		if o := w.outcome("eu", "rules"); o.Reason != hubv1.ReasonApplied {
-			return "eu has " + o.Reason + ": " + o.Message
-		}
-		return ""
-	})
+	w.reads("eu", "rules", hubv1.ReasonApplied, "")
 	says("us", "Service ns/answers is not on the cluster")
 	t.Run("the custom resource of the bundle waits for the webhook configuration, which does not wait for it", func(t *testing.T) {
 		if o := w.outcome("eu", "main"); o.Reason != hubv1.ReasonOperatorNotReady || !strings.Contains(o.Message, "ValidatingWebhookConfiguration") {
 			t.Errorf("eu has %s: %s", o.Reason, o.Message)
 		}
 		turns(w, "eu", "rules", hubv1.HealthHealthy, "")
-		w.eventually(5*time.Second, func() string {
-			if o := w.outcome("eu", "main"); o.Reason != hubv1.ReasonApplied {
-				return "eu has " + o.Reason + ": " + o.Message
-			}
-			return ""
-		})
+		w.reads("eu", "main", hubv1.ReasonApplied, "")
 	})
 }
 
@@ -205,12 +185,7 @@ func TestAWebhookConfigurationThatExistsIsWrittenWithoutItsPods(t *testing.T) {
 	w := newWorld(t, takes("eu"))
 	w.engage()
 	w.create(webhooks, "rules")
-	w.eventually(5*time.Second, func() string {
-		if o := w.outcome("eu", "rules"); o.Reason != hubv1.ReasonApplied {
-			return "eu has " + o.Reason
-		}
-		return ""
-	})
+	w.reads("eu", "rules", hubv1.ReasonApplied, "")
 	operated(w, "eu")
 	w.mu.Lock()
 	b := w.bindings[hubv1.ObjectIdentity{Group: webhooks.Group, Kind: webhooks.Kind, Namespace: "ns", Name: "rules"}.BindingKey()]
@@ -234,12 +209,7 @@ func TestAnObjectThatIsBeingRemovedHoldsNothingBack(t *testing.T) {
 		return ""
 	})
 	becomes(w, "eu", hubv1.HealthHealthy, "")
-	w.eventually(5*time.Second, func() string {
-		if o := w.outcome("eu", "main"); o.Reason != hubv1.ReasonApplied {
-			return "eu has " + o.Reason + ": " + o.Message
-		}
-		return ""
-	})
+	w.reads("eu", "main", hubv1.ReasonApplied, "")
 }
 
 func TestOnlyCopiesOfProvidedKindsWait(t *testing.T) {
@@ -248,10 +218,5 @@ func TestOnlyCopiesOfProvidedKindsWait(t *testing.T) {
 	operated(w, "eu")
 	w.engage()
 	w.create(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Wheel"}, "main")
-	w.eventually(5*time.Second, func() string {
-		if o := w.outcome("eu", "main"); o.Reason != hubv1.ReasonApplied {
-			return "eu has " + o.Reason
-		}
-		return ""
-	})
+	w.reads("eu", "main", hubv1.ReasonApplied, "")
 }

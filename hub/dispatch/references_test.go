@@ -1,9 +1,7 @@
 package dispatch
 
 import (
-	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -37,16 +35,6 @@ func (w *world) begin() {
 	for cluster := range w.members {
 		w.reads(cluster, "first", hubv1.ReasonApplied, "")
 	}
-}
-
-func (w *world) reads(cluster, object, reason, message string) {
-	w.Helper()
-	w.eventually(5*time.Second, func() string {
-		if o := w.outcome(cluster, object); o.Reason != reason || !strings.Contains(o.Message, message) {
-			return cluster + " has " + o.Reason + ": " + o.Message
-		}
-		return ""
-	})
 }
 
 func TestACopyIsCreatedAfterTheObjectThatItNeeds(t *testing.T) {

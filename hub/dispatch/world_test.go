@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -117,6 +118,17 @@ func eventually(t *testing.T, within time.Duration, check func() string) {
 		case <-tick.C:
 		}
 	}
+}
+
+// reads waits until the last outcome of an object on a member has the reason, and the text in its message.
+func (w *world) reads(cluster, object, reason, message string) {
+	w.Helper()
+	w.eventually(5*time.Second, func() string {
+		if o := w.outcome(cluster, object); o.Reason != reason || !strings.Contains(o.Message, message) {
+			return cluster + " has " + o.Reason + ": " + o.Message
+		}
+		return ""
+	})
 }
 
 // Get implements client.Client: bindings from the map, any other object as an empty one.
