@@ -47,7 +47,7 @@ func References(template *unstructured.Unstructured, rules []hubv1.ReferenceRule
 	}
 	var out []hubv1.BindingReference
 	for _, rule := range rules {
-		values, err := at(template.Object, pointer(rule.Path))
+		values, err := at(template.Object, hubv1.PointerKeys(rule.Path))
 		if err != nil {
 			return nil, fmt.Errorf("references: path %s: %w", rule.Path, err)
 		}
@@ -78,15 +78,6 @@ func sameObject(a, b hubv1.BindingReference) bool {
 
 func byObject(a, b hubv1.BindingReference) int {
 	return cmp.Or(cmp.Compare(a.APIGroup, b.APIGroup), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-}
-
-// pointer returns the keys of a JSON pointer.
-func pointer(path string) []string {
-	keys := strings.Split(strings.TrimPrefix(path, "/"), "/")
-	for i, k := range keys {
-		keys[i] = strings.ReplaceAll(strings.ReplaceAll(k, "~1", "/"), "~0", "~")
-	}
-	return keys
 }
 
 var (

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"maps"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -21,14 +20,14 @@ func DigestLeaving(key canonical.Key, manifest *unstructured.Unstructured, point
 	}
 	counted := manifest.DeepCopy()
 	for _, pointer := range pointers {
-		unstructured.RemoveNestedField(counted.Object, steps(pointer)...)
+		unstructured.RemoveNestedField(counted.Object, hubv1.PointerKeys(pointer)...)
 	}
 	return Digest(key, counted, append([]string{salt}, pointers...)...)
 }
 
 // Without returns the object without the field that a JSON pointer names. Both objects share all other fields.
 func Without(object map[string]any, pointer string) map[string]any {
-	return without(object, steps(pointer))
+	return without(object, hubv1.PointerKeys(pointer))
 }
 
 func without(object map[string]any, path []string) map[string]any {
@@ -41,15 +40,6 @@ func without(object map[string]any, path []string) map[string]any {
 		out[path[0]] = without(inner, path[1:])
 	} else if len(path) == 1 {
 		delete(out, path[0])
-	}
-	return out
-}
-
-// steps returns the keys in a JSON pointer.
-func steps(pointer string) []string {
-	out := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-	for i, s := range out {
-		out[i] = strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
 	}
 	return out
 }

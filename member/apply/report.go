@@ -152,7 +152,7 @@ func (a *Applier) replaces(ctx context.Context, t target, in member.ApplyIntent,
 func replacement(manifest, live *unstructured.Unstructured, left []string) ([]byte, error) {
 	wanted := manifest.DeepCopy()
 	for _, pointer := range left {
-		steps := content.Steps(pointer)
+		steps := hubv1.PointerKeys(pointer)
 		if value, there, err := unstructured.NestedFieldCopy(live.Object, steps...); err == nil && there {
 			if err := unstructured.SetNestedField(wanted.Object, value, steps...); err != nil {
 				return nil, err
@@ -201,7 +201,7 @@ func merged(under, over map[string]string) map[string]string {
 // left to the member. scaled are fields that an autoscaler on the member sets.
 func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (sent *unstructured.Unstructured, scaled []string) {
 	for _, pointer := range content.Autoscaled(live) {
-		if _, ok, _ := unstructured.NestedFieldNoCopy(manifest.Object, content.Steps(pointer)...); ok {
+		if _, ok, _ := unstructured.NestedFieldNoCopy(manifest.Object, hubv1.PointerKeys(pointer)...); ok {
 			scaled = append(scaled, pointer)
 		}
 	}

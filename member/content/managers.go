@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // Managers returns the sorted names of the field managers that own a field of a live object. A JSON pointer into the
@@ -24,7 +26,7 @@ func Managers(live, manifest *unstructured.Unstructured, pointer string) []strin
 	}
 	var around []string // a manager that owns a larger part around the field as one value
 	var want, have any = manifest.Object, live.Object
-	steps := Steps(pointer)
+	steps := hubv1.PointerKeys(pointer)
 	for i, step := range steps {
 		pe, ok := elementAt(step, want, have, at)
 		if !ok {

@@ -23,7 +23,7 @@ func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string)
 	}
 	alone := ownedAlone(live)
 	for _, p := range pointers {
-		steps := Steps(p)
+		steps := hubv1.PointerKeys(p)
 		if last := steps[len(steps)-1]; strings.HasPrefix(last, hubv1.Prefix) {
 			continue // members cannot own the hub's labels and annotations
 		}
@@ -50,15 +50,6 @@ func prune(from map[string]any, steps []string) {
 		}
 		unstructured.RemoveNestedField(from, steps[:n]...)
 	}
-}
-
-// Steps splits a JSON pointer into keys.
-func Steps(pointer string) []string {
-	steps := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-	for i, s := range steps {
-		steps[i] = strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
-	}
-	return steps
 }
 
 func copied(value any) any {

@@ -65,7 +65,7 @@ func FieldsOf(in decide.Input, policies []hubv1.OverridePolicyObject, cluster *h
 	for _, pointer := range leftToMember(in) {
 		row := FieldRow{Field: pointer, SetBy: "memberOwnedFields"}
 		if onMember != nil {
-			if v, there, err := unstructured.NestedFieldNoCopy(onMember.Object, content.Steps(pointer)...); there && err == nil {
+			if v, there, err := unstructured.NestedFieldNoCopy(onMember.Object, hubv1.PointerKeys(pointer)...); there && err == nil {
 				row.Value = valueOf(overrides.FieldValue{Value: v}, secret)
 			}
 		}
