@@ -22,8 +22,8 @@ import (
 // A new webhook configuration or APIService of a bundle is not created on a cluster before the other objects of the
 // bundle are ready there: API servers refuse requests while the pods behind it do not answer.
 
-// HealthSeen is called for every change of a copy on a cluster. It queues the copies that wait for this one. A workload,
-// definition or other object with a health that an operator needs is waited for until it is healthy.
+// HealthSeen is called for every change of a copy on a cluster. It queues the copies that wait for this one. A
+// workload, definition or other object with a health that an operator needs is waited for until it is healthy.
 func (d *Dispatcher) HealthSeen(cluster string, seen member.Observation) {
 	q := d.queue(cluster)
 	if q == nil || operator.Needs(seen.Owner) && seen.Health != hubv1.HealthHealthy {
