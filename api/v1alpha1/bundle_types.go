@@ -265,6 +265,11 @@ func (r ObjectReference) Regarding(namespace string) *corev1.ObjectReference {
 	}
 }
 
+// IsOfOperator reports whether a FederatedOperator has the object.
+func (r ObjectReference) IsOfOperator() bool {
+	return r.Bundle != nil && r.Bundle.Kind == FederatedOperatorKind
+}
+
 // BundleOf returns the bundle that has the object, or nil if the object is an object of the hub. Only the hub's memory
 // has objects with a BundleAnnotation that counts: it is removed from objects that are read from the API server.
 func BundleOf(o metav1.Object) *ObjectBundle {

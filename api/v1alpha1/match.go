@@ -28,6 +28,11 @@ func Selectable(id ObjectIdentity, o metav1.Object, namespaceLabels map[string]s
 	return SelectableObject{ObjectIdentity: id, Labels: o.GetLabels(), NamespaceLabels: namespaceLabels, Bundle: BundleOf(o)}
 }
 
+// IsOfOperator reports whether a FederatedOperator has the object.
+func (o SelectableObject) IsOfOperator() bool {
+	return o.Bundle != nil && o.Bundle.Kind == FederatedOperatorKind
+}
+
 // Placed returns the object that placements select: the bundle that has the object, or the object itself.
 func (o SelectableObject) Placed() SelectableObject {
 	if o.Bundle == nil {

@@ -293,6 +293,14 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=500
 	APIResources []ServedKind `json:"apiResources,omitempty"`
 
+	// operators are the FederatedOperators that are placed on the cluster. Expressions of placements and override
+	// policies can read them. Of more than 64, only the first by name are listed.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Operators []OperatorFact `json:"operators,omitempty"`
+
 	// capacity is the sum of the capacities of the cluster's nodes.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
@@ -421,6 +429,29 @@ type ClusterVersion struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Kubernetes string `json:"kubernetes,omitempty"`
+}
+
+// MostOperators bounds MemberClusterStatus.Operators.
+const MostOperators = 64
+
+// OperatorFact describes a FederatedOperator on a cluster. It does not change while the cluster is away, and does not
+// depend on whether the operator is ready.
+type OperatorFact struct {
+	// name of the FederatedOperator.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// version of the operator's workloads on the cluster. If they have several versions, the lowest one. Unset: no
+	// workload there has a version.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version,omitempty"`
+
+	// installed is true after each workload, definition, webhook configuration and APIService of the operator has been
+	// applied on the cluster once. It stays true until the operator leaves the cluster.
+	// +required
+	Installed bool `json:"installed"`
 }
 
 // MostAPIResources bounds MemberClusterStatus.APIResources.

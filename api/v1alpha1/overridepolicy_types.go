@@ -399,8 +399,8 @@ type RuleClusters struct {
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
 	// expression in CEL is true for the clusters to select: "semver(version, true).major() == 1 &&
-	// region.startsWith('eu-')". Variables: name, labels, region, zone, version, capacity. The language is that of
-	// clusters.expression of a Placement.
+	// region.startsWith('eu-')". Variables: name, labels, region, zone, version, capacity, operators. The language is
+	// that of clusters.expression of a Placement.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -453,8 +453,8 @@ type PatchOperation struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Value *apiextensionsv1.JSON `json:"value,omitempty"`
 
-	// expression in CEL returns the value. Variables: cluster, with name, labels, region, zone, version and capacity,
-	// and object, which is the object before all overrides.
+	// expression in CEL returns the value. Variables: cluster, with name, labels, region, zone, version, capacity and
+	// operators, and object, which is the object before all overrides.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096

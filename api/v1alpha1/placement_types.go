@@ -231,10 +231,10 @@ type ClusterSelection struct {
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
 	// expression in CEL is true for the clusters to select: "semver(version, true).major() == 1 && nodes.ready >= 3".
-	// Variables: name, labels, annotations, region, zone, version, capacity, allocatable, nodes, servedKinds. The CEL
-	// libraries of Kubernetes are available. If the expression turns false for a cluster, the cluster gets no new
-	// objects. It also loses the objects that it holds if the expression reads only name, labels, annotations, region
-	// and zone.
+	// Variables: name, labels, annotations, region, zone, version, capacity, allocatable, nodes, servedKinds, operators.
+	// The CEL libraries of Kubernetes are available. If the expression turns false for a cluster, the cluster gets no
+	// new objects. It also loses the objects that it holds if the expression reads only name, labels, annotations,
+	// region and zone.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
