@@ -1,0 +1,72 @@
+package operator
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Facts returns the facts of an operator for each cluster that it is placed on. wasInstalled names the clusters on
+// which it was installed before. That stays true, even if the operator has a new object that is not applied yet.
+func Facts(name string, objects []Stored, wasInstalled map[string]bool) map[string]hubv1.OperatorFact {
+	needed, applied := 0, map[string]int{} // applied is the number of needed objects that were applied, by cluster
+	out := map[string]hubv1.OperatorFact{}
+	for _, o := range objects {
+		if !Needs(o.ObjectIdentity) {
+			continue
+		}
+		needed++
+		if o.Binding == nil {
+			continue
+		}
+		rows := map[string]hubv1.ClusterRow{}
+		for _, row := range o.Binding.BindingStatus().Clusters {
+			rows[row.Name] = row
+		}
+		for _, t := range o.Binding.BindingSpec().Clusters {
+			if t.State == hubv1.TargetAbsent {
+				continue
+			}
+			row := rows[t.Name]
+			if row.Applied == metav1.ConditionTrue || row.Digest != "" { // a row keeps the digest of the last write
+				applied[t.Name]++
+			}
+			out[t.Name] = hubv1.OperatorFact{Name: name, Version: lowest(out[t.Name].Version, row.Version)}
+		}
+	}
+	for cluster, f := range out {
+		f.Installed = wasInstalled[cluster] || applied[cluster] == needed
+		out[cluster] = f
+	}
+	return out
+}
+
+// lowest returns the lower of two versions. An empty text is no version, and other texts are lower than versions.
+func lowest(a, b string) string {
+	if a == "" || b == "" {
+		return cmp.Or(a, b)
+	}
+	x, y := parsed(a), parsed(b)
+	switch {
+	case x == nil && y != nil, x != nil && y != nil && x.LessThan(y):
+		return a
+	case y == nil && x != nil, x != nil && y != nil && y.LessThan(x):
+		return b
+	}
+	return min(a, b)
+}
+
+// parsed returns a version such as v1.2.3-rc.1 or 1.2; nil for other texts.
+func parsed(text string) *version.Version {
+	if v, err := version.ParseSemantic(text); err == nil {
+		return v
+	}
+	v, err := version.ParseGeneric(text)
+	if err != nil {
+		return nil
+	}
+	return v
+}
