@@ -23,9 +23,13 @@ func (in input) exclusions() (map[string]placement.Exclusion, error) {
 		return nil, err
 	}
 	out := map[string]placement.Exclusion{}
+	ofOperator := in.selectable().IsOfOperator()
 	for _, m := range in.Facts.Clusters {
 		c := in.Memo.cluster(m)
-		x, excluded := rules.Of(overrides.Cluster{Name: c.Name, Labels: c.Labels, Version: c.Version, Capacity: c.Capacity})
+		if ofOperator {
+			c = withoutOperators(c)
+		}
+		x, excluded := rules.Of(overrides.Cluster{Name: c.Name, Labels: c.Labels, Version: c.Version, Capacity: c.Capacity, Operators: c.Operators})
 		if excluded {
 			out[m.Name] = placement.Exclusion{Rule: x.Rule.String(), Passing: x.Passing, Why: x.Why}
 		}

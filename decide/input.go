@@ -194,8 +194,12 @@ func (in input) hub() hubv1.HubObject {
 // snapshot returns the clusters for package placement. held are the clusters that hold the object.
 func (in input) snapshot(held map[string]bool) []placement.Cluster {
 	out := make([]placement.Cluster, len(in.Facts.Clusters))
+	ofOperator := in.selectable().IsOfOperator()
 	for i, c := range in.Facts.Clusters {
 		out[i] = in.Memo.cluster(c)
+		if ofOperator {
+			out[i] = withoutOperators(out[i])
+		}
 		allowed, err := c.Spec.AllowedNamespaces.Allows(in.Object.ID.Namespace, in.Facts.NamespaceLabels)
 		out[i].NamespaceAllowed = err == nil && allowed // an invalid selector prevents new copies but removes none
 		if out[i].Objects = in.Objects[c.Name]; held[c.Name] {
@@ -203,6 +207,19 @@ func (in input) snapshot(held map[string]bool) []placement.Cluster {
 		}
 	}
 	return out
+}
+
+// withoutOperators returns a cluster as an object of an operator sees it. Such an object depends on no operator:
+// otherwise a decision on it could change the facts that the decision read.
+func withoutOperators(c placement.Cluster) placement.Cluster {
+	if c.Operators == nil {
+		return c
+	}
+	c.Operators = nil
+	if c.Revision != "" {
+		c.Revision += " without operators"
+	}
+	return c
 }
 
 // capacity returns the capacity of a cluster. known is false if its nodes have never been read.

@@ -102,6 +102,7 @@ func ClusterOf(c *hubv1.MemberCluster) placement.Cluster {
 			Nodes:        c.Status.Nodes,
 			Served:       servedBy(c),
 			ServedInFull: c.Status.APIResources != nil && len(c.Status.APIResources) < hubv1.MostAPIResources,
+			Operators:    c.Status.Operators,
 		},
 	}
 }

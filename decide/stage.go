@@ -151,6 +151,7 @@ func WaveOf(policy *hubv1.RolloutPolicy, m *hubv1.MemberCluster) int {
 		return last
 	}
 	facts := overrides.ClusterOf(m)
+	facts.Operators = nil // otherwise a cluster could leave its wave while its operator is changed
 	for i, w := range policy.Waves {
 		if ok, err := overrides.Selects(&hubv1.OverrideRule{Clusters: w.Clusters}, facts); err == nil && ok {
 			return i

@@ -40,7 +40,7 @@ func environ(variables map[string]*cel.Type) (*cel.Env, error) {
 		options = append(options, cel.Variable(name, variables[name]))
 	}
 	set, err := environment.MustBaseEnvSet(version.MajorMinor(1, 36)).Extend(environment.VersionedOptions{
-		IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: options,
+		IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: options, DeclTypes: []*apiservercel.DeclType{operator},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the environment of expressions: %w", err)

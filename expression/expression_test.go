@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 	apiservercel "k8s.io/apiserver/pkg/cel"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 const limit = 20_000
@@ -16,7 +18,7 @@ const limit = 20_000
 func environmentOfTest() *Environment {
 	return NewEnvironment(limit, map[string]*cel.Type{
 		"object": cel.DynType, "values": cel.ListType(cel.DynType), "labels": cel.MapType(cel.StringType, cel.StringType), "cluster.name": cel.StringType,
-		"capacity": cel.MapType(cel.StringType, apiservercel.QuantityType),
+		"capacity": cel.MapType(cel.StringType, apiservercel.QuantityType), "operators": Operators,
 	})
 }
 
@@ -31,6 +33,7 @@ func valuesOfTest() map[string]any {
 		"labels":       map[string]string{"z": "1", "team": "sre", "a": "2"},
 		"cluster.name": "eu",
 		"capacity":     map[string]any{"cpu": apiservercel.Quantity{Quantity: &cpu}},
+		"operators":    OperatorsOf([]hubv1.OperatorFact{{Name: "rotors", Version: "1.2.0", Installed: true}, {Name: "certs", Version: "1.19.1"}}),
 	}
 }
 
@@ -57,6 +60,10 @@ func TestValue(t *testing.T) {
 		"so is one with keys that are numbers":           {"{10: 'a', 9: 'b'}.map(k, k)", []any{int64(9), int64(10)}},
 		"lists are folded":                               {"values.map(v, int(v.value)).sum()", int64(3)},
 		"the libraries of Kubernetes are there":          {"semver('1.36.0').isGreaterThan(semver('1.9.0'))", true},
+		"the version of an operator is a text":           {"operators['rotors'].version + ' ' + operators[?'certs'].version.orValue('')", "1.2.0 1.19.1"},
+		"an operator that is missing can be asked for":   {"[operators[?'none'].version.orValue('-'), operators[?'rotors'].installed.orValue(false), 'none' in operators]", []any{"-", true, false}},
+		"operators are gone through by name":             {"operators.map(o, o + (operators[o].installed ? '+' : '-'))", []any{"certs-", "rotors+"}},
+		"operators are maps in a value":                  {"operators", map[string]any{"rotors": map[string]any{"version": "1.2.0", "installed": true}, "certs": map[string]any{"version": "1.19.1", "installed": false}}},
 		"what is missing can be asked for":               {"object.?none.orValue(7)", int64(7)},
 		"functions that are priced do what they did":     {"[object.text.replace('b', '-'), object.items.join(','), '%s!'.format([object.text]), object.text.find('b.')]", []any{"a-c", "x,y", "abc!", "bc"}},
 		"so do those that say yes or no": {
@@ -156,6 +163,21 @@ func TestAFailureSaysWhere(t *testing.T) {
 	}
 }
 
+func TestAConditionMayBeAFieldOfAnOperator(t *testing.T) {
+	for text, want := range map[string]bool{
+		"operators['rotors'].installed": true, "operators[?'rotors'].installed.orValue(false)": true, "operators[?'none'].installed.orValue(false)": false,
+		"has(operators.certs.installed) && operators.certs.installed": false,
+	} {
+		x, err := environmentOfTest().CompileBool(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := x.Holds(valuesOfTest(), nil); err != nil || got != want {
+			t.Errorf("%s is %t: %v", text, got, err)
+		}
+	}
+}
+
 func TestCompileRefuses(t *testing.T) {
 	numbers := "[" + strings.Repeat("1,", 99) + "1]"
 	bool := func(e *Environment, text string) error { _, err := e.CompileBool(text); return err }
@@ -169,6 +191,9 @@ func TestCompileRefuses(t *testing.T) {
 		text, want string
 	}{
 		"a name that is not there":            {value, "cluster.nam", "line 1, column 1: undeclared reference to 'cluster'"},
+		"a field that operators do not have":  {bool, "operators['rotors'].ready", "undefined field 'ready'"},
+		"a version for a condition":           {bool, "operators['rotors'].version", "the expression must be true or false, not string"},
+		"an operator as a value":              {value, "operators['rotors']", "gives a value of type hanse.Operator"},
 		"what cannot be read":                 {value, "object.(", "line 1, column 8: Syntax error"},
 		"a value for a condition":             {bool, "object.three", "the expression must be true or false, not dyn"},
 		"a type that JSON does not have":      {value, "b'a'", "gives a value of type bytes"},
@@ -226,6 +251,7 @@ func TestReads(t *testing.T) {
 	}{
 		"a variable":            {"cluster.name == 'eu'", []Reading{{Variable: "cluster.name"}}},
 		"one entry":             {"labels['team'] == 'sre' && labels.tier == '1' && 'z' in labels && labels.?a.orValue('') == ''", []Reading{{"labels", "team"}, {"labels", "tier"}, {"labels", "z"}, {"labels", "a"}}},
+		"an operator":           {"operators['rotors'].installed && operators[?'certs'].installed.orValue(false)", []Reading{{"operators", "rotors"}, {"operators", "certs"}}},
 		"all of it, in a macro": {"labels.exists(l, l == 'a')", []Reading{{Variable: "labels"}}},
 	}
 	env := environmentOfTest()

@@ -63,6 +63,8 @@ func readsOther(r expression.Reading, before, after Cluster) bool {
 		return before.Version != after.Version
 	case "capacity":
 		return capacityDiffers(before.Capacity, after.Capacity, corev1.ResourceName(r.Key))
+	case "operators":
+		return entryDiffers(byName(before.Operators), byName(after.Operators), r.Key)
 	}
 	return false // a cluster keeps its name, and the object is not a fact of the cluster
 }
@@ -79,8 +81,16 @@ func capacityDiffers(before, after corev1.ResourceList, key corev1.ResourceName)
 	return entryDiffers(written(before), written(after), string(key))
 }
 
+func byName(operators []hubv1.OperatorFact) map[string]hubv1.OperatorFact {
+	out := make(map[string]hubv1.OperatorFact, len(operators))
+	for _, o := range operators {
+		out[o.Name] = o
+	}
+	return out
+}
+
 // entryDiffers compares one entry of two maps, or all entries without a key.
-func entryDiffers(before, after map[string]string, key string) bool {
+func entryDiffers[V comparable](before, after map[string]V, key string) bool {
 	if key == "" {
 		return !maps.Equal(before, after)
 	}

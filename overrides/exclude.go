@@ -84,7 +84,7 @@ func (x Exclusions) Of(cluster Cluster) (first Exclusion, excluded bool) {
 	return first, excluded
 }
 
-// ReadsFacts reports whether a change of a cluster's version or capacity may change the result of Of.
+// ReadsFacts reports whether a change of a cluster's version, capacity or operators may change the result of Of.
 func (x Exclusions) ReadsFacts() bool {
 	return slices.ContainsFunc(x.rules, func(r excludingRule) bool { return r.passing })
 }

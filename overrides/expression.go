@@ -33,6 +33,7 @@ var facts = []struct {
 	{"zone", cel.StringType, func(c *Cluster) any { return c.Labels[hubv1.ZoneLabel] }},
 	{"version", cel.StringType, func(c *Cluster) any { return c.Version }},
 	{"capacity", cel.MapType(cel.StringType, apiservercel.QuantityType), func(c *Cluster) any { return quantities(c.Capacity) }},
+	{"operators", expression.Operators, func(c *Cluster) any { return expression.OperatorsOf(c.Operators) }},
 }
 
 const (
@@ -230,13 +231,15 @@ func answerless(f *expression.EvaluationError) string {
 	return "gives no value: " + f.Where()
 }
 
-// ReadsFacts reports whether the rule's selection of clusters depends on facts that change without a user: version and
-// capacity. Users set names and labels, and region and zone are pinned. It returns false for a rule that cannot be
-// read.
+// ReadsFacts reports whether the rule's selection of clusters depends on facts that change without a user: version,
+// capacity and operators. Users set names and labels, and region and zone are pinned. It returns false for a rule that
+// cannot be read.
 func ReadsFacts(rule *hubv1.OverrideRule) bool {
 	if rule.Clusters == nil || rule.Clusters.Expression == "" {
 		return false
 	}
 	t, f := readTarget(rule.Clusters)
-	return f == nil && slices.ContainsFunc(t.expression.Reads(), func(r expression.Reading) bool { return r.Variable == "version" || r.Variable == "capacity" })
+	return f == nil && slices.ContainsFunc(t.expression.Reads(), func(r expression.Reading) bool {
+		return r.Variable == "version" || r.Variable == "capacity" || r.Variable == "operators"
+	})
 }

@@ -36,7 +36,8 @@ func where(expression string, patches ...hubv1.PatchOperation) hubv1.OverrideRul
 func clusterOfTest(edits ...func(*Cluster)) Cluster {
 	c := Cluster{
 		Name: "eu-1", Labels: map[string]string{"tier": "1", hubv1.RegionLabel: "eu", hubv1.ZoneLabel: "eu-a"}, Version: "v1.36.0",
-		Capacity: corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("16Gi")},
+		Capacity:  corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("16Gi")},
+		Operators: []hubv1.OperatorFact{{Name: "rotors", Version: "1.0.0", Installed: true}},
 	}
 	for _, e := range edits {
 		e(&c)
@@ -50,6 +51,9 @@ func TestDiffers(t *testing.T) {
 	capacity := func(name corev1.ResourceName, q string) func(*Cluster) {
 		return func(c *Cluster) { c.Capacity[name] = resource.MustParse(q) }
 	}
+	operators := func(facts ...hubv1.OperatorFact) func(*Cluster) { return func(c *Cluster) { c.Operators = facts } }
+	newer := hubv1.OperatorFact{Name: "rotors", Version: "1.1.0", Installed: true}
+	other := hubv1.OperatorFact{Name: "certs", Version: "1.19.0"}
 	region := func(r string) hubv1.OverrideRule {
 		return hubv1.OverrideRule{Name: "r", Clusters: &hubv1.RuleClusters{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{hubv1.RegionLabel: r}}}}
 	}
@@ -75,6 +79,11 @@ func TestDiffers(t *testing.T) {
 		"a value of all labels":                                {where("", making(hubv1.PatchAdd, "/spec/a", "cluster.labels")), label("team", "sre"), true},
 		"a value of the object alone":                          {where("", making(hubv1.PatchAdd, "/spec/a", "object.spec.b")), version("v1.37.0"), false},
 		"a value of the version where the rule does not apply": {where("name == 'cn'", making(hubv1.PatchAdd, "/spec/a", "cluster.version")), version("v1.37.0"), false},
+		"an operator that an expression reads":                 {where("operators['rotors'].version == '1.0.0'"), operators(newer), true},
+		"an operator that has left":                            {where("operators[?'rotors'].installed.orValue(false)"), operators(), true},
+		"an operator that it does not read":                    {where("operators['rotors'].installed"), operators(hubv1.OperatorFact{Name: "rotors", Version: "1.0.0", Installed: true}, other), false},
+		"a value of an operator":                               {where("", making(hubv1.PatchAdd, "/spec/a", "cluster.operators['rotors'].version")), operators(newer), true},
+		"a value of an operator, if another one comes":         {where("", making(hubv1.PatchAdd, "/spec/a", "cluster.operators[?'rotors'].version.orValue('')")), operators(hubv1.OperatorFact{Name: "rotors", Version: "1.0.0", Installed: true}, other), false},
 		"a value inside of a text": {
 			hubv1.OverrideRule{Name: "r", Edits: []hubv1.StringEdit{{Path: "/data/a", Format: hubv1.TextYAML, Patches: []hubv1.EditOperation{{Op: hubv1.PatchAdd, Path: "/a", Expression: "cluster.version"}}}}},
 			version("v1.37.0"), true,
@@ -100,8 +109,9 @@ func TestReadsFacts(t *testing.T) {
 		"name == 'a' && labels.tier == '1' && region == zone": false,
 		"semver(version, true).minor() > 3 || name == 'a'":    true,
 		"has(capacity.cpu)": true,
-		"labels =":          false,
-		"":                  false,
+		"'rotors' in operators && operators.rotors.installed": true,
+		"labels =": false,
+		"":         false,
 		"['a'].all(capacities, name == capacities || 1 == 1)":  false,
 		"capacity.exists(c, c == 'nvidia.com/gpu') && 1 == 1 ": true,
 	}

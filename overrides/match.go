@@ -17,11 +17,16 @@ type Cluster struct {
 	Version string
 	// Capacity of all nodes.
 	Capacity corev1.ResourceList
+	// Operators on the cluster. They must be nil for an object of an operator: a rule that reads the version of the
+	// operator and changes its image would never end.
+	Operators []hubv1.OperatorFact
 }
 
 // ClusterOf returns the facts of a MemberCluster that rules can read.
 func ClusterOf(c *hubv1.MemberCluster) Cluster {
-	return Cluster{Name: c.Name, Labels: c.SelectableLabels(), Version: c.Status.Version.Kubernetes, Capacity: c.Status.Capacity}
+	return Cluster{
+		Name: c.Name, Labels: c.SelectableLabels(), Version: c.Status.Version.Kubernetes, Capacity: c.Status.Capacity, Operators: c.Status.Operators,
+	}
 }
 
 // Matching returns the policies that are in scope of the object and select it, in the given order. The error joins one

@@ -1,6 +1,7 @@
 package overrides
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,11 @@ func ChoiceReads(c *hubv1.RuleClusters) []expression.Reading {
 		out = append(out, t.expression.Reads()...)
 	}
 	return out
+}
+
+// ReadsOperators reports whether a selection of clusters reads their operators.
+func ReadsOperators(c *hubv1.RuleClusters) bool {
+	return slices.ContainsFunc(ChoiceReads(c), func(r expression.Reading) bool { return r.Variable == "operators" })
 }
 
 // SelectorReads returns the labels that a selector reads.

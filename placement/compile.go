@@ -84,8 +84,8 @@ func (c *Compiled) readSpread(s *hubv1.SpreadPolicy) error {
 // bound returns n, or 0 (no bound) for a value that is unset or not positive.
 func bound(n *int32) int { return max(0, int(ptr.Deref(n, 0))) }
 
-// ReadsFacts reports whether decisions depend on cluster facts that change without a user: version, nodes, capacity and
-// annotations. Whether a cluster is Ready and serves the kind does not count.
+// ReadsFacts reports whether decisions depend on cluster facts that change without a user: version, nodes, capacity,
+// operators and annotations. Whether a cluster is Ready and serves the kind does not count.
 func (c *Compiled) ReadsFacts() bool {
 	return c.expression.readsFacts() || c.scoring.readsFacts()
 }

@@ -50,6 +50,8 @@ type Facts struct {
 	Served map[schema.GroupKind][]string
 	// ServedInFull is true if the cluster was asked for its kinds. A kind missing in Served is then not answered yet.
 	ServedInFull bool
+	// Operators on the cluster; nil for an object of an operator.
+	Operators []hubv1.OperatorFact
 }
 
 // Region of the cluster, empty if it is not known.

@@ -45,6 +45,8 @@ type exampleCluster struct {
 	Memory        string              `json:"memory"`
 	Objects       int                 `json:"objects"`
 	Serves        map[string][]string `json:"serves"` // versions by Kind.group
+	// Operators are the versions by operator.
+	Operators     map[string]string   `json:"operators"`
 	Away          bool                `json:"away"`
 	Unschedulable bool                `json:"unschedulable"`
 	Leaving       bool                `json:"leaving"`
@@ -176,7 +178,7 @@ func (c exampleCluster) with(w exampleCluster) exampleCluster {
 	c.Labels = labels
 	c.Region, c.Zone, c.Version = cmp.Or(w.Region, c.Region), cmp.Or(w.Zone, c.Zone), cmp.Or(w.Version, c.Version)
 	c.CPU, c.Memory, c.Nodes, c.Objects = cmp.Or(w.CPU, c.CPU), cmp.Or(w.Memory, c.Memory), cmp.Or(w.Nodes, c.Nodes), cmp.Or(w.Objects, c.Objects)
-	c.Taints, c.Serves, c.Annotations = append(c.Taints, w.Taints...), w.Serves, w.Annotations
+	c.Taints, c.Serves, c.Annotations, c.Operators = append(c.Taints, w.Taints...), w.Serves, w.Annotations, w.Operators
 	c.Away, c.Unschedulable, c.Leaving, c.Closed, c.Draining, c.Evict, c.AwayFor = w.Away, w.Unschedulable, w.Leaving, w.Closed, w.Draining, w.Evict, w.AwayFor
 	return c
 }
@@ -204,6 +206,9 @@ func (c exampleCluster) cluster() Cluster {
 		at := &metav1.Time{Time: noon.Add(-since)}
 		out.Taints = append(slices.Clone(c.Taints), corev1.Taint{Key: hubv1.UnreachableTaint, Effect: corev1.TaintEffectNoSchedule, TimeAdded: at},
 			corev1.Taint{Key: hubv1.UnreachableTaint, Effect: corev1.TaintEffectNoExecute, TimeAdded: at})
+	}
+	for name, version := range c.Operators {
+		out.Operators = append(out.Operators, hubv1.OperatorFact{Name: name, Version: version, Installed: true})
 	}
 	for kind, versions := range c.Serves {
 		if out.Served == nil {

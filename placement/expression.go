@@ -27,6 +27,7 @@ const (
 	varAllocatable = "allocatable"
 	varNodes       = "nodes"
 	varServedKinds = "servedKinds"
+	varOperators   = "operators"
 )
 
 // variables of an expression. Facts that users set, or that are pinned, may remove an object when they change. The
@@ -45,6 +46,7 @@ var variables = map[string]struct {
 	varAllocatable: {cel.MapType(cel.StringType, apiservercel.QuantityType), false},
 	varNodes:       {cel.MapType(cel.StringType, cel.IntType), false},
 	varServedKinds: {cel.ListType(cel.StringType), false},
+	varOperators:   {expression.Operators, false},
 }
 
 // costLimit bounds one evaluation to about a millisecond.
@@ -112,6 +114,7 @@ func (c *Cluster) facts() map[string]any {
 		varAllocatable: quantities(c.Allocatable),
 		varNodes:       nodeCounts(c.Nodes),
 		varServedKinds: c.servedKinds(),
+		varOperators:   expression.OperatorsOf(c.Operators),
 	}
 }
 
@@ -189,6 +192,9 @@ func valueOf(r expression.Reading, v any) string {
 	case map[string]string:
 		return fmt.Sprintf("%s has %d entries", subject, len(v))
 	case map[string]any:
+		if r.Variable == varOperators && r.Key != "" {
+			return fmt.Sprintf("%s has version %q and installed %t", subject, v["version"], v["installed"])
+		}
 		return fmt.Sprintf("%s has %d entries", subject, len(v))
 	}
 	return fmt.Sprintf("%s is %v", subject, v)

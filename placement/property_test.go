@@ -84,7 +84,7 @@ func genCluster(t *rapid.T, name string) Cluster {
 
 var expressions = rapid.SampledFrom([]string{
 	"", "true", "region == 'x'", "labels['k'] == 'x'", "labels['none'] == 'x'", "nodes.ready > 1", "semver(version, true).major() == 1",
-	"capacity['cpu'].isGreaterThan(quantity('1'))", "servedKinds.exists(k, k.startsWith('Widget'))", "1 / nodes.ready > 0",
+	"capacity['cpu'].isGreaterThan(quantity('1'))", "servedKinds.exists(k, k.startsWith('Widget'))", "1 / nodes.ready > 0", "operators[?'rotors'].installed.orValue(false)",
 })
 
 func genSelection(t *rapid.T) hubv1.ClusterSelection {

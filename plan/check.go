@@ -55,10 +55,14 @@ func CheckRollout(policy *hubv1.RolloutPolicy) (errs field.ErrorList, warnings [
 	path := field.NewPath("spec", "rollout")
 	errs, warnings = rollout.Validate(policy, path)
 	for i, w := range policy.Waves {
-		for _, err := range overrides.ValidateClusters(w.Clusters, path.Child("waves").Index(i).Child("clusters")) {
+		clusters := path.Child("waves").Index(i).Child("clusters")
+		for _, err := range overrides.ValidateClusters(w.Clusters, clusters) {
 			if !slices.ContainsFunc(errs, func(e *field.Error) bool { return strings.HasPrefix(e.Field, err.Field) }) {
 				errs = append(errs, err)
 			}
+		}
+		if overrides.ReadsOperators(w.Clusters) {
+			errs = append(errs, field.Forbidden(clusters.Child("expression"), "a wave cannot read operators, because a cluster must stay in its wave while an operator changes"))
 		}
 	}
 	return errs, warnings

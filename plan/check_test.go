@@ -37,6 +37,10 @@ func TestAPlacementIsChecked(t *testing.T) {
 			rollout: &hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "all"}}, Windows: []hubv1.RolloutWindow{{Schedule: "0 0 30 2 *", DurationSeconds: 60}}},
 			says:    `spec.rollout.windows[0].schedule: Invalid value: "0 0 30 2 *": the schedule never fires`,
 		},
+		"an expression of a wave that reads operators": {
+			rollout: &hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "first", Clusters: &hubv1.RuleClusters{Expression: "operators.rotors.installed"}}, {Name: "rest"}}},
+			says:    `spec.rollout.waves[0].clusters.expression: Forbidden: a wave cannot read operators, because a cluster must stay in its wave while an operator changes`,
+		},
 		"an expression of a wave that cannot be read": {
 			rollout: &hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "first", Clusters: &hubv1.RuleClusters{Expression: "regin == 'eu'"}}, {Name: "rest"}}},
 			says:    `spec.rollout.waves[0].clusters.expression: Invalid value: line 1, column 1: undeclared reference to 'regin'`,

@@ -103,7 +103,16 @@ func Explain(in RenderInput, cluster *hubv1.MemberCluster) (overrides.Result, er
 	if err != nil {
 		return overrides.Result{}, err
 	}
-	return prepared.Explain(overrides.ClusterOf(cluster), matching, divided)
+	return prepared.Explain(in.cluster(cluster), matching, divided)
+}
+
+// cluster returns the facts that rules for the object can read.
+func (in RenderInput) cluster(c *hubv1.MemberCluster) overrides.Cluster {
+	cluster := overrides.ClusterOf(c)
+	if in.selectable().IsOfOperator() {
+		cluster.Operators = nil
+	}
+	return cluster
 }
 
 // selectable returns the object in the form that policies select.
@@ -143,7 +152,7 @@ func (r *renderer) render(c *hubv1.MemberCluster) Rendering {
 		out.Error = r.err.Error()
 		return out
 	}
-	cluster := overrides.ClusterOf(c)
+	cluster := r.in.cluster(c)
 	if x, yes := r.excluded.Of(cluster); yes && !(x.Passing && r.holds(c.Name)) {
 		out.Excluded = x.Rule.String()
 		return out

@@ -263,7 +263,16 @@ func (t *trial) targets(o selectedObject) []string {
 	if len(out) == 0 {
 		out = slices.Sorted(maps.Keys(t.clusters))
 	}
-	return slices.DeleteFunc(out, func(name string) bool { return !t.applies(t.clusters[name]) })
+	return slices.DeleteFunc(out, func(name string) bool { return !t.applies(t.cluster(o, name)) })
+}
+
+// cluster returns the facts that rules for the object can read.
+func (t *trial) cluster(o selectedObject, name string) overrides.Cluster {
+	cluster := t.clusters[name]
+	if o.IsOfOperator() {
+		cluster.Operators = nil
+	}
+	return cluster
 }
 
 // applies reports whether a rule of the policy changes objects for the cluster. An invalid rule counts, because
@@ -288,23 +297,24 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 		divided = append(divided, overrides.Divided{Path: v.Path, Number: v.Number})
 	}
 	where := fmt.Sprintf("%s in cluster %s: ", o.ObjectIdentity, name)
-	result, err := prepared.Render(t.clusters[name], with, divided)
+	cluster := t.cluster(o, name)
+	result, err := prepared.Render(cluster, with, divided)
 	if conflict := (*overrides.ConflictError)(nil); errors.As(err, &conflict) {
 		// The other policy may be wrong, and the statuses of bindings and policies show the conflict. The policy alone
 		// must still match the schema.
 		t.warn(where + err.Error())
 		with, without = []hubv1.OverridePolicyObject{t.policy}, nil
-		result, err = prepared.Render(t.clusters[name], with, divided)
+		result, err = prepared.Render(cluster, with, divided)
 	}
 	if err != nil {
 		t.failed(where, err, func() error {
-			_, err := prepared.Render(t.clusters[name], without, divided)
+			_, err := prepared.Render(cluster, without, divided)
 			return err
 		})
 		return
 	}
 	t.unsafe(o, where, result.Manifest, func() *unstructured.Unstructured {
-		result, _ := prepared.Render(t.clusters[name], without, divided) // nil if that fails
+		result, _ := prepared.Render(cluster, without, divided) // nil if that fails
 		return result.Manifest
 	})
 	kind := t.reviewer.options.Schema(ctx, template.GroupVersionKind())
@@ -313,7 +323,7 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 		return
 	}
 	before := sets.New[openapi.Fault]()
-	if result, err := prepared.Render(t.clusters[name], without, divided); err == nil {
+	if result, err := prepared.Render(cluster, without, divided); err == nil {
 		before.Insert(kind.Faults(result.Manifest.Object)...)
 	}
 	for _, f := range faults {

@@ -62,6 +62,7 @@ func TestTheChangedPartsOfACluster(t *testing.T) {
 		"not Ready any more":         {func(c *hubv1.MemberCluster) { c.Status.Conditions = ready("False", "Unreachable") }, changes.Any | changes.Readiness},
 		"Ready for another reason":   {func(c *hubv1.MemberCluster) { c.Status.Conditions = ready("True", "Other") }, changes.Any | changes.Readiness},
 		"another version":            {func(c *hubv1.MemberCluster) { c.Status.Version.Kubernetes = "v2" }, changes.Any | changes.Facts},
+		"another operator":           {func(c *hubv1.MemberCluster) { c.Status.Operators = []hubv1.OperatorFact{{Name: "rotors"}} }, changes.Any | changes.Facts},
 		"more ready nodes":           {func(c *hubv1.MemberCluster) { c.Status.Nodes.Ready++ }, unchanged},
 		"another region by its node": {func(c *hubv1.MemberCluster) { c.Status.Topology.Region = "us" }, changes.Any | changes.Facts | changes.Region},
 		"a label": {

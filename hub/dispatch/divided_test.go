@@ -74,3 +74,29 @@ func TestAClusterGetsItsShare(t *testing.T) {
 		})
 	}
 }
+
+func TestAnObjectOfAnOperatorIsRenderedWithoutOperators(t *testing.T) {
+	policy := &hubv1.OverridePolicy{}
+	policy.Namespace, policy.Name = object.Namespace, "tune"
+	policy.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: object.Group, Kind: object.Kind}}
+	policy.Spec.Rules = []hubv1.OverrideRule{{Name: "r", Patches: []hubv1.PatchOperation{
+		{Op: hubv1.PatchAdd, Path: "/spec/rotors", Expression: "cluster.operators[?'rotors'].version.orValue('none')"},
+	}}}
+	for bundle, want := range map[string]string{hubv1.BundleKind: "1.0.0", hubv1.FederatedOperatorKind: "none"} {
+		r := newRun(&fakeCluster{}, 0)
+		r.queue.opts.Client = onePolicy{policy: policy}
+		r.mcl = &hubv1.MemberCluster{}
+		r.mcl.Status.Operators = []hubv1.OperatorFact{{Name: "rotors", Version: "1.0.0", Installed: true}}
+		r.binding.BindingSpec().ObjectRef.Bundle = &hubv1.BundleReference{Kind: bundle, Name: "rotors"}
+		template := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "test.hanse.dev/v1", "kind": "Widget", "metadata": map[string]any{"name": "web", "namespace": object.Namespace}, "spec": map[string]any{},
+		}}
+		manifest, refusal, err := r.render(t.Context(), template, "v1")
+		if err != nil || refusal != nil {
+			t.Fatalf("refused: %v, %v", refusal, err)
+		}
+		if diff := cmp.Diff(map[string]any{"rotors": want}, manifest.Object["spec"]); diff != "" {
+			t.Errorf("an object of a %s (-want +got):\n%s", bundle, diff)
+		}
+	}
+}

@@ -51,11 +51,11 @@ func readingPolicies() []hubv1.OverridePolicy {
 	selected.Clusters = &hubv1.RuleClusters{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "1"}}}
 	return []hubv1.OverridePolicy{
 		policyOn("Label", value("cluster.labels.?team.orValue('none')")), policyOn("Selected", selected), policyOn("Region", value("cluster.region")),
-		policyOn("Version", value("cluster.version")), policyOn("Capacity", value("cluster.capacity['cpu']")), policyOn("Large", large),
+		policyOn("Version", value("cluster.version")), policyOn("Operator", value("cluster.operators[?'rotors'].version.orValue('')")), policyOn("Capacity", value("cluster.capacity['cpu']")), policyOn("Large", large),
 	}
 }
 
-var readingKinds = []string{"Capacity", "Label", "Large", "Plain", "Region", "Selected", "Version"}
+var readingKinds = []string{"Capacity", "Label", "Large", "Operator", "Plain", "Region", "Selected", "Version"}
 
 func clusterWithFacts() *hubv1.MemberCluster {
 	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu", Labels: map[string]string{"team": "sre"}}}
@@ -75,6 +75,8 @@ func TestAFactOfAClusterWakesWhatReadsIt(t *testing.T) {
 		"a label that nothing reads":        {func(c *hubv1.MemberCluster) { c.Labels["other"] = "1" }, nil},
 		"the region":                        {func(c *hubv1.MemberCluster) { c.Status.Topology.Region = "eu-west-1" }, []string{"Region"}},
 		"the version":                       {func(c *hubv1.MemberCluster) { c.Status.Version.Kubernetes = "v1.36.1" }, []string{"Version"}},
+		"an operator that is read":          {func(c *hubv1.MemberCluster) { c.Status.Operators = []hubv1.OperatorFact{{Name: "rotors"}} }, []string{"Operator"}},
+		"an operator that nothing reads":    {func(c *hubv1.MemberCluster) { c.Status.Operators = []hubv1.OperatorFact{{Name: "certs"}} }, nil},
 		"a capacity that is read":           {func(c *hubv1.MemberCluster) { c.Status.Capacity["cpu"] = resource.MustParse("16") }, []string{"Capacity"}},
 		"one that reaches what is asked":    {func(c *hubv1.MemberCluster) { c.Status.Capacity["cpu"] = resource.MustParse("64") }, []string{"Capacity", "Large"}},
 		"a capacity that nothing reads":     {func(c *hubv1.MemberCluster) { c.Status.Capacity["memory"] = resource.MustParse("1Gi") }, nil},

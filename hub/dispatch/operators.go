@@ -36,7 +36,7 @@ func (d *Dispatcher) HealthSeen(cluster string, seen member.Observation) {
 
 // operatorVersion returns the version of the operator whose workload the manifest is; empty if it is none.
 func (r *run) operatorVersion(manifest *unstructured.Unstructured) string {
-	if of := r.binding.BindingSpec().ObjectRef.Bundle; of == nil || of.Kind != hubv1.FederatedOperatorKind {
+	if !r.binding.BindingSpec().ObjectRef.IsOfOperator() {
 		return ""
 	}
 	return operator.Version(manifest)

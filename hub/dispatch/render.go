@@ -40,6 +40,9 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured, v
 	if r.mcl != nil {
 		cluster = overrides.ClusterOf(r.mcl)
 	}
+	if r.binding.BindingSpec().ObjectRef.IsOfOperator() {
+		cluster.Operators = nil
+	}
 	result, err := r.rendering.prepared.Render(cluster, matching, divided)
 	if err != nil {
 		return nil, refused(reasonOf(err), err), nil

@@ -83,6 +83,7 @@ status:
   clusterID: foreign-id
   version: {kubernetes: v1.36.3}
   capacity: {cpu: "4"}
+  operators: [{name: foreign-operator, version: 1.1.0, installed: true}, {name: rotors, version: 1.0.0, installed: true}]
   apiResources: [{group: "", kind: ConfigMap, versions: [v1]}, {group: foreign.example.com, kind: Ledger, versions: [v1]}]
   conditions: [{type: Ready, status: "False", reason: ClusterUnreachable, message: "dial foreign:6443", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `
@@ -127,7 +128,7 @@ kind: OverridePolicy
 metadata: {namespace: NS, name: own}
 spec:
   resourceSelectors: [{kind: ConfigMap}]
-  rules: [{name: r, clusters: {expression: "version != ''"}, labels: {a: b}}]
+  rules: [{name: r, clusters: {expression: "version != '' && 'rotors' in operators"}, labels: {a: b}}]
 `
 	platformOverride = `
 apiVersion: hanse.dev/v1alpha1
@@ -181,6 +182,9 @@ func TestTheFactsOfANamespaceSayNothingOfOthers(t *testing.T) {
 	}
 	if c.Spec.AllowedNamespaces.From != hubv1.NamespacesFromAll || c.Status.Version.Kubernetes != "v1.36.3" || c.Status.Capacity != nil {
 		t.Errorf("got %s", text)
+	}
+	if operators := []hubv1.OperatorFact{{Name: "rotors", Version: "1.0.0", Installed: true}}; !cmp.Equal(operators, c.Status.Operators) {
+		t.Errorf("operators: %v", c.Status.Operators)
 	}
 	if kinds := []hubv1.ServedKind{{Kind: "ConfigMap", Versions: []string{"v1"}}}; !cmp.Equal(kinds, c.Status.APIResources) {
 		t.Errorf("kinds: %v", c.Status.APIResources)

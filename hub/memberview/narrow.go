@@ -274,6 +274,11 @@ func (r factReads) of(c *hubv1.MemberCluster, tolerations []corev1.Toleration) h
 	if len(r["version"]) > 0 {
 		out.Status.Version = c.Status.Version
 	}
+	for _, o := range c.Status.Operators {
+		if r.has("operators", o.Name) {
+			out.Status.Operators = append(out.Status.Operators, o)
+		}
+	}
 	if len(r["nodes"]) > 0 {
 		out.Status.Nodes = c.Status.Nodes
 	}

@@ -41,7 +41,7 @@ func speaksOf(p hubv1.OverridePolicyObject, gk schema.GroupKind) bool {
 	})
 }
 
-// excludingByFacts returns the policies that exclude clusters by their version or capacity.
+// excludingByFacts returns the policies that exclude clusters by their version, capacity or operators.
 func (s *Scheduler) excludingByFacts(ctx context.Context) []hubv1.OverridePolicyObject {
 	policies, err := scopes.OverridePolicies(ctx, s.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {

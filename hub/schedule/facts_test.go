@@ -43,6 +43,22 @@ func TestWhatAClusterReportsWakesWhoReadsIt(t *testing.T) {
 	s.becomes("eu", "sg")
 }
 
+func TestAnInstalledOperatorWakesWhoReadsIt(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "operators", "eu", "sg")
+	p := s.place("web", "eu", "sg")
+	p.Spec.Clusters.Expression = "operators[?'rotors'].installed.orValue(false)"
+	s.create(p)
+	s.object()
+	s.reports("eu", `{"operators":[{"name":"rotors","installed":false}]}`)
+	s.decides(hubv1.ReasonNoClusterSelected)
+	s.reports("eu", `{"operators":[{"name":"rotors","installed":true}]}`)
+	s.becomes("eu")
+	s.reports("eu", `{"operators":null}`)
+	s.reports("sg", `{"operators":[{"name":"rotors","installed":true}]}`)
+	s.becomes("eu", "sg")
+}
+
 func TestAnObjectFollowsItsKind(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "served", "eu", "sg")

@@ -184,8 +184,8 @@ func (s *Scheduler) clusterMoved(ctx context.Context, before, after *hubv1.Membe
 	s.factsMoved(ctx, decide.ClusterOf(before), decide.ClusterOf(after), q)
 }
 
-// factsMoved queues the objects of kinds whose served versions on a cluster changed. If its nodes or version changed,
-// it also queues the objects whose placements or excluding rules read them.
+// factsMoved queues the objects of kinds whose served versions on a cluster changed. If other
+// facts changed, such as its nodes, it also queues the objects whose placements or excluding rules read facts.
 func (s *Scheduler) factsMoved(ctx context.Context, before, after placement.Cluster, q queue) {
 	if decide.SameCluster(before, after) {
 		return
@@ -259,7 +259,7 @@ func (s *Scheduler) counting(ctx context.Context, _ queue) error {
 func steady(c *hubv1.MemberCluster) placement.Cluster {
 	seen := decide.ClusterOf(c)
 	seen.Revision, seen.Annotations, seen.Version, seen.Capacity, seen.Allocatable, seen.Nodes = "", nil, "", nil, nil, hubv1.NodeSummary{}
-	seen.Served, seen.ServedInFull = nil, false
+	seen.Served, seen.ServedInFull, seen.Operators = nil, false, nil
 	return seen
 }
 
