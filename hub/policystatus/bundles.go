@@ -18,7 +18,8 @@ import (
 )
 
 // bundles keeps the status of Bundles and ClusterBundles, or of FederatedOperators, except the parts that hub/bundles
-// writes: the condition Stored, and the chart and the kinds of an operator.
+// writes: the condition Stored, and the chart and the kinds of an operator. For operators it also keeps
+// status.operators of MemberClusters.
 type bundles struct {
 	Options
 	// named returns the reference to the bundle with a name.
@@ -41,13 +42,18 @@ func operatorNamed(key types.NamespacedName) hubv1.BundleReference {
 
 func (p *bundles) update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
 	of := p.named(key)
-	b := of.New()
-	if err := p.Client.Get(ctx, key, b); err != nil {
-		return 0, unlessGone(err, b, key)
-	}
 	objects, err := p.objects(ctx, of)
 	if err != nil {
 		return 0, err
+	}
+	if of.Kind == hubv1.FederatedOperatorKind { // also for an operator that is gone
+		if again, err = p.writeFacts(ctx, of.Name, objects); err != nil {
+			return 0, err
+		}
+	}
+	b := of.New()
+	if err := p.Client.Get(ctx, key, b); err != nil {
+		return again, unlessGone(err, b, key)
 	}
 	before := b.DeepCopyObject().(hubv1.BundleObject)
 	foldBundle(b, objects)
@@ -55,10 +61,10 @@ func (p *bundles) update(ctx context.Context, key types.NamespacedName) (again t
 		foldOperator(o, objects)
 	}
 	if equality.Semantic.DeepEqual(before, b) {
-		return 0, nil
+		return again, nil
 	}
 	_, err = write(ctx, p.Client, before, b)
-	return 0, err
+	return again, err
 }
 
 // objects returns the stored objects of a bundle that are not being removed, in the order of their names.

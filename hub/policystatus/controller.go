@@ -34,6 +34,8 @@ type Templates interface {
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// ListStored returns the objects of the selected bundles.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
+	// StoredState returns the state of the objects of bundles.
+	StoredState() kindwatch.State
 	// State returns the state of a kind; false if it is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
 	// Watches reports whether the objects of a namespace are read.
@@ -108,7 +110,7 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 	if err := c.bundles.setup("bundle-status", mgr, func(ctx context.Context) { c.wakeBundles(ctx, c.bundles) }); err != nil {
 		return err
 	}
-	if err := c.operators.setup("operator-status", mgr, func(ctx context.Context) { c.wakeBundles(ctx, c.operators) }); err != nil {
+	if err := c.operators.setup("operator-status", mgr, c.wakeOperators); err != nil {
 		return err
 	}
 	if err := mgr.Add(manager.RunnableFunc(operatorMetrics{c.opts.Client}.serve)); err != nil {

@@ -1,6 +1,7 @@
 // Package policystatus writes the status of each policy. For a placement it counts the objects that follow it, by
 // state. For an override policy it counts the objects and clusters that its rules match. It also writes the status of
-// each bundle, except the condition Stored: it counts the objects of the bundle.
+// each bundle, except the condition Stored: it counts the objects of the bundle. In MemberClusters it writes
+// status.operators.
 //
 // It computes everything from the bindings, makes no decision and sends no request to members. A status is written only
 // if it changed.

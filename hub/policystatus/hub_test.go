@@ -48,6 +48,8 @@ func (f *fakeTemplates) Head(hubv1.ObjectIdentity) (metav1.Object, bool) {
 	return nil, false
 }
 
+func (f *fakeTemplates) StoredState() kindwatch.State { return kindwatch.State{Synced: true} }
+
 func (f *fakeTemplates) Get(hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
 	return nil, false
 }
@@ -77,7 +79,7 @@ func (f *fakeTemplates) set(s kindwatch.State) {
 var prometheus = schema.GroupKind{Group: "monitoring.coreos.com", Kind: "Prometheus"}
 
 // start runs the controllers for the rest of the test.
-func start(t *testing.T, templates *fakeTemplates) client.Client {
+func start(t *testing.T, templates Templates) client.Client {
 	t.Helper()
 	apiserver.Needed(t)
 	s := runtime.NewScheme()
@@ -153,6 +155,20 @@ func namespace(t *testing.T, c client.Client) string {
 	return ns.Name
 }
 
+// memberCluster creates a MemberCluster in the region cn.
+func memberCluster(t *testing.T, c client.Client, name string) *hubv1.MemberCluster {
+	t.Helper()
+	cluster := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{hubv1.RegionLabel: "cn"}}}
+	cluster.Spec.Connection = hubv1.Connection{
+		Type: "Direct", Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: name, Key: "kubeconfig"}},
+	}
+	cluster.Spec.AllowedNamespaces.From = hubv1.NamespacesFromAll
+	if err := c.Create(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	return cluster
+}
+
 // follow makes a binding that follows the placement, with the given row on cluster cn-1.
 func follow(t *testing.T, c client.Client, p *hubv1.Placement, name string, row hubv1.ClusterRow, applied metav1.ConditionStatus) {
 	t.Helper()
@@ -220,14 +236,7 @@ func TestPlacementStatus(t *testing.T) {
 
 func TestOverridePolicyStatus(t *testing.T) {
 	c := start(t, &fakeTemplates{state: kindwatch.State{Synced: true}})
-	cluster := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "cn-1", Labels: map[string]string{hubv1.RegionLabel: "cn"}}}
-	cluster.Spec.Connection = hubv1.Connection{
-		Type: "Direct", Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: "cn-1", Key: "kubeconfig"}},
-	}
-	cluster.Spec.AllowedNamespaces.From = hubv1.NamespacesFromAll
-	if err := c.Create(t.Context(), cluster); err != nil {
-		t.Fatal(err)
-	}
+	memberCluster(t, c, "cn-1")
 	ns := namespace(t, c)
 	selectors := []hubv1.ResourceSelector{{APIGroup: prometheus.Group, Kind: prometheus.Kind}}
 	policy := &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "metrics"}}

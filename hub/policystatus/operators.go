@@ -1,6 +1,14 @@
 package policystatus
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/operator"
 )
@@ -10,11 +18,7 @@ const mostNotReady = 100
 
 // foldOperator counts the clusters that the operator is placed on, and names the clusters on which it is not ready.
 func foldOperator(o *hubv1.FederatedOperator, objects []bundled) {
-	var stored []operator.Stored
-	for _, b := range objects {
-		stored = append(stored, operator.Stored{ObjectIdentity: b.id, Binding: b.binding})
-	}
-	status, on := &o.Status, operator.Clusters(stored)
+	status, on := &o.Status, operator.Clusters(storedOf(objects))
 	status.Total, status.Ready, status.NotReady = int32(len(on)), 0, nil
 	for _, c := range on {
 		switch {
@@ -24,4 +28,62 @@ func foldOperator(o *hubv1.FederatedOperator, objects []bundled) {
 			status.NotReady = append(status.NotReady, hubv1.OperatorOnCluster{Name: c.Name, Message: hubv1.CutMessage(c.WaitsFor, 256)})
 		}
 	}
+}
+
+func storedOf(objects []bundled) []operator.Stored {
+	var out []operator.Stored
+	for _, b := range objects {
+		out = append(out, operator.Stored{ObjectIdentity: b.id, Binding: b.binding})
+	}
+	return out
+}
+
+// writeFacts writes the facts of an operator into the MemberClusters. It writes nothing before all objects of bundles
+// are read, because missing objects would look like an operator that has left.
+func (p *bundles) writeFacts(ctx context.Context, name string, objects []bundled) (again time.Duration, err error) {
+	if !p.Templates.StoredState().Synced {
+		return foldEvery, nil
+	}
+	var clusters hubv1.MemberClusterList
+	if err := p.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	wasInstalled := map[string]bool{}
+	for i := range clusters.Items {
+		c := &clusters.Items[i]
+		wasInstalled[c.Name] = slices.ContainsFunc(c.Status.Operators, func(f hubv1.OperatorFact) bool { return f.Name == name && f.Installed })
+	}
+	facts := operator.Facts(name, storedOf(objects), wasInstalled)
+	for i := range clusters.Items {
+		before := &clusters.Items[i]
+		fact, placed := facts[before.Name]
+		now := withoutFact(before.Status.Operators, name)
+		if placed {
+			now = withFact(now, fact)
+		}
+		if slices.Equal(before.Status.Operators, now) {
+			continue
+		}
+		after := before.DeepCopy()
+		after.Status.Operators = now
+		written, err := write(ctx, p.Client, before, after)
+		if err != nil {
+			return 0, err
+		}
+		if !written {
+			again = foldEvery // the MemberCluster has changed since it was read
+		}
+	}
+	return again, nil
+}
+
+func withoutFact(facts []hubv1.OperatorFact, name string) []hubv1.OperatorFact {
+	return slices.DeleteFunc(slices.Clone(facts), func(f hubv1.OperatorFact) bool { return f.Name == name })
+}
+
+// withFact adds a fact to the others, by name. It drops the last ones if there are too many.
+func withFact(facts []hubv1.OperatorFact, fact hubv1.OperatorFact) []hubv1.OperatorFact {
+	facts = slices.Concat(facts, []hubv1.OperatorFact{fact})
+	slices.SortFunc(facts, func(a, b hubv1.OperatorFact) int { return cmp.Compare(a.Name, b.Name) })
+	return facts[:min(len(facts), hubv1.MostOperators)]
 }

@@ -2,10 +2,13 @@ package policystatus
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -82,4 +85,71 @@ func TestTheStatusOfAnOperatorNamesTheClustersWhereItIsNotReady(t *testing.T) {
 			t.Errorf("%d clusters are named, up to %s; total %d, ready %d", len(o.Status.NotReady), o.Status.NotReady[99].Name, o.Status.Total, o.Status.Ready)
 		}
 	})
+}
+
+// operatorTemplates has one object of the operator rotors.
+type operatorTemplates struct {
+	fakeTemplates
+	id hubv1.ObjectIdentity
+}
+
+func (o *operatorTemplates) Get(hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
+	return &unstructured.Unstructured{}, true
+}
+
+func (o *operatorTemplates) ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity {
+	if which(hubv1.ObjectBundle{BundleReference: operatorNamed(types.NamespacedName{Name: "rotors"})}) {
+		return []hubv1.ObjectIdentity{o.id}
+	}
+	return nil
+}
+
+func TestTheOperatorsOfAMemberCluster(t *testing.T) {
+	templates := &operatorTemplates{id: hubv1.ObjectIdentity{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "rotors.example.com"}}
+	c := start(t, templates)
+	cluster := memberCluster(t, c, "op-1")
+	of := operatorNamed(types.NamespacedName{Name: "rotors"})
+	b := &hubv1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: templates.id.BindingName()}}
+	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "apiextensions.k8s.io/v1", Kind: templates.id.Kind, Name: templates.id.Name, UID: "u", Bundle: &of}
+	b.Spec.Clusters = []hubv1.BindingTarget{{Name: cluster.Name, State: hubv1.TargetPresent}}
+	if err := c.Create(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	reports := func(row hubv1.ClusterRow) {
+		t.Helper()
+		row.Name = cluster.Name
+		b.Status.Clusters = []hubv1.ClusterRow{row}
+		if err := c.Status().Update(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	becomes := func(what string, want ...hubv1.OperatorFact) {
+		t.Helper()
+		eventually(t, c, cluster, what, func() bool { return slices.Equal(want, cluster.Status.Operators) })
+	}
+	becomes("an operator that is placed", hubv1.OperatorFact{Name: "rotors"})
+	reports(hubv1.ClusterRow{Applied: metav1.ConditionTrue, Version: "1.0.0"})
+	becomes("an operator that is applied", hubv1.OperatorFact{Name: "rotors", Version: "1.0.0", Installed: true})
+	reports(hubv1.ClusterRow{Applied: metav1.ConditionFalse, Version: "1.1.0"})
+	becomes("an operator that was applied", hubv1.OperatorFact{Name: "rotors", Version: "1.1.0", Installed: true})
+	b.Spec.Clusters = nil
+	if err := c.Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	becomes("an operator that has left")
+}
+
+func TestAMemberClusterListsTheFirst64Operators(t *testing.T) {
+	t.Parallel()
+	var facts []hubv1.OperatorFact
+	for i := range hubv1.MostOperators {
+		facts = withFact(facts, hubv1.OperatorFact{Name: fmt.Sprintf("o-%02d", i)})
+	}
+	last, first := facts[len(facts)-1], hubv1.OperatorFact{Name: "a"}
+	if got := withFact(facts, hubv1.OperatorFact{Name: "z"}); len(got) != hubv1.MostOperators || got[len(got)-1] != last {
+		t.Errorf("%d operators, the last one is %v", len(got), got[len(got)-1])
+	}
+	if got := withFact(facts, first); len(got) != hubv1.MostOperators || got[0] != first || slices.Contains(got, last) {
+		t.Errorf("%d operators: %v", len(got), got)
+	}
 }

@@ -1,6 +1,7 @@
 package policystatus
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -29,11 +30,9 @@ func (c *Controllers) OverridePolicyChanged(_ context.Context, change changes.Ov
 	}
 }
 
-// BundleChanged is called for every change of a bundle. Its keeper forgets a deleted bundle.
+// BundleChanged is called for every change of a bundle. A deleted operator may still be in the status of MemberClusters.
 func (c *Controllers) BundleChanged(_ context.Context, change changes.Bundle) {
-	if change.After != nil {
-		c.wakeBundle(hubv1.ReferenceTo(change.After))
-	}
+	c.wakeBundle(hubv1.ReferenceTo(cmp.Or(change.After, change.Before)))
 }
 
 // BindingChanged is called for every change of a binding.
@@ -80,6 +79,9 @@ func (c *Controllers) wakeFollowed(before, after hubv1.BindingObject) {
 
 // ClusterChanged is called for a new or deleted cluster, or one whose region or facts changed.
 func (c *Controllers) ClusterChanged(_ context.Context, change changes.Cluster) {
+	if ctx := c.operators.started(); ctx != nil && change.Parts&changes.Added != 0 {
+		c.wakeBundles(ctx, c.operators) // its status may be lost, such as after a restore
+	}
 	if ctx := c.placements.started(); ctx != nil && change.Parts&changes.Region != 0 {
 		c.wakePlacements(ctx, everyPlacement)
 	}
@@ -156,6 +158,20 @@ func (c *Controllers) wakeBundles(ctx context.Context, of *keeper) {
 	for _, b := range all {
 		if ref := hubv1.ReferenceTo(b); c.keeperOf(ref) == of {
 			of.wake(ref.Key())
+		}
+	}
+}
+
+// wakeOperators queues the operators, and those that only MemberClusters still name.
+func (c *Controllers) wakeOperators(ctx context.Context) {
+	c.wakeBundles(ctx, c.operators)
+	var clusters hubv1.MemberClusterList
+	if err := c.opts.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return // the cache is stopping, and so is this process
+	}
+	for i := range clusters.Items {
+		for _, o := range clusters.Items[i].Status.Operators {
+			c.operators.wake(types.NamespacedName{Name: o.Name})
 		}
 	}
 }
