@@ -49,11 +49,10 @@ func lowest(a, b string) string {
 	if a == "" || b == "" {
 		return cmp.Or(a, b)
 	}
-	x, y := parsed(a), parsed(b)
-	switch {
+	switch x, y := parsed(a), parsed(b); {
 	case x == nil && y != nil, x != nil && y != nil && x.LessThan(y):
 		return a
-	case y == nil && x != nil, x != nil && y != nil && y.LessThan(x):
+	case x != nil && y == nil, x != nil && y.LessThan(x):
 		return b
 	}
 	return min(a, b)

@@ -42,11 +42,16 @@ func operatorNamed(key types.NamespacedName) hubv1.BundleReference {
 
 func (p *bundles) update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
 	of := p.named(key)
+	complete := p.Templates.StoredState().Synced // asked before the objects are read
 	objects, err := p.objects(ctx, of)
 	if err != nil {
 		return 0, err
 	}
-	if of.Kind == hubv1.FederatedOperatorKind { // also for an operator that is gone
+	switch {
+	case of.Kind != hubv1.FederatedOperatorKind:
+	case !complete: // an operator whose objects are not read yet looks like one that has left
+		again = foldEvery
+	default: // the operator may be gone
 		if again, err = p.writeFacts(ctx, of.Name, objects); err != nil {
 			return 0, err
 		}

@@ -42,13 +42,14 @@ type fakeTemplates struct {
 	mu      sync.Mutex
 	state   kindwatch.State
 	onState func(schema.GroupKind)
+	unread  bool // the objects of bundles are not read yet
 }
 
 func (f *fakeTemplates) Head(hubv1.ObjectIdentity) (metav1.Object, bool) {
 	return nil, false
 }
 
-func (f *fakeTemplates) StoredState() kindwatch.State { return kindwatch.State{Synced: true} }
+func (f *fakeTemplates) StoredState() kindwatch.State { return kindwatch.State{Synced: !f.unread} }
 
 func (f *fakeTemplates) Get(hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
 	return nil, false

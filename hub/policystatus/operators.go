@@ -38,12 +38,8 @@ func storedOf(objects []bundled) []operator.Stored {
 	return out
 }
 
-// writeFacts writes the facts of an operator into the MemberClusters. It writes nothing before all objects of bundles
-// are read, because missing objects would look like an operator that has left.
+// writeFacts writes the facts of an operator into the MemberClusters. objects are all objects of the operator.
 func (p *bundles) writeFacts(ctx context.Context, name string, objects []bundled) (again time.Duration, err error) {
-	if !p.Templates.StoredState().Synced {
-		return foldEvery, nil
-	}
 	var clusters hubv1.MemberClusterList
 	if err := p.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return 0, fmt.Errorf("listing MemberClusters: %w", err)

@@ -1,14 +1,18 @@
 package policystatus
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -137,6 +141,21 @@ func TestTheOperatorsOfAMemberCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	becomes("an operator that has left")
+}
+
+// nothing is a client that finds no object and cannot list.
+type nothing struct{ client.Client }
+
+func (nothing) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+func TestNoOperatorIsRemovedBeforeItsObjectsAreRead(t *testing.T) {
+	t.Parallel()
+	p := &bundles{Options{Client: nothing{}, Templates: &fakeTemplates{unread: true}}, operatorNamed}
+	if again, err := p.update(t.Context(), types.NamespacedName{Name: "rotors"}); again == 0 || err != nil {
+		t.Errorf("again after %s, error %v", again, err)
+	}
 }
 
 func TestAMemberClusterListsTheFirst64Operators(t *testing.T) {

@@ -30,7 +30,7 @@ func (c *Controllers) OverridePolicyChanged(_ context.Context, change changes.Ov
 	}
 }
 
-// BundleChanged is called for every change of a bundle. A deleted operator may still be in the status of MemberClusters.
+// BundleChanged is called for every change of a bundle. MemberClusters may still name a deleted operator.
 func (c *Controllers) BundleChanged(_ context.Context, change changes.Bundle) {
 	c.wakeBundle(hubv1.ReferenceTo(cmp.Or(change.After, change.Before)))
 }
