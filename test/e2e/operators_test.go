@@ -144,6 +144,7 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 			eventually(t, joined, func() error { return goneFrom(ctx, m, o.deployment()) })
 		}
 		eventually(t, joined, func() error { return storedSecrets(ctx, 0) })
+		eventually(t, normal, func() error { return operatorsAre(ctx, shanghai) })
 	})
 }
 

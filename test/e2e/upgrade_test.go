@@ -105,7 +105,7 @@ func (u upgrade) writes(t *testing.T) map[string]int {
 	return writesBehind(t, u.resource, []string{shanghai, singapore})
 }
 
-// versionsAre is nil if hansectl shows the versions of these charts on the two clusters.
+// versionsAre is nil if hansectl and the MemberClusters show the versions of these charts on the two clusters.
 func (u upgrade) versionsAre(ctx context.Context, inShanghai, inSingapore string) error {
 	out, err := suite.Hansectl(ctx, "operators", u.fop.Name, "-o", "json")
 	if err != nil {
@@ -121,8 +121,26 @@ func (u upgrade) versionsAre(ctx context.Context, inShanghai, inSingapore string
 	for _, c := range shown.OnClusters {
 		got[c.Cluster] = c.Version
 	}
-	if diff := cmp.Diff(map[string]string{shanghai: versionOf(inShanghai), singapore: versionOf(inSingapore)}, got); diff != "" {
+	want := map[string]string{shanghai: versionOf(inShanghai), singapore: versionOf(inSingapore)}
+	if diff := cmp.Diff(want, got); diff != "" {
 		return fmt.Errorf("versions by cluster (-want +got):\n%s", diff)
+	}
+	for cluster, version := range want {
+		if err := operatorsAre(ctx, cluster, hubv1.OperatorFact{Name: u.fop.Name, Version: version, Installed: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// operatorsAre is nil if the MemberCluster lists these operators.
+func operatorsAre(ctx context.Context, cluster string, want ...hubv1.OperatorFact) error {
+	var c hubv1.MemberCluster
+	if err := suite.Hub.Get(ctx, client.ObjectKey{Name: cluster}, &c); err != nil {
+		return err
+	}
+	if !slices.Equal(want, c.Status.Operators) {
+		return fmt.Errorf("MemberCluster %s lists the operators %v, want %v", cluster, c.Status.Operators, want)
 	}
 	return nil
 }
