@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -112,7 +113,13 @@ func TestTheOperatorsOfAMemberCluster(t *testing.T) {
 	templates := &operatorTemplates{id: hubv1.ObjectIdentity{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "rotors.example.com"}}
 	c := start(t, templates)
 	cluster := memberCluster(t, c, "op-1")
-	of := operatorNamed(types.NamespacedName{Name: "rotors"})
+	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "rotors"}}
+	o.Spec.Manifests = []runtime.RawExtension{{Raw: []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"turbines"}}`)}}
+	o.Spec.ServiceAccountName = "operators"
+	if err := c.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	of := hubv1.ReferenceTo(o)
 	b := &hubv1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: templates.id.BindingName()}}
 	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "apiextensions.k8s.io/v1", Kind: templates.id.Kind, Name: templates.id.Name, UID: "u", Bundle: &of}
 	b.Spec.Clusters = []hubv1.BindingTarget{{Name: cluster.Name, State: hubv1.TargetPresent}}
