@@ -33,27 +33,27 @@ var (
 
 // exampleCluster is a cluster as the guide writes it.
 type exampleCluster struct {
-	Name          string              `json:"name"`
-	Region        string              `json:"region"`
-	Zone          string              `json:"zone"`
-	Labels        map[string]string   `json:"labels"`
-	Annotations   map[string]string   `json:"annotations"`
-	Taints        []corev1.Taint      `json:"taints"`
-	Version       string              `json:"version"`
-	Nodes         int32               `json:"nodes"`
-	CPU           string              `json:"cpu"`
-	Memory        string              `json:"memory"`
-	Objects       int                 `json:"objects"`
-	Serves        map[string][]string `json:"serves"` // versions by Kind.group
+	Name        string              `json:"name"`
+	Region      string              `json:"region"`
+	Zone        string              `json:"zone"`
+	Labels      map[string]string   `json:"labels"`
+	Annotations map[string]string   `json:"annotations"`
+	Taints      []corev1.Taint      `json:"taints"`
+	Version     string              `json:"version"`
+	Nodes       int32               `json:"nodes"`
+	CPU         string              `json:"cpu"`
+	Memory      string              `json:"memory"`
+	Objects     int                 `json:"objects"`
+	Serves      map[string][]string `json:"serves"` // versions by Kind.group
 	// Operators are the versions by operator.
-	Operators     map[string]string   `json:"operators"`
-	Away          bool                `json:"away"`
-	Unschedulable bool                `json:"unschedulable"`
-	Leaving       bool                `json:"leaving"`
-	Closed        bool                `json:"closed"` // to the object's namespace
-	Draining      bool                `json:"draining"`
-	Evict         bool                `json:"evict"`   // what no other cluster can take
-	AwayFor       string              `json:"awayFor"` // since it is tainted hanse.dev/unreachable:NoExecute
+	Operators     map[string]string `json:"operators"`
+	Away          bool              `json:"away"`
+	Unschedulable bool              `json:"unschedulable"`
+	Leaving       bool              `json:"leaving"`
+	Closed        bool              `json:"closed"` // to the object's namespace
+	Draining      bool              `json:"draining"`
+	Evict         bool              `json:"evict"`   // what no other cluster can take
+	AwayFor       string            `json:"awayFor"` // since it is tainted hanse.dev/unreachable:NoExecute
 }
 
 type example struct {
