@@ -404,6 +404,15 @@ func TestAReportIsBoundedAndDoesNotDependOnTheOrderOfObjects(t *testing.T) {
 	if n := utf8.RuneCountInString(message); n > 1024 || n < 700 {
 		t.Errorf("the message has %d characters", n)
 	}
+	undo := crdupgrade.UndoMessage(report, report)
+	for _, part := range []string{"300 changes", "/spec/extra000", "Set the newer chart again", "status.storedVersions"} {
+		if !strings.Contains(undo, part) {
+			t.Errorf("the message for an older chart lacks %q:\n%s", part, undo)
+		}
+	}
+	if n := utf8.RuneCountInString(undo); n > 824 {
+		t.Errorf("the message for an older chart has %d characters, with no place for the names of the charts", n)
+	}
 	slices.Reverse(in.Objects)
 	again, err := crdupgrade.Check(t.Context(), in)
 	if err != nil {

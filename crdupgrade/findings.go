@@ -101,14 +101,25 @@ func firstFindings(all []Finding) []Finding {
 
 // The limits of a message.
 const (
-	mostMessage  = 1024 // characters
-	mostLine     = 500  // characters
-	mostClusters = 3
+	mostMessage    = 1024 // characters
+	mostUndoPrefix = 200  // characters: the caller names the two charts before an UndoMessage
+	mostLine       = 500  // characters
+	mostClusters   = 3
 )
 
 // Message returns the text for a condition that says why the new definitions are not used: each blocked change with its
 // object, path and clusters, as many as fit into 1024 characters, and what to do. It is empty if no report blocks.
 func Message(reports ...Report) string {
+	return message(mostMessage, ". Clusters are unchanged. Migrate the objects, or accept a change by its crd, rule and path in spec.acknowledge", reports)
+}
+
+// UndoMessage is Message for definitions that a user wants to return to.
+func UndoMessage(reports ...Report) string {
+	return message(mostMessage-mostUndoPrefix, ". Clusters are unchanged. Set the newer chart again, or migrate the objects and status.storedVersions of these clusters first", reports)
+}
+
+// message returns a text of at most so many characters.
+func message(most int, advice string, reports []Report) string {
 	total := 0
 	var blocked []Finding
 	for _, r := range reports {
@@ -118,7 +129,6 @@ func Message(reports ...Report) string {
 	if len(blocked) == 0 {
 		return ""
 	}
-	const advice = ". Clusters are unchanged. Migrate the objects, or accept a change by its crd, rule and path in spec.acknowledge"
 	text := "1 change breaks what is in use: "
 	if total > 1 {
 		text = fmt.Sprintf("%d changes break what is in use: ", total)
@@ -132,7 +142,7 @@ func Message(reports ...Report) string {
 		if i > 0 {
 			line = "; " + line
 		}
-		if utf8.RuneCountInString(text+line+rest+advice) > mostMessage {
+		if utf8.RuneCountInString(text+line+rest+advice) > most {
 			return text + fmt.Sprintf("; and %d more", total-i) + advice
 		}
 		text += line

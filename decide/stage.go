@@ -23,7 +23,12 @@ type Staging struct {
 	Denied []string
 	// Peers returns the rollouts of a placement's objects.
 	Peers func(Owner) rollout.Peers
+	// UndoBlocked says why the rollout does not follow the annotation RolloutUndoAnnotation; empty if it may.
+	UndoBlocked string
 }
+
+// NeverBack reports whether a failed rollout of an object is never rolled back.
+func NeverBack(id hubv1.ObjectIdentity) bool { return id.GroupKind() == definition }
 
 // stage sets the revision of each target, by the rollout of the placement. Without a rollout, all targets get the
 // newest state.
@@ -52,8 +57,8 @@ func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 	step := rollout.Step(rollout.Input{
 		Policy: policy, Before: in.Spec().Rollout, Revisions: in.Spec().Revisions, Live: live, Targets: in.staged(p, policy),
 		Undo:      in.Object.Template.GetAnnotations()[hubv1.RolloutUndoAnnotation],
-		NeverBack: in.Object.ID.GroupKind() == definition,
-		Verbs:     verbs, Peers: in.Staging.Peers(OwnerOf(ReferenceTo(winner))).Without(self), Now: now.Time,
+		NeverBack: NeverBack(in.Object.ID), UndoBlocked: in.Staging.UndoBlocked,
+		Verbs: verbs, Peers: in.Staging.Peers(OwnerOf(ReferenceTo(winner))).Without(self), Now: now.Time,
 	})
 	in.hold(p.Spec, step, now)
 	step.Progress.Object = self

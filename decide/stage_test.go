@@ -127,6 +127,23 @@ func (s *staged) passBaseline() {
 	s.is(hubv1.RolloutComplete, "", "ap 1, eu 1, us 1")
 }
 
+func TestABlockedUndoSaysWhy(t *testing.T) {
+	s := newStaged(t)
+	s.passBaseline()
+	s.edit("new")
+	s.decide()
+	s.in.Object.Template.SetAnnotations(map[string]string{hubv1.RolloutUndoAnnotation: "1"})
+	s.in.Staging.UndoBlocked = "UndoBlocked: a version is missing"
+	s.decide()
+	s.is(hubv1.RolloutProgressing, "first", "ap 1, eu 2, us 1")
+	if got := s.binding.Spec.Rollout.Message; !strings.HasPrefix(got, "UndoBlocked: a version is missing") {
+		t.Errorf("the message is %q", got)
+	}
+	s.in.Staging.UndoBlocked = ""
+	s.decide()
+	s.is(hubv1.RolloutProgressing, "first", "ap 1, eu 1, us 1")
+}
+
 func TestAChangeReachesOneWaveAfterTheOther(t *testing.T) {
 	s := newStaged(t)
 	s.passBaseline()

@@ -308,6 +308,16 @@ func TestUndo(t *testing.T) {
 			s.undo("9").step().want("Complete: a=1 b=1 c=1 d=1 e=1")
 			s.says("cannot return to revision 9, which is gone: see hansectl rollout history")
 		},
+		"a blocked undo changes nothing and says so, and begins when nothing blocks it": func(s *story) {
+			s.change("t2").step().undo("1")
+			s.in.UndoBlocked = "UndoBlocked: revision 1 lacks version v2"
+			s.step().want("Progressing canary: a=2 b=1 c=1 d=1 e=1").says("UndoBlocked: revision 1 lacks version v2")
+			if s.last.Again != time.Minute {
+				t.Errorf("it is tried again after %s", s.last.Again)
+			}
+			s.in.UndoBlocked = ""
+			s.step().want("Progressing canary: a=1 b=1 c=1 d=1 e=1")
+		},
 		"an undo that is no number changes nothing and says so": func(s *story) {
 			for _, value := range []string{"x", "-1", "0", "1.5", "1" + strings.Repeat("@", 64)} {
 				s.undo(value).step().want("Complete: a=1 b=1 c=1 d=1 e=1").says("annotation hanse.dev/rollout-undo is not the number of a revision")

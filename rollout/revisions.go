@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/utils/ptr"
 
@@ -162,12 +163,15 @@ func (s *step) undo() {
 		}
 		return
 	}
-	number, ok := undoNumber(s.in.Undo)
+	number, ok := UndoNumber(s.in.Undo)
 	switch {
 	case !ok:
 		s.note = fmt.Sprintf("annotation %s is not the number of a revision", hubv1.RolloutUndoAnnotation)
 	case s.revision(number) == nil:
 		s.note = fmt.Sprintf("cannot return to revision %d, which is gone: see hansectl rollout history", number)
+	case s.in.UndoBlocked != "":
+		s.note = s.in.UndoBlocked
+		s.reached(s.now.Add(askAgain))
 	default:
 		r.Undone = s.in.Undo
 		if number != r.Revision || r.Failed != 0 || r.RolledBack != 0 {
@@ -177,11 +181,14 @@ func (s *step) undo() {
 	}
 }
 
+// askAgain is how often a blocked undo is tried again: its cause may end without an event.
+const askAgain = time.Minute
+
 // mostUndo is the maximum length of BindingRollout.Undone.
 const mostUndo = 64
 
-// undoNumber parses a number with an optional time: 3@2026-11-26T10:00:00Z requests revision 3 a second time.
-func undoNumber(value string) (int64, bool) {
+// UndoNumber parses a number with an optional time: 3@2026-11-26T10:00:00Z requests revision 3 a second time.
+func UndoNumber(value string) (int64, bool) {
 	text, _, _ := strings.Cut(value, "@")
 	number, err := strconv.ParseInt(text, 10, 64)
 	return number, err == nil && number > 0 && len(value) <= mostUndo

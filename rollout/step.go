@@ -65,6 +65,8 @@ type Input struct {
 	Targets []Target
 	// Undo is the value of the object's annotation hanse.dev/rollout-undo.
 	Undo string
+	// UndoBlocked says why the rollout does not follow Undo; empty if it may.
+	UndoBlocked string
 	// NeverBack is true for a CustomResourceDefinition. Its rollout stops at a failure and is never rolled back.
 	NeverBack bool
 	// Verbs are the annotations of the placement.

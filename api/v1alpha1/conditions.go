@@ -110,6 +110,7 @@ const (
 	ReasonChartNotFetched       = "ChartNotFetched"       // the repository of the chart does not give it
 	ReasonRepositoryNotAllowed  = "RepositoryNotAllowed"  // the hub may not fetch charts from this repository
 	ReasonUpgradeBlocked        = "UpgradeBlocked"        // a changed definition of an operator breaks objects in use
+	ReasonUndoBlocked           = "UndoBlocked"           // the same of an older chart; or an older definition lacks a version that clusters store
 	ReasonNonDeterministicChart = "NonDeterministicChart" // the chart of an operator renders differently each time
 	ReasonNothingPlaced         = "NothingPlaced"         // no placement selects the bundle
 	ReasonPartlyPlaced          = "PartlyPlaced"          // some objects follow no placement

@@ -91,6 +91,30 @@ func (w *world) operatorSays(o *hubv1.FederatedOperator, reason, part string) {
 	})
 }
 
+// storesVersions makes the binding of a definition of an operator. Cluster eu-1 stores v1 and another version, and us-1
+// stores v1.
+func (w *world) storesVersions(o *hubv1.FederatedOperator, name, other string) *hubv1.ClusterResourceBinding {
+	w.Helper()
+	id, of := hubv1.ObjectIdentity{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: name}, hubv1.ReferenceTo(o)
+	b := hubv1.NewBinding(id.BindingKey()).(*hubv1.ClusterResourceBinding)
+	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "apiextensions.k8s.io/v1", Kind: id.Kind, Name: id.Name, UID: o.UID, Bundle: &of}
+	must(w.T, w.admin.Create(w.Context(), b))
+	for cluster, versions := range map[string]string{"eu-1": `["` + other + `","v1"]`, "us-1": `["v1"]`} {
+		b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{
+			Name: cluster, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Observed: &runtime.RawExtension{Raw: []byte(`{"/storedVersions":` + versions + `}`)},
+		})
+	}
+	must(w.T, w.admin.Status().Update(w.Context(), b))
+	w.eventually("the cache has the rows of the definition", func() error {
+		cached := &hubv1.ClusterResourceBinding{}
+		if err := w.control.Client.Get(w.Context(), client.ObjectKeyFromObject(b), cached); err != nil || len(cached.Status.Clusters) == 0 {
+			return fmt.Errorf("the binding has %d rows: %w", len(cached.Status.Clusters), err)
+		}
+		return nil
+	})
+	return b
+}
+
 func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 	t.Parallel()
 	apiserver.Needed(t)
@@ -209,22 +233,7 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 		w.operatorSays(o, hubv1.ReasonStored, "")
 
 		// A cluster stores a version that only an earlier definition had.
-		definition := hubv1.ObjectIdentity{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "gears.example.com"}
-		described := hubv1.NewBinding(definition.BindingKey()).(*hubv1.ClusterResourceBinding)
-		described.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "apiextensions.k8s.io/v1", Kind: definition.Kind, Name: definition.Name, UID: o.UID, Bundle: &reference}
-		must(t, w.admin.Create(t.Context(), described))
-		described.Status.Clusters = []hubv1.ClusterRow{
-			{Name: "eu-1", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Observed: &runtime.RawExtension{Raw: []byte(`{"/storedVersions":["v1beta1","v1"]}`)}},
-			{Name: "us-1", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Observed: &runtime.RawExtension{Raw: []byte(`{"/storedVersions":["v1"]}`)}},
-		}
-		must(t, w.admin.Status().Update(t.Context(), described))
-		w.eventually("the cache has the rows of the definition", func() error {
-			cached := &hubv1.ClusterResourceBinding{}
-			if err := w.control.Client.Get(t.Context(), client.ObjectKeyFromObject(described), cached); err != nil || len(cached.Status.Clusters) == 0 {
-				return fmt.Errorf("the binding has %d rows: %w", len(cached.Status.Clusters), err)
-			}
-			return nil
-		})
+		described := w.storesVersions(o, "gears.example.com", "v1beta1")
 		w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Manifests = manifests(sized) })
 		w.operatorSays(o, hubv1.ReasonUpgradeBlocked, "storedVersionRemoval")
 		c = meta.FindStatusCondition(o.Status.Conditions, hubv1.ConditionStored)
@@ -234,6 +243,25 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 		must(t, w.admin.Delete(t.Context(), described))
 		must(t, w.admin.Delete(t.Context(), binding))
 		must(t, w.admin.Delete(t.Context(), o))
+	})
+	t.Run("an older chart whose definition lacks a version that a cluster stores is refused", func(t *testing.T) {
+		w.archive(charttest.Archive("rotors", map[string]string{
+			"Chart.yaml":            "apiVersion: v2\nname: rotors\nversion: 3.0.0\n",
+			"values.yaml":           "replicas: 1\n",
+			"templates/deploy.yaml": rotorDeployment,
+			"crds/rotors.yaml":      strings.Replace(rotorDefinition, "versions: [", "versions: [{name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}, ", 1),
+		}))
+		w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Digest = "" })
+		w.operatorSays(o, hubv1.ReasonStored, "")
+		described := w.storesVersions(o, "rotors.example.com", "v2")
+		w.archive(rotorChart(t, "2.0.0", nil))
+		w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.Values.Raw = []byte(`{"replicas": 3}`) })
+		w.operatorSays(o, hubv1.ReasonUndoBlocked, "chart rotors 2.0.0 is older than the stored 3.0.0: 1 change breaks what is in use: "+
+			"crd rotors.example.com, version v2, rule storedVersionRemoval, path /spec/versions/v2: on cluster eu-1: ")
+		if o.Status.Chart.Version != "3.0.0" {
+			t.Errorf("after the refusal, the stored chart is %+v", o.Status.Chart)
+		}
+		must(t, w.admin.Delete(t.Context(), described))
 	})
 	must(t, w.admin.Delete(t.Context(), o))
 	w.stores()

@@ -45,7 +45,7 @@ func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Co
 		changed, err = c.compare(ctx, b, has.objects)
 	}
 	if o, ok := b.(*hubv1.FederatedOperator); ok && err == nil {
-		err = c.upgradable(ctx, o, changed)
+		err = c.upgradable(ctx, o, has.chart, changed)
 	}
 	if err == nil && len(changed) > 0 {
 		err = c.confirm(ctx, b, changed)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -18,8 +19,9 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// upgradable returns a refusal if a changed definition of an operator breaks objects that the hub sends to clusters.
-func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator, changed []change) error {
+// upgradable returns a refusal if a changed definition of an operator breaks objects that the hub sends to clusters. chart
+// is the new chart; nil for manifests.
+func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator, chart *hubv1.RenderedChart, changed []change) error {
 	var reports []crdupgrade.Report
 	for _, ch := range changed {
 		kind, _, ok := bundle.DefinedKind(ch.Manifest)
@@ -53,10 +55,26 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 		}
 		reports = append(reports, report)
 	}
+	if isOlder(chart, o.Status.Chart) {
+		if text := crdupgrade.UndoMessage(reports...); text != "" {
+			return &refusal{hubv1.ReasonUndoBlocked, fmt.Sprintf("chart %s %s is older than the stored %s: %s", chart.Name, chart.Version, o.Status.Chart.Version, text)}
+		}
+		return nil
+	}
 	if text := crdupgrade.Message(reports...); text != "" {
 		return &refusal{hubv1.ReasonUpgradeBlocked, text}
 	}
 	return nil
+}
+
+// isOlder reports whether a chart is an earlier version of the chart that the stored objects come from.
+func isOlder(chart, stored *hubv1.RenderedChart) bool {
+	if chart == nil || stored == nil || chart.Name != stored.Name {
+		return false
+	}
+	now, err := version.ParseSemantic(chart.Version)
+	before, err2 := version.ParseSemantic(stored.Version)
+	return err == nil && err2 == nil && now.LessThan(before)
 }
 
 func definition(o *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {
@@ -76,21 +94,9 @@ func (c *Controller) storedVersions(ctx context.Context, id hubv1.ObjectIdentity
 	} else if err != nil {
 		return nil, fmt.Errorf("reading the binding of %s: %w", id, err)
 	}
-	stored := map[string][]string{}
-	for _, row := range binding.BindingStatus().Clusters {
-		if row.Observed == nil {
-			continue
-		}
-		projection, err := health.ReadProjection(row.Observed.Raw)
-		if err != nil {
-			return nil, fmt.Errorf("reading the row of %s on cluster %s: %w", id, row.Name, err)
-		}
-		versions, _ := projection.Named["/storedVersions"].([]any)
-		for _, v := range versions {
-			if version, ok := v.(string); ok {
-				stored[row.Name] = append(stored[row.Name], version)
-			}
-		}
+	stored, err := health.StoredVersions(binding.BindingStatus().Clusters)
+	if err != nil {
+		return nil, fmt.Errorf("reading the rows of %s: %w", id, err)
 	}
 	return stored, nil
 }

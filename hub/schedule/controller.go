@@ -254,7 +254,7 @@ func (s *Scheduler) carryOut(ctx context.Context, in decide.Input, p decide.Plan
 func (s *Scheduler) decide(ctx context.Context, in decide.Input) (decide.Input, decide.Plan) {
 	for {
 		version := s.rollouts.current()
-		in.Limits, in.Staging = s.limits.of(in), s.staging()
+		in.Limits, in.Staging = s.limits.of(in), s.staging(ctx, in)
 		confirmed, p := s.confirm(ctx, in, decide.Decide(in))
 		if s.claimRollout(in.Object.ID, p, version) && s.limits.claim(confirmed, p.Claims) {
 			return confirmed, p

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,9 +16,12 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// Revisions stores the parts of revisions before bindings name them.
+// Revisions stores the parts of revisions.
 type Revisions interface {
+	// Ensure stores a part before a binding names it.
 	Ensure(ctx context.Context, p decide.Payload) error
+	// Template returns a stored template. It is shared and must not be changed.
+	Template(ctx context.Context, digest string) (*unstructured.Unstructured, error)
 }
 
 // rollouts has the rollouts of all objects, because the objects of one placement wait for each other.
@@ -143,11 +147,11 @@ func (r *rollouts) released() (ids []key) {
 }
 
 // staging returns the inputs of an object's rollout, nil if revisions cannot be stored.
-func (s *Scheduler) staging() *decide.Staging {
+func (s *Scheduler) staging(ctx context.Context, in decide.Input) *decide.Staging {
 	if s.Revisions == nil {
 		return nil
 	}
-	return &decide.Staging{Key: s.Key, Denied: s.DeniedMetadataPrefixes, Peers: s.rollouts.peers}
+	return &decide.Staging{Key: s.Key, Denied: s.DeniedMetadataPrefixes, Peers: s.rollouts.peers, UndoBlocked: s.undoBlocked(ctx, in)}
 }
 
 // claimRollout records the progress of an object. It returns false if another object was faster. The keeper queues the

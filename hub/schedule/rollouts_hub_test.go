@@ -42,6 +42,10 @@ func (c *contents) Ensure(_ context.Context, p decide.Payload) error {
 	return nil
 }
 
+func (c *contents) Template(context.Context, string) (*unstructured.Unstructured, error) {
+	return nil, decide.ErrRevisionMissing
+}
+
 func (c *contents) has(digest string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,6 +253,10 @@ func (c *crashing) Patch(ctx context.Context, o client.Object, p client.Patch, o
 
 func (c *crashing) Ensure(ctx context.Context, p decide.Payload) error {
 	return c.write(func() error { return c.contents.Ensure(ctx, p) })
+}
+
+func (c *crashing) Template(ctx context.Context, digest string) (*unstructured.Unstructured, error) {
+	return c.contents.Template(ctx, digest)
 }
 
 // stagedKind is a kind that the scheduler of the other tests leaves alone.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -161,6 +162,31 @@ func TestUndoReturnsToARevisionThatIsStored(t *testing.T) {
 	wants(t, out, "the clusters get revision 7 already")
 	_, err = hansectl(t, "rollout", "undo", "cm/settings", "-n", "shop", "--to-revision", "0")
 	exits(t, err, 2)
+}
+
+func TestAnUndoOfAnOperatorNamesTheVersionsThatClustersStore(t *testing.T) {
+	_, _, binding := rolling(t)
+	o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "gears"}}
+	o.Spec.Chart = &hubv1.OperatorChart{Archive: &hubv1.ArchiveSource{ConfigMap: "gears-chart"}, Namespace: "shop"}
+	apply(t, onHub, o)
+	of := hubv1.ReferenceTo(o)
+	must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
+	binding.Spec.ObjectRef.Bundle = &of
+	must(t, onHub.Update(t.Context(), binding))
+	id := hubv1.ObjectIdentity{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "gears.example.com"}
+	definition := &hubv1.ClusterResourceBinding{ObjectMeta: metav1.ObjectMeta{Name: id.BindingKey().Name}}
+	definition.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "apiextensions.k8s.io/v1", Kind: id.Kind, Name: id.Name, UID: o.UID, Bundle: &of}
+	apply(t, onHub, definition)
+	definition.Status.Clusters = []hubv1.ClusterRow{
+		{Name: "ap-se-1", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Observed: &runtime.RawExtension{Raw: []byte(`{"/storedVersions":["v1","v2"]}`)}},
+		{Name: "cn-sha-1", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy, Observed: &runtime.RawExtension{Raw: []byte(`{"/storedVersions":["v1"]}`)}},
+	}
+	must(t, onHub.Status().Update(t.Context(), definition))
+	const stored = "is refused (UndoBlocked): gears.example.com has v1 on ap-se-1, cn-sha-1, v2 on ap-se-1"
+	_, err := hansectl(t, "rollout", "undo", "cm/settings", "-n", "shop")
+	refused(t, err, "ConfigMap shop/settings is an object of FederatedOperator gears", "return to the earlier content of FederatedOperator gears", stored)
+	_, err = hansectl(t, "rollout", "undo", "federatedoperator", "gears")
+	refused(t, err, "FederatedOperator.hanse.dev gears has no revisions: return to its earlier content", stored)
 }
 
 func TestARolloutIsPausedAndResumed(t *testing.T) {

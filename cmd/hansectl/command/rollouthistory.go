@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
@@ -92,12 +94,12 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) erro
 	if err != nil {
 		return err
 	}
+	if err := h.undoneInBundle(ctx, c, id); err != nil {
+		return err
+	}
 	found, err := h.readStaged(ctx, c, id, version)
 	if err != nil {
 		return err
-	}
-	if inBundle(found.binding) != "" {
-		return notOnHub(id, found.binding, "return to the earlier manifest in %s, and the change goes through the waves")
 	}
 	if found.object == nil {
 		return fmt.Errorf("%s is deleted: there is nothing to return to", id)
@@ -106,6 +108,9 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) erro
 	revision, err := undoTo(spec, to)
 	if err != nil {
 		return fmt.Errorf("returning %s to an earlier revision: %w", id, err)
+	}
+	if stored := view.StoredVersions(found.binding); stored != "" {
+		h.warn(fmt.Sprintf("warning: a revision without a version that clusters store is refused (UndoBlocked): %s\n", stored))
 	}
 	named := strings.ToLower(id.Kind) + "/" + id.Name
 	if state := spec.Rollout; state.Revision == revision && state.Failed != revision {
@@ -122,6 +127,42 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) erro
 	}
 	says(h.streams.Out, named, "returns to revision %d, %s; hansectl rollout status %s --watch follows it", revision, how, named)
 	return nil
+}
+
+// undoneInBundle returns an error for a bundle and for an object of a bundle: they have no revision of their own to return
+// to. For an operator, it says which versions an earlier chart must have.
+func (h *hub) undoneInBundle(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) error {
+	binding, err := readBinding(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	of := hubv1.BundleReference{Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
+	switch {
+	case binding != nil && binding.BindingSpec().ObjectRef.Bundle != nil:
+		of = *binding.BindingSpec().ObjectRef.Bundle
+		err = notOnHub(id, binding, "return to the earlier content of %s, and the change goes through the waves")
+	case id.Group != hubv1.GroupVersion.Group || !slices.Contains([]string{hubv1.BundleKind, hubv1.ClusterBundleKind, hubv1.FederatedOperatorKind}, id.Kind):
+		return nil
+	default:
+		err = fmt.Errorf("%s has no revisions: return to its earlier content, and the change goes through the waves", id)
+	}
+	if of.Kind != hubv1.FederatedOperatorKind {
+		return err
+	}
+	var stored []string
+	if err := h.unlessForbidden(eachClusterBinding(ctx, c, func(b hubv1.BindingObject) {
+		if in := b.BindingSpec().ObjectRef.Bundle; in != nil && *in == of {
+			if versions := view.StoredVersions(b); versions != "" {
+				stored = append(stored, versions)
+			}
+		}
+	}), "the versions that clusters store are not known"); err != nil {
+		return err
+	}
+	if len(stored) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; a chart whose definitions lack a version that clusters store is refused (UndoBlocked): %s", err, strings.Join(stored, "; "))
 }
 
 var errNothingPassed = errors.New("no other revision has passed on all clusters: name one by --to-revision")

@@ -1,0 +1,33 @@
+package view
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member/health"
+)
+
+// StoredVersions returns the versions that clusters store of the objects of a definition, such as "gears.example.com has
+// v1 on eu-1, us-1, v2 on eu-1". It is empty for an object that is no definition, and if no cluster has reported.
+func StoredVersions(b hubv1.BindingObject) string {
+	stored, err := health.StoredVersions(b.BindingStatus().Clusters)
+	if err != nil {
+		return ""
+	}
+	clusters := map[string][]string{} // by version
+	for _, cluster := range slices.Sorted(maps.Keys(stored)) {
+		for _, version := range stored[cluster] {
+			clusters[version] = append(clusters[version], cluster)
+		}
+	}
+	if len(clusters) == 0 {
+		return ""
+	}
+	var versions []string
+	for _, version := range slices.Sorted(maps.Keys(clusters)) {
+		versions = append(versions, version+" on "+list(clusters[version]))
+	}
+	return b.BindingSpec().ObjectRef.Name + " has " + strings.Join(versions, ", ")
+}
