@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// upgradable returns a refusal if a changed definition of an operator breaks objects that the hub sends to clusters. chart
-// is the new chart; nil for manifests.
+// upgradable returns a refusal if a changed definition of an operator breaks objects that the hub sends to clusters.
+// chart is the new chart; nil for manifests.
 func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator, chart *hubv1.RenderedChart, changed []change) error {
 	var reports []crdupgrade.Report
 	for _, ch := range changed {
