@@ -139,13 +139,9 @@ func ofEveryNamespace(r hubv1.BindingReference) bool {
 
 // ofPodTemplate returns the ConfigMaps, Secrets and the ServiceAccount that a pod template names.
 func ofPodTemplate(value any, path string) ([]hubv1.BindingReference, error) {
-	fields, ok := value.(map[string]any)
-	if !ok {
-		return nil, errors.New("want a pod template")
-	}
-	var t corev1.PodTemplateSpec
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &t); err != nil {
-		return nil, fmt.Errorf("reading the pod template: %w", err)
+	_, t, err := readPodTemplate(value)
+	if err != nil {
+		return nil, err
 	}
 	var out []hubv1.BindingReference
 	add := func(kind, name string) {
@@ -158,13 +154,30 @@ func ofPodTemplate(value any, path string) ([]hubv1.BindingReference, error) {
 	for _, s := range t.Spec.ImagePullSecrets {
 		add("Secret", s.Name)
 	}
+	readByPods(t, add)
+	return out, nil
+}
+
+func readPodTemplate(value any) (fields map[string]any, t *corev1.PodTemplateSpec, err error) {
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return nil, nil, errors.New("want a pod template")
+	}
+	t = &corev1.PodTemplateSpec{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, t); err != nil {
+		return nil, nil, fmt.Errorf("reading the pod template: %w", err)
+	}
+	return fields, t, nil
+}
+
+// readByPods adds the ConfigMaps and Secrets of the volumes and containers of a pod template.
+func readByPods(t *corev1.PodTemplateSpec, add func(kind, name string)) {
 	for i := range t.Spec.Volumes {
 		ofVolume(&t.Spec.Volumes[i], add)
 	}
 	for _, c := range slices.Concat(t.Spec.InitContainers, t.Spec.Containers) {
 		ofContainer(&c, add)
 	}
-	return out, nil
 }
 
 func ofContainer(c *corev1.Container, add func(kind, name string)) {

@@ -54,7 +54,9 @@ type HeldRules struct {
 type Rules struct {
 	MemberOwnedFields []string            `json:"memberOwnedFields,omitempty"`
 	UnknownFields     hubv1.UnknownFields `json:"unknownFields,omitempty"`
-	Policies          []Policy            `json:"policies,omitempty"`
+	// RestartPaths are those of the placement, see hubv1.PlacementSpec.RestartPaths.
+	RestartPaths []string `json:"restartPaths,omitempty"`
+	Policies     []Policy `json:"policies,omitempty"`
 }
 
 // Policy is an override policy that selects the object.
@@ -67,9 +69,10 @@ type Policy struct {
 }
 
 // InputsOf returns the current inputs of an object. policies are all policies of its namespace. denied are prefixes of
-// labels and annotations that never leave the hub. The error is one of package overrides.
+// labels and annotations that never leave the hub. settings are those of the placement. The error is one of package
+// overrides.
 func InputsOf(
-	template *unstructured.Unstructured, object hubv1.SelectableObject, policies []hubv1.OverridePolicyObject, apply hubv1.ApplyPolicy, denied []string,
+	template *unstructured.Unstructured, object hubv1.SelectableObject, policies []hubv1.OverridePolicyObject, settings *hubv1.PlacementSpec, denied []string,
 ) (Inputs, error) {
 	prepared, err := overrides.Prepare(template, denied)
 	if err != nil {
@@ -79,7 +82,10 @@ func InputsOf(
 	if err != nil {
 		return Inputs{}, err
 	}
-	in := Inputs{Template: prepared.Manifest(), Rules: Rules{MemberOwnedFields: slices.Sorted(slices.Values(apply.MemberOwnedFields)), UnknownFields: apply.UnknownFields}}
+	in := Inputs{Template: prepared.Manifest(), Rules: Rules{
+		MemberOwnedFields: slices.Sorted(slices.Values(settings.Apply.MemberOwnedFields)), UnknownFields: settings.Apply.UnknownFields,
+		RestartPaths: settings.RestartPaths(),
+	}}
 	for _, p := range matching {
 		rules := slices.DeleteFunc(slices.Clone(p.OverrideSpec().Rules), func(r hubv1.OverrideRule) bool { return r.Exclude })
 		if len(rules) == 0 {

@@ -42,7 +42,7 @@ func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 		in.hold(p.Spec, rollout.Result{Revisions: in.Spec().Revisions, Rollout: *in.Spec().Rollout}, metav1.Time{})
 		return nil
 	}
-	inputs, err := InputsOf(in.Object.Template, in.selectable(), in.Facts.Overrides, winner.PlacementSpec().Apply, in.Staging.Denied)
+	inputs, err := InputsOf(in.Object.Template, in.selectable(), in.Facts.Overrides, winner.PlacementSpec(), in.Staging.Denied)
 	if err != nil {
 		return err
 	}

@@ -182,7 +182,11 @@ func TestWhatIsARevision(t *testing.T) {
 		"a rule of a policy":              {func(s *staged) { s.in.Facts.Overrides = these(marking("b")) }, true},
 		"the end of a policy":             {func(s *staged) { s.in.Facts.Overrides = nil }, true},
 		"a field that is left to members": {func(s *staged) { s.policy.Spec.Apply.MemberOwnedFields = []string{"/spec/value"} }, true},
-		"the same policy, written again":  {func(s *staged) { s.in.Facts.Overrides = these(marking("a")) }, false},
+		"a rule that restarts pods": {func(s *staged) {
+			s.policy.Spec.References = []hubv1.ReferenceRule{{Path: "/spec/template", Restart: hubv1.RestartOnChange}}
+		}, true},
+		"a rule that restarts no pods":   {func(s *staged) { s.policy.Spec.References = []hubv1.ReferenceRule{{Path: "/spec/template"}} }, false},
+		"the same policy, written again": {func(s *staged) { s.in.Facts.Overrides = these(marking("a")) }, false},
 		"a rule that excludes a cluster no object goes to": {func(s *staged) {
 			s.in.Facts.Overrides = append(s.in.Facts.Overrides, excluding(naming("none")))
 		}, false},
@@ -371,7 +375,7 @@ func noise(size int) string {
 
 func TestContentsAreReadAsTheyWereStored(t *testing.T) {
 	t.Parallel()
-	rules := Rules{MemberOwnedFields: []string{"/spec/replicas"}, Policies: []Policy{
+	rules := Rules{MemberOwnedFields: []string{"/spec/replicas"}, RestartPaths: []string{"/spec/template"}, Policies: []Policy{
 		{Namespace: "ns", Name: "a", Rules: []hubv1.OverrideRule{{Name: "r"}}},
 		{Name: "b", Tier: hubv1.TierAdmin, Rules: []hubv1.OverrideRule{{Name: "r"}}},
 	}}

@@ -18,6 +18,10 @@ const (
 	// DigestAnnotation is the digest of the manifest that was last applied.
 	DigestAnnotation = Prefix + "digest"
 
+	// ReloadAnnotation of a pod template in a copy is a digest of the ConfigMaps and Secrets that the pods read, see
+	// ReferenceRule.Restart.
+	ReloadAnnotation = Prefix + "reload"
+
 	// SourceAnnotation names the state of the hub from which a copy was written. It has the generation of the hub
 	// object and the epoch of the hub, such as 7;1764028800-3f9c01ab. See package source.
 	SourceAnnotation = Prefix + "source"

@@ -61,7 +61,8 @@ spread:
   rebalance: Always
 references:
 - {apiGroup: example.com, kind: Thing, path: /spec/things/*/name}
-- {path: /spec/template}
+- {path: /spec/template, restart: OnChange}
+- {path: /spec/other, restart: Never}
 replicas:
   type: Divide
   path: /spec/instances
@@ -96,6 +97,8 @@ statusAggregation:
 	"a reference without a path":         {spec: referring(`{kind: Secret}`), says: "references[0].path: Required value"},
 	"a reference with a path of dots":    {spec: referring(`{kind: Secret, path: spec.tls}`), says: "references[0].path in body should match"},
 	"a pod template with an API group":   {spec: referring(`{apiGroup: apps, path: /spec/template}`), says: "references[0]: Invalid value: apiGroup goes with kind"},
+	"a name that restarts pods":          {spec: referring(`{kind: Secret, path: /spec/tls, restart: OnChange}`), says: "references[0]: Invalid value: restart goes with the path of a pod template, without kind"},
+	"a restart that is not known":        {spec: referring(`{path: /spec/template, restart: Always}`), says: "references[0].restart: Unsupported value"},
 	"a reference to an object of Hanse":  {spec: referring(`{apiGroup: hanse.dev, kind: Placement, path: /spec/a}`), says: "references[0]: Invalid value: objects of hanse.dev stay on the hub"},
 	"17 references":                      {spec: referring(many(17, "{kind: K%d, path: /a}")[1 : len(many(17, "{kind: K%d, path: /a}"))-1]), says: "spec.references: Too many: 17"},
 	"no kind":                            {spec: selecting(`{apiGroup: example.com}`), says: "resourceSelectors[0].kind: Required value"},

@@ -1,9 +1,12 @@
 package v1alpha1
 
+import "slices"
+
 // ReferenceRule finds the names of objects that a selected object needs. The needed objects are in its namespace.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.kind) || !has(self.apiGroup)",message="apiGroup goes with kind"
 // +kubebuilder:validation:XValidation:rule="!has(self.apiGroup) || self.apiGroup != 'hanse.dev'",message="objects of hanse.dev stay on the hub"
+// +kubebuilder:validation:XValidation:rule="!has(self.kind) || !has(self.restart)",message="restart goes with the path of a pod template, without kind"
 type ReferenceRule struct {
 	// apiGroup is the API group of the needed objects. Unset means the core group.
 	// +optional
@@ -25,6 +28,35 @@ type ReferenceRule struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^/~]|~[01])+)+$`
 	Path string `json:"path"`
+
+	// restart is OnChange if pods start anew when a ConfigMap or Secret that they read changes. Then the hub sets the
+	// annotation hanse.dev/reload in the pod template at path: a digest of what the hub sends of these objects to the
+	// cluster. Pull secrets and Jobs do not count. Unset means Never.
+	// +optional
+	Restart RestartPolicy `json:"restart,omitempty"`
+}
+
+// RestartPolicy says whether pods start anew when an object that they read changes.
+// +kubebuilder:validation:Enum=Never;OnChange
+type RestartPolicy string
+
+const (
+	// RestartNever leaves the pod template as it is.
+	RestartNever RestartPolicy = "Never"
+	// RestartOnChange changes the pod template when an object that the pods read changes.
+	RestartOnChange RestartPolicy = "OnChange"
+)
+
+// RestartPaths returns the paths of the pod templates whose pods start anew when an object that they read changes.
+func (s *PlacementSpec) RestartPaths() []string {
+	var out []string
+	for _, r := range s.References {
+		if r.Restart == RestartOnChange {
+			out = append(out, r.Path)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // BindingReference is an object that the federated object needs on its clusters.

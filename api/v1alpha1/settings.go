@@ -7,8 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SettingsAnnotation of a binding keeps apply, deletion and statusAggregation of its placement, without defaults. The
-// copies of an object stay when its placement is deleted, and the hub still needs these settings.
+// SettingsAnnotation of a binding keeps apply, deletion, statusAggregation and the references with restart of its
+// placement, without defaults. The copies of an object stay when its placement is deleted, and the hub still needs these
+// settings.
 const SettingsAnnotation = Prefix + "settings"
 
 // Settings returns the value of the SettingsAnnotation, empty if all settings are defaults. It does not keep adoption,
@@ -38,6 +39,13 @@ func (s *PlacementSpec) Settings() string {
 	}
 	if !reflect.DeepEqual(status, StatusAggregation{}) {
 		kept["statusAggregation"] = status
+	}
+	var restarts []ReferenceRule
+	for _, path := range s.RestartPaths() {
+		restarts = append(restarts, ReferenceRule{Path: path, Restart: RestartOnChange})
+	}
+	if len(restarts) > 0 {
+		kept["references"] = restarts
 	}
 	if len(kept) == 0 {
 		return ""

@@ -49,6 +49,16 @@ func TestABindingKeepsTheSettingsOfItsPlacement(t *testing.T) {
 			text: `{"statusAggregation":{"mode":"BindingOnly"}}`,
 			want: PlacementSpec{StatusAggregation: StatusAggregation{Mode: StatusBindingOnly}},
 		},
+		"so are the pod templates whose pods start anew": {
+			spec: PlacementSpec{Apply: standard, References: []ReferenceRule{
+				{Path: "/spec/template", Restart: RestartOnChange}, {Path: "/spec/other", Restart: RestartNever}, {Kind: "Secret", Path: "/spec/tls"},
+				{Path: "/spec/jobs/*/template", Restart: RestartOnChange}, {Path: "/spec/template", Restart: RestartOnChange},
+			}},
+			text: `{"references":[{"path":"/spec/jobs/*/template","restart":"OnChange"},{"path":"/spec/template","restart":"OnChange"}]}`,
+			want: PlacementSpec{References: []ReferenceRule{
+				{Path: "/spec/jobs/*/template", Restart: RestartOnChange}, {Path: "/spec/template", Restart: RestartOnChange},
+			}},
+		},
 		"a placement that is suspended does not stay so": {
 			spec: PlacementSpec{Apply: standard, Suspend: SuspendPolicy{Dispatching: true, ClusterSelector: &metav1.LabelSelector{}}},
 		},

@@ -38,11 +38,13 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	r.object = hubv1.Selectable(r.object.ObjectIdentity, template, r.namespaceLabels)
 	r.setSource(template)
 	manifest, refusal, err := r.render(ctx, template, want.At(r.mcl).Version)
-	if err != nil {
+	switch {
+	case isBehind(err):
+		return member.Outcome{Retry: member.RetrySoon}, false
+	case err != nil:
 		ctrl.LoggerFrom(ctx).Error(err, "Reading policies and revisions")
 		return member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonServerError, Message: "the hub's policies and revisions could not be read", Retry: member.RetrySoon}, true
-	}
-	if refusal != nil {
+	case refusal != nil:
 		return *refusal, true
 	}
 	r.watch(r.queue.records.get(r.key), manifest.GroupVersionKind())
@@ -81,7 +83,7 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 			ctrl.LoggerFrom(ctx).Error(err, "Reading operators, bundles and needed objects")
 			return member.Outcome{Retry: member.RetrySoon}, false
 		} else if waits != nil {
-			return *waits, true
+			return *waits, waits.Reason != ""
 		}
 		o, known = r.writeUnlessGone(ctx, w, drift), true
 	}

@@ -48,6 +48,13 @@ func (d *Dispatcher) Adopt(
 	if err != nil || stop != nil {
 		return ptr.Deref(stop, member.Outcome{}), err
 	}
+	switch waits := r.contentOnTheWay(); {
+	case waits == nil:
+	case waits.Reason == "":
+		return *refused(hubv1.ReasonPending, errBehind), nil
+	default:
+		return *waits, nil
+	}
 	r.useEpoch(ctx)
 	in.Source, in.Adoption, in.Adopting = r.source, adoption, uid
 	o := r.cluster.Apply(ctx, in)
@@ -97,6 +104,9 @@ func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member
 	r.object = hubv1.Selectable(r.object.ObjectIdentity, template, r.namespaceLabels)
 	r.setSource(template)
 	manifest, refusal, err := r.render(ctx, template, want.At(r.mcl).Version)
+	if isBehind(err) {
+		return in, refused(hubv1.ReasonPending, err), nil
+	}
 	if err != nil || refusal != nil {
 		return in, refusal, err
 	}

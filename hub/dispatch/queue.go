@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
@@ -29,8 +30,12 @@ type queue struct {
 	records    *records
 	retries    retries
 	fights     *fights
-	waiting    waiting
-	ended      chan struct{} // closed at the end of run
+	// waiting are new copies, by the objects that they wait for.
+	waiting keysBy[hubv1.ObjectIdentity]
+	// readers are copies, by the keys of the objects that their pods read. A copy that no longer reads an object may be
+	// left: it then has one run too many.
+	readers keysBy[types.NamespacedName]
+	ended   chan struct{} // closed at the end of run
 }
 
 func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *renderings) (*queue, error) {
@@ -100,6 +105,7 @@ func (q *queue) addRecorded(priority int) {
 func (q *queue) forget(key types.NamespacedName) {
 	q.records.forget(key)
 	q.waiting.drop(key)
+	q.readers.drop(key)
 	q.retries.forget(key)
 	q.fights.forget(key)
 }

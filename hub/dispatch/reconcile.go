@@ -20,6 +20,7 @@ import (
 // Reconcile brings the copy of one binding on this cluster to its wanted state.
 func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
 	q.filter.begin(key)
+	defer q.wakeReaders(key)
 	defer q.end(key)
 	cl, err := q.opts.Fleet.Get(q.cluster)
 	if errors.Is(err, member.ErrNotConnected) {
@@ -98,6 +99,8 @@ type manifestParts struct {
 	revised *decide.HeldRules
 	// hubGVK is the group, version and kind at which the hub reads the object, set by wants.
 	hubGVK schema.GroupVersionKind
+	// reads are the copies that the pods of the manifest read, set by render.
+	reads []readCopy
 	// source is the state of the hub, for recognising copies from a later state; set by setSource.
 	source source.State
 }

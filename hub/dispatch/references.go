@@ -14,8 +14,8 @@ import (
 // A copy that exists is written and withdrawn as all others. A needed object that needs others itself is not waited
 // for, so that no two objects wait for each other.
 
-// waitsFor returns the outcome for a copy that waits for an operator, its bundle or a needed object; nil if it does not
-// wait.
+// waitsFor returns the outcome for a copy that waits for an operator, its bundle, a needed object or its content; nil
+// if it does not wait.
 func (r *run) waitsFor(ctx context.Context, w *wanted) (*member.Outcome, error) {
 	r.queue.waiting.drop(r.key)
 	waits, err := r.notReady(ctx, w)
@@ -24,6 +24,7 @@ func (r *run) waitsFor(ctx context.Context, w *wanted) (*member.Outcome, error) 
 	}
 	if waits == nil && err == nil {
 		r.queue.waiting.drop(r.key)
+		waits = r.contentOnTheWay() // it is woken by the readers of the queue
 	}
 	return waits, err
 }
@@ -68,11 +69,27 @@ func (r *run) notHereYet(ctx context.Context, id hubv1.ObjectIdentity) (string, 
 	if seen, ok, _ := r.cluster.Observation(known.gvk, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}); ok && seen.Owner == id && !seen.Deleting {
 		return "", nil
 	}
-	switch last := known.last; {
-	case last.Applied == metav1.ConditionTrue, last.Reason == hubv1.ReasonAlreadyExists, last.Reason == hubv1.ReasonOwnedByOther:
-		return "", nil // an object of this name is there
-	case last.Reason != "":
-		return last.Reason + ": " + last.Message, nil
+	if known.last.Applied == metav1.ConditionTrue {
+		return "", nil
+	}
+	other, why := failed(b.BindingStatus().Row(r.target.Name))
+	switch {
+	case other:
+		return "", nil
+	case why != "":
+		return why, nil
 	}
 	return "it is on its way", nil
+}
+
+// failed returns from a row why the last write of a copy failed; empty if there was none. other is true if an object of
+// this name is on the cluster that the hub does not manage.
+func failed(row *hubv1.ClusterRow) (other bool, why string) {
+	switch {
+	case row == nil || row.Applied != metav1.ConditionFalse:
+		return false, ""
+	case row.Reason == hubv1.ReasonAlreadyExists, row.Reason == hubv1.ReasonOwnedByOther:
+		return true, ""
+	}
+	return false, row.Reason + ": " + row.Message
 }

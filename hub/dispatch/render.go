@@ -48,7 +48,7 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured, v
 		return nil, refused(reasonOf(err), err), nil
 	}
 	r.overridden = overridden{cluster: cluster, policies: matching, divided: divided, applied: result.Applied}
-	return result.Manifest, nil, nil
+	return r.withReload(ctx, result.Manifest)
 }
 
 // matching returns the override policies that select the object: from the target's revision, or the newest ones.

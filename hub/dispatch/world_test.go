@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,7 +34,8 @@ type world struct {
 	bindings  map[types.NamespacedName]*hubv1.ResourceBinding
 	outcomes  map[string]map[string]member.Outcome // the last one, by cluster and binding
 	operators []hubv1.FederatedOperator
-	deleted   map[string]bool // objects of the hub that are being deleted, by name
+	deleted   map[string]bool           // objects of the hub that are being deleted, by name
+	fields    map[string]map[string]any // of objects of the hub, by name
 }
 
 func newWorld(t *testing.T, members ...*fakeMember) *world {
@@ -202,6 +204,9 @@ func (t templatesOf) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, b
 	u.SetUID(b.Spec.ObjectRef.UID)
 	u.SetGeneration(1)
 	u.SetLabels(map[string]string{hubv1.VersionLabel: "1.2.3"})
+	for field, value := range t.fields[id.Name] {
+		u.Object[field] = runtime.DeepCopyJSONValue(value)
+	}
 	if t.deleted[id.Name] {
 		u.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 	}
@@ -238,7 +243,8 @@ type fakeMember struct {
 
 	mu                   sync.Mutex
 	copies               map[string]member.Observation
-	order                []string // in which writes ended
+	manifests            map[string]*unstructured.Unstructured // as they were last written
+	order                []string                              // in which writes ended
 	atOnce, most, served int
 }
 
@@ -289,8 +295,9 @@ func (m *fakeMember) Apply(ctx context.Context, in member.ApplyIntent) member.Ou
 	name := in.Manifest.GetName()
 	o.UID, o.ResourceVersion, o.Hash, o.Digest = types.UID(name), fmt.Sprint(m.served), "h", in.Digest
 	if m.copies == nil {
-		m.copies = map[string]member.Observation{}
+		m.copies, m.manifests = map[string]member.Observation{}, map[string]*unstructured.Unstructured{}
 	}
+	m.manifests[name] = in.Manifest
 	m.copies[name] = member.Observation{Owner: in.Owner, OwnerUID: in.OwnerUID, CopyState: member.CopyState{UID: o.UID, ResourceVersion: o.ResourceVersion, Hash: "h", Digest: in.Digest}}
 	m.order = append(m.order, name)
 	if m.ahead != nil {

@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/plan"
 )
 
@@ -238,6 +239,10 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 	if object == nil || err != nil {
 		return nil, err
 	}
+	settings := hubv1.LastSettings(binding)
+	if read, err := decide.ReadByPods(object, settings.RestartPaths()); err != nil || len(read) > 0 {
+		return nil, nil // the pod template has a digest that only the hub can compute
+	}
 	var clusters []*hubv1.MemberCluster
 	for i := range members {
 		clusters = append(clusters, &members[i])
@@ -259,7 +264,7 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 		return nil, fmt.Errorf("reading the policies that change %s: %w", id, err)
 	}
 	in := plan.RenderInput{Object: object, OtherVersions: others, Binding: spec, Policies: policies, NamespaceLabels: ns.Labels, Clusters: clusters}
-	return view.Digests(in, string(spec.ObjectRef.UID), hubv1.LastSettings(binding).Apply.MemberOwnedFields), nil
+	return view.Digests(in, string(spec.ObjectRef.UID), settings.Apply.MemberOwnedFields), nil
 }
 
 // atPreferred returns an object at the version at which the hub reads it; nil if it is deleted. An object of a bundle

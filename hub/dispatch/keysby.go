@@ -1,0 +1,70 @@
+package dispatch
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// keysBy are the keys of copies on one cluster, by the other objects that each copy depends on.
+type keysBy[K comparable] struct {
+	mu   sync.Mutex
+	keys map[K]sets.Set[types.NamespacedName]
+	// objects is the reverse of keys.
+	objects map[types.NamespacedName][]K
+}
+
+// add notes that a key depends on the objects, besides those of earlier calls. It comes before the look at the objects,
+// so that no event between them is lost.
+func (k *keysBy[K]) add(key types.NamespacedName, objects ...K) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keys == nil {
+		k.keys, k.objects = map[K]sets.Set[types.NamespacedName]{}, map[types.NamespacedName][]K{}
+	}
+	for _, object := range objects {
+		if k.keys[object] == nil {
+			k.keys[object] = sets.New[types.NamespacedName]()
+		}
+		if !k.keys[object].Has(key) {
+			k.keys[object].Insert(key)
+			k.objects[key] = append(k.objects[key], object)
+		}
+	}
+}
+
+// drop notes that a key depends on no object.
+func (k *keysBy[K]) drop(key types.NamespacedName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.remove(key)
+}
+
+// of returns the keys that depend on an object.
+func (k *keysBy[K]) of(object K) []types.NamespacedName {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.keys[object].UnsortedList()
+}
+
+// take returns and forgets the keys that depend on an object.
+func (k *keysBy[K]) take(object K) []types.NamespacedName {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	out := k.keys[object].UnsortedList()
+	for _, key := range out {
+		k.remove(key)
+	}
+	return out
+}
+
+// remove forgets a key. It is called with the lock.
+func (k *keysBy[K]) remove(key types.NamespacedName) {
+	for _, object := range k.objects[key] {
+		if k.keys[object].Delete(key); k.keys[object].Len() == 0 {
+			delete(k.keys, object)
+		}
+	}
+	delete(k.objects, key)
+}

@@ -1,0 +1,157 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// A manifest whose pods start anew when a ConfigMap or Secret changes has a digest of what the hub sends of these objects
+// to the same cluster, see package decide. So a cluster with an earlier revision of a Secret keeps its digest. The copy
+// is written after the cluster has these contents. Until then it stays as it is, also without its other changes.
+
+// readCopy is the wanted copy of a ConfigMap or Secret that pods read.
+type readCopy struct {
+	id       hubv1.ObjectIdentity
+	manifest *unstructured.Unstructured
+	digest   string
+	row      *hubv1.ClusterRow // nil if there is none
+}
+
+// restartPaths returns the paths of the pod templates that get a digest: of the target's revision, or of the placement.
+func (r *run) restartPaths() []string {
+	if r.revised != nil {
+		return r.revised.RestartPaths
+	}
+	spec := r.policy()
+	return spec.RestartPaths()
+}
+
+// withReload returns the manifest with the digests in its pod templates, and keeps the copies that its pods read for the
+// run. The error is errBehind if such a copy is not known yet.
+func (r *run) withReload(ctx context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, *member.Outcome, error) {
+	paths := r.restartPaths()
+	if len(paths) == 0 {
+		return manifest, nil, nil
+	}
+	read, err := decide.ReadByPods(manifest, paths)
+	if err != nil {
+		return nil, refused(hubv1.ReasonManifestRefused, err), nil
+	}
+	contents := map[hubv1.ObjectIdentity]*unstructured.Unstructured{}
+	for _, id := range read {
+		r.queue.readers.add(r.key, id.BindingKey()) // first, so that no change is lost
+		c, refusal, err := r.copyOf(ctx, id)
+		if refusal != nil || err != nil {
+			return nil, refusal, err
+		}
+		if c != nil {
+			contents[id] = c.manifest
+			r.reads = append(r.reads, *c)
+		}
+	}
+	if len(contents) == 0 {
+		return manifest, nil, nil
+	}
+	out, err := decide.WithReload(r.queue.opts.Key, manifest, paths, contents)
+	if err != nil {
+		return nil, refused(hubv1.ReasonManifestRefused, err), nil
+	}
+	return out, nil, nil
+}
+
+// copyOf returns the copy of another object that this cluster shall hold; nil if the hub sends none, or only reports
+// what it would send.
+func (r *run) copyOf(ctx context.Context, id hubv1.ObjectIdentity) (*readCopy, *member.Outcome, error) {
+	key := id.BindingKey()
+	b := hubv1.NewBinding(key)
+	found, err := get(ctx, r.queue.opts.Client, key, b)
+	if err != nil {
+		return nil, nil, err
+	}
+	target := b.BindingSpec().Target(r.target.Name)
+	if !found || target == nil || target.State == hubv1.TargetAbsent {
+		return nil, nil, nil
+	}
+	other := &run{queue: r.queue, cluster: r.cluster, key: key, binding: b, target: target}
+	if !hubv1.IsSecret(id.GroupKind()) {
+		other.instead = r.instead // a digest of a Secret with policies of a user would confirm guesses of its values
+	}
+	if err := other.gather(ctx); err != nil {
+		return nil, nil, err
+	}
+	if other.policy().Apply.Mode == hubv1.ApplyReportOnly {
+		return nil, nil, nil
+	}
+	template, ok := other.template()
+	if !ok {
+		return nil, nil, fmt.Errorf("%s: %w", id, errBehind)
+	}
+	want, err := other.wants(ctx, template)
+	if err != nil {
+		return nil, nil, err
+	}
+	other.object = hubv1.Selectable(id, template, other.namespaceLabels)
+	manifest, refusal, err := other.render(ctx, template, want.At(other.mcl).Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	if refusal != nil {
+		o := outcome(metav1.ConditionFalse, hubv1.ReasonReferenceNotReady,
+			"the copy stays as it is, because its pods read %s, which cannot be sent: %s: %s", id, refusal.Reason, refusal.Message)
+		return nil, &o, nil
+	}
+	fitting, _ := r.cluster.Fit(ctx, manifest)
+	return &readCopy{id: id, manifest: fitting, digest: other.digest(fitting), row: b.BindingStatus().Row(r.target.Name)}, nil, nil
+}
+
+// contentOnTheWay returns the outcome for a copy that waits for the content of an object that its pods read; nil if it
+// waits for none. The outcome has no reason if the content is about to be written: then it is not recorded.
+func (r *run) contentOnTheWay() *member.Outcome {
+	for _, c := range r.reads {
+		here, why := r.hasContent(c)
+		if here {
+			continue
+		}
+		o := member.Outcome{Retry: member.RetrySlowly} // the next run of the other copy comes first, see Reconcile
+		if why != "" {
+			o = outcome(metav1.ConditionFalse, hubv1.ReasonReferenceNotReady,
+				"the copy is written after %s, which its pods read, has its new content on the cluster: %s", c.id, why)
+			o.Retry = member.RetrySlowly
+		}
+		return &o
+	}
+	return nil
+}
+
+// hasContent reports whether the cluster has a wanted content, or an object of this name that the hub does not manage. If
+// not, why is the reason; empty if the write was not tried yet.
+func (r *run) hasContent(c readCopy) (here bool, why string) {
+	known := r.queue.records.get(c.id.BindingKey())
+	if known.last.Applied == metav1.ConditionTrue && known.last.Digest == c.digest {
+		return true, ""
+	}
+	seen, found, _ := r.cluster.Observation(c.manifest.GroupVersionKind(), types.NamespacedName{Namespace: c.id.Namespace, Name: c.id.Name})
+	if found && seen.Owner == c.id && !seen.Deleting && seen.Digest == c.digest {
+		return true, ""
+	}
+	return failed(c.row)
+}
+
+// wakeReaders queues the copies whose pods read an object, after a run on this object.
+func (q *queue) wakeReaders(key types.NamespacedName) {
+	for _, reader := range q.readers.of(key) {
+		q.gate.add(due{reader, normalPriority + q.records.rank(reader)})
+	}
+}
+
+// isBehind reports whether a manifest could not be made because the hub has not processed an object yet.
+func isBehind(err error) bool { return errors.Is(err, errBehind) }
