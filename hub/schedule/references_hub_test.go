@@ -115,3 +115,21 @@ func TestAnEditThatTakesARuleAwayWithdrawsNothing(t *testing.T) {
 	s.becomes("eu", "sg")
 	tls.becomes("eu", "sg") // the object still names it
 }
+
+func TestABindingKeepsWhichPodsStartAnew(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "restarts", "eu")
+	p := s.place("web", "eu")
+	s.create(p)
+	s.becomes("eu")
+	s.edit(p, func() {
+		p.Spec.References = []hubv1.ReferenceRule{{Path: "/spec/template", Restart: hubv1.RestartOnChange}}
+	})
+	s.eventually("the binding keeps the path", func() error {
+		settings := hubv1.LastSettings(s.binding())
+		if paths := settings.RestartPaths(); len(paths) != 1 || paths[0] != "/spec/template" {
+			return fmt.Errorf("it has %q", paths)
+		}
+		return nil
+	})
+}

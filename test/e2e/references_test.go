@@ -3,13 +3,16 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -121,4 +124,67 @@ func TestWhatAPodTemplateNamesGoesAheadOfIt(t *testing.T) {
 		must(t, suite.Hub.Get(ctx, client.ObjectKeyFromObject(config), config.DeepCopy()))
 	})
 	must(t, suite.Hub.Delete(ctx, p))
+}
+
+// TestPodsStartAnewInTheWavesOfWhatTheyRead changes a ConfigMap that goes in waves. The pods that read it start anew on
+// each cluster after the new content is there.
+func TestPodsStartAnewInTheWavesOfWhatTheyRead(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	config, secret := configMap(ns, "reload-settings"), opaque(ns, "reload-tls")
+	web := deploymentWith(ns, "reload-web", config.GetName(), secret.GetName())
+	var spec hubv1.PlacementSpec
+	must(t, yaml.UnmarshalStrict([]byte(europeFirst), &spec))
+	spec.References = []hubv1.ReferenceRule{{Path: "/spec/template", Restart: hubv1.RestartOnChange}}
+	p := place(t, ns, "reloaded", deployments, spec)
+	for _, o := range []*unstructured.Unstructured{config, secret, web} {
+		must(t, suite.Hub.Create(ctx, o.DeepCopy()))
+	}
+	first := reloaded(t, frankfurt, web, "")
+	for _, m := range []string{singapore, shanghai} {
+		if got := reloaded(t, m, web, ""); got != first {
+			t.Errorf("the digest on %s is %q, on %s %q", m, got, frankfurt, first)
+		}
+	}
+	for _, o := range []*unstructured.Unstructured{config, secret, web} {
+		eventually(t, time.Minute, func() error { return rolloutIs(ctx, o, hubv1.RolloutComplete, "") })
+	}
+
+	must(t, suite.Hub.Patch(ctx, config.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"data":{"key":"second"}}`))))
+	second := reloaded(t, frankfurt, web, first)
+	eventually(t, time.Minute, func() error { return rolloutIs(ctx, config, hubv1.RolloutWaitingForApproval, "singapore") })
+	if got := reloaded(t, singapore, web, ""); got != first {
+		t.Errorf("the digest on %s changed from %q to %q before the approval", singapore, first, got)
+	}
+	approve(t, p)
+	for _, m := range []string{singapore, shanghai} {
+		if got := reloaded(t, m, web, first); got != second {
+			t.Errorf("the digest on %s is %q, on %s %q", m, got, frankfurt, second)
+		}
+	}
+	for _, m := range members {
+		writes := writesOf(t, suite.Members[m].AuditLog, config.GetName(), web.GetName())
+		if len(writes) < 4 || !slices.Equal(writes[len(writes)-2:], []string{"configmaps 200", "deployments 200"}) {
+			t.Errorf("the writes on %s were %q, want the Deployment after the ConfigMap at the end", m, writes)
+		}
+	}
+	must(t, suite.Hub.Delete(ctx, web.DeepCopy()))
+	eventually(t, normal, func() error { return noBinding(ctx, web) })
+	must(t, suite.Hub.Delete(ctx, p))
+}
+
+// reloaded waits until the pod template of a Deployment on a member has another digest than before, and returns it.
+func reloaded(t *testing.T, member string, d *unstructured.Unstructured, before string) (digest string) {
+	t.Helper()
+	eventually(t, time.Minute, func() error {
+		copied, err := on(t.Context(), member, d)
+		if err != nil {
+			return err
+		}
+		digest, _, err = unstructured.NestedString(copied.Object, "spec", "template", "metadata", "annotations", hubv1.ReloadAnnotation)
+		if err == nil && (digest == before || digest == "") {
+			return fmt.Errorf("the digest on %s is %q", member, digest)
+		}
+		return err
+	})
+	return digest
 }
