@@ -1,12 +1,16 @@
 package dispatch
 
 import (
+	"context"
+	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/member"
 )
 
 var neededKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
@@ -82,4 +86,23 @@ func TestACopyDoesNotWaitForAFormerReference(t *testing.T) {
 	})
 	w.dispatcher.BindingChanged(t.Context(), changes.Binding{After: main})
 	w.reads("eu", "main", hubv1.ReasonApplied, "")
+}
+
+func TestACopyDoesNotWaitForAnObjectThatIsNotOurs(t *testing.T) {
+	t.Parallel()
+	m := takes("eu")
+	m.answer = func(_ context.Context, object string) member.Outcome {
+		if object == "settings" {
+			return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonAlreadyExists}
+		}
+		return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Wrote: true}
+	}
+	w := newWorld(t, m)
+	w.add(neededKind, "settings").Status.Clusters = []hubv1.ClusterRow{{Name: "eu", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonAlreadyExists}}
+	needing(w, "main", "settings")
+	reading(w, "pods")
+	w.engage()
+	w.reads("eu", "settings", hubv1.ReasonAlreadyExists, "")
+	w.reads("eu", "main", hubv1.ReasonApplied, "")
+	w.reads("eu", "pods", hubv1.ReasonApplied, "")
 }
