@@ -87,7 +87,9 @@ func (m *maker) compare(p Pair, shares []Share) {
 		}
 	}
 	if len(shares) > 0 || len(fields) > 0 {
-		m.plan.Changes = append(m.plan.Changes, Change{Object: p.Object, Shares: shares, Groups: Grouped(fields), Waves: m.waves(p, fields)})
+		m.plan.Changes = append(m.plan.Changes, Change{
+			Object: p.Object, Shares: shares, Groups: Grouped(fields), Waves: m.waves(p, fields), Restarts: m.restarts(p, fields),
+		})
 		for _, s := range shares {
 			if _, counted := fields[s.Cluster]; !counted {
 				m.plan.Summary.Changed++

@@ -122,6 +122,8 @@ type Change struct {
 	// Waves are the waves of the placement's rollout through which the differences go, in order; empty if they reach all
 	// clusters at once.
 	Waves []Wave `json:"waves,omitempty"`
+	// Restarts are objects whose pods start anew, because they read this ConfigMap or Secret.
+	Restarts []Object `json:"restarts,omitempty"`
 }
 
 // Wave contains the changing clusters of one wave of a rollout.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -167,6 +168,54 @@ func TestAPlanNotesThatPoliciesGoWithAnOlderTemplate(t *testing.T) {
 			p := planned(t, before, after, Options{})
 			if diff := cmp.Diff(tc.want, p.Notes); diff != "" || p.Summary.Changed != 3 {
 				t.Errorf("%d copies change; notes (-want +got):\n%s", p.Summary.Changed, diff)
+			}
+		})
+	}
+}
+
+func TestAPlanNamesThePodsThatStartAnew(t *testing.T) {
+	t.Parallel()
+	restarting := func(p *hubv1.Placement) {
+		p.Spec.References = []hubv1.ReferenceRule{{Path: "/spec/template", Restart: hubv1.RestartOnChange}}
+	}
+	ofConfig := func(p *hubv1.Placement) { p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "ConfigMap"}} }
+	config := func(field string) decide.FleetObject {
+		o := object("settings")
+		o.Object.SetAPIVersion("v1")
+		o.Object.SetKind("ConfigMap")
+		o.Object.Object["data"] = map[string]any{"a": "x"}
+		if field != "" {
+			o.Object.Object[field] = map[string]any{"a": "y"}
+		}
+		return o
+	}
+	restarted := []Object{{"example.com", "Widget", "shop", "web-0"}}
+	for name, tc := range map[string]struct {
+		placement *hubv1.Placement
+		field     string
+		want      []Object
+	}{
+		"its content changes":            {decidetest.Policy("web", restarting), "data", restarted},
+		"binary content comes":           {decidetest.Policy("web", restarting), "binaryData", restarted},
+		"another field changes":          {decidetest.Policy("web", restarting), "other", nil},
+		"the pods are on other clusters": {decidetest.Policy("web", restarting, decidetest.Named("us")), "data", nil},
+		"the placement has no such rule": {decidetest.Policy("web"), "data", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := fleet(1, tc.placement, decidetest.Policy("settings", ofConfig, decidetest.Named("eu")))
+			before.Objects[0].Object.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"volumes": []any{
+				map[string]any{"name": "settings", "configMap": map[string]any{"name": "settings"}},
+			}}}}
+			after := before
+			before.Objects = append(slices.Clone(before.Objects), config(""))
+			after.Objects = append(slices.Clone(after.Objects), config(tc.field))
+			changes := planned(t, before, after, Options{}).Changes
+			if len(changes) != 1 || changes[0].Object.Kind != "ConfigMap" {
+				t.Fatalf("the changes are %+v", changes)
+			}
+			if diff := cmp.Diff(tc.want, changes[0].Restarts); diff != "" {
+				t.Errorf("pods that start anew (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -42,6 +42,7 @@ func TestAPlanReads(t *testing.T) {
 		"replicas that move":                    {[]string{"-f", plansDir + "shares.yaml"}, 0},
 		"a label of a cluster":                  {[]string{"-f", plansDir + "cluster.yaml"}, 0},
 		"a change that goes in waves":           {[]string{"-f", plansDir + "waves.yaml"}, 0},
+		"a change that restarts pods":           {[]string{"-f", plansDir + "restarts.yaml"}, 0},
 		"nothing":                               {[]string{"-f", plansDir + "hub.yaml", "--detailed-exitcode"}, 0},
 		"what admission refuses":                {[]string{"-f", plansDir + "refused.yaml"}, 1},
 		"what admission refuses, exit code too": {[]string{"-f", plansDir + "refused.yaml", "--summary", "--detailed-exitcode"}, 1},

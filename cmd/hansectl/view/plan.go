@@ -284,9 +284,20 @@ func changesOf(title string, copies int, changes []plan.Change) planSection {
 		for _, w := range c.Waves {
 			i.lines = append(i.lines, waveText(w))
 		}
+		if len(c.Restarts) > 0 {
+			i.lines = append(i.lines, "pods start anew: "+objectsText(c.Restarts))
+		}
 		s.add(i)
 	}
 	return s
+}
+
+func objectsText(objects []plan.Object) string {
+	var names []string
+	for _, o := range objects {
+		names = append(names, o.String())
+	}
+	return list(names)
 }
 
 func waveText(w plan.Wave) string {
