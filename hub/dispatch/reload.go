@@ -116,6 +116,9 @@ func (r *run) copyOf(ctx context.Context, id hubv1.ObjectIdentity) (*readCopy, *
 // contentOnTheWay returns the outcome for a copy that waits for the content of an object that its pods read; nil if it
 // waits for none. The outcome has no reason if the content is about to be written: then it is not recorded.
 func (r *run) contentOnTheWay() *member.Outcome {
+	if r.suspended() {
+		return nil // nothing is written
+	}
 	for _, c := range r.reads {
 		here, why := r.hasContent(c)
 		if here {

@@ -120,6 +120,15 @@ func TestPodsStartAnewAfterTheirClusterHasTheNewContent(t *testing.T) {
 	w.reads("eu", "main", hubv1.ReasonApplied, "")
 }
 
+// oneRevision has one template, without rules. Many queues may read it.
+type oneRevision struct{ template *unstructured.Unstructured }
+
+// Template implements Revisions.
+func (o oneRevision) Template(context.Context, string) (*unstructured.Unstructured, error) { return o.template, nil }
+
+// Rules implements Revisions.
+func (oneRevision) Rules(context.Context, string) (*decide.HeldRules, error) { return &decide.HeldRules{}, nil }
+
 func TestAClusterWithAnEarlierRevisionKeepsItsDigest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, takes("eu"), takes("us"))
@@ -128,7 +137,7 @@ func TestAClusterWithAnEarlierRevisionKeepsItsDigest(t *testing.T) {
 	earlier := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "first"}}}
 	earlier.SetNamespace("ns")
 	earlier.SetName("settings")
-	w.dispatcher.opts.Revisions = &storedRevisions{template: earlier, rules: &decide.HeldRules{}}
+	w.dispatcher.opts.Revisions = oneRevision{earlier}
 	settings.Spec.Revisions = []hubv1.ObjectRevision{{Number: 1, Template: "first", Policies: "rules"}}
 	settings.Spec.Target("eu").Revision = 1
 	reading(w, "main")
@@ -143,6 +152,24 @@ func TestAClusterWithAnEarlierRevisionKeepsItsDigest(t *testing.T) {
 	w.dispatcher.BindingChanged(t.Context(), changes.Binding{Before: before, After: settings.DeepCopy()})
 	if got := w.restarts("eu", "main", first); got != second {
 		t.Errorf("with the same revision, one cluster has the digest %q, the other one %q", got, second)
+	}
+}
+
+func TestTheRuleThatRestartsPodsIsPartOfARevision(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, takes("eu"), takes("us"))
+	w.add(neededKind, "settings")
+	w.says("settings", "data", map[string]any{"a": "first"})
+	main := reading(w, "main")
+	template, _ := templatesOf{w}.Get(hubv1.ObjectOf(main))
+	w.dispatcher.opts.Revisions = oneRevision{template} // before the rule
+	main.Spec.Revisions = []hubv1.ObjectRevision{{Number: 1, Template: "first", Policies: "rules"}}
+	main.Spec.Target("eu").Revision = 1
+	w.engage()
+	w.restarts("us", "main", "")
+	w.reads("eu", "main", hubv1.ReasonApplied, "")
+	if got := w.digest("eu", "main"); got != "" {
+		t.Errorf("at a revision without the rule, the digest is %q", got)
 	}
 }
 

@@ -87,7 +87,7 @@ func TestThePlanOfStandardInputIsThatOfTheFile(t *testing.T) {
 func TestTheDocumentedPlansAreWhatIsPrinted(t *testing.T) {
 	docs := filepath.Join("..", "..", "..", "docs")
 	for page, names := range map[string][]string{
-		"plan.md":          {"a-folder.txt", "what-admission-refuses.txt", "replicas-that-move.txt", "a-change-that-goes-in-waves.txt"},
+		"plan.md":          {"a-folder.txt", "what-admission-refuses.txt", "replicas-that-move.txt", "a-change-that-goes-in-waves.txt", "a-change-that-restarts-pods.txt"},
 		"tasks/preview.md": {"a-policy.txt"},
 		"tasks/gitops.md":  {"a-folder-in-one-line.txt"},
 	} {
