@@ -124,10 +124,14 @@ func TestPodsStartAnewAfterTheirClusterHasTheNewContent(t *testing.T) {
 type oneRevision struct{ template *unstructured.Unstructured }
 
 // Template implements Revisions.
-func (o oneRevision) Template(context.Context, string) (*unstructured.Unstructured, error) { return o.template, nil }
+func (o oneRevision) Template(context.Context, string) (*unstructured.Unstructured, error) {
+	return o.template, nil
+}
 
 // Rules implements Revisions.
-func (oneRevision) Rules(context.Context, string) (*decide.HeldRules, error) { return &decide.HeldRules{}, nil }
+func (oneRevision) Rules(context.Context, string) (*decide.HeldRules, error) {
+	return &decide.HeldRules{}, nil
+}
 
 func TestAClusterWithAnEarlierRevisionKeepsItsDigest(t *testing.T) {
 	t.Parallel()
