@@ -132,6 +132,7 @@ func TestPodsStartAnewInTheWavesOfWhatTheyRead(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	config, secret := configMap(ns, "reload-settings"), opaque(ns, "reload-tls")
 	web := deploymentWith(ns, "reload-web", config.GetName(), secret.GetName())
+	must(t, unstructured.SetNestedField(web.Object, int64(1), "spec", "replicas"))
 	var spec hubv1.PlacementSpec
 	must(t, yaml.UnmarshalStrict([]byte(europeFirst), &spec))
 	spec.References = []hubv1.ReferenceRule{{Path: "/spec/template", Restart: hubv1.RestartOnChange}}
