@@ -251,6 +251,26 @@ func TestAPreviewShowsTheDigestWithThePoliciesOfTheCluster(t *testing.T) {
 	}
 }
 
+func TestACopyWaitsForTheHubToKnowWhatItsPodsRead(t *testing.T) {
+	t.Parallel()
+	m := takes("eu")
+	w := newWorld(t, m)
+	settings := w.add(neededKind, "settings")
+	w.says("settings", "data", map[string]any{"a": "first"})
+	main := hubv1.ObjectOf(reading(w, "main"))
+	w.deleted = map[string]bool{"settings": true} // and its binding still sends it
+	w.engage()
+	if _, stop, err := w.dispatcher.Intent(t.Context(), "eu", main, nil); err != nil || stop == nil || stop.Reason != hubv1.ReasonPending {
+		t.Errorf("stop %+v, error %v", stop, err)
+	}
+	w.edit(settings, func() { w.deleted = nil })
+	w.dispatcher.WakeObject(t.Context(), hubv1.ObjectOf(settings))
+	w.restarts("eu", "main", "")
+	if order := m.written(); !slices.Equal(order, []string{"settings", "main"}) {
+		t.Errorf("the writes were %q", order)
+	}
+}
+
 func TestOnlyWhatTheHubSendsToTheClusterCounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, takes("eu"))
