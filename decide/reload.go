@@ -14,8 +14,8 @@ import (
 // is a function of what the hub sends to one cluster, and of nothing else. So every replica of the hub writes the same
 // value, and a restart of the hub changes none.
 
-// ReadByPods returns the ConfigMaps and Secrets that the pods of a manifest read, by the pod templates at the paths. The
-// pods of a Job read none: its pod template cannot change.
+// ReadByPods returns the ConfigMaps and Secrets that the pods of a manifest read, by the pod templates at the paths.
+// The pods of a Job read none: its pod template cannot change.
 func ReadByPods(manifest *unstructured.Unstructured, paths []string) ([]hubv1.ObjectIdentity, error) {
 	var out []hubv1.ObjectIdentity
 	seen := map[hubv1.ObjectIdentity]bool{}
@@ -30,8 +30,8 @@ func ReadByPods(manifest *unstructured.Unstructured, paths []string) ([]hubv1.Ob
 	return out, err
 }
 
-// WithReload returns a manifest with the annotation in its pod templates at the paths. contents has the manifests of the
-// ConfigMaps and Secrets that the hub sends to the same cluster. A pod template that reads none of them gets no
+// WithReload returns a manifest with the annotation in its pod templates at the paths. contents has the manifests of
+// the ConfigMaps and Secrets that the hub sends to the same cluster. A pod template that reads none of them gets no
 // annotation. The digest is keyed, because the values of Secrets could be guessed from a plain digest.
 func WithReload(
 	key canonical.Key, manifest *unstructured.Unstructured, paths []string, contents map[hubv1.ObjectIdentity]*unstructured.Unstructured,

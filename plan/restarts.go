@@ -39,8 +39,8 @@ func isContent(f Field) bool {
 	return strings.HasPrefix(f.Path, "/data") || strings.HasPrefix(f.Path, "/binaryData") || strings.HasPrefix(f.Path, "/stringData")
 }
 
-// restartPaths returns the paths of pod templates by the placement that a binding follows, else by the settings that the
-// binding keeps.
+// restartPaths returns the paths of pod templates by the placement that a binding follows, else by the settings that
+// the binding keeps.
 func (m *maker) restartPaths(b hubv1.BindingObject) []string {
 	if placement := (decide.Facts{Placements: m.after.Placements}).Placement(b.BindingSpec().PlacementRef); placement != nil {
 		return placement.PlacementSpec().RestartPaths()

@@ -8,8 +8,8 @@ import (
 )
 
 // SettingsAnnotation of a binding keeps apply, deletion, statusAggregation and the references with restart of its
-// placement, without defaults. The copies of an object stay when its placement is deleted, and the hub still needs these
-// settings.
+// placement, without defaults. The copies of an object stay when its placement is deleted, and the hub still needs
+// these settings.
 const SettingsAnnotation = Prefix + "settings"
 
 // Settings returns the value of the SettingsAnnotation, empty if all settings are defaults. It does not keep adoption,

@@ -99,10 +99,10 @@ func TestACopyDoesNotWaitForAnObjectThatIsNotOurs(t *testing.T) {
 	}
 	w := newWorld(t, m)
 	w.add(neededKind, "settings").Status.Clusters = []hubv1.ClusterRow{{Name: "eu", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonAlreadyExists}}
-	needing(w, "main", "settings")
+	needing(w, "other", "settings")
 	reading(w, "pods")
 	w.engage()
 	w.reads("eu", "settings", hubv1.ReasonAlreadyExists, "")
-	w.reads("eu", "main", hubv1.ReasonApplied, "")
+	w.reads("eu", "other", hubv1.ReasonApplied, "")
 	w.reads("eu", "pods", hubv1.ReasonApplied, "")
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// A manifest whose pods start anew when a ConfigMap or Secret changes has a digest of what the hub sends of these objects
-// to the same cluster, see package decide. So a cluster with an earlier revision of a Secret keeps its digest. The copy
-// is written after the cluster has these contents. Until then it stays as it is, also without its other changes.
+// A manifest whose pods start anew when a ConfigMap or Secret changes has a digest of what the hub sends of these
+// objects to the same cluster, see package decide. So a cluster with an earlier revision of a Secret keeps its digest.
+// The copy is written after the cluster has these contents. Until then it stays as it is, also without its other
+// changes.
 
 // readCopy is the wanted copy of a ConfigMap or Secret that pods read.
 type readCopy struct {
@@ -35,8 +36,8 @@ func (r *run) restartPaths() []string {
 	return spec.RestartPaths()
 }
 
-// withReload returns the manifest with the digests in its pod templates, and keeps the copies that its pods read for the
-// run. The error is errBehind if such a copy is not known yet.
+// withReload returns the manifest with the digests in its pod templates, and keeps the copies that its pods read for
+// the run. The error is errBehind if such a copy is not known yet.
 func (r *run) withReload(ctx context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, *member.Outcome, error) {
 	paths := r.restartPaths()
 	if len(paths) == 0 {
@@ -135,8 +136,8 @@ func (r *run) contentOnTheWay() *member.Outcome {
 	return nil
 }
 
-// hasContent reports whether the cluster has a wanted content, or an object of this name that the hub does not manage. If
-// not, why is the reason; empty if the write was not tried yet.
+// hasContent reports whether the cluster has a wanted content, or an object of this name that the hub does not manage.
+// If not, why is the reason; empty if the write was not tried yet.
 func (r *run) hasContent(c readCopy) (here bool, why string) {
 	known := r.queue.records.get(c.id.BindingKey())
 	if known.last.Applied == metav1.ConditionTrue && known.last.Digest == c.digest {

@@ -43,22 +43,22 @@ func (w *world) says(name, field string, value map[string]any) {
 	w.fields[name] = map[string]any{field: value}
 }
 
-// edit changes a binding. No event follows.
-func (w *world) edit(b *hubv1.ResourceBinding, change func()) {
+// edit changes objects of the hub. No event follows.
+func (w *world) edit(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
 }
 
-// digest returns the annotation of the pods of an object on a cluster; empty if it has none.
-func (w *world) digest(cluster, name string) string {
+// digest returns the annotation of the pods of main on a cluster; empty if it has none.
+func (w *world) digest(cluster string) string {
 	m := w.members[cluster]
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.manifests[name] == nil {
+	if m.manifests["main"] == nil {
 		return ""
 	}
-	return reloadIn(m.manifests[name])
+	return reloadIn(m.manifests["main"])
 }
 
 func reloadIn(manifest *unstructured.Unstructured) string {
@@ -66,11 +66,11 @@ func reloadIn(manifest *unstructured.Unstructured) string {
 	return value
 }
 
-// restarts waits until the pods of an object on a cluster have another digest, and returns it.
-func (w *world) restarts(cluster, name, before string) (after string) {
+// restarts waits until the pods of main on a cluster have another digest, and returns it.
+func (w *world) restarts(cluster, before string) (after string) {
 	w.Helper()
 	w.eventually(5*time.Second, func() string {
-		if after = w.digest(cluster, name); after == before || after == "" {
+		if after = w.digest(cluster); after == before || after == "" {
 			return fmt.Sprintf("the digest is %q", after)
 		}
 		return ""
@@ -92,14 +92,14 @@ func TestPodsStartAnewAfterTheirClusterHasTheNewContent(t *testing.T) {
 	w.says("settings", "data", map[string]any{"a": "first"})
 	reading(w, "main")
 	w.engage()
-	first := w.restarts("eu", "main", "")
+	first := w.restarts("eu", "")
 	if order := m.written(); !slices.Equal(order, []string{"settings", "main"}) {
 		t.Errorf("the writes were %q", order)
 	}
 
 	refuses.Store(true)
 	w.says("settings", "data", map[string]any{"a": "second"})
-	w.edit(settings, func() {
+	w.edit(func() {
 		settings.Status.Clusters = []hubv1.ClusterRow{{Name: "eu", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonManifestRefused, Message: "it is immutable"}}
 	})
 	w.dispatcher.WakeObject(t.Context(), hubv1.ObjectOf(settings))
@@ -107,13 +107,13 @@ func TestPodsStartAnewAfterTheirClusterHasTheNewContent(t *testing.T) {
 	w.dispatcher.WakeObject(t.Context(), hubv1.ObjectIdentity{Group: rotor.Group, Kind: rotor.Kind, Namespace: "ns", Name: "main"})
 	w.reads("eu", "main", hubv1.ReasonReferenceNotReady,
 		"the copy is written after ConfigMap ns/settings, which its pods read, has its new content on the cluster: ManifestRefused: it is immutable")
-	if got := w.digest("eu", "main"); got != first {
+	if got := w.digest("eu"); got != first {
 		t.Errorf("the digest changed from %q to %q before the content", first, got)
 	}
 
 	refuses.Store(false)
 	w.dispatcher.WakeObject(t.Context(), hubv1.ObjectOf(settings))
-	w.restarts("eu", "main", first) // without an event of the Rotor
+	w.restarts("eu", first) // without an event of the Rotor
 	if order := m.written(); !slices.Equal(order, []string{"settings", "main", "settings", "main"}) {
 		t.Errorf("the writes were %q", order)
 	}
@@ -146,15 +146,15 @@ func TestAClusterWithAnEarlierRevisionKeepsItsDigest(t *testing.T) {
 	settings.Spec.Target("eu").Revision = 1
 	reading(w, "main")
 	w.engage()
-	first, second := w.restarts("eu", "main", ""), w.restarts("us", "main", "")
+	first, second := w.restarts("eu", ""), w.restarts("us", "")
 	if first == second {
 		t.Errorf("both clusters have the digest %q", first)
 	}
 
 	before := settings.DeepCopy()
-	w.edit(settings, func() { settings.Spec.Target("eu").Revision = 0 })
+	w.edit(func() { settings.Spec.Target("eu").Revision = 0 })
 	w.dispatcher.BindingChanged(t.Context(), changes.Binding{Before: before, After: settings.DeepCopy()})
-	if got := w.restarts("eu", "main", first); got != second {
+	if got := w.restarts("eu", first); got != second {
 		t.Errorf("with the same revision, one cluster has the digest %q, the other one %q", got, second)
 	}
 }
@@ -170,9 +170,9 @@ func TestTheRuleThatRestartsPodsIsPartOfARevision(t *testing.T) {
 	main.Spec.Revisions = []hubv1.ObjectRevision{{Number: 1, Template: "first", Policies: "rules"}}
 	main.Spec.Target("eu").Revision = 1
 	w.engage()
-	w.restarts("us", "main", "")
+	w.restarts("us", "")
 	w.reads("eu", "main", hubv1.ReasonApplied, "")
-	if got := w.digest("eu", "main"); got != "" {
+	if got := w.digest("eu"); got != "" {
 		t.Errorf("at a revision without the rule, the digest is %q", got)
 	}
 }
@@ -185,12 +185,12 @@ func TestAnotherHubProcessRestartsNoPods(t *testing.T) {
 	w.says("settings", "data", map[string]any{"a": "first"})
 	main := reading(w, "main")
 	w.engage()
-	w.restarts("eu", "main", "")
+	w.restarts("eu", "")
 	w.reads("eu", "main", hubv1.ReasonApplied, "")
 
 	m.mu.Lock()
 	served := m.served
-	w.edit(main, func() {
+	w.edit(func() {
 		for _, b := range []*hubv1.ResourceBinding{settings, main} {
 			c := m.copies[b.Spec.ObjectRef.Name]
 			b.Status.Clusters = []hubv1.ClusterRow{{Name: "eu", Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, UID: c.UID, Hash: c.Hash, Digest: c.Digest}}
@@ -224,7 +224,7 @@ func TestAPreviewShowsTheDigestWithThePoliciesOfTheCluster(t *testing.T) {
 	w.says("tls", "data", map[string]any{"a": "first"})
 	id := hubv1.ObjectOf(reading(w, "main"))
 	w.engage()
-	first := w.restarts("eu", "main", "")
+	first := w.restarts("eu", "")
 	replaces := func(kind string) []hubv1.OverridePolicyObject {
 		policy := &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
 		policy.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: kind}}
@@ -263,9 +263,9 @@ func TestACopyWaitsForTheHubToKnowWhatItsPodsRead(t *testing.T) {
 	if _, stop, err := w.dispatcher.Intent(t.Context(), "eu", main, nil); err != nil || stop == nil || stop.Reason != hubv1.ReasonPending {
 		t.Errorf("stop %+v, error %v", stop, err)
 	}
-	w.edit(settings, func() { w.deleted = nil })
+	w.edit(func() { w.deleted = nil })
 	w.dispatcher.WakeObject(t.Context(), hubv1.ObjectOf(settings))
-	w.restarts("eu", "main", "")
+	w.restarts("eu", "")
 	if order := m.written(); !slices.Equal(order, []string{"settings", "main"}) {
 		t.Errorf("the writes were %q", order)
 	}
@@ -280,7 +280,7 @@ func TestOnlyWhatTheHubSendsToTheClusterCounts(t *testing.T) {
 	reading(w, "main")
 	w.engage()
 	w.reads("eu", "main", hubv1.ReasonApplied, "")
-	if got := w.digest("eu", "main"); got != "" {
+	if got := w.digest("eu"); got != "" {
 		t.Errorf("the digest is %q", got)
 	}
 }
@@ -293,7 +293,7 @@ func TestWithoutTheRulePodsStayAsTheyAre(t *testing.T) {
 	reading(w, "main").Annotations = nil
 	w.engage()
 	w.reads("eu", "main", hubv1.ReasonApplied, "")
-	if got := w.digest("eu", "main"); got != "" {
+	if got := w.digest("eu"); got != "" {
 		t.Errorf("the digest is %q", got)
 	}
 	if q := w.dispatcher.queue("eu"); len(q.readers.keys) > 0 {

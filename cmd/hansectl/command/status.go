@@ -17,7 +17,6 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/cmd/hansectl/view"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/plan"
 )
 
@@ -240,8 +239,8 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 		return nil, err
 	}
 	settings := hubv1.LastSettings(binding)
-	if read, err := decide.ReadByPods(object, settings.RestartPaths()); err != nil || len(read) > 0 {
-		return nil, nil // the pod template has a digest that only the hub can compute
+	if len(settings.RestartPaths()) > 0 {
+		return nil, nil // pod templates have digests that only the hub can compute
 	}
 	var clusters []*hubv1.MemberCluster
 	for i := range members {
