@@ -121,6 +121,7 @@ func TestABindingKeepsWhichPodsStartAnew(t *testing.T) {
 	s := newScene(t, "restarts", "eu")
 	p := s.place("web", "eu")
 	s.create(p)
+	s.names(1, "tls")
 	s.becomes("eu")
 	s.edit(p, func() {
 		p.Spec.References = []hubv1.ReferenceRule{{Path: "/spec/template", Restart: hubv1.RestartOnChange}}
