@@ -221,6 +221,7 @@ func TestAFactThatChangesIsRenderedWhereItIsRead(t *testing.T) {
 	}
 	want := map[string][]any{
 		"one-label": {"sre"}, "one-selected": {nil}, "one-region": {"eu-central-1"}, "one-version": {"v1.36.0"}, "one-capacity": {"8"}, "one-large": {nil}, "one-plain": {nil},
+		"one-operator": {""},
 	}
 	s.gets(want)
 	given := func(name string, of any) { want[name] = append(want[name], of) }
@@ -235,6 +236,9 @@ func TestAFactThatChangesIsRenderedWhereItIsRead(t *testing.T) {
 	s.patchCluster(`{"status":{"capacity":{"cpu":"64"}}}`, true)
 	given("one-capacity", "64")
 	given("one-large", "large")
+	s.gets(want)
+	s.patchCluster(`{"status":{"operators":[{"name":"certs","version":"2.0.0"},{"name":"rotors","version":"1.0.0"}]}}`, true)
+	given("one-operator", "1.0.0")
 	s.gets(want)
 	s.patchCluster(`{"status":{"nodes":{"total":3,"ready":3}}}`, true) // which no expression sees
 	s.patchCluster(`{"metadata":{"labels":{"tier":"1"}}}`, false)
