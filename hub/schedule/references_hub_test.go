@@ -12,16 +12,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// names makes the scene's object one that names a Secret, of the given generation.
-func (s *scene) names(generation int64, secret string) {
+// namesTLS makes the scene's object one that names the Secret tls.
+func (s *scene) namesTLS() {
 	u := template(uuid.NewUUID())
 	if before, ok := objects.Get(s.id); ok {
 		u.SetUID(before.GetUID())
 	}
 	u.SetNamespace(s.id.Namespace)
 	u.SetCreationTimestamp(metav1.Now())
-	u.SetGeneration(generation)
-	u.Object["spec"] = map[string]any{"secretName": secret}
+	u.SetGeneration(1)
+	u.Object["spec"] = map[string]any{"secretName": "tls"}
 	objects.set(s.id, u)
 }
 
@@ -54,7 +54,7 @@ func TestANeededObjectGoesAheadAndLeavesLast(t *testing.T) {
 	p := s.place("web", "eu", "sg")
 	p.Spec.References = []hubv1.ReferenceRule{{Kind: "Secret", Path: "/spec/secretName"}}
 	s.create(p)
-	s.names(1, "tls")
+	s.namesTLS()
 	s.becomes("eu", "sg")
 	tls.becomes("eu", "sg")
 	tls.says("2 clusters, because Widget.example.com " + s.id.Namespace + "/web needs it")
@@ -86,7 +86,7 @@ func TestADecisionSaysWhichNeededObjectsAreMissing(t *testing.T) {
 	p := s.place("web", "eu")
 	p.Spec.References = []hubv1.ReferenceRule{{Kind: "Secret", Path: "/spec/secretName"}}
 	s.create(p)
-	s.names(1, "tls")
+	s.namesTLS()
 	s.becomes("eu")
 	s.says("1 of ")
 	s.says("; without objects that it needs: Secret " + s.id.Namespace + "/tls does not exist on the hub")
@@ -108,7 +108,7 @@ func TestAnEditThatTakesARuleAwayWithdrawsNothing(t *testing.T) {
 	p := s.place("web", "eu")
 	p.Spec.References = []hubv1.ReferenceRule{{Kind: "Secret", Path: "/spec/secretName"}}
 	s.create(p)
-	s.names(1, "tls")
+	s.namesTLS()
 	s.becomes("eu") // its binding has the reference
 	tls.becomes("eu")
 	s.edit(p, func() { p.Spec.References, p.Spec.Clusters = nil, s.only("eu", "sg") })
@@ -121,7 +121,7 @@ func TestABindingKeepsWhichPodsStartAnew(t *testing.T) {
 	s := newScene(t, "restarts", "eu")
 	p := s.place("web", "eu")
 	s.create(p)
-	s.names(1, "tls")
+	s.namesTLS()
 	s.becomes("eu")
 	s.edit(p, func() {
 		p.Spec.References = []hubv1.ReferenceRule{{Path: "/spec/template", Restart: hubv1.RestartOnChange}}
