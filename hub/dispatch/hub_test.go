@@ -237,7 +237,7 @@ func TestAFactThatChangesIsRenderedWhereItIsRead(t *testing.T) {
 	given("one-capacity", "64")
 	given("one-large", "large")
 	s.gets(want)
-	s.patchCluster(`{"status":{"operators":[{"name":"certs","version":"2.0.0"},{"name":"rotors","version":"1.0.0"}]}}`, true)
+	s.patchCluster(`{"status":{"operators":[{"name":"certs","version":"2.0.0","installed":true},{"name":"rotors","version":"1.0.0","installed":true}]}}`, true)
 	given("one-operator", "1.0.0")
 	s.gets(want)
 	s.patchCluster(`{"status":{"nodes":{"total":3,"ready":3}}}`, true) // which no expression sees
