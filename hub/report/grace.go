@@ -76,28 +76,39 @@ func (r *Reporter) inGrace(cluster string) bool {
 	return !known || r.opts.Clock.Since(since) < r.opts.Grace // the link will soon know its state
 }
 
-// noteReadiness records when a MemberCluster becomes not Ready, in the shard of any replica.
+// unready is a time for which a MemberCluster is or was not Ready.
+type unready struct {
+	since time.Time
+	ended bool
+}
+
+// noteReadiness records when a MemberCluster becomes not Ready, in the shard of any replica. A time that ends within
+// the grace time is kept until the grace time is over: scheduling may not have decided again yet.
 func (r *Reporter) noteReadiness(c *hubv1.MemberCluster) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, known := r.unready[c.Name]
+	is, known := r.unready[c.Name]
+	over := r.opts.Clock.Since(is.since) >= r.opts.Grace
+	ready := !meta.IsStatusConditionFalse(c.Status.Conditions, hubv1.ConditionReady)
 	switch {
-	case !meta.IsStatusConditionFalse(c.Status.Conditions, hubv1.ConditionReady):
+	case ready && over:
 		delete(r.unready, c.Name)
-	case !known:
-		r.unready[c.Name] = r.opts.Clock.Now()
+	case !ready && (!known || is.ended && over):
+		r.unready[c.Name] = unready{since: r.opts.Clock.Now()}
+	case known:
+		r.unready[c.Name] = unready{is.since, ready}
 	}
 }
 
-// graceLeft returns the time until the grace time of every cluster that is not Ready is over.
+// graceLeft returns the time until the grace time of every cluster that is or was not Ready is over.
 func (r *Reporter) graceLeft() (left time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for cluster, since := range r.unready {
+	for cluster, is := range r.unready {
 		if lost, known := r.lost[cluster]; known {
-			since = lost // its MemberCluster will show it soon
+			is.since = lost // its MemberCluster will show it soon
 		}
-		left = max(left, r.opts.Grace-r.opts.Clock.Since(since))
+		left = max(left, r.opts.Grace-r.opts.Clock.Since(is.since))
 	}
 	return left
 }

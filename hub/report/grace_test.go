@@ -84,6 +84,34 @@ func TestWhatSchedulingSaysOfAClusterThatIsAwayForAMomentWaits(t *testing.T) {
 	})
 }
 
+func TestTheMessageOfADecisionWaitsForTheGraceTimeOfClusters(t *testing.T) {
+	clock := testclock.NewFakePassiveClock(time.Now())
+	r := &Reporter{opts: Options{Clock: clock, Grace: time.Minute}, unready: map[string]unready{}}
+	steps := []struct {
+		what  string
+		ready metav1.ConditionStatus
+		after time.Duration // that much later
+		want  time.Duration
+	}{
+		{"a cluster that is not Ready", metav1.ConditionFalse, 40 * time.Second, 20 * time.Second},
+		{"and Ready before scheduling has decided again", metav1.ConditionTrue, 5 * time.Second, 15 * time.Second},
+		{"and not Ready again", metav1.ConditionFalse, 5 * time.Second, 10 * time.Second},
+		{"and Ready", metav1.ConditionTrue, time.Minute, 0},
+		{"and not Ready a minute later", metav1.ConditionFalse, 2 * time.Minute, 0},
+		{"and Ready after a long time", metav1.ConditionTrue, 0, 0},
+		{"and not Ready at once", metav1.ConditionFalse, 0, time.Minute},
+	}
+	for _, step := range steps {
+		c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+		c.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: step.ready}}
+		r.noteReadiness(c)
+		clock.SetTime(clock.Now().Add(step.after))
+		if got := max(0, r.graceLeft()); got != step.want {
+			t.Errorf("%s: %s left, want %s", step.what, got, step.want)
+		}
+	}
+}
+
 func TestTheTimeOfGraceBeginsAnewWhenALinkWasBack(t *testing.T) {
 	links, clock := newFakeFleet(), testclock.NewFakePassiveClock(time.Now())
 	r := &Reporter{opts: Options{Links: links, Clock: clock, Grace: time.Minute}, away: map[string]bool{}, lost: map[string]time.Time{}}

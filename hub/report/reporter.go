@@ -104,7 +104,7 @@ type Reporter struct {
 	entries map[types.NamespacedName]*entry
 	away    map[string]bool      // clusters whose link is known to be down
 	lost    map[string]time.Time // since when, for clusters with a link
-	unready map[string]time.Time // when each MemberCluster became not Ready
+	unready map[string]unready   // of MemberClusters
 }
 
 // New returns a Reporter without bindings.
@@ -135,7 +135,7 @@ func New(opts Options) (*Reporter, error) {
 		entries: map[types.NamespacedName]*entry{},
 		away:    map[string]bool{},
 		lost:    map[string]time.Time{},
-		unready: map[string]time.Time{},
+		unready: map[string]unready{},
 	}
 	config := rest.CopyConfig(opts.HubConfig)
 	config.Timeout = pace.AnswerWithin
