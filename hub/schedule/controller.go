@@ -225,7 +225,7 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 		return ctrl.Result{}, nil
 	case errors.Is(err, errNoTurn):
 		return ctrl.Result{RequeueAfter: pace.AskAgain}, nil
-	case isOutdated(err):
+	case isOutdated(err), errors.Is(err, errUnseen):
 		return ctrl.Result{RequeueAfter: pace.FirstRetry}, nil // the cache must first show the other write
 	case err != nil:
 		return ctrl.Result{}, err

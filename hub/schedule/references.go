@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -208,8 +209,12 @@ func (s *Scheduler) liveReferrers(ctx context.Context, id key) ([]decide.Referre
 	return out, nil
 }
 
-// errBehind means that the decision on a needed object comes first. The object is queued again after it.
-var errBehind = errors.New("the decision on a needed object comes first")
+var (
+	// errBehind means that the decision on a needed object comes first. The object is queued again after it.
+	errBehind = errors.New("the decision on a needed object comes first")
+	// errUnseen means that a needed object exists on the hub, and its watch has not shown it yet.
+	errUnseen = errors.New("a needed object has not arrived in the cache yet")
+)
 
 // inOrder queues the needed objects on which a decision is due before this one is written, and returns errBehind if
 // there are any.
@@ -236,12 +241,19 @@ func (s *Scheduler) inOrderAfter(in decide.Input) {
 }
 
 // ahead returns the needed objects on which a decision is due before this one is written. The others need none: they
-// do not exist on the hub, follow a placement of their own, or are decided for all clusters of the plan.
+// do not exist on the hub, follow a placement of their own, or are decided for all clusters of the plan. The error may
+// be errUnseen.
 func (s *Scheduler) ahead(ctx context.Context, id key, spec *hubv1.BindingSpec) ([]key, error) {
 	var out []key
 	for _, ref := range spec.References {
 		needed := ref.In(id.Namespace)
-		if t, found := s.Templates.Get(needed); ref.Former || !found || t.GetDeletionTimestamp() != nil {
+		t, found := s.Templates.Get(needed)
+		switch {
+		case ref.Former, found && t.GetDeletionTimestamp() != nil:
+			continue
+		case !found && s.unseen(ctx, needed):
+			return nil, errUnseen
+		case !found:
 			continue
 		}
 		b := hubv1.NewBinding(needed.BindingKey())
@@ -257,6 +269,16 @@ func (s *Scheduler) ahead(ctx context.Context, id key, spec *hubv1.BindingSpec) 
 		}
 	}
 	return out, nil
+}
+
+// unseen reports whether an object exists on the hub although the cache does not have it. Each kind has a watch of its
+// own, so an object may arrive after one that was created later and needs it.
+func (s *Scheduler) unseen(ctx context.Context, id key) bool {
+	if state, watched := s.Templates.StateOf(id); !watched || state.Reason != "" {
+		return false
+	}
+	o, gone, err := s.Templates.Live(ctx, id, time.Time{})
+	return err == nil && !gone && o.GetDeletionTimestamp() == nil
 }
 
 func coversAll(clusters []string, spec *hubv1.BindingSpec) bool {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -99,6 +100,36 @@ func TestADecisionSaysWhichNeededObjectsAreMissing(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestANeededObjectThatTheCacheDoesNotHaveYetGoesAhead(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, "unseen", "eu")
+	tls := s.secret("tls")
+	seen, _ := objects.Get(tls.id)
+	objects.change(tls.id, func() { delete(objects.cached, tls.id) })
+	p := s.place("web", "eu")
+	p.Spec.References = []hubv1.ReferenceRule{{Kind: "Secret", Path: "/spec/secretName"}}
+	s.create(p)
+	s.namesTLS()
+	s.eventually("the Secret is read twice", func() error {
+		objects.mu.Lock()
+		defer objects.mu.Unlock()
+		if n := objects.asked[tls.id]; n < 2 {
+			return fmt.Errorf("it is read %d times", n)
+		}
+		return nil
+	})
+	if err := hubClient.Get(t.Context(), s.id.BindingKey(), hubv1.NewBinding(s.id.BindingKey())); !apierrors.IsNotFound(err) {
+		t.Errorf("reading the binding: %v, want not found", err)
+	}
+
+	objects.set(tls.id, seen)
+	tls.becomes("eu")
+	s.becomes("eu")
+	if before, after := tls.binding(), s.binding(); before.CreationTimestamp.After(after.CreationTimestamp.Time) {
+		t.Errorf("the binding of the Secret is of %s, the other one of %s", before.CreationTimestamp, after.CreationTimestamp)
+	}
 }
 
 func TestAnEditThatTakesARuleAwayWithdrawsNothing(t *testing.T) {
