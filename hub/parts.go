@@ -54,6 +54,7 @@ type controllers struct {
 	unclaimed  *membership.Unclaimed
 	scheduler  *schedule.Scheduler
 	reporter   *report.Reporter
+	copies     *report.Copies
 	dispatcher *dispatch.Dispatcher
 	revisions  *revisions.Store
 	policies   *policystatus.Controllers
@@ -100,7 +101,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	failover.Confirmed = p.held.Confirmed
 	pacer := pace.New(nil)
 
-	c := &controllers{members: membership.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.held, string(p.hub.UID), failover.Grace)}
+	c := &controllers{copies: report.NewCopies(), members: membership.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.held, string(p.hub.UID), failover.Grace)}
 	c.members.KeepTokens(f.tokensOf, events)
 	c.unclaimed = c.members.CountUnclaimed(f.copies)
 	stored := revisions.New(revisions.Options{Client: p.mgr.GetClient(), Reader: p.mgr.GetAPIReader(), Namespace: p.options.Namespace})
@@ -165,6 +166,11 @@ func (p *parts) add(ctx context.Context) error {
 		func() error { return p.mgr.Add(p.epochs) },
 		func() error { return p.mgr.Add(p.unclaimed) },
 		func() error { return p.mgr.Add(manager.RunnableFunc(p.epochs.Lead)) },
+		func() error { return p.mgr.Add(manager.RunnableFunc(lead)) },
+		func() error { return p.mgr.Add(manager.RunnableFunc(p.countCopies)) },
+		func() error {
+			return p.mgr.Add(manager.RunnableFunc(membership.Readiness{Reader: p.mgr.GetClient()}.Lead))
+		},
 		func() error { return p.mgr.Add(manager.RunnableFunc(p.sweepRevisions)) },
 		func() error { return addAdmission(p.mgr, p.options, p.store, p.kinds, p.certificate) },
 		p.addViews,

@@ -36,6 +36,7 @@ func (p *parts) followPolicies() {
 	bindings := p.changes.Bindings
 	bindings.On(changes.All, p.settings.BindingChanged) // first, so that the others find the settings
 	bindings.On(changes.All, p.reporter.BindingChanged)
+	bindings.On(changes.All, p.copies.BindingChanged)
 	bindings.On(lifetime|changes.Spec, p.dispatcher.BindingChanged)
 	bindings.On(changes.All, p.scheduler.BindingChanged)
 	bindings.On(changes.All, p.policies.BindingChanged)
@@ -48,6 +49,7 @@ func (p *parts) followPolicies() {
 
 	placements := p.changes.Placements
 	placements.On(changes.Spec, p.reporter.PlacementChanged)
+	placements.On(lifetime, p.copies.PlacementChanged)
 	placements.On(lifetime|changes.Spec, p.dispatcher.PlacementChanged)
 	placements.On(lifetime|changes.Spec|changes.Ending|changes.Verbs, p.scheduler.PlacementChanged)
 	placements.On(changes.All, p.policies.PlacementChanged)
@@ -63,6 +65,7 @@ func (p *parts) followPolicies() {
 
 	clusters := p.changes.Clusters
 	clusters.On(lifetime, p.coordinator.ClusterChanged)
+	clusters.On(lifetime, p.copies.ClusterChanged)
 	clusters.On(changes.Deleted|changes.Readiness, p.reporter.ClusterChanged)
 	clusters.On(changes.Facts|changes.Served|changes.AllowedNamespaces, p.dispatcher.ClusterChanged)
 	clusters.On(changes.All, p.scheduler.ClusterChanged)

@@ -256,6 +256,9 @@ func (k *Keeper) serve(data map[string][]byte) error {
 	if err != nil {
 		return fmt.Errorf("reading the certificate of the webhook: %w", err)
 	}
+	if pair.Leaf != nil {
+		expiry.WithLabelValues().Set(float64(pair.Leaf.NotAfter.Unix()))
+	}
 	k.serving.Store(&served{pair: pair, raw: data[corev1.TLSCertKey], path: k.path(data)})
 	return nil
 }

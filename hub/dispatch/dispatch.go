@@ -234,7 +234,7 @@ func (d *Dispatcher) wakeTargets(b hubv1.BindingObject, priority int, which func
 	key, targets := client.ObjectKeyFromObject(b), b.BindingSpec().Clusters
 	for i := range targets {
 		if q := d.queue(targets[i].Name); q != nil && which(&targets[i]) {
-			q.gate.add(due{key, priority + classFor(b, &targets[i])})
+			q.addChanged(priority, due{key, priority + classFor(b, &targets[i])})
 		}
 	}
 }
@@ -259,7 +259,7 @@ func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hub
 	}
 	for cluster, keys := range keys {
 		if q := d.queue(cluster); q != nil {
-			q.gate.add(keys...)
+			q.addChanged(priority, keys...)
 		}
 	}
 }

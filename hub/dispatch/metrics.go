@@ -1,6 +1,10 @@
 package dispatch
 
 import (
+	"maps"
+	"sync"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -18,13 +22,70 @@ var (
 		Name: "hanse_member_circuit",
 		Help: "1 while writes to a member cluster are held, because several in a row failed or the cluster answered 429; else 0.",
 	}, []string{"cluster"})
+	clusterSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "hanse_cluster_apply_duration_seconds",
+		Help: "From the time at which the hub saw a change of an object, a policy or a decision, until a cluster had the changed copy, " +
+			"by cluster; without copies that are suspended or paused.",
+		NativeHistogramBucketFactor: 1.5, NativeHistogramMaxBucketNumber: 50, NativeHistogramMinResetDuration: time.Hour, // few, because clusters are many
+	}, []string{"cluster"})
+	kindSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "hanse_kind_apply_duration_seconds",
+		Help: "From the time at which the hub saw a change of an object, a policy or a decision, until a cluster had the changed copy, " +
+			"by kind; without copies that are suspended or paused.",
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
+	}, []string{"kind"})
+	queueDepth = prometheus.NewDesc("hanse_member_queue_depth", "Copies of a member cluster that wait for a worker.", []string{"cluster"}, nil)
+	gates      = &openGates{of: map[string]*gate{}}
 )
 
-func init() { metrics.Registry.MustRegister(inFlight, inFlightLimit, circuitOpen) }
+// Metrics of this package, for docs/metrics.md.
+var Metrics = []prometheus.Collector{inFlight, inFlightLimit, circuitOpen, clusterSeconds, kindSeconds, gates}
+
+func init() { metrics.Registry.MustRegister(Metrics...) }
+
+// openGates reads the depths of the members' queues when metrics are requested.
+type openGates struct {
+	mu sync.Mutex
+	of map[string]*gate
+}
+
+func (g *openGates) add(cluster string, q *gate) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.of[cluster] = q
+}
+
+func (g *openGates) drop(cluster string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.of, cluster)
+}
+
+// Describe implements prometheus.Collector.
+func (*openGates) Describe(out chan<- *prometheus.Desc) { out <- queueDepth }
+
+// Collect implements prometheus.Collector.
+func (g *openGates) Collect(out chan<- prometheus.Metric) {
+	g.mu.Lock()
+	now := maps.Clone(g.of)
+	g.mu.Unlock()
+	for cluster, q := range now {
+		out <- prometheus.MustNewConstMetric(queueDepth, prometheus.GaugeValue, float64(q.Len()), cluster)
+	}
+}
+
+// beginGauges adds the metrics of a member whose queue begins.
+func beginGauges(cluster string, q *gate) {
+	inFlight.WithLabelValues(cluster)
+	clusterSeconds.WithLabelValues(cluster)
+	gates.add(cluster, q)
+}
 
 // dropGauges removes the metrics of a member whose queue has ended.
 func dropGauges(cluster string) {
 	for _, v := range []*prometheus.GaugeVec{inFlight, inFlightLimit, circuitOpen} {
 		v.DeleteLabelValues(cluster)
 	}
+	clusterSeconds.DeleteLabelValues(cluster)
+	gates.drop(cluster)
 }

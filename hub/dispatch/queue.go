@@ -35,6 +35,7 @@ type queue struct {
 	// readers are copies, by the keys of the objects that their pods read. A copy that no longer reads an object may be
 	// left: it then has one run too many.
 	readers keysBy[types.NamespacedName]
+	changes keyChanges
 	ended   chan struct{} // closed at the end of run
 }
 
@@ -74,6 +75,7 @@ func (q *queue) run(ctx context.Context, before *queue) {
 		<-before.ended // its link, with all calls, was ended before this one was made
 	}
 	defer dropGauges(q.cluster)
+	beginGauges(q.cluster, q.gate)
 	q.gate.resume()
 	if err := q.controller.Start(ctx); err != nil {
 		ctrl.Log.WithName(controllerName).Error(err, "Dispatch queue ended", "cluster", q.cluster)
@@ -108,4 +110,5 @@ func (q *queue) forget(key types.NamespacedName) {
 	q.readers.drop(key)
 	q.retries.forget(key)
 	q.fights.forget(key)
+	q.changes.take(key)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,6 +23,9 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 	q.filter.begin(key)
 	defer q.wakeReaders(key)
 	defer q.end(key)
+	run := &run{queue: q, key: key}
+	run.begin()
+	defer run.keepChange()
 	cl, err := q.opts.Fleet.Get(q.cluster)
 	if errors.Is(err, member.ErrNotConnected) {
 		return reconcile.Result{}, nil // hub/report writes the row, and all keys are queued again with the link
@@ -35,10 +39,11 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 	}
 	target := binding.BindingSpec().Target(q.cluster)
 	if !found || target == nil {
+		run.changed = time.Time{}
 		q.release(cl, key)
 		return reconcile.Result{}, nil
 	}
-	run := &run{queue: q, key: key, binding: binding, target: target}
+	run.binding, run.target = binding, target
 	run.cluster = &gated{Cluster: cl, run: run}
 	if err := run.gather(ctx); err != nil {
 		return reconcile.Result{}, err
@@ -59,6 +64,7 @@ func (r *run) act(ctx context.Context) member.Outcome {
 	outcome, known := step(ctx)
 	if known && !r.behind {
 		r.queue.opts.Recorder.Record(r.binding, r.queue.cluster, outcome)
+		r.measure(outcome)
 	}
 	if outcome.Wrote {
 		ctrl.LoggerFrom(ctx).V(1).Info("Wrote to member cluster", "reason", outcome.Reason, "digest", outcome.Digest)
@@ -81,8 +87,9 @@ type run struct {
 	key     types.NamespacedName
 	binding hubv1.BindingObject // shared with the cache, like all objects from gather
 	target  *hubv1.BindingTarget
-	held    bool // the gate holds the key
-	behind  bool // the caches are older than the copy on the cluster, so the outcome is not recorded
+	held    bool      // the gate holds the key
+	changed time.Time // when the hub saw the change that the run carries out; zero if there is none
+	behind  bool      // the caches are older than the copy on the cluster, so the outcome is not recorded
 	// instead are policies that replace the hub's; only for Intent.
 	instead []hubv1.OverridePolicyObject
 	manifestParts

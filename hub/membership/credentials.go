@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/credential"
@@ -22,13 +20,6 @@ import (
 
 // revokeTries is the number of attempts to revoke the hub's token on a leaving cluster.
 const revokeTries = 3
-
-var credentialsExpiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "hanse_member_credentials_expiry_timestamp_seconds",
-	Help: "When the credentials of a member in use expire, in seconds since 1970. Absent for credentials that do not.",
-}, []string{"cluster"})
-
-func init() { metrics.Registry.MustRegister(credentialsExpiry) }
 
 // Tokens issues and revokes tokens of the hub on one cluster.
 type Tokens interface {

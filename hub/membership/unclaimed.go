@@ -5,21 +5,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/member"
 )
-
-var unclaimedCopies = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-	Name: "hanse_unclaimed_copies",
-	Help: "Objects on a member that this hub wrote and that no binding claims, of kinds that are watched there.",
-}, []string{"cluster"})
-
-func init() { metrics.Registry.MustRegister(unclaimedCopies) }
 
 // WatchedCopies are the watched objects on a member that have the hub's label.
 type WatchedCopies interface {

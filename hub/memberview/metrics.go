@@ -10,4 +10,7 @@ var requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Help: "Requests of users about members, by request and HTTP status of the answer.",
 }, []string{"what", "code"})
 
-func init() { metrics.Registry.MustRegister(requests) }
+// Metrics of this package, for docs/metrics.md.
+var Metrics = []prometheus.Collector{requests}
+
+func init() { metrics.Registry.MustRegister(Metrics...) }

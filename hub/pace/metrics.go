@@ -5,12 +5,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
+// Decision is the content of a write that changes a binding's spec, for Writes.
+const Decision = "decision"
+
 var width = prometheus.NewGauge(prometheus.GaugeOpts{
 	Name: "hanse_hub_write_width",
 	Help: "Writes to the hub's API server that may be in flight: 1 while it is slow or answers 429.",
 })
 
+// Writes counts the writes of all packages that take turns here.
+var Writes = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "hanse_hub_writes_total",
+	Help: "Writes to the hub's API server, by kind of the object and by content: the decision or the rows of a binding, " +
+		"the merged status of a hub object, or the status of a policy or bundle.",
+}, []string{"kind", "reason"})
+
+// Metrics of this package, for docs/metrics.md.
+var Metrics = []prometheus.Collector{width, Writes}
+
 func init() {
-	metrics.Registry.MustRegister(width)
+	metrics.Registry.MustRegister(Metrics...)
 	width.Set(widest)
+	for _, kind := range []string{"ResourceBinding", "ClusterResourceBinding"} {
+		Writes.WithLabelValues(kind, Decision)
+		Writes.WithLabelValues(kind, "rows")
+	}
 }

@@ -17,6 +17,9 @@ var (
 		"The stored chart of a FederatedOperator; always 1. An operator with manifests has none.", []string{"operator", "chart", "version", "app_version"}, nil)
 )
 
+// Metrics of this package, for docs/metrics.md. The leader alone offers them.
+var Metrics = []prom.Collector{operatorMetrics{}}
+
 // operatorMetrics reads the statuses of operators when metrics are requested, so that a deleted operator has no series.
 type operatorMetrics struct{ client.Reader }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
@@ -254,6 +255,9 @@ func set(conditions *[]metav1.Condition, generation int64, c metav1.Condition) {
 // an event for the policy.
 func write(ctx context.Context, c client.Client, before, after client.Object) (bool, error) {
 	err := c.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err == nil {
+		pace.Writes.WithLabelValues(kindOf(after), "status").Inc()
+	}
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return err == nil, nil
 	}

@@ -28,6 +28,7 @@ type entry struct {
 	merged  merged         // the status of the hub object
 	refusal refusal        // the status that its API server refused
 	states  map[string]int // rows by state, as counted in the metric
+	unshown unshown
 }
 
 // shown is the binding's state at its last event.

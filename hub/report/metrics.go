@@ -1,6 +1,8 @@
 package report
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -9,10 +11,6 @@ import (
 )
 
 var (
-	hubWrites = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "hanse_hub_writes_total",
-		Help: "Writes to the hub's API server, by kind of the object and by content: rows of a binding, or the merged status of a hub object.",
-	}, []string{"kind", "reason"})
 	windowSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "hanse_report_window_seconds",
 		Help:    "How long the changes of a binding waited to be written together.",
@@ -26,10 +24,25 @@ var (
 		Name: "hanse_drift_corrected_total",
 		Help: "Copies on members that the hub restored after another client had changed them, by kind.",
 	}, []string{"kind"})
+	statusSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "hanse_kind_status_duration_seconds",
+		Help: "From the time at which the hub saw a change of an object or its decision, until the status says that every copy has it, " +
+			"by kind; without changes that go in waves.",
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
+	}, []string{"kind"})
 )
 
+// Metrics of this package, for docs/metrics.md. The leader alone offers those of Copies.
+var Metrics = []prometheus.Collector{windowSeconds, bindingClusters, driftCorrected, statusSeconds}
+
 func init() {
-	metrics.Registry.MustRegister(hubWrites, windowSeconds, bindingClusters, driftCorrected)
+	metrics.Registry.MustRegister(Metrics...)
+	for _, state := range []string{
+		string(hubv1.HealthHealthy), string(hubv1.HealthProgressing), string(hubv1.HealthDegraded), string(hubv1.HealthUnknown),
+		stateNotApplied, hubv1.ReasonHubIsOlder,
+	} {
+		bindingClusters.WithLabelValues(state)
+	}
 }
 
 // The values of the label for the written object.

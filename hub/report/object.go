@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
@@ -292,7 +293,7 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 	if err != nil {
 		return r.refused(err, status)
 	}
-	hubWrites.WithLabelValues(r.id.Kind, writeStatus).Inc()
+	pace.Writes.WithLabelValues(r.id.Kind, writeStatus).Inc()
 	result := answer.Status
 	if result == nil {
 		result = map[string]any{}

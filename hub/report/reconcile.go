@@ -316,7 +316,7 @@ func (r *run) writeBinding(ctx context.Context) error {
 	*r.binding.BindingStatus() = r.after
 	r.wrote = true
 	kind, _ := bindingKind(r.key.Namespace)
-	hubWrites.WithLabelValues(kind, writeRows).Inc()
+	pace.Writes.WithLabelValues(kind, writeRows).Inc()
 	r.tellPhases(e, &before)
 	return nil
 }
@@ -337,6 +337,7 @@ func (r *run) end() {
 		return
 	}
 	e.merged, e.refusal, e.settleUntil = r.merged, r.refusal, time.Time{}
+	r.shown(e)
 	states := count(r.own(r.binding.BindingStatus().Clusters))
 	recount(e.states, states)
 	e.states = states

@@ -231,6 +231,7 @@ func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.entry(key); e.adopt(b) {
+		e.unshown.saw(r.opts.Clock.Now())
 		r.wake(key, e, whenIdle, pace.FirstResult)
 	}
 	return true
@@ -263,12 +264,14 @@ func (r *Reporter) WakeDecided(binding types.NamespacedName, onlyWording bool) {
 func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 	key := id.BindingKey()
 	template, ok := r.opts.Templates.Get(id)
+	content := r.opts.Templates.Content(id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entries[key]
 	if e == nil {
 		return // an object without a binding has no status to write
 	}
+	e.unshown.sawContent(content, r.opts.Clock.Now())
 	if ok && template.GetResourceVersion() == e.merged.resourceVersion {
 		e.merged = e.merged.seen(e.merged.resourceVersion)
 		return

@@ -47,6 +47,9 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 	defer r.mu.Unlock()
 	e := r.entry(key)
 	u, wake := whenIdle, e.adopt(b)
+	if wake && class != pace.Many { // not of the first list
+		e.unshown.saw(r.opts.Clock.Now())
+	}
 	if e.behind {
 		e.behind, u, wake = false, lastResult, true
 	}

@@ -202,6 +202,10 @@ func (s *Scheduler) Refused(gk schema.GroupKind) bool {
 
 // Reconcile updates the binding of one object by the current facts.
 func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctrl.Result, error) {
+	if id == heartbeat {
+		heartbeats.Inc()
+		return ctrl.Result{}, nil
+	}
 	s.removals.pending.begin(id)
 	decided := id.Group == hubv1.GroupVersion.Group
 	defer func() { s.removals.pending.end(id, decided) }()

@@ -34,7 +34,7 @@ func (keeper) NeedLeaderElection() bool { return true }
 func (k keeper) Start(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	for {
+	for round := 1; ; round++ {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -46,6 +46,9 @@ func (k keeper) Start(ctx context.Context) error {
 		k.look(ctx)
 		if err := k.reportDrains(ctx); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Reporting on drains")
+		}
+		if round%beatEvery == 0 {
+			k.beat()
 		}
 	}
 }

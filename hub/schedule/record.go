@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -34,12 +35,18 @@ func (s *Scheduler) record(ctx context.Context, in decide.Input, p decide.Plan) 
 	if err != nil {
 		return fmt.Errorf("recording the decision for %s: %w", in.Object.ID, err)
 	}
+	if b != in.Binding {
+		pace.Writes.WithLabelValues(kindOf(b), pace.Decision).Inc()
+	}
 	if b == in.Binding && in.Binding != nil && awaitsVerdict(p) {
 		return nil // nothing has changed yet
 	}
 	s.announce(in, p, b)
 	return nil
 }
+
+// kindOf returns the kind of a binding, because the cache leaves it empty.
+func kindOf(b hubv1.BindingObject) string { return reflect.TypeOf(b).Elem().Name() }
 
 // awaitsVerdict reports whether the guard has not judged a removal of the plan yet.
 func awaitsVerdict(p decide.Plan) bool {

@@ -12,6 +12,9 @@ var (
 	unpackedDesc = prometheus.NewDesc("hanse_templates_unpacked", "Hub objects that are unpacked in memory, because they were used recently.", nil, nil)
 )
 
+// Metrics of this package, for docs/metrics.md.
+var Metrics = []prometheus.Collector{collector{}}
+
 // collector reads the Store when metrics are requested, so that no counters must be updated.
 type collector struct{ *Store }
 

@@ -179,6 +179,7 @@ func (p *Provider) drop(cluster string) bool {
 		return false
 	}
 	delete(p.links, cluster)
+	l.dropMetrics()
 	if l.cancel != nil { // its goroutine runs
 		l.cancel()
 		p.ending[cluster] = l

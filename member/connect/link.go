@@ -29,9 +29,12 @@ type link struct {
 	mu      sync.Mutex
 	state   member.LinkState
 	engaged *engagement // nil while there is none to use
+	lost    bool        // the link was ready and is not
+	removed bool        // the metric is that of a later link
 }
 
 func newLink(name string, options Options, changed func(string)) *link {
+	reconnects.WithLabelValues(name)
 	return &link{
 		name: name, options: options, changed: changed,
 		orders: orders{wake: make(chan struct{}, 1)}, done: make(chan struct{}),
@@ -53,6 +56,7 @@ func (l *link) setState(s member.LinkState) {
 	l.mu.Lock()
 	before := l.state
 	l.state = s
+	l.countReconnect(before)
 	l.mu.Unlock()
 
 	if before.Ready != s.Ready || before.Reason != s.Reason {
@@ -61,6 +65,27 @@ func (l *link) setState(s member.LinkState) {
 	if !sameButLastHeard(before, s) {
 		l.changed(l.name)
 	}
+}
+
+// countReconnect counts a link that is ready again. The caller holds the lock.
+func (l *link) countReconnect(before member.LinkState) {
+	switch is := l.state.Ready == metav1.ConditionTrue; {
+	case is && l.lost && !l.removed:
+		reconnects.WithLabelValues(l.name).Inc()
+		l.lost = false
+	case is:
+		l.lost = false
+	case before.Ready == metav1.ConditionTrue:
+		l.lost = true
+	}
+}
+
+// dropMetrics removes the series of a link that is being removed.
+func (l *link) dropMetrics() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.removed = true
+	reconnects.DeleteLabelValues(l.name)
 }
 
 func sameButLastHeard(a, b member.LinkState) bool {

@@ -12,7 +12,10 @@ var memberWatches = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "Kinds that are watched on a member: those that were sent there, and for half a minute those that no longer are.",
 }, []string{"cluster"})
 
-func init() { metrics.Registry.MustRegister(memberWatches) }
+// Metrics of this package, for docs/metrics.md.
+var Metrics = []prometheus.Collector{memberWatches}
+
+func init() { metrics.Registry.MustRegister(Metrics...) }
 
 // watches counts the watched kinds. When a new link replaces another one, both count; a cluster without watches has no
 // series.

@@ -1,0 +1,76 @@
+package dispatch
+
+import (
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// keyChanges are the times at which the hub saw changes that a member does not have yet, by key, for the metrics.
+type keyChanges struct {
+	mu    sync.Mutex
+	since map[types.NamespacedName]time.Time
+}
+
+// note records a change of keys. An earlier change that the member does not have yet stays.
+func (c *keyChanges) note(at time.Time, keys ...due) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.since == nil {
+		c.since = map[types.NamespacedName]time.Time{}
+	}
+	for _, d := range keys {
+		if was, known := c.since[d.key]; !known || at.Before(was) {
+			c.since[d.key] = at
+		}
+	}
+}
+
+// take removes and returns the time of a key's change; zero if there is none.
+func (c *keyChanges) take(key types.NamespacedName) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since := c.since[key]
+	delete(c.since, key)
+	return since
+}
+
+// addChanged queues keys after a change on the hub. Replays have a low priority and are no changes.
+func (q *queue) addChanged(priority int, keys ...due) {
+	if priority == normalPriority {
+		q.changes.note(q.opts.Clock.Now(), keys...)
+	}
+	q.gate.add(keys...)
+}
+
+// begin takes the change of the run's key, before the run reads anything.
+func (r *run) begin() { r.changed = r.queue.changes.take(r.key) }
+
+// measure ends the change of the run if the member has it, and if a hold or a withdrawal ended it.
+func (r *run) measure(o member.Outcome) {
+	if r.changed.IsZero() {
+		return
+	}
+	switch {
+	case r.target.State == hubv1.TargetAbsent, o.Reason == hubv1.ReasonSuspended, o.Reason == hubv1.ReasonPaused:
+	case o.Applied != metav1.ConditionTrue:
+		return
+	case o.Wrote:
+		took := r.queue.opts.Clock.Since(r.changed).Seconds()
+		clusterSeconds.WithLabelValues(r.queue.cluster).Observe(took)
+		kindSeconds.WithLabelValues(r.binding.BindingSpec().ObjectRef.Kind).Observe(took)
+	}
+	r.changed = time.Time{}
+}
+
+// keepChange keeps the change of a run that did not end it.
+func (r *run) keepChange() {
+	if !r.changed.IsZero() {
+		r.queue.changes.note(r.changed, due{key: r.key})
+	}
+}

@@ -1,0 +1,62 @@
+package membership
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+var (
+	memberReady = prometheus.NewDesc("hanse_member_ready",
+		"1 if the hub reaches a member and its watches deliver, as the condition Ready of its MemberCluster says; else 0.", []string{"cluster"}, nil)
+	credentialsExpiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "hanse_member_credentials_expiry_timestamp_seconds",
+		Help: "When the credentials of a member in use expire, in seconds since 1970. Absent for credentials that do not.",
+	}, []string{"cluster"})
+	unclaimedCopies = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "hanse_unclaimed_copies",
+		Help: "Objects on a member that this hub wrote and that no binding claims, of kinds that are watched there.",
+	}, []string{"cluster"})
+)
+
+// Metrics of this package, for docs/metrics.md. The leader alone offers those of Readiness.
+var Metrics = []prometheus.Collector{credentialsExpiry, unclaimedCopies, Readiness{}}
+
+func init() { metrics.Registry.MustRegister(credentialsExpiry, unclaimedCopies) }
+
+// Readiness is the metric of the readiness of members. It reads the MemberClusters in the cache when metrics are
+// requested, so that a deleted one has no series.
+type Readiness struct{ client.Reader }
+
+// Lead offers the metric until ctx ends, because only one replica may.
+func (r Readiness) Lead(ctx context.Context) error {
+	if err := metrics.Registry.Register(r); err == nil { // only tests have a second hub in a process, which is not counted
+		defer metrics.Registry.Unregister(r)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// Describe implements prometheus.Collector.
+func (Readiness) Describe(out chan<- *prometheus.Desc) { out <- memberReady }
+
+// Collect implements prometheus.Collector.
+func (r Readiness) Collect(out chan<- prometheus.Metric) {
+	var clusters hubv1.MemberClusterList
+	if r.List(context.Background(), &clusters, client.UnsafeDisableDeepCopy) != nil {
+		return // the cache is stopping, and so is this process
+	}
+	for i := range clusters.Items {
+		c := &clusters.Items[i]
+		ready := 0.0
+		if meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady) {
+			ready = 1
+		}
+		out <- prometheus.MustNewConstMetric(memberReady, prometheus.GaugeValue, ready, c.Name)
+	}
+}

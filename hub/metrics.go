@@ -1,0 +1,34 @@
+package hub
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var leads = prometheus.NewGauge(prometheus.GaugeOpts{
+	Name: "hanse_hub_leader",
+	Help: "1 if this process leads, else 0. Only the leader has the metrics of copies, placements, rollouts, operators and the readiness of members.",
+})
+
+// Metrics of this package, for docs/metrics.md.
+var Metrics = []prometheus.Collector{leads}
+
+func init() { metrics.Registry.MustRegister(Metrics...) }
+
+// lead shows that this process leads, until ctx ends.
+func lead(ctx context.Context) error {
+	leads.Set(1)
+	defer leads.Set(0)
+	<-ctx.Done()
+	return nil
+}
+
+// countCopies offers the counts of copies while this process leads, once all bindings are counted.
+func (p *parts) countCopies(ctx context.Context) error {
+	if !p.changes.Bindings.Await(ctx) || !p.changes.Clusters.Await(ctx) || !p.changes.Placements.Await(ctx) {
+		return nil
+	}
+	return p.copies.Lead(ctx)
+}

@@ -1,0 +1,392 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	prom "github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
+)
+
+// The values of the label hold: why a copy keeps an older state, or stays.
+const (
+	holdApproval  = "Approval"  // a wave waits for an approval
+	holdFailed    = "Failed"    // the rollout has failed
+	holdGuard     = "Guard"     // the removal waits for a confirmation
+	holdPaused    = "Paused"    // a user has paused the rollout, or the copy on its cluster
+	holdRollback  = "Rollback"  // the clusters have, or return to, an older revision
+	holdSuspended = "Suspended" // the placement suspends writes
+	holdWave      = "Wave"      // an earlier wave, or another object, goes first
+	holdWindow    = "Window"    // the next clusters change when a window opens
+)
+
+var (
+	holds         = []string{holdApproval, holdFailed, holdGuard, holdPaused, holdRollback, holdSuspended, holdWave, holdWindow}
+	rolloutStates = []hubv1.RolloutPhase{
+		hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow, hubv1.RolloutWaitingForOthers,
+		hubv1.RolloutPaused, hubv1.RolloutFailed, hubv1.RolloutRollingBack, hubv1.RolloutRolledBack, hubv1.RolloutComplete,
+	}
+	// holdOfPhase is the hold of a copy that shall keep an older revision than the newest; holdWave for other phases.
+	holdOfPhase = map[hubv1.RolloutPhase]string{
+		hubv1.RolloutWaitingForApproval: holdApproval, hubv1.RolloutWaitingForWindow: holdWindow, hubv1.RolloutPaused: holdPaused,
+		hubv1.RolloutFailed: holdFailed, hubv1.RolloutRollingBack: holdRollback, hubv1.RolloutRolledBack: holdRollback,
+	}
+	// appliedReasons are the hub's own reasons of applied copies. Other reasons of such rows come from the copies.
+	appliedReasons = map[string]bool{
+		hubv1.ReasonPending: true, hubv1.ReasonContested: true, hubv1.ReasonFieldsDropped: true, hubv1.ReasonCompleted: true, hubv1.ReasonInSync: true,
+		hubv1.ReasonIsTemplate: true, hubv1.ReasonEvicting: true, hubv1.ReasonPaused: true, hubv1.ReasonAutoscaled: true, hubv1.ReasonNotRecreated: true,
+	}
+)
+
+// The limits of series. The least frequent reasons of a cluster or a kind, and placements beyond the limit, are summed
+// as others.
+const (
+	mostReasonsOfCluster = 5
+	mostReasonsOfKind    = 10
+	mostPlacements       = 500
+	others               = "(others)"
+)
+
+var (
+	copiesDesc    = prom.NewDesc("hanse_copies", "Copies that the hub wants on a cluster, by cluster and kind.", []string{"cluster", "kind"}, nil)
+	outOfSyncDesc = prom.NewDesc("hanse_copies_out_of_sync",
+		"Wanted copies whose wanted state is not on the cluster, without copies that are held or whose state is unknown.", []string{"cluster", "kind"}, nil)
+	failingDesc = prom.NewDesc("hanse_copies_failing", "Wanted copies with the health Degraded.", []string{"cluster", "kind"}, nil)
+	unknownDesc = prom.NewDesc("hanse_copies_unknown",
+		"Wanted copies whose state is not known now, such as those on a cluster that is not reachable.", []string{"cluster", "kind"}, nil)
+	clusterReasonDesc = prom.NewDesc("hanse_cluster_copies_by_reason",
+		"Copies with a reason in their row, by cluster. A reason that a copy gives itself counts as its health. The rarest reasons are summed as (others).",
+		[]string{"cluster", "reason"}, nil)
+	kindReasonDesc = prom.NewDesc("hanse_kind_copies_by_reason",
+		"Copies with a reason in their row, by kind. A reason that a copy gives itself counts as its health. The rarest reasons are summed as (others).",
+		[]string{"kind", "reason"}, nil)
+	heldDesc = prom.NewDesc("hanse_copies_held",
+		"Copies that keep an older state, or stay, because a rollout, the guard of removals or a user holds them.", []string{"hold"}, nil)
+	heldSinceDesc = prom.NewDesc("hanse_copies_held_oldest_timestamp_seconds",
+		"Since when the oldest copy has been held, in seconds since 1970, to the minute. Absent if there is none.", []string{"hold"}, nil)
+	placementDesc = prom.NewDesc("hanse_placement_copies",
+		"Copies of a placement that nothing holds. The namespace of a ClusterPlacement is empty. Placements beyond 500 are summed as (others).",
+		[]string{"namespace", "placement"}, nil)
+	placementInSyncDesc = prom.NewDesc("hanse_placement_copies_in_sync",
+		"Copies of a placement that nothing holds, and that have the wanted state.", []string{"namespace", "placement"}, nil)
+	rolloutsDesc = prom.NewDesc("hanse_rollouts", "Objects of placements with a rollout, by the phase of the object's rollout.", []string{"state"}, nil)
+	removalsDesc = prom.NewDesc("hanse_removals_held", "Objects with copies whose removal waits for a user's confirmation.", nil, nil)
+
+	copyDescs = []*prom.Desc{
+		copiesDesc, outOfSyncDesc, failingDesc, unknownDesc, clusterReasonDesc, kindReasonDesc, heldDesc, heldSinceDesc,
+		placementDesc, placementInSyncDesc, rolloutsDesc, removalsDesc,
+	}
+)
+
+// Copies counts copies by the bindings, for the metrics. A change of a binding changes the counts, so that a scrape
+// reads no objects. Every replica counts, and the leader alone offers the metrics.
+type Copies struct {
+	mu         sync.Mutex
+	copies     map[clusterKind]copyCount
+	ofCluster  map[string]map[string]int // reasons
+	ofKind     map[string]map[string]int // reasons
+	held       map[string]*heldCount
+	ofPolicy   map[types.NamespacedName]placementCount
+	rollouts   map[hubv1.RolloutPhase]int
+	removals   int
+	clusters   map[string]bool               // those that exist
+	placements map[types.NamespacedName]bool // those that exist
+}
+
+type (
+	clusterKind    struct{ cluster, kind string }
+	copyCount      struct{ wanted, outOfSync, failing, unknown int }
+	placementCount struct{ copies, inSync int }
+	heldCount      struct {
+		copies int
+		since  map[int64]int // by minute
+	}
+)
+
+// NewCopies returns Copies without bindings.
+func NewCopies() *Copies {
+	c := &Copies{
+		copies: map[clusterKind]copyCount{}, ofCluster: map[string]map[string]int{}, ofKind: map[string]map[string]int{},
+		held: map[string]*heldCount{}, ofPolicy: map[types.NamespacedName]placementCount{}, rollouts: map[hubv1.RolloutPhase]int{},
+		clusters: map[string]bool{}, placements: map[types.NamespacedName]bool{},
+	}
+	for _, hold := range holds {
+		c.held[hold] = &heldCount{since: map[int64]int{}}
+	}
+	return c
+}
+
+// Lead offers the metrics until ctx ends, because only one replica may.
+func (c *Copies) Lead(ctx context.Context) error {
+	if err := metrics.Registry.Register(c); err == nil { // only tests have a second hub in a process, which is not counted
+		defer metrics.Registry.Unregister(c)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// BindingChanged is called for every change of a binding.
+func (c *Copies) BindingChanged(_ context.Context, ch changes.Binding) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ch.Before != nil {
+		c.add(ch.Before, -1)
+	}
+	if ch.After != nil {
+		c.add(ch.After, 1)
+	}
+}
+
+// ClusterChanged is called for a new or deleted cluster. A cluster that does not exist has no series, although bindings
+// may still name it.
+func (c *Copies) ClusterChanged(_ context.Context, ch changes.Cluster) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ch.After == nil {
+		delete(c.clusters, ch.Before.Name)
+		return
+	}
+	c.clusters[ch.After.Name] = true
+}
+
+// PlacementChanged is called for a new or deleted placement. Copies of a deleted placement stay, without its series.
+func (c *Copies) PlacementChanged(_ context.Context, ch changes.Placement) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ch.After == nil {
+		delete(c.placements, client.ObjectKeyFromObject(ch.Before))
+		return
+	}
+	c.placements[client.ObjectKeyFromObject(ch.After)] = true
+}
+
+// add adds the copies of a binding n times. The caller holds the lock.
+func (c *Copies) add(b hubv1.BindingObject, n int) {
+	spec := b.BindingSpec()
+	rows := make(map[string]*hubv1.ClusterRow, len(spec.Clusters))
+	for i := range b.BindingStatus().Clusters {
+		row := &b.BindingStatus().Clusters[i]
+		rows[row.Name] = row
+	}
+	if spec.Rollout != nil {
+		increase(c.rollouts, spec.Rollout.Phase, n)
+	}
+	removal := false
+	for i := range spec.Clusters {
+		t := &spec.Clusters[i]
+		c.addCopy(spec, t, rows[t.Name], n)
+		removal = removal || t.Removal != nil
+	}
+	if removal {
+		c.removals += n
+	}
+}
+
+// addCopy adds one copy; row is nil if there is none yet.
+func (c *Copies) addCopy(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *hubv1.ClusterRow, n int) {
+	kind := spec.ObjectRef.Kind
+	if reason := reasonOf(row); reason != "" {
+		increaseReason(c.ofCluster, t.Name, reason, n)
+		increaseReason(c.ofKind, kind, reason, n)
+	}
+	if t.State != hubv1.TargetPresent {
+		return
+	}
+	is := copyOf(t, row)
+	key := clusterKind{t.Name, kind}
+	sum := c.copies[key].plus(is, n)
+	if c.copies[key] = sum; sum == (copyCount{}) {
+		delete(c.copies, key)
+	}
+	if hold, since := holdOf(spec, t, row); hold != "" {
+		c.held[hold].add(since, n)
+		return
+	}
+	if ref := spec.PlacementRef; ref != nil {
+		policy := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+		sum := c.ofPolicy[policy]
+		sum.copies += n
+		sum.inSync += n * (1 - is.outOfSync - is.unknown)
+		if c.ofPolicy[policy] = sum; sum == (placementCount{}) {
+			delete(c.ofPolicy, policy)
+		}
+	}
+}
+
+// copyOf judges one wanted copy by its row. Every field is 0 or 1, and at most one of outOfSync and unknown is 1.
+func copyOf(t *hubv1.BindingTarget, row *hubv1.ClusterRow) copyCount {
+	is := copyCount{wanted: 1}
+	switch {
+	case row == nil:
+		is.outOfSync = 1
+	case row.Applied == metav1.ConditionUnknown && row.Reason != hubv1.ReasonPending:
+		is.unknown = 1
+	case row.Reason == hubv1.ReasonSuspended, row.Reason == hubv1.ReasonPaused: // held
+	case row.Applied != metav1.ConditionTrue, !hubv1.Wanted(*t, hubv1.HubObject{}).IsHeld(row.Generation, row.Revision):
+		is.outOfSync = 1
+	}
+	if row != nil && row.Health == hubv1.HealthDegraded {
+		is.failing = 1
+	}
+	return is
+}
+
+func (s copyCount) plus(o copyCount, n int) copyCount {
+	return copyCount{s.wanted + n*o.wanted, s.outOfSync + n*o.outOfSync, s.failing + n*o.failing, s.unknown + n*o.unknown}
+}
+
+// holdOf returns what holds a wanted copy, and since when; empty if nothing does.
+func holdOf(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *hubv1.ClusterRow) (hold string, since *metav1.Time) {
+	switch {
+	case t.Removal != nil:
+		return holdGuard, &t.Removal.Since
+	case row != nil && row.Reason == hubv1.ReasonSuspended:
+		return holdSuspended, row.LastTransitionTime
+	case row != nil && row.Reason == hubv1.ReasonPaused:
+		return holdPaused, row.LastTransitionTime
+	case spec.Rollout != nil && t.Revision != 0 && t.Revision != spec.Rollout.Newest:
+		return cmp.Or(holdOfPhase[spec.Rollout.Phase], holdWave), &spec.Rollout.Since
+	}
+	return "", nil
+}
+
+func (h *heldCount) add(since *metav1.Time, n int) {
+	h.copies += n
+	if !since.IsZero() {
+		increase(h.since, since.Unix()/60, n)
+	}
+}
+
+// reasonOf returns the reason of a row, empty if the row needs none. Members choose the reasons of their copies'
+// conditions, so that the copy's health stands for such a reason.
+func reasonOf(row *hubv1.ClusterRow) string {
+	switch {
+	case row == nil, row.Reason == "", row.Reason == hubv1.ReasonApplied, row.Reason == hubv1.ReasonWithdrawn:
+		return ""
+	case row.Applied != metav1.ConditionTrue, appliedReasons[row.Reason]:
+		return row.Reason
+	case row.Health == hubv1.HealthHealthy:
+		return ""
+	}
+	return cmp.Or(string(row.Health), string(hubv1.HealthUnknown))
+}
+
+func increase[K comparable](sums map[K]int, key K, n int) {
+	if sums[key] += n; sums[key] == 0 {
+		delete(sums, key)
+	}
+}
+
+func increaseReason(sums map[string]map[string]int, key, reason string, n int) {
+	if sums[key] == nil {
+		sums[key] = map[string]int{}
+	}
+	if increase(sums[key], reason, n); len(sums[key]) == 0 {
+		delete(sums, key)
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (*Copies) Describe(out chan<- *prom.Desc) {
+	for _, d := range copyDescs {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Copies) Collect(out chan<- prom.Metric) {
+	for _, m := range c.collect() { // without the lock, because the reader may be slow
+		out <- m
+	}
+}
+
+func (c *Copies) collect() (all []prom.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	gauge := func(d *prom.Desc, v int, labels ...string) {
+		all = append(all, prom.MustNewConstMetric(d, prom.GaugeValue, float64(v), labels...))
+	}
+	for key, n := range c.copies {
+		if c.clusters[key.cluster] {
+			gauge(copiesDesc, n.wanted, key.cluster, key.kind)
+			gauge(outOfSyncDesc, n.outOfSync, key.cluster, key.kind)
+			gauge(failingDesc, n.failing, key.cluster, key.kind)
+			gauge(unknownDesc, n.unknown, key.cluster, key.kind)
+		}
+	}
+	for cluster, reasons := range c.ofCluster {
+		if c.clusters[cluster] {
+			for reason, n := range mostFrequent(reasons, mostReasonsOfCluster) {
+				gauge(clusterReasonDesc, n, cluster, reason)
+			}
+		}
+	}
+	for kind, reasons := range c.ofKind {
+		for reason, n := range mostFrequent(reasons, mostReasonsOfKind) {
+			gauge(kindReasonDesc, n, kind, reason)
+		}
+	}
+	for hold, h := range c.held {
+		gauge(heldDesc, h.copies, hold)
+		if len(h.since) > 0 {
+			oldest := slices.Min(slices.Collect(maps.Keys(h.since)))
+			gauge(heldSinceDesc, int(oldest*int64(time.Minute/time.Second)), hold)
+		}
+	}
+	for policy, n := range c.firstPlacements() {
+		gauge(placementDesc, n.copies, policy.Namespace, policy.Name)
+		gauge(placementInSyncDesc, n.inSync, policy.Namespace, policy.Name)
+	}
+	for _, state := range rolloutStates {
+		gauge(rolloutsDesc, c.rollouts[state], string(state))
+	}
+	gauge(removalsDesc, c.removals)
+	return all
+}
+
+// mostFrequent returns at most the given number of reasons. The last one is the sum of the others.
+func mostFrequent(reasons map[string]int, most int) map[string]int {
+	if len(reasons) <= most {
+		return reasons
+	}
+	order := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int {
+		return cmp.Or(cmp.Compare(reasons[b], reasons[a]), cmp.Compare(a, b))
+	})
+	out := map[string]int{}
+	for i, reason := range order {
+		if i >= most-1 {
+			out[others] += reasons[reason]
+			continue
+		}
+		out[reason] = reasons[reason]
+	}
+	return out
+}
+
+// firstPlacements returns the placements that exist; beyond the limit, their sum. A placement keeps its place in the
+// order, so that its series is not interrupted.
+func (c *Copies) firstPlacements() map[types.NamespacedName]placementCount {
+	out := make(map[types.NamespacedName]placementCount, len(c.placements))
+	order := slices.SortedFunc(maps.Keys(c.placements), func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for i, policy := range order {
+		n := c.ofPolicy[policy]
+		if i >= mostPlacements {
+			policy = types.NamespacedName{Name: others}
+			n.copies, n.inSync = n.copies+out[policy].copies, n.inSync+out[policy].inSync
+		}
+		out[policy] = n
+	}
+	return out
+}

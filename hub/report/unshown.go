@@ -1,0 +1,52 @@
+package report
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// unshown is the oldest change of an object or its decision that the status does not show yet, for the metric.
+type unshown struct {
+	content uint64    // of the hub object, as last seen; 0 if not known
+	since   time.Time // when the hub saw the change; zero if the status shows all changes
+}
+
+// saw records that the decision changed now.
+func (c *unshown) saw(now time.Time) {
+	if c.since.IsZero() {
+		c.since = now
+	}
+}
+
+// sawContent records the content of the hub object. The first one after a start is no change.
+func (c *unshown) sawContent(content uint64, now time.Time) {
+	if c.content != 0 && content != 0 && c.content != content {
+		c.saw(now)
+	}
+	c.content = content
+}
+
+// shown measures how long a change took until the status says that every copy has it. A rollout takes as long as its
+// waves, so that its changes are not measured. The caller holds the entry's lock.
+func (r *run) shown(e *entry) {
+	if e.unshown.content == 0 {
+		e.unshown.content = r.content
+	}
+	if e.unshown.since.IsZero() {
+		return
+	}
+	spec := r.binding.BindingSpec()
+	if !r.leads || r.ends() || spec.Rollout != nil && spec.Rollout.Phase != hubv1.RolloutComplete {
+		e.unshown.since = time.Time{}
+		return
+	}
+	c := meta.FindStatusCondition(r.after.Conditions, hubv1.ConditionApplied)
+	if c == nil || c.Reason != hubv1.ReasonAppliedEverywhere || e.generation != r.binding.GetGeneration() || e.unshown.content != r.content || r.changed() {
+		return // another run will follow
+	}
+	statusSeconds.WithLabelValues(e.kind).Observe(r.reporter.opts.Clock.Since(e.unshown.since).Seconds())
+	e.unshown.since = time.Time{}
+}

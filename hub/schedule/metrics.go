@@ -1,0 +1,37 @@
+package schedule
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+var heartbeats = prometheus.NewCounter(prometheus.CounterOpts{
+	Name: "hanse_hub_heartbeats_total",
+	Help: "Rounds of the leader, about every 10 s: removals and drains were looked at, and a worker took an entry of the queue of decisions.",
+})
+
+// Metrics of this package, for docs/metrics.md.
+var Metrics = []prometheus.Collector{heartbeats}
+
+func init() { metrics.Registry.MustRegister(Metrics...) }
+
+// heartbeat is a key of no object. A worker that takes it from the queue counts a heartbeat. So the count stops if the
+// keeper or all workers are stuck, and not only if the process is.
+var heartbeat = key{Group: hubv1.GroupVersion.Group, Kind: "Heartbeat"}
+
+// topPriority is above the priorities of all objects.
+const topPriority = 1000
+
+// beatEvery is the number of the keeper's rounds for one heartbeat.
+const beatEvery = 10
+
+// beat queues a heartbeat ahead of all objects, so that a long queue does not delay it.
+func (s *Scheduler) beat() {
+	if _, q := s.leading(); q != nil {
+		q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(topPriority)}, heartbeat)
+	}
+}

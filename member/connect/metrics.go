@@ -1,0 +1,16 @@
+package connect
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var reconnects = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "hanse_member_reconnects_total",
+	Help: "How often the link to a member was ready again after it was lost.",
+}, []string{"cluster"})
+
+// Metrics of this package, for docs/metrics.md.
+var Metrics = []prometheus.Collector{reconnects}
+
+func init() { metrics.Registry.MustRegister(Metrics...) }
