@@ -90,7 +90,7 @@ clean: ## Remove bin/ and the built tools; the lab's control planes stay
 ##@ Generate and verify
 
 .PHONY: generate
-generate: generate-api generate-charts generate-fixtures ## Regenerate everything that is generated
+generate: generate-api generate-charts generate-fixtures generate-metrics ## Regenerate everything that is generated
 
 .PHONY: generate-api
 generate-api: ## Deep copies and CRDs from api/
@@ -105,6 +105,10 @@ generate-charts: ## README.md and values.schema.json of each chart from its valu
 generate-fixtures: ## Expected manifests of the override tests, and expected reports of crdupgrade
 	go test ./overrides -update
 	go test ./crdupgrade -run TestFixtures -update
+
+.PHONY: generate-metrics
+generate-metrics: ## The table of docs/metrics.md, from the registry of the hub
+	go test ./test/docs -run TestThePageOfMetrics -update
 
 .PHONY: verify
 verify: verify-generated verify-lint verify-import-rules verify-vet verify-charts verify-upgrade verify-docs verify-modules verify-workflows bundle-validate ## Everything that CI checks before it runs tests

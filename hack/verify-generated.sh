@@ -9,6 +9,7 @@ generated=(
 	'charts/*/README.md'
 	'charts/*/values.schema.json'
 	'overrides/testdata'
+	'docs/metrics.md'
 )
 changed=$(git status --porcelain --untracked-files=all -- "${generated[@]}")
 if [[ -n $changed ]]; then

@@ -53,6 +53,7 @@ func (r *run) begin() { r.changed = r.queue.changes.take(r.key) }
 
 // measure ends the change of the run if the member has it, and if a hold or a withdrawal ended it.
 func (r *run) measure(o member.Outcome) {
+	kind := kindSeconds.WithLabelValues(r.binding.BindingSpec().ObjectRef.Kind) // from the first copy on, so that the series does not begin with a change
 	if r.changed.IsZero() {
 		return
 	}
@@ -63,7 +64,7 @@ func (r *run) measure(o member.Outcome) {
 	case o.Wrote:
 		took := r.queue.opts.Clock.Since(r.changed).Seconds()
 		clusterSeconds.WithLabelValues(r.queue.cluster).Observe(took)
-		kindSeconds.WithLabelValues(r.binding.BindingSpec().ObjectRef.Kind).Observe(took)
+		kind.Observe(took)
 	}
 	r.changed = time.Time{}
 }

@@ -280,3 +280,34 @@ func eventuallyRegistered(t *testing.T, name string, want float64) {
 		t.Fatalf("%s is %v, want %v", name, registered(t, name), want)
 	}
 }
+
+func TestTheTimeFromAChangeToTheStatusIsMeasuredOnce(t *testing.T) {
+	shown := func() (n uint64) {
+		families, err := metrics.Registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if f.GetName() == "hanse_kind_status_duration_seconds" && m.GetLabel()[0].GetValue() == "Widget" {
+					n = m.GetHistogram().GetSampleCount()
+				}
+			}
+		}
+		return n
+	}
+	w := newWorld(t, "Widget")
+	w.start()
+	before := shown()
+	o := w.object("web", present("a"), present("b"))
+	w.applied(o, "a", hubv1.HealthHealthy, two)
+	w.applied(o, "b", hubv1.HealthHealthy, two)
+	w.until("all rows", healthyEverywhere)
+	w.eventually("the measure of the new object", func() (bool, string) { return shown() == before+1, fmt.Sprint(shown() - before) })
+	w.observe(o, "a", hubv1.HealthDegraded, three)
+	w.until("a degraded copy", is(hubv1.ConditionHealthy, metav1.ConditionFalse, hubv1.ReasonDegradedOnSome))
+	w.quiet()
+	if got := shown() - before; got != 1 {
+		t.Errorf("%d changes are measured, want 1: a copy that changes itself is none", got)
+	}
+}

@@ -87,6 +87,7 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 	}
 	e.uid, e.generation, e.object, e.targets = b.GetUID(), b.GetGeneration(), spec.ObjectRef.UID, spec.Clusters
 	e.kind = spec.ObjectRef.Kind
+	beginMetrics(e.kind)
 	e.placement = ""
 	if spec.PlacementRef != nil {
 		e.placement = spec.PlacementRef.UID

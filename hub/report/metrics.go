@@ -45,6 +45,12 @@ func init() {
 	}
 }
 
+// beginMetrics gives a kind its series, so that they do not begin with a change.
+func beginMetrics(kind string) {
+	driftCorrected.WithLabelValues(kind)
+	statusSeconds.WithLabelValues(kind)
+}
+
 // The values of the label for the written object.
 const (
 	writeRows   = "rows"

@@ -23,7 +23,7 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-var update = flag.Bool("update", false, "write what is decided into docs/rollout.md")
+var update = flag.Bool("update", false, "write what is decided into docs/rollout.md, and the metrics into docs/metrics.md")
 
 // A story is a block of YAML and, after it, a block of text with what package rollout decides.
 var (

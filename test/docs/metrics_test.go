@@ -1,0 +1,269 @@
+package docs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	prom "github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub"
+	"github.com/hanse-dev/hanse/hub/certificate"
+	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/dispatch"
+	"github.com/hanse-dev/hanse/hub/membership"
+	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/policystatus"
+	"github.com/hanse-dev/hanse/hub/report"
+	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/hub/templates"
+	"github.com/hanse-dev/hanse/member/connect"
+	"github.com/hanse-dev/hanse/member/observe"
+)
+
+const metricsPage = "../../docs/metrics.md"
+
+// collectors are all metrics of the hub.
+func collectors() []prom.Collector {
+	return append(slices.Concat(
+		hub.Metrics, certificate.Metrics, dispatch.Metrics, membership.Metrics, memberview.Metrics, pace.Metrics, policystatus.Metrics,
+		report.Metrics, schedule.Metrics, templates.Metrics, connect.Metrics, observe.Metrics,
+	), report.NewCopies())
+}
+
+// metric is a row of the page.
+type metric struct {
+	name, kind, help string
+	labels           []string
+	collector        prom.Collector
+}
+
+var described = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", constLabels: \{\}, variableLabels: \{([^}]*)\}`)
+
+// read returns what a description says.
+func read(t *testing.T, d *prom.Desc) metric {
+	t.Helper()
+	m := described.FindStringSubmatch(d.String())
+	if m == nil {
+		t.Fatalf("cannot read %s", d)
+	}
+	return metric{name: m[1], help: strings.ReplaceAll(m[2], `\"`, `"`), labels: strings.FieldsFunc(m[3], func(r rune) bool { return r == ',' })}
+}
+
+func describe(t *testing.T, c prom.Collector) (all []metric) {
+	t.Helper()
+	descs := make(chan *prom.Desc)
+	go func() {
+		defer close(descs)
+		c.Describe(descs)
+	}()
+	for d := range descs {
+		if !strings.HasPrefix(d.String(), `Desc{fqName: "hanse_`) {
+			continue // of the Go runtime or controller-runtime
+		}
+		m := read(t, d)
+		m.collector, m.kind = c, "gauge" // collectors that read a state have no counters
+		switch c.(type) {
+		case prom.Histogram, *prom.HistogramVec:
+			m.kind = "histogram"
+		case prom.Gauge, *prom.GaugeVec:
+		case prom.Counter, *prom.CounterVec:
+			m.kind = "counter"
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func metricsOfHub(t *testing.T) (all []metric) {
+	t.Helper()
+	for _, c := range collectors() {
+		all = append(all, describe(t, c)...)
+	}
+	slices.SortFunc(all, func(a, b metric) int { return cmp.Compare(a.name, b.name) })
+	return all
+}
+
+func TestThePageOfMetricsHasThoseOfTheRegistry(t *testing.T) {
+	t.Parallel()
+	all := metricsOfHub(t)
+	known := map[string]bool{}
+	var rows strings.Builder
+	for _, m := range all {
+		known[m.name] = true
+		labels := "-"
+		if len(m.labels) > 0 {
+			labels = strings.Join(m.labels, ", ")
+		}
+		fmt.Fprintf(&rows, "| %s | %s | %s | %s |\n", m.name, m.kind, labels, m.help)
+	}
+	for _, m := range describe(t, ctrlmetrics.Registry.(*prom.Registry)) {
+		if !known[m.name] {
+			t.Errorf("metric %s is registered, and no package lists it in its Metrics", m.name)
+		}
+	}
+	page, err := os.ReadFile(filepath.Clean(metricsPage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin = "| metric | type | labels | meaning |\n|---|---|---|---|\n"
+	text, _, found := strings.Cut(string(page), begin) // the table ends the page
+	if !found {
+		t.Fatal("the page has no table of metrics")
+	}
+	want := text + begin + rows.String()
+	if *update {
+		if err := os.WriteFile(metricsPage, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := gocmp.Diff(want, string(page)); diff != "" {
+		t.Errorf("docs/metrics.md is out of date; run 'make generate' (-want +got):\n%s", diff)
+	}
+}
+
+// fleet is the number of members and kinds up to which the number of series is bounded.
+const (
+	fleetMembers = 1000
+	fleetKinds   = 20
+)
+
+// mostValues is the largest number of values of each other label, in total with the labels beside it.
+var mostValues = map[string]int{
+	"hanse_binding_clusters":    6,
+	"hanse_view_requests_total": 100, // requests and codes
+	"hanse_hub_writes_total":    3 * fleetKinds,
+	"hanse_templates_bytes":     2,
+	"hanse_templates":           fleetKinds,
+	"hanse_operator_clusters":   2 * fleetKinds, // an operator for each kind
+	"hanse_operator_info":       fleetKinds,
+}
+
+func TestAThousandMembersOfTwentyKindsHaveFewSeries(t *testing.T) {
+	registry := prom.NewPedanticRegistry()
+	total := 0
+	for _, c := range collectors() {
+		switch c := c.(type) {
+		case *prom.GaugeVec:
+			fill(t, c, func(labels ...string) { c.WithLabelValues(labels...).Set(1) })
+			t.Cleanup(c.Reset)
+		case *prom.CounterVec:
+			fill(t, c, func(labels ...string) { c.WithLabelValues(labels...).Inc() })
+			t.Cleanup(c.Reset)
+		case *prom.HistogramVec:
+			fill(t, c, func(labels ...string) { c.WithLabelValues(labels...).Observe(1) })
+			t.Cleanup(c.Reset)
+		case *report.Copies:
+			placeEverywhere(c)
+		case prom.Gauge, prom.Counter, prom.Histogram:
+		default: // reads a state that this test does not have
+			for _, m := range describe(t, c) {
+				same := prom.NewGaugeVec(prom.GaugeOpts{Name: m.name, Help: m.help}, m.labels)
+				fill(t, same, func(labels ...string) { same.WithLabelValues(labels...).Set(1) })
+				registry.MustRegister(same)
+			}
+			continue
+		}
+		registry.MustRegister(c)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		n := len(f.GetMetric())
+		if f.GetType().String() == "HISTOGRAM" {
+			n = 0
+			for _, m := range f.GetMetric() {
+				n += len(m.GetHistogram().GetBucket()) + 3 // the last bucket, sum and count, for a server without native histograms
+			}
+		}
+		total += n
+		f.Metric = f.Metric[:1] // promlint compares each series with all others
+		t.Logf("%s: %d", f.GetName(), n)
+	}
+	if total >= 100_000 || total < 4*fleetMembers*fleetKinds {
+		t.Errorf("%d series, want fewer than 100,000, and those of copies at least", total)
+	}
+	t.Logf("%d series", total)
+	t.Run("and follow the conventions of Prometheus", func(t *testing.T) {
+		problems, err := promlint.NewWithMetricFamilies(families).Lint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range problems {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+		if len(families) < 35 {
+			t.Errorf("%d metrics were checked", len(families))
+		}
+	})
+}
+
+// most returns the largest number of series of a metric.
+func most(t *testing.T, m metric) int {
+	t.Helper()
+	switch n, known := mostValues[m.name]; {
+	case known:
+		return n
+	case len(m.labels) == 0:
+		return 1
+	case slices.Equal(m.labels, []string{"cluster"}):
+		return fleetMembers
+	case slices.Equal(m.labels, []string{"kind"}):
+		return fleetKinds
+	}
+	t.Errorf("metric %s has labels %v, whose number of values is not bounded here", m.name, m.labels)
+	return 0
+}
+
+func fill(t *testing.T, c prom.Collector, set func(labels ...string)) {
+	t.Helper()
+	for _, m := range describe(t, c) {
+		for i := range most(t, m) {
+			labels := make([]string, len(m.labels))
+			for l := range labels {
+				labels[l] = fmt.Sprint(i)
+			}
+			set(labels...)
+		}
+	}
+}
+
+// placeEverywhere counts objects of every kind on every member, with more reasons and placements than are shown.
+func placeEverywhere(c *report.Copies) {
+	ctx := context.Background()
+	var targets []hubv1.BindingTarget
+	for i := range fleetMembers {
+		name := fmt.Sprintf("member-%d", i)
+		targets = append(targets, hubv1.BindingTarget{Name: name, State: hubv1.TargetPresent})
+		c.ClusterChanged(ctx, changes.Cluster{After: &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}})
+	}
+	for i := range 600 {
+		c.PlacementChanged(ctx, changes.Placement{After: &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(i)}}})
+	}
+	for kind := range fleetKinds {
+		for reason := range 12 {
+			b := &hubv1.ResourceBinding{}
+			b.Spec.ObjectRef.Kind, b.Spec.Clusters = fmt.Sprintf("Kind%d", kind), targets
+			for _, target := range targets {
+				b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{
+					Name: target.Name, Applied: metav1.ConditionFalse, Health: hubv1.HealthDegraded, Reason: fmt.Sprintf("Reason%d", reason)})
+			}
+			c.BindingChanged(ctx, changes.Binding{After: b})
+		}
+	}
+}
