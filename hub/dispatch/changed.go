@@ -43,7 +43,7 @@ func (c *keyChanges) take(key types.NamespacedName) time.Time {
 // addChanged queues keys after a change on the hub. Replays have a low priority and are no changes.
 func (q *queue) addChanged(priority int, keys ...due) {
 	if priority == normalPriority {
-		q.changes.note(q.opts.Clock.Now(), keys...)
+		q.changes.note(q.gate.clock.Now(), keys...)
 	}
 	q.gate.add(keys...)
 }
