@@ -30,6 +30,10 @@ const (
 	// hub then overwrites or withdraws copies with these values, although a later state of the hub wrote them.
 	AcceptSourceAnnotation = Prefix + "accept-source"
 
+	// TraceParentAnnotation on a hub object is the span of the user's write, as a W3C traceparent such as
+	// 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01. A user sets it. The spans of the change are in this trace.
+	TraceParentAnnotation = Prefix + "traceparent"
+
 	// WithdrawAnnotation on a hub object has the UID of its binding. A user sets it. The hub then withdraws all copies
 	// of the object if no placement selects the object. The binding is deleted after the last copy, so the annotation
 	// works only once.

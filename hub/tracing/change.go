@@ -1,0 +1,188 @@
+package tracing
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Names of spans. The root of a change is SpanChange, or a child of the span that the user's annotation names. Its
+// children are SpanDecide, SpanDispatch for each cluster, and SpanReport. SpanRender and SpanWrite are children of
+// SpanDispatch.
+const (
+	SpanChange   = "change"
+	SpanDecide   = "decide"
+	SpanDispatch = "dispatch"
+	SpanRender   = "render"
+	SpanWrite    = "write"
+	SpanReport   = "report"
+)
+
+// ID distinguishes the changes of all objects. It is the id of the span SpanChange.
+type ID = trace.SpanID
+
+// Change is one change of a hub object. All replicas derive equal values. The zero Change makes no spans.
+type Change struct {
+	tracer *Tracer
+	object hubv1.ObjectIdentity
+	trace  trace.TraceID
+	id     ID
+	parent trace.SpanID // of the user's trace; zero if there is none
+	// generation of the hub object; 0 if it is deleted, or has no generation.
+	generation int64
+	sampled    bool
+}
+
+// Change returns the newest change of the hub object with the given UID: its generation, or its deletion. Objects of
+// kinds without a generation change with their resourceVersion. template is nil if there is no hub object.
+func (t *Tracer) Change(object hubv1.ObjectIdentity, uid types.UID, template *unstructured.Unstructured) Change {
+	if t == nil {
+		return Change{}
+	}
+	c := Change{tracer: t, object: object}
+	version, parent := "deleted", ""
+	if template != nil && template.GetUID() == uid && template.GetDeletionTimestamp() == nil {
+		c.generation, parent = template.GetGeneration(), template.GetAnnotations()[hubv1.TraceParentAnnotation]
+		version = "generation " + strconv.FormatInt(c.generation, 10)
+		if c.generation == 0 {
+			version = "version " + template.GetResourceVersion()
+		}
+	}
+	sum := sha256.Sum256([]byte(t.hub + "\x00" + string(uid) + "\x00" + version))
+	copy(c.trace[:], sum[:16])
+	copy(c.id[:], sum[16:24])
+	if of := parse(parent); of.IsValid() {
+		c.trace, c.parent, c.sampled = of.TraceID(), of.SpanID(), of.IsSampled()
+		return c
+	}
+	c.sampled = t.sampler.ShouldSample(sdktrace.SamplingParameters{TraceID: c.trace}).Decision == sdktrace.RecordAndSample
+	return c
+}
+
+// parse reads a W3C traceparent. A text that is none gives an invalid context.
+func parse(text string) trace.SpanContext {
+	if text == "" || len(text) > maxParent {
+		return trace.SpanContext{}
+	}
+	carrier := propagation.MapCarrier{"traceparent": text}
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
+}
+
+// maxParent is the maximum length of a traceparent that is read. Version 00 has 55 characters.
+const maxParent = 128
+
+// ID of the change.
+func (c Change) ID() ID { return c.id }
+
+// Traced reports whether the spans of this change are sent.
+func (c Change) Traced() bool { return c.sampled }
+
+// Log returns a logger whose lines have the id of the trace, if the change is traced.
+func (c Change) Log(log logr.Logger) logr.Logger {
+	if !c.sampled {
+		return log
+	}
+	return log.WithValues("trace_id", c.trace.String())
+}
+
+// Step is a finished step of a change.
+type Step struct {
+	Name         string
+	Began, Ended time.Time
+	Cluster      string // empty: the step is not about one cluster
+	Reason       string // of api/v1alpha1; never a message, because a message may quote the object
+	Failed       bool
+	Details      []attribute.KeyValue
+	Parts        []Step
+}
+
+// Root makes the span SpanChange. began is the time at which the hub saw the change.
+func (c Change) Root(began, ended time.Time) {
+	if !c.sampled {
+		return
+	}
+	ctx := context.WithValue(context.Background(), idsOfRoot{}, c)
+	if c.parent.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, c.context(c.parent))
+	}
+	c.make(ctx, Step{Name: SpanChange, Began: began, Ended: ended})
+}
+
+// Record makes a span for a step below SpanChange, and spans for its parts.
+func (c Change) Record(s Step) {
+	if c.sampled {
+		c.make(trace.ContextWithRemoteSpanContext(context.Background(), c.context(c.id)), s)
+	}
+}
+
+func (c Change) context(parent trace.SpanID) trace.SpanContext {
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: c.trace, SpanID: parent, TraceFlags: trace.FlagsSampled, Remote: true})
+}
+
+func (c Change) make(ctx context.Context, s Step) {
+	attributes := []attribute.KeyValue{
+		attribute.String("hanse.object.kind", c.object.GroupKind().String()),
+		attribute.String("hanse.object.name", c.object.Name),
+	}
+	if c.object.Namespace != "" {
+		attributes = append(attributes, attribute.String("k8s.namespace.name", c.object.Namespace))
+	}
+	if c.generation != 0 {
+		attributes = append(attributes, attribute.Int64("hanse.object.generation", c.generation))
+	}
+	if s.Cluster != "" {
+		attributes = append(attributes, attribute.String("k8s.cluster.name", s.Cluster))
+	}
+	if s.Reason != "" {
+		attributes = append(attributes, attribute.String("hanse.reason", s.Reason))
+	}
+	ctx, span := c.tracer.tracer.Start(ctx, s.Name, trace.WithTimestamp(s.Began), trace.WithAttributes(attributes...), trace.WithAttributes(s.Details...))
+	for _, part := range s.Parts {
+		c.make(ctx, part)
+	}
+	if s.Failed {
+		span.SetStatus(codes.Error, s.Reason)
+	}
+	span.End(trace.WithTimestamp(s.Ended))
+}
+
+// ids generates the ids of spans: those of a change for its root, else random ones.
+type ids struct{}
+
+// idsOfRoot is the key of the Change whose ids the next span gets.
+type idsOfRoot struct{}
+
+// NewIDs implements sdktrace.IDGenerator.
+func (g ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	if c, ok := ctx.Value(idsOfRoot{}).(Change); ok {
+		return c.trace, c.id
+	}
+	var id trace.TraceID
+	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], rand.Uint64()|1)
+	return id, g.NewSpanID(ctx, id)
+}
+
+// NewSpanID implements sdktrace.IDGenerator.
+func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	if c, ok := ctx.Value(idsOfRoot{}).(Change); ok {
+		return c.id
+	}
+	var id trace.SpanID
+	binary.NativeEndian.PutUint64(id[:], rand.Uint64()|1)
+	return id
+}

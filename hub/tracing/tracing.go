@@ -1,0 +1,199 @@
+// Package tracing makes the spans of changes: one trace follows a change of a hub object from the user's write to the
+// members and back, and is sent to an OTLP endpoint.
+//
+// Queues carry keys only, and several replicas work on one change. So no part passes a trace on. Each part derives the
+// trace from the change, which is the hub object's UID and generation, and all parts get the same ids (change.go). The
+// decision whether a trace is sampled depends on its id only. A span is made after its step, from its times, and only
+// if the step changed something.
+//
+// A Tracer that is nil makes no spans, and costs no allocation.
+package tracing
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+const (
+	// requestWithin and batchWithin limit one request and all tries to send one batch.
+	requestWithin, batchWithin = 5 * time.Second, 10 * time.Second
+	// closeWithin limits how long the end of the process waits until the last spans are sent.
+	closeWithin = 2 * time.Second
+	// queued is the maximum number of spans that wait for the endpoint. More spans are dropped.
+	queued = 8192
+	// batched is the maximum number of spans in a request.
+	batched = 512
+)
+
+// Options of the spans of this process.
+type Options struct {
+	// Endpoint is the URL of an OTLP receiver for HTTP, such as https://collector.example.com:4318; empty turns tracing
+	// off.
+	Endpoint string
+	// CAFile has the PEM certificates of the CAs of the endpoint; empty means those of the system.
+	CAFile string
+	// Sampling is the share of changes that are traced, 0 to 1.
+	Sampling float64
+}
+
+// Process describes the process that makes spans.
+type Process struct {
+	// HubID is the UID of the hub's namespace kube-system. All replicas have the same.
+	HubID string
+	// Version and Instance are of this replica.
+	Version, Instance string
+	// Proxy of connections to the endpoint; nil if there is none.
+	Proxy  func(*http.Request) (*url.URL, error)
+	Logger logr.Logger
+}
+
+// Tracer makes the spans of changes. A nil Tracer makes none.
+type Tracer struct {
+	tracer   trace.Tracer
+	provider *sdktrace.TracerProvider
+	hub      string
+	sampler  sdktrace.Sampler
+}
+
+// Validate returns an error that names the wrong flag.
+func (o Options) Validate() error {
+	if !(o.Sampling >= 0 && o.Sampling <= 1) {
+		return fmt.Errorf("--otlp-sampling is a ratio from 0 to 1: have %v", o.Sampling)
+	}
+	if o.Endpoint == "" {
+		if o.CAFile != "" {
+			return errors.New("--otlp-ca-file needs --otlp-endpoint")
+		}
+		return nil
+	}
+	_, err := o.url()
+	return err
+}
+
+// url returns the address to which spans are posted.
+func (o Options) url() (*url.URL, error) {
+	u, err := url.Parse(o.Endpoint)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("--otlp-endpoint is not a URL, such as https://collector.example.com:4318: have %q", o.Endpoint)
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
+		return nil, errors.New("--otlp-endpoint is http or https, a host and a path only, such as https://collector.example.com:4318")
+	case u.Scheme == "http" && o.CAFile != "":
+		return nil, errors.New("--otlp-ca-file needs an --otlp-endpoint with https")
+	}
+	u.Path = strings.TrimRight(u.Path, "/") + "/v1/traces"
+	return u, nil
+}
+
+// New returns a Tracer that sends spans to the endpoint; nil if there is no endpoint. It does not connect: an endpoint
+// that does not answer costs spans, and nothing else.
+func New(o Options, p Process) (*Tracer, error) {
+	if err := o.Validate(); err != nil || o.Endpoint == "" {
+		return nil, err
+	}
+	u, err := o.url()
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{
+		Proxy: p.Proxy, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: requestWithin, IdleConnTimeout: time.Minute, MaxConnsPerHost: 2,
+	}
+	if o.CAFile != "" {
+		if transport.TLSClientConfig.RootCAs, err = authorities(o.CAFile); err != nil {
+			return nil, fmt.Errorf("reading --otlp-ca-file: %w", err)
+		}
+	}
+	exporter := otlptracehttp.NewUnstarted(
+		otlptracehttp.WithEndpointURL(u.String()),
+		otlptracehttp.WithHTTPClient(&http.Client{Transport: transport, Timeout: requestWithin, CheckRedirect: noRedirect}),
+		otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
+			Enabled: true, InitialInterval: time.Second, MaxInterval: requestWithin, MaxElapsedTime: batchWithin,
+		}),
+	)
+	return NewWith(&sender{SpanExporter: exporter, log: p.Logger.WithValues("endpoint", u.String())}, o.Sampling, p), nil
+}
+
+// NewWith returns a Tracer that passes batches of spans to an exporter.
+func NewWith(exporter sdktrace.SpanExporter, sampling float64, p Process) *Tracer {
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(exporter, sdktrace.WithMaxQueueSize(queued), sdktrace.WithMaxExportBatchSize(batched),
+			sdktrace.WithBatchTimeout(time.Second), sdktrace.WithExportTimeout(batchWithin)),
+		sdktrace.WithSampler(sdktrace.AlwaysSample()), // Change decides
+		sdktrace.WithIDGenerator(ids{}),
+		sdktrace.WithResource(resource.NewSchemaless(
+			attribute.String("service.name", "hanse-hub"),
+			attribute.String("service.version", p.Version),
+			attribute.String("service.instance.id", p.Instance),
+			attribute.String("k8s.cluster.uid", p.HubID),
+		)),
+	)
+	return &Tracer{
+		tracer: provider.Tracer("github.com/hanse-dev/hanse"), provider: provider, hub: p.HubID,
+		sampler: sdktrace.TraceIDRatioBased(sampling),
+	}
+}
+
+// Close sends the last spans, for at most 2 s.
+func (t *Tracer) Close(ctx context.Context) {
+	if t == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, closeWithin)
+	defer cancel()
+	_ = t.provider.Shutdown(ctx) // the spans are lost, as during an outage of the endpoint
+}
+
+// Enabled reports whether spans are made at all.
+func (t *Tracer) Enabled() bool { return t != nil }
+
+func authorities(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no PEM certificate", file)
+	}
+	return pool, nil
+}
+
+// noRedirect keeps spans from other hosts than the configured one.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// sender sends spans. It logs the begin and the end of an outage of the endpoint, and not each lost batch.
+type sender struct {
+	sdktrace.SpanExporter
+	log     logr.Logger
+	failing atomic.Bool
+}
+
+// ExportSpans implements sdktrace.SpanExporter.
+func (s *sender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	err := s.SpanExporter.ExportSpans(ctx, spans)
+	switch {
+	case err != nil && !s.failing.Swap(true):
+		s.log.Info("Losing spans: the OTLP endpoint does not take them; dispatch is not affected", "reason", err.Error())
+	case err == nil && s.failing.Swap(false):
+		s.log.Info("Sending spans again: the OTLP endpoint takes them")
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+// Package collector is an OTLP receiver in the process of a test: it keeps the spans that it gets over HTTP.
+package collector
+
+import (
+	"compress/gzip"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	collectorv1 "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// Span is a received span.
+type Span struct {
+	Name              string
+	Trace, ID, Parent string // in hexadecimal digits; Parent is empty for a root
+	Began, Ended      time.Time
+	Failed            bool
+	Attributes        map[string]any // of the span and of its process
+}
+
+// Collector receives spans.
+type Collector struct {
+	// URL is the endpoint.
+	URL string
+
+	mu    sync.Mutex
+	spans []Span
+}
+
+// Start starts a Collector that ends with the test.
+func Start(t testing.TB) *Collector {
+	t.Helper()
+	c := &Collector{}
+	server := httptest.NewServer(http.HandlerFunc(c.serve))
+	t.Cleanup(server.Close)
+	c.URL = server.URL
+	return c
+}
+
+// Spans returns the spans of a trace so far, or all spans if the trace is empty, in the order of their begin.
+func (c *Collector) Spans(trace string) []Span {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := slices.DeleteFunc(slices.Clone(c.spans), func(s Span) bool { return trace != "" && s.Trace != trace })
+	slices.SortStableFunc(out, func(a, b Span) int { return a.Began.Compare(b.Began) })
+	return out
+}
+
+func (c *Collector) serve(w http.ResponseWriter, req *http.Request) {
+	if req.Method != http.MethodPost || req.URL.Path != "/v1/traces" {
+		http.NotFound(w, req)
+		return
+	}
+	var body io.Reader = req.Body
+	if req.Header.Get("Content-Encoding") == "gzip" {
+		unpacked, err := gzip.NewReader(req.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		body = unpacked
+	}
+	raw, err := io.ReadAll(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	var batch collectorv1.ExportTraceServiceRequest
+	if err := proto.Unmarshal(raw, &batch); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, process := range batch.GetResourceSpans() {
+		for _, scope := range process.GetScopeSpans() {
+			for _, s := range scope.GetSpans() {
+				c.spans = append(c.spans, read(s, process.GetResource().GetAttributes()))
+			}
+		}
+	}
+	w.Header().Set("Content-Type", "application/x-protobuf")
+}
+
+func read(s *tracev1.Span, process []*commonv1.KeyValue) Span {
+	out := Span{
+		Name: s.GetName(), Trace: hex.EncodeToString(s.GetTraceId()), ID: hex.EncodeToString(s.GetSpanId()), Parent: hex.EncodeToString(s.GetParentSpanId()),
+		Began: time.Unix(0, int64(s.GetStartTimeUnixNano())), Ended: time.Unix(0, int64(s.GetEndTimeUnixNano())),
+		Failed: s.GetStatus().GetCode() == tracev1.Status_STATUS_CODE_ERROR, Attributes: map[string]any{},
+	}
+	for _, kv := range slices.Concat(process, s.GetAttributes()) {
+		switch v := kv.GetValue().GetValue().(type) {
+		case *commonv1.AnyValue_StringValue:
+			out.Attributes[kv.GetKey()] = v.StringValue
+		case *commonv1.AnyValue_IntValue:
+			out.Attributes[kv.GetKey()] = v.IntValue
+		case *commonv1.AnyValue_BoolValue:
+			out.Attributes[kv.GetKey()] = v.BoolValue
+		}
+	}
+	return out
+}
