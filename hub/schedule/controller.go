@@ -40,6 +40,7 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/tracing"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/placement"
 )
@@ -74,7 +75,7 @@ type Templates interface {
 }
 
 // Options of a Scheduler. All except ScalePath, HubObject, Clock, Workers, Failover, Guard, Revisions, Key,
-// DeniedMetadataPrefixes and Pacer are required.
+// DeniedMetadataPrefixes, Pacer and Tracer are required.
 type Options struct {
 	// Client reads from the cache and writes bindings; APIReader reads uncached.
 	Client    client.Client
@@ -103,6 +104,8 @@ type Options struct {
 	DeniedMetadataPrefixes []string
 	// Pacer gives the turns for writes; if nil, a new one is used.
 	Pacer *pace.Pacer
+	// Tracer makes the spans of decisions; if nil, there are none.
+	Tracer *tracing.Tracer
 }
 
 // Scheduler decides on objects, one at a time per object.
@@ -118,6 +121,7 @@ type Scheduler struct {
 	rollouts  rollouts
 	onRemoval func(placement types.NamespacedName)
 	lead      lead
+	changeLog changeLog
 }
 
 // known are facts that outlive a run.
@@ -189,7 +193,10 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 		}
 	}
 	s.Templates.OnChange(s.wants.objectChanged) // first, so that clusters are asked whether they serve the kind
-	s.Templates.OnChange(s.wakeObject)
+	s.Templates.OnChange(func(id key) {
+		s.noteChange(id)
+		s.wakeObject(id)
+	})
 	s.Templates.OnState(s.WakeKind)
 	return nil
 }
@@ -212,6 +219,7 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	if decided {
 		return ctrl.Result{}, nil
 	}
+	began := s.Clock.Now()
 	in, err := s.gather(ctx, id)
 	if errors.Is(err, errNotListed) {
 		return ctrl.Result{}, nil // the first list of the kind will queue all its bindings
@@ -220,7 +228,7 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 		return ctrl.Result{}, err
 	}
 	in, p := s.decide(ctx, in)
-	err = s.carryOut(ctx, in, s.withMissing(id, p))
+	wrote, err := s.carryOut(ctx, in, s.withMissing(id, p))
 	s.limits.decided(id, p.Claims, err == nil)
 	decided = err == nil && !in.Unconfirmed
 	s.removals.decided(id, p.Claims.Removals, decided && (in.Object.State == decide.Exists || in.Object.State == decide.Deleted))
@@ -234,23 +242,24 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	case err != nil:
 		return ctrl.Result{}, err
 	}
+	s.traceDecision(in, p, began, wrote)
 	return ctrl.Result{RequeueAfter: p.Again}, nil
 }
 
-// carryOut records the plan, after the decisions on needed objects.
-func (s *Scheduler) carryOut(ctx context.Context, in decide.Input, p decide.Plan) error {
+// carryOut records the plan, after the decisions on needed objects. It reports whether the binding's spec was written.
+func (s *Scheduler) carryOut(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
 	if err := s.inOrder(ctx, in, p); err != nil {
-		return err
+		return false, err
 	}
 	act := s.record
 	if in.Binding != nil && (in.Binding.GetDeletionTimestamp() != nil || p.Remove) {
 		act = s.release
 	}
-	if err := act(ctx, in, p); err != nil {
-		return err
+	if wrote, err = act(ctx, in, p); err != nil {
+		return wrote, err
 	}
 	s.inOrderAfter(in)
-	return nil
+	return wrote, nil
 }
 
 // decide decides within the limits. It decides again if another object has used a limit between the decision and its

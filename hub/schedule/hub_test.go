@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,6 +33,7 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/tracing"
 	"github.com/hanse-dev/hanse/kindwatch"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
@@ -44,6 +46,7 @@ var (
 	objects   = &hubObjects{cached: map[key]*unstructured.Unstructured{}, live: map[key]*unstructured.Unstructured{}, unlisted: sets.New[schema.GroupKind](), asked: map[key]int{}}
 	heard     = &recorder{}
 	stored    = &contents{}
+	spans     = tracetest.NewInMemoryExporter()
 	scenes    atomic.Int32
 )
 
@@ -92,6 +95,7 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Templates: objects, Recorder: heard,
 		HubRunsWorkloads: func() bool { return false }, Failover: Failover{Grace: 100 * time.Millisecond, MostAway: 90},
 		Guard: Guard{Window: 10 * time.Millisecond, Quiet: 200 * time.Millisecond}, Revisions: stored, Key: canonical.Key("key"),
+		Tracer: tracing.NewWith(spans, 1, tracing.Process{HubID: "hub"}),
 	})
 	if err := scheduler.SetupWithManager(mgr); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
@@ -25,24 +26,25 @@ import (
 // objectSinceAnnotation is the creation time of a binding's object, if the object is younger than the binding.
 const objectSinceAnnotation = hubv1.Prefix + "object-since"
 
-// record writes the binding if the plan differs from it, in one write, and publishes the decision.
-func (s *Scheduler) record(ctx context.Context, in decide.Input, p decide.Plan) error {
+// record writes the binding if the plan differs from it, in one write, and publishes the decision. It reports whether
+// it wrote the binding.
+func (s *Scheduler) record(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
 	if p.Spec == nil {
 		s.announce(in, p, nil)
-		return nil
+		return false, nil
 	}
 	b, err := s.write(ctx, in, p)
 	if err != nil {
-		return fmt.Errorf("recording the decision for %s: %w", in.Object.ID, err)
+		return false, fmt.Errorf("recording the decision for %s: %w", in.Object.ID, err)
 	}
-	if b != in.Binding {
+	if wrote = b != in.Binding; wrote {
 		pace.Writes.WithLabelValues(kindOf(b), pace.Decision).Inc()
 	}
-	if b == in.Binding && in.Binding != nil && awaitsVerdict(p) {
-		return nil // nothing has changed yet
+	if !wrote && in.Binding != nil && awaitsVerdict(p) {
+		return false, nil // nothing has changed yet
 	}
 	s.announce(in, p, b)
-	return nil
+	return wrote, nil
 }
 
 // kindOf returns the kind of a binding, because the cache leaves it empty.
@@ -70,8 +72,11 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 			return b, err
 		}
 		defer turn.Done()
-		log.V(1).Info("Creating a binding", "clusters", len(p.Spec.Clusters))
-		return b, s.Client.Create(ctx, b)
+		if err := s.Client.Create(ctx, b); err != nil {
+			return b, err
+		}
+		s.logMoves(log, in, movesOf(&hubv1.BindingSpec{}, p.Spec))
+		return b, nil
 	}
 	after := in.Binding.DeepCopyObject().(hubv1.BindingObject)
 	*after.BindingSpec() = *p.Spec.DeepCopy()
@@ -97,14 +102,28 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 		}
 		defer turn.Done()
 	}
-	log.V(1).Info("Changing a binding", "clusters", len(p.Spec.Clusters))
 	if err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(in.Binding, client.MergeFromWithOptimisticLock{})); err != nil {
 		return after, err
 	}
-	if !moves.none() {
-		log.Info("Moved an object", "object", in.Object.ID.String(), "to", moves.to, "from", moves.from, "evicting", moves.evicting)
-	}
+	s.logMoves(log, in, moves)
 	return after, nil
+}
+
+// logMoves logs the clusters that a decision adds and removes, if there are any.
+func (s *Scheduler) logMoves(log logr.Logger, in decide.Input, m moves) {
+	if m.none() {
+		log.V(1).Info("Changed a binding")
+		return
+	}
+	message := "Moving an object"
+	switch {
+	case !m.takesAway():
+		message = "Placing an object"
+	case len(m.to)+len(m.evicting) == 0:
+		message = "Withdrawing an object"
+	}
+	s.changeOf(in).Log(log).
+		Info(message, "object", in.Object.ID.String(), "to", m.to, "from", m.from, "evicting", m.evicting)
 }
 
 // storePayloads stores the parts of revisions that the binding is about to name.

@@ -21,35 +21,37 @@ import (
 //   - The binding is being deleted and its object exists: a user deleted the binding. It is deleted without a
 //     withdrawal and created again. In a namespace that is being deleted it is kept, because the object is deleted
 //     next.
-func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan) error {
+//
+// It reports whether it wrote the binding's spec.
+func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
 	b := in.Binding
 	switch {
 	case b.GetDeletionTimestamp() == nil:
 		ctrl.LoggerFrom(ctx).V(1).Info("Deleting a binding", "binding", in.Object.ID.BindingKey(), "reason", p.Status.Scheduled.Reason)
 		if err := s.Client.Delete(ctx, b, preconditions(b)); err != nil {
-			return fmt.Errorf("deleting the binding of %s: %w", in.Object.ID, err)
+			return false, fmt.Errorf("deleting the binding of %s: %w", in.Object.ID, err)
 		}
 		s.leftBehind(in, p.LeftBehind)
-		return nil
+		return false, nil
 	case in.Object.State == decide.Deleted && !p.Remove, in.Object.State == decide.Unreadable && len(in.Spec().Clusters) > 0:
 		return s.record(ctx, in, p)
 	}
 	if !controllerutil.ContainsFinalizer(b, hubv1.WithdrawFinalizer) {
-		return nil
+		return false, nil
 	}
 	if goes, err := s.goesNext(ctx, in); err != nil || goes {
-		return err
+		return false, err
 	}
 	after := b.DeepCopyObject().(hubv1.BindingObject)
 	controllerutil.RemoveFinalizer(after, hubv1.WithdrawFinalizer)
 	ctrl.LoggerFrom(ctx).V(1).Info("Letting a binding go", "binding", in.Object.ID.BindingKey(), "reason", p.Status.Scheduled.Reason)
 	if err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("taking the finalizer off the binding of %s: %w", in.Object.ID, err)
+		return false, fmt.Errorf("taking the finalizer off the binding of %s: %w", in.Object.ID, err)
 	}
 	s.leftBehind(in, decide.Forgotten(in, p))
 	s.decisions.forget(in.Object.ID.BindingKey())
 	s.gone.copies.forget(in.Object.ID.BindingKey())
-	return nil
+	return false, nil
 }
 
 // goesNext reports whether the cache still has the object while the API server is deleting it, or its namespace. The

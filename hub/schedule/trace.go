@@ -1,0 +1,147 @@
+package schedule
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/tracing"
+)
+
+// changeLog has the newest change of each hub object, and whether its first span was made. It is empty while tracing is
+// off.
+type changeLog struct {
+	mu     sync.Mutex
+	newest map[key]loggedChange
+}
+
+// loggedChange is one change of a hub object.
+type loggedChange struct {
+	id  tracing.ID
+	uid types.UID
+	at  time.Time // when the watch showed it
+	// seen is true if this replica led when the watch showed the change. Otherwise the change may be old, or another
+	// replica may have traced it.
+	seen   bool
+	traced bool
+}
+
+// noteChange logs the newest change of a hub object, before the object is queued.
+func (s *Scheduler) noteChange(id key) {
+	if !s.Tracer.Enabled() {
+		return
+	}
+	_, q := s.leading()
+	state, _ := s.Templates.StateOf(id)
+	template, found := s.Templates.Get(id)
+	c := loggedChange{at: s.Clock.Now(), seen: q != nil && state.Delivered}
+	s.changeLog.mu.Lock()
+	defer s.changeLog.mu.Unlock()
+	before, known := s.changeLog.newest[id]
+	switch {
+	case found:
+		c.uid = template.GetUID()
+	case !known:
+		return
+	case q == nil: // the leader traces the deletion
+		delete(s.changeLog.newest, id)
+		return
+	default:
+		c.uid = before.uid
+	}
+	if c.id = s.Tracer.Change(id, c.uid, template).ID(); known && before.id == c.id {
+		return
+	}
+	if s.changeLog.newest == nil {
+		s.changeLog.newest = map[key]loggedChange{}
+	}
+	s.changeLog.newest[id] = c
+}
+
+// take returns the logged change with the given id as it was, and marks it as traced. fresh means that it was not traced
+// before.
+func (l *changeLog) take(object key, id tracing.ID) (c loggedChange, fresh bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c, known := l.newest[object]
+	if !known || c.id != id {
+		return loggedChange{}, false
+	}
+	marked := c
+	marked.traced = true
+	l.newest[object] = marked
+	return c, !c.traced
+}
+
+// forget drops the change of an object that is gone.
+func (l *changeLog) forget(object key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.newest, object)
+}
+
+// traceDecision makes the spans of a run that wrote a decision, or that was the first about a change. began is the
+// begin of the run.
+func (s *Scheduler) traceDecision(in decide.Input, p decide.Plan, began time.Time, wrote bool) {
+	switch {
+	case !s.Tracer.Enabled():
+		return
+	case in.Binding == nil && in.Object.Template == nil:
+		s.changeLog.forget(in.Object.ID)
+		return
+	case in.Object.State != decide.Exists && in.Object.State != decide.Deleted:
+		return // it is not known what has changed
+	}
+	change := s.changeOf(in)
+	logged, fresh := s.changeLog.take(in.Object.ID, change.ID())
+	if in.Binding == nil && !wrote {
+		return // the object is not placed
+	}
+	first := in.Binding == nil || fresh && (logged.seen || untold(in)) || startsToLeave(in, p, wrote) && !logged.traced
+	if !first && !wrote || !change.Traced() {
+		return
+	}
+	now := s.Clock.Now()
+	if first {
+		seen := began
+		if fresh && logged.seen {
+			seen = logged.at
+		}
+		change.Root(seen, now)
+	}
+	targets := 0
+	if p.Spec != nil {
+		targets = len(p.Spec.Clusters)
+	}
+	change.Record(tracing.Step{
+		Name: tracing.SpanDecide, Began: began, Ended: now, Reason: p.Status.Scheduled.Reason,
+		Details: []attribute.KeyValue{attribute.Int("hanse.targets", targets), attribute.Bool("hanse.binding.written", wrote)},
+	})
+}
+
+// changeOf returns the newest change of the hub object. That of an object that is gone is its deletion.
+func (s *Scheduler) changeOf(in decide.Input) tracing.Change {
+	template := in.Object.Template
+	if template != nil {
+		return s.Tracer.Change(in.Object.ID, template.GetUID(), template)
+	}
+	return s.Tracer.Change(in.Object.ID, in.Spec().ObjectRef.UID, nil)
+}
+
+// untold reports whether no row has reached the object's generation, so that no earlier leader can have traced it.
+func untold(in decide.Input) bool {
+	t := in.Object.Template
+	return t != nil && t.GetGeneration() > 0 && !slices.ContainsFunc(in.Binding.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool {
+		return row.Generation >= t.GetGeneration()
+	})
+}
+
+// startsToLeave reports whether the deletion of the object was decided now.
+func startsToLeave(in decide.Input, p decide.Plan, wrote bool) bool {
+	return wrote && in.Object.State == decide.Deleted && p.Spec != nil && len(movesOf(in.Spec(), p.Spec).from) > 0
+}
