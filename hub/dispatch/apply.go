@@ -32,12 +32,14 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	}
 	want, err := r.wants(ctx, template)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Not writing: the definition of the kind could not be read", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("Not writing: the definition of the kind could not be read", "reason", err.Error())
 		return member.Outcome{Retry: member.RetrySoon}, false
 	}
 	r.object = hubv1.Selectable(r.object.ObjectIdentity, template, r.namespaceLabels)
 	r.setSource(template)
+	r.renderBegan = r.now()
 	manifest, refusal, err := r.render(ctx, template, want.At(r.mcl).Version)
+	r.rendered = r.now()
 	switch {
 	case isBehind(err):
 		return member.Outcome{Retry: member.RetrySoon}, false

@@ -38,6 +38,7 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/hub/tracing"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/source"
 )
@@ -79,8 +80,8 @@ type Revisions interface {
 	Rules(ctx context.Context, digest string) (*decide.HeldRules, error)
 }
 
-// Options of a Dispatcher. All except HubObject, Revisions, DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers and
-// Clock are required.
+// Options of a Dispatcher. All except HubObject, Revisions, DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers, Clock
+// and Tracer are required.
 type Options struct {
 	// Client reads bindings, policies, clusters and namespaces from the cache.
 	Client client.Client
@@ -106,6 +107,8 @@ type Options struct {
 	// Workers per member. Default 8.
 	Workers int
 	Clock   clock.PassiveClock
+	// Tracer makes the spans of changes on members. Default: there are none.
+	Tracer *tracing.Tracer
 }
 
 // Dispatcher keeps one queue per engaged member.

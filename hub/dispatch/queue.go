@@ -30,6 +30,7 @@ type queue struct {
 	records    *records
 	retries    retries
 	fights     *fights
+	failures   failures // empty while tracing is off
 	// waiting are new copies, by the objects that they wait for.
 	waiting keysBy[hubv1.ObjectIdentity]
 	// readers are copies, by the keys of the objects that their pods read. A copy that no longer reads an object may be
@@ -111,4 +112,5 @@ func (q *queue) forget(key types.NamespacedName) {
 	q.retries.forget(key)
 	q.fights.forget(key)
 	q.changes.take(key)
+	q.failures.forget(key)
 }

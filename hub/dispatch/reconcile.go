@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -57,6 +56,7 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 
 // act applies or withdraws the copy, and records the outcome.
 func (r *run) act(ctx context.Context) member.Outcome {
+	r.times.began = r.now()
 	step := r.apply
 	if r.target.State == hubv1.TargetAbsent {
 		step = r.withdraw
@@ -67,7 +67,10 @@ func (r *run) act(ctx context.Context) member.Outcome {
 		r.measure(outcome)
 	}
 	if outcome.Wrote {
-		ctrl.LoggerFrom(ctx).V(1).Info("Wrote to member cluster", "reason", outcome.Reason, "digest", outcome.Digest)
+		r.logWrite(ctx, outcome)
+	}
+	if known && !r.behind {
+		r.trace(outcome)
 	}
 	return outcome
 }
@@ -94,6 +97,7 @@ type run struct {
 	instead []hubv1.OverridePolicyObject
 	manifestParts
 	gathered
+	times
 }
 
 // manifestParts are set while the manifest is made.
@@ -121,14 +125,18 @@ type gated struct {
 // Apply implements member.Cluster.
 func (g *gated) Apply(ctx context.Context, in member.ApplyIntent) (o member.Outcome) {
 	c := call{key: g.run.key, kind: in.Manifest.GroupVersionKind().GroupKind(), namespace: in.Manifest.GetNamespace()}
-	o, g.run.held = g.run.queue.gate.call(ctx, c, func(ctx context.Context) member.Outcome { return g.Cluster.Apply(ctx, in) })
+	o, g.run.held = g.run.queue.gate.call(ctx, c, func(ctx context.Context) member.Outcome {
+		return g.run.timed(func() member.Outcome { return g.Cluster.Apply(ctx, in) })
+	})
 	return o
 }
 
 // Withdraw implements member.Cluster. It needs no namespace.
 func (g *gated) Withdraw(ctx context.Context, in member.WithdrawIntent) (o member.Outcome) {
 	c := call{key: g.run.key, kind: in.GVK.GroupKind()}
-	o, g.run.held = g.run.queue.gate.call(ctx, c, func(ctx context.Context) member.Outcome { return g.Cluster.Withdraw(ctx, in) })
+	o, g.run.held = g.run.queue.gate.call(ctx, c, func(ctx context.Context) member.Outcome {
+		return g.run.timed(func() member.Outcome { return g.Cluster.Withdraw(ctx, in) })
+	})
 	return o
 }
 

@@ -48,7 +48,7 @@ func (r *run) confirmOlder(ctx context.Context, o member.Outcome) member.Outcome
 		return o
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Not writing a copy that seems newer than the hub, since the hub could not be read uncached", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("Not writing a copy that seems newer than the hub, since the hub could not be read uncached", "reason", err.Error())
 	}
 	r.behind = true
 	return member.Outcome{Retry: member.RetrySoon}

@@ -35,7 +35,7 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	}
 	fresh, err := r.queue.fresh.get(ctx, r.binding)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Not withdrawing: the binding could not be read uncached", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("Not withdrawing: the binding could not be read uncached", "reason", err.Error())
 		return member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonDeleting, Message: "waits until the hub can be read", Retry: member.RetrySoon}, true
 	}
 	target := fresh.BindingSpec().Target(r.target.Name)

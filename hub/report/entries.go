@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -201,13 +202,9 @@ func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached
 	return p, held
 }
 
-// underWay are reasons that require no action, or that a user asked for.
-var underWay = map[string]bool{
-	hubv1.ReasonPending: true, hubv1.ReasonDeleting: true, hubv1.ReasonFinalizersRemain: true, hubv1.ReasonWithdrawn: true, hubv1.ReasonSuspended: true, hubv1.ReasonPaused: true,
-	hubv1.ReasonMissing: true, hubv1.ReasonDiffers: true,
+func failed(o member.Outcome) bool {
+	return o.Applied == metav1.ConditionFalse && !rollup.UnderWay(o.Reason)
 }
-
-func failed(o member.Outcome) bool { return o.Applied == metav1.ConditionFalse && !underWay[o.Reason] }
 
 // same reports whether two outcomes lead to the same row.
 func same(a, b member.Outcome) bool {

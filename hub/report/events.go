@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
 // Reasons of the events on a hub object.
@@ -114,7 +115,7 @@ func reason(s *hubv1.BindingStatus, kind string) string {
 
 // failing reports whether the row needs a user's action.
 func failing(row hubv1.ClusterRow) bool {
-	return row.Applied == metav1.ConditionFalse && !underWay[row.Reason]
+	return row.Applied == metav1.ConditionFalse && !rollup.UnderWay(row.Reason)
 }
 
 // speaks reports whether the hub object has the merged status.

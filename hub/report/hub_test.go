@@ -31,6 +31,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/catalog"
 	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/tracing"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
@@ -55,6 +56,7 @@ type world struct {
 	pacer     *pace.Pacer        // nil: one of its own
 	clock     clock.PassiveClock // nil: the real one
 	grace     time.Duration      // of links that are lost
+	tracer    *tracing.Tracer    // nil: none
 	reporter  *Reporter          // set by start
 }
 
@@ -96,6 +98,7 @@ func (w *world) start() (stop func()) {
 	r, err := New(Options{
 		Client: mgr.GetClient(), Definitions: catalog.New(w.client, w.client.RESTMapper()), HubConfig: hubConfig, Fleet: w.fleet, Links: w.fleet,
 		Templates: liveTemplates{w}, Decisions: w.decisions, Withdrawn: w.withdrawn, Events: w.events, Holds: w.holds, Pacer: w.pacer, Clock: w.clock, Grace: w.grace,
+		Tracer: w.tracer,
 	})
 	if err != nil {
 		w.t.Fatal(err)

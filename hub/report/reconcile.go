@@ -318,6 +318,7 @@ func (r *run) writeBinding(ctx context.Context) error {
 	kind, _ := bindingKind(r.key.Namespace)
 	pace.Writes.WithLabelValues(kind, writeRows).Inc()
 	r.tellPhases(e, &before)
+	r.trace(&before)
 	return nil
 }
 

@@ -41,6 +41,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/tracing"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/member/health"
 )
@@ -62,7 +63,7 @@ type Decisions interface {
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
 
-// Options of a Reporter. All except Withdrawn, Pacer, Holds, IsHub, Conventions, Grace and Clock are required.
+// Options of a Reporter. All except Withdrawn, Pacer, Holds, IsHub, Conventions, Grace, Clock and Tracer are required.
 type Options struct {
 	// Client reads bindings, placements and clusters from the cache.
 	Client      client.Client
@@ -90,6 +91,8 @@ type Options struct {
 	// Grace is how long a link may be down before rows change. Default 10 s.
 	Grace time.Duration
 	Clock clock.PassiveClock
+	// Tracer makes the spans of written statuses; if nil, there are none.
+	Tracer *tracing.Tracer
 }
 
 // Reporter keeps the status of every binding and of its hub object.

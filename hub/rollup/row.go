@@ -416,3 +416,12 @@ func byName(targets []hubv1.BindingTarget) []hubv1.BindingTarget {
 
 // seconds returns the time with the precision and zone of times in JSON.
 func seconds(t metav1.Time) metav1.Time { return t.Rfc3339Copy() }
+
+var underWay = map[string]bool{
+	hubv1.ReasonPending: true, hubv1.ReasonDeleting: true, hubv1.ReasonFinalizersRemain: true, hubv1.ReasonWithdrawn: true, hubv1.ReasonSuspended: true, hubv1.ReasonPaused: true,
+	hubv1.ReasonMissing: true, hubv1.ReasonDiffers: true,
+}
+
+// UnderWay reports whether a copy that is not applied for this reason needs no action, or is so because a user asked for
+// it.
+func UnderWay(reason string) bool { return underWay[reason] }

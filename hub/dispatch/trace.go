@@ -1,0 +1,117 @@
+package dispatch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
+	"github.com/hanse-dev/hanse/hub/tracing"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// times of the steps of a run. They are zero while tracing is off, and for steps that were not made.
+type times struct {
+	began, renderBegan, rendered, callBegan, answered time.Time
+}
+
+// now returns the time for a span.
+func (r *run) now() (t time.Time) {
+	if r.queue.opts.Tracer.Enabled() {
+		t = r.queue.opts.Clock.Now()
+	}
+	return t
+}
+
+// timed makes a call to the member. The span of the last call of a run remains.
+func (r *run) timed(call func() member.Outcome) member.Outcome {
+	r.callBegan = r.now()
+	defer func() { r.answered = r.now() }()
+	return call()
+}
+
+// change returns the change of the hub object that this run carries out.
+func (r *run) change() tracing.Change {
+	t := r.queue.opts.Tracer
+	if !t.Enabled() {
+		return tracing.Change{}
+	}
+	template, _ := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
+	return t.Change(r.object.ObjectIdentity, r.binding.BindingSpec().ObjectRef.UID, template)
+}
+
+// logWrite logs a change of a copy: one line for each copy that changed.
+func (r *run) logWrite(ctx context.Context, o member.Outcome) {
+	message := "Wrote a copy"
+	if r.target.State == hubv1.TargetAbsent {
+		message = "Withdrew a copy"
+	}
+	r.change().Log(ctrl.LoggerFrom(ctx)).Info(message, "object", r.object.ObjectIdentity.String(), "reason", o.Reason, "digest", o.Digest)
+}
+
+// trace makes the spans of a run that changed the copy, or that failed otherwise than the run before.
+func (r *run) trace(o member.Outcome) {
+	if r.held || !r.queue.opts.Tracer.Enabled() {
+		return
+	}
+	failed := !o.Wrote && (o.Applied == metav1.ConditionUnknown || o.Applied == metav1.ConditionFalse && !rollup.UnderWay(o.Reason))
+	if !failed {
+		r.queue.failures.forget(r.key)
+	}
+	if !o.Wrote && !failed {
+		return
+	}
+	change := r.change()
+	if !change.Traced() || failed && !r.queue.failures.isNew(r.key, failure{change.ID(), o.Reason}) {
+		return
+	}
+	var parts []tracing.Step
+	if !r.rendered.IsZero() {
+		parts = append(parts, tracing.Step{Name: tracing.SpanRender, Began: r.renderBegan, Ended: r.rendered, Cluster: r.target.Name})
+	}
+	if !r.answered.IsZero() {
+		parts = append(parts, tracing.Step{
+			Name: tracing.SpanWrite, Began: r.callBegan, Ended: r.answered, Cluster: r.target.Name, Reason: o.Reason, Failed: failed,
+		})
+	}
+	change.Record(tracing.Step{
+		Name: tracing.SpanDispatch, Began: r.began, Ended: r.now(), Cluster: r.target.Name, Reason: o.Reason, Failed: failed, Parts: parts,
+	})
+}
+
+// failure is a change that did not come to the member, with the reason.
+type failure struct {
+	change tracing.ID
+	reason string
+}
+
+// failures are those of the last runs, by binding. A retry that fails in the same way makes no spans.
+type failures struct {
+	mu   sync.Mutex
+	last map[types.NamespacedName]failure
+}
+
+// isNew records a failure, and reports whether the last run did not fail in the same way.
+func (f *failures) isNew(key types.NamespacedName, now failure) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last[key] == now {
+		return false
+	}
+	if f.last == nil {
+		f.last = map[types.NamespacedName]failure{}
+	}
+	f.last[key] = now
+	return true
+}
+
+func (f *failures) forget(key types.NamespacedName) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.last, key)
+}

@@ -1,0 +1,222 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/tracing"
+	"github.com/hanse-dev/hanse/member"
+)
+
+var widgetKind = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Widget"}
+
+// spansOf keeps spans.
+type spansOf struct {
+	mu  sync.Mutex
+	all []sdktrace.ReadOnlySpan
+}
+
+// ExportSpans implements sdktrace.SpanExporter.
+func (s *spansOf) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, spans...)
+	return nil
+}
+
+// Shutdown implements sdktrace.SpanExporter.
+func (*spansOf) Shutdown(context.Context) error { return nil }
+
+// trace makes the dispatcher trace everything. The returned function ends that and returns the spans.
+func (w *world) trace() (end func() []sdktrace.ReadOnlySpan) {
+	spans := &spansOf{}
+	w.dispatcher.opts.Tracer = tracing.NewWith(spans, 1, tracing.Process{HubID: "hub"})
+	return func() []sdktrace.ReadOnlySpan {
+		w.dispatcher.opts.Tracer.Close(w.Context())
+		return spans.all
+	}
+}
+
+func TestAWriteIsTraced(t *testing.T) {
+	w := newWorld(t, takes("eu"), takes("sg"))
+	end := w.trace()
+	w.engage()
+	w.create(widgetKind, "web")
+	for cluster := range w.members {
+		w.reads(cluster, "web", hubv1.ReasonApplied, "")
+		w.dispatcher.WakeCluster(t.Context(), cluster)
+	}
+	w.create(widgetKind, "second")
+	for cluster := range w.members {
+		w.reads(cluster, "second", hubv1.ReasonApplied, "")
+		w.eventually(5*time.Second, func() string { // by then the copy was looked at again
+			if w.dispatcher.queue(cluster).gate.Len() > 0 {
+				return "keys wait"
+			}
+			return ""
+		})
+	}
+	dispatches := map[string]sdktrace.ReadOnlySpan{}
+	parts := map[string][]string{}
+	for _, span := range end() {
+		if attributeOf(span, "hanse.object.name") != "web" {
+			continue
+		}
+		cluster := attributeOf(span, "k8s.cluster.name")
+		if span.Name() == tracing.SpanDispatch {
+			if dispatches[cluster] != nil {
+				t.Errorf("a second span of %s, although nothing has changed", cluster)
+			}
+			dispatches[cluster] = span
+		}
+		parts[span.Parent().SpanID().String()] = append(parts[span.Parent().SpanID().String()], span.Name())
+	}
+	for cluster := range w.members {
+		span := dispatches[cluster]
+		if span == nil {
+			t.Fatalf("no span of %s", cluster)
+		}
+		got := parts[span.SpanContext().SpanID().String()]
+		slices.Sort(got)
+		if !slices.Equal(got, []string{tracing.SpanRender, tracing.SpanWrite}) || attributeOf(span, "hanse.reason") != hubv1.ReasonApplied {
+			t.Errorf("%s has the parts %q and the reason %s", cluster, got, attributeOf(span, "hanse.reason"))
+		}
+		if parent := span.Parent().SpanID(); parent != dispatches["eu"].Parent().SpanID() || !parent.IsValid() {
+			t.Errorf("%s is below %s", cluster, parent)
+		}
+	}
+}
+
+func attributeOf(span sdktrace.ReadOnlySpan, key string) string {
+	for _, a := range span.Attributes() {
+		if string(a.Key) == key {
+			return a.Value.String()
+		}
+	}
+	return ""
+}
+
+func TestAFailureThatRepeatsIsTracedOnce(t *testing.T) {
+	eu := takes("eu")
+	var tries sync.WaitGroup
+	tries.Add(3)
+	left := 3
+	eu.answer = func(context.Context, string) member.Outcome {
+		if left > 0 {
+			left--
+			tries.Done()
+		}
+		return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonAdmissionDenied, Message: "password hunter2 is refused", Retry: member.RetrySoon}
+	}
+	w := newWorld(t, eu)
+	end := w.trace()
+	w.engage()
+	w.create(widgetKind, "web")
+	tries.Wait()
+	failed := 0
+	for _, span := range end() {
+		if span.Name() == tracing.SpanDispatch {
+			failed++
+		}
+		if text := fmt.Sprint(span.Attributes(), span.Status()); strings.Contains(text, "hunter2") {
+			t.Errorf("a span quotes a member: %s", text)
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d spans of one failure", failed)
+	}
+}
+
+// TestAnEndpointThatHangsDoesNotHoldUpDispatch accepts connections and never answers.
+func TestAnEndpointThatHangsDoesNotHoldUpDispatch(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	w := newWorld(t, takes("eu"), takes("sg"))
+	w.dispatcher.opts.Tracer, err = tracing.New(tracing.Options{Endpoint: "http://" + listener.Addr().String(), Sampling: 1}, tracing.Process{HubID: "hub", Logger: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.engage()
+	const objects = 2000 // 12,000 spans, which are more than wait for the endpoint
+	for i := range objects {
+		w.create(widgetKind, fmt.Sprint("web-", i))
+	}
+	w.eventually(30*time.Second, func() string {
+		if eu, sg := w.holds("eu"), w.holds("sg"); eu+sg < 2*objects {
+			return fmt.Sprintf("eu has %d and sg %d of %d", eu, sg, objects)
+		}
+		return ""
+	})
+	began := time.Now()
+	w.dispatcher.opts.Tracer.Close(t.Context())
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the end took %s", took)
+	}
+}
+
+func TestAWrittenCopyIsOneLine(t *testing.T) {
+	var mu sync.Mutex
+	var lines bytes.Buffer
+	log := funcr.New(func(_, args string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintln(&lines, args)
+	}, funcr.Options{})
+	w := newWorld(t, takes("eu"))
+	w.trace()
+	q, err := newQueue("eu", w.dispatcher.opts, w.dispatcher.fresh, w.dispatcher.renderings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := w.add(widgetKind, "web")
+	ctx := ctrl.LoggerInto(t.Context(), log.WithValues("cluster", "eu"))
+	for range 3 {
+		if _, err := q.Reconcile(ctx, types.NamespacedName{Namespace: b.Namespace, Name: b.Name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := lines.String()
+	for _, want := range []string{"Wrote a copy", `"cluster"="eu"`, `"object"=`, "web", `"trace_id"="`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the log lacks %s", want)
+		}
+	}
+	if strings.Count(got, "\n") != 1 {
+		t.Errorf("three runs and one write are in the log as\n%s", got)
+	}
+}
+
+func TestTracingThatIsOffCostsARunNothing(t *testing.T) {
+	w := newWorld(t, takes("eu"))
+	q, err := newQueue("eu", w.dispatcher.opts, w.dispatcher.fresh, w.dispatcher.renderings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{queue: q, binding: w.add(widgetKind, "web"), target: &hubv1.BindingTarget{Name: "eu"}}
+	wrote := member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonApplied, Wrote: true}
+	if n := testing.AllocsPerRun(100, func() {
+		r.began = r.now()
+		r.trace(wrote)
+	}); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}

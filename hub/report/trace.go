@@ -1,0 +1,52 @@
+package report
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/otel/attribute"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/tracing"
+)
+
+// trace makes the span of a written status, if a row of it is news about the hub object's change.
+func (r *run) trace(before *hubv1.BindingStatus) {
+	o := r.reporter.opts
+	if !o.Tracer.Enabled() || !slices.ContainsFunc(r.after.Clusters, func(row hubv1.ClusterRow) bool { return progressed(before.Row(row.Name), row) }) {
+		return
+	}
+	change := o.Tracer.Change(r.id, r.binding.BindingSpec().ObjectRef.UID, r.template)
+	if !change.Traced() {
+		return
+	}
+	reason := ""
+	if c := meta.FindStatusCondition(r.after.Conditions, hubv1.ConditionApplied); c != nil {
+		reason = c.Reason
+	}
+	change.Record(tracing.Step{
+		Name: tracing.SpanReport, Began: r.opened, Ended: o.Clock.Now(), Reason: reason, Details: []attribute.KeyValue{
+			attribute.Int("hanse.clusters.desired", int(r.after.Summary.Desired)),
+			attribute.Int("hanse.clusters.applied", int(r.after.Summary.Applied)),
+			attribute.Int("hanse.clusters.healthy", int(r.after.Summary.Healthy)),
+			attribute.Bool("hanse.status.written", meta.IsStatusConditionTrue(r.after.Conditions, hubv1.ConditionStatusWritten)),
+		},
+	})
+}
+
+// progressed reports whether a row says something new about how far a change is on the cluster. A cluster that was away
+// for a while, and a copy that was healthy before, are not about the change.
+func progressed(was *hubv1.ClusterRow, is hubv1.ClusterRow) bool {
+	switch {
+	case is.Applied == metav1.ConditionUnknown:
+		return false
+	case was == nil || was.Generation != is.Generation || was.Digest != is.Digest || was.UID != is.UID:
+		return true
+	case is.Applied == metav1.ConditionFalse:
+		return was.Applied != is.Applied || was.Reason != is.Reason
+	case was.Applied == metav1.ConditionUnknown:
+		return false
+	}
+	return was.Applied != is.Applied || is.Health != was.Health && was.Health != hubv1.HealthHealthy
+}
