@@ -18,6 +18,7 @@
 //	                                            hub/certificate certificate of the webhook and the metrics
 //	                                            hub/protect     protection of namespaces and definitions from deletion
 //	                                            hub/eventlog    the hub's events in its log
+//	                                            hub/tracing     spans of changes
 //
 // Run creates the parts (process.go, parts.go), connects changes with the parts that they wake (wakes.go) and starts
 // the manager.
@@ -36,6 +37,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/charts"
 	"github.com/hanse-dev/hanse/hub/identity"
 	"github.com/hanse-dev/hanse/hub/schedule"
+	"github.com/hanse-dev/hanse/hub/tracing"
 )
 
 // Options of the hub process.
@@ -79,6 +81,8 @@ type Options struct {
 	// ProtectedCopies is the number of copies above which a namespace or a CustomResourceDefinition is protected from
 	// deletion. A negative number protects none.
 	ProtectedCopies int
+	// Tracing of changes.
+	Tracing tracing.Options
 }
 
 // The chart makes the ValidatingWebhookConfiguration WebhookName and the Secret WebhookSecret. The Secret has the
@@ -123,6 +127,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if left := process.coordinator.Leave(context.WithoutCancel(ctx)); err == nil {
 		err = left
 	}
+	process.tracer.Close(context.WithoutCancel(ctx))
 	if err != nil {
 		return fmt.Errorf("running the hub: %w", err)
 	}

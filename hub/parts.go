@@ -109,14 +109,14 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	c.scheduler = schedule.New(schedule.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Templates: k.store, Recorder: events, HubRunsWorkloads: k.runWorkloads,
 		ScalePath: k.definitions.ScalePath, HubObject: k.definitions.HubObject, Failover: failover, Guard: p.options.Guard, Pacer: pacer,
-		Revisions: stored, Key: p.hub.Key, DeniedMetadataPrefixes: p.options.DeniedMetadataPrefixes,
+		Revisions: stored, Key: p.hub.Key, DeniedMetadataPrefixes: p.options.DeniedMetadataPrefixes, Tracer: p.tracer,
 	})
 	var err error
 	c.reporter, err = report.New(report.Options{
 		Client: p.mgr.GetClient(), Definitions: k.definitions, HubConfig: p.mgr.GetConfig(), Fleet: f, Links: p.links,
 		Templates: k.store, Decisions: c.scheduler, Withdrawn: c.scheduler.Withdrawn, Events: events, Pacer: pacer,
 		Holds: p.coordinator.Holds, IsHub: c.members.IsHub, HubRunsWorkloads: k.runWorkloads,
-		Conventions: k.definitions.Learn,
+		Conventions: k.definitions.Learn, Tracer: p.tracer,
 	})
 	if err != nil {
 		return nil, err
@@ -131,6 +131,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		// there has.
 		Misfits: k.kinds.DeclaredMisfits,
 		Epochs:  k.epochs,
+		Tracer:  p.tracer,
 	})
 	c.policies = policystatus.New(policystatus.Options{
 		Client: p.mgr.GetClient(), Templates: k.store, HubRunsWorkloads: k.runWorkloads, ScalePath: k.definitions.ScalePath, Events: events,

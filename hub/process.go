@@ -25,6 +25,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/identity"
 	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/hub/shard"
+	"github.com/hanse-dev/hanse/hub/tracing"
 	"github.com/hanse-dev/hanse/member/connect"
 )
 
@@ -37,7 +38,8 @@ type process struct {
 	views       *memberview.Server // nil if views are turned off
 	links       *connect.Provider
 	coordinator *shard.Coordinator
-	held        *shard.Links // links of the members in this replica's shard
+	held        *shard.Links    // links of the members in this replica's shard
+	tracer      *tracing.Tracer // nil if tracing is off
 }
 
 func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, error) {
@@ -64,6 +66,12 @@ func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, er
 	}
 	lead.LapseWith(p.coordinator.Lapsed)
 	p.held = p.coordinator.Share(p.links)
+	p.tracer, err = tracing.New(o.Tracing, tracing.Process{
+		HubID: string(self.UID), Version: o.Version, Instance: o.Identity, Proxy: o.Proxy, Logger: p.mgr.GetLogger().WithName("tracing"),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("setting up tracing: %w", err)
+	}
 	return p, nil
 }
 

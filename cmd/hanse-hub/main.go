@@ -72,6 +72,9 @@ func run() error {
 	flag.IntVar(&o.Guard.Limit.Percent, "removal-limit-percent", guard.DefaultLimit.Percent, "Which share of the copies of a member, or of a placement without removalLimit, decisions may delete at once. The larger limit counts; above it a user has to confirm.")
 	flag.DurationVar(&o.Guard.Window, "removal-window", guard.Window, "For how long copies count that were deleted, and for how long a new leader deletes none without a confirmation.")
 	vocabulary := flag.String("status-vocabulary", "", "Meaning of conditions and words in the statuses of further kinds, as YAML or JSON (docs/status.md).")
+	flag.StringVar(&o.Tracing.Endpoint, "otlp-endpoint", "", "URL of an OTLP receiver for HTTP, such as https://collector.example.com:4318, to which the spans of changes are sent (docs/tracing.md); tracing is off if it is empty.")
+	flag.Float64Var(&o.Tracing.Sampling, "otlp-sampling", 1, "Which share of the changes is traced, 0 to 1. A change whose object has the annotation hanse.dev/traceparent is traced if that says so.")
+	flag.StringVar(&o.Tracing.CAFile, "otlp-ca-file", "", "File with the PEM certificates of the CAs of --otlp-endpoint; empty means those of the system.")
 	flag.BoolVar(&showVersion, "version", false, "Print the version and end.")
 	logs := zap.Options{TimeEncoder: zapcore.RFC3339NanoTimeEncoder}
 	logs.BindFlags(flag.CommandLine)
@@ -94,6 +97,9 @@ func run() error {
 	o.DeniedMetadataPrefixes, o.WebhookNames = list(denied), list(webhookNames)
 	if len(o.WebhookNames) == 0 {
 		return fmt.Errorf("reading the flags: --webhook-dns-names is empty")
+	}
+	if err := o.Tracing.Validate(); err != nil {
+		return fmt.Errorf("reading the flags: %w", err)
 	}
 	if err := health.Extend([]byte(*vocabulary)); err != nil {
 		return fmt.Errorf("reading the flags: --status-vocabulary: %w", err)

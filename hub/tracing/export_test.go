@@ -1,0 +1,13 @@
+package tracing
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// TraceOf returns the trace of the deletion of an object, for tests outside of the package.
+func TraceOf(hub string, uid types.UID) string {
+	t := NewWith(nil, 1, Process{HubID: hub})
+	return t.Change(hubv1.ObjectIdentity{}, uid, nil).trace.String()
+}
