@@ -58,6 +58,11 @@ says hanse-member operators-values.yaml "namespace: widgets"
 says hanse-member "" !hanse-operator
 says hanse-hub full-values.yaml "--federated-namespaces=secrets=shop,blog"
 says hanse-hub full-values.yaml "namespace: blog"
+says hanse-hub full-values.yaml "--otlp-endpoint=https://collector.monitoring:4318"
+says hanse-hub full-values.yaml "--otlp-sampling=0.1"
+says hanse-hub full-values.yaml "port: 4318"
+says hanse-hub full-values.yaml "name: collector-ca"
+says hanse-hub "" !otlp
 says hanse-member "" !ValidatingAdmissionPolicy
 says hanse-member full-values.yaml "kind: ValidatingAdmissionPolicyBinding"
 says hanse-hub "" "name: leader-election"

@@ -75,3 +75,9 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
   verbs: [patch]
 {{- end }}
 {{- end -}}
+
+{{/* The port of the OTLP endpoint. */}}
+{{- define "hanse-hub.otlpPort" -}}
+{{- $url := urlParse .Values.tracing.endpoint -}}
+{{- regexFind ":[0-9]+$" $url.host | trimPrefix ":" | default (ternary "443" "80" (eq $url.scheme "https")) -}}
+{{- end }}
