@@ -28,6 +28,7 @@ import (
 type crew struct {
 	identities []string // by index as the members: who works on which
 	processes  map[string]*fleet.HubProcess
+	args       []string // further flags of each
 }
 
 // TestThreeReplicasShareTheMembers takes each replica away in another way while objects are made and changed: killed,
@@ -156,9 +157,9 @@ func TestThreeReplicasShareTheMembers(t *testing.T) {
 }
 
 // newCrew replaces the suite's hub by three replicas until the test ends.
-func newCrew(t *testing.T) *crew {
+func newCrew(t *testing.T, args ...string) *crew {
 	t.Helper()
-	c := &crew{identities: spread(), processes: map[string]*fleet.HubProcess{}}
+	c := &crew{identities: spread(), processes: map[string]*fleet.HubProcess{}, args: args}
 	t.Cleanup(func() {
 		for _, h := range c.processes {
 			_ = h.Signal(syscall.SIGCONT)
@@ -204,7 +205,7 @@ func spread() []string {
 
 func (c *crew) start(t *testing.T, identity string) {
 	t.Helper()
-	h, err := suite.StartHub(t.Context(), identity, "--identity", identity)
+	h, err := suite.StartHub(t.Context(), identity, append([]string{"--identity", identity}, c.args...)...)
 	if h != nil {
 		c.processes[identity] = h
 		if identity == c.identities[0] {
