@@ -87,6 +87,11 @@ func TestAHubTracesChangesAndSurvivesItsEndpoint(t *testing.T) {
 	spansAre(t, otlp, usersTrace, map[string]string{
 		"change": usersSpan, "decide": "change", "dispatch": "change", "render": "dispatch", "write": "dispatch", "report": "change",
 	})
+	for _, once := range []string{tracing.SpanChange, tracing.SpanDecide, tracing.SpanDispatch} {
+		if n := named(otlp.Spans(usersTrace), once); n != 1 {
+			t.Errorf("%d spans %s of one change: %v", n, once, otlp.Spans(usersTrace))
+		}
+	}
 	uid := traced.UID
 	must(t, onHub.Delete(ctx, traced))
 	self := otlp.Spans(usersTrace)[0].Attributes["k8s.cluster.uid"].(string)
@@ -188,6 +193,16 @@ func spansAre(t *testing.T, otlp *collector.Collector, trace string, want map[st
 		}
 		return nil
 	})
+}
+
+// named returns the number of spans with the name.
+func named(spans []collector.Span, name string) (n int) {
+	for _, s := range spans {
+		if s.Name == name {
+			n++
+		}
+	}
+	return n
 }
 
 func serve(t *testing.T, server *envtest.Environment) *rest.Config {
