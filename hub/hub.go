@@ -19,6 +19,7 @@
 //	                                            hub/protect     protection of namespaces and definitions from deletion
 //	                                            hub/eventlog    the hub's events in its log
 //	                                            hub/tracing     spans of changes
+//	                                            hub/notify      the hub's events to receivers outside
 //
 // Run creates the parts (process.go, parts.go), connects changes with the parts that they wake (wakes.go) and starts
 // the manager.

@@ -18,6 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/eventlog"
 	"github.com/hanse-dev/hanse/hub/membership"
 	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/notify"
 	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/policystatus"
 	"github.com/hanse-dev/hanse/hub/protect"
@@ -60,6 +61,7 @@ type controllers struct {
 	policies   *policystatus.Controllers
 	bundles    *bundles.Controller
 	protection *protect.Keeper // nil if no names are protected
+	notifier   *notify.Notifier
 }
 
 func newParts(ctx context.Context, p *process) (*parts, error) {
@@ -96,12 +98,19 @@ func newKnowledge(ctx context.Context, p *process) (*knowledge, error) {
 }
 
 func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
-	events := eventlog.New(p.mgr.GetEventRecorder("hanse"), p.mgr.GetScheme(), p.mgr.GetLogger().WithName("events"))
+	notifier := notify.New(notify.Options{
+		Client: p.mgr.GetClient(), Scheme: p.mgr.GetScheme(), Namespace: p.options.Namespace, Hub: string(p.hub.UID), Replica: p.host, Proxy: p.options.Proxy,
+		Events: eventlog.New(p.mgr.GetEventRecorder("hanse"), p.mgr.GetScheme(), p.mgr.GetLogger().WithName("events")),
+	})
+	events := notifier.Recorder()
 	failover := p.options.Failover.WithDefaults()
 	failover.Confirmed = p.held.Confirmed
 	pacer := pace.New(nil)
 
-	c := &controllers{copies: report.NewCopies(), members: membership.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.held, string(p.hub.UID), failover.Grace)}
+	c := &controllers{
+		copies: report.NewCopies(), notifier: notifier,
+		members: membership.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.held, string(p.hub.UID), failover.Grace),
+	}
 	c.members.KeepTokens(f.tokensOf, events)
 	c.unclaimed = c.members.CountUnclaimed(f.copies)
 	stored := revisions.New(revisions.Options{Client: p.mgr.GetClient(), Reader: p.mgr.GetAPIReader(), Namespace: p.options.Namespace})
@@ -160,6 +169,7 @@ func (p *parts) add(ctx context.Context) error {
 		func() error { return p.policies.SetupWithManager(ctx, p.mgr) },
 		func() error { return p.bundles.SetupWithManager(p.mgr) },
 		p.addProtection,
+		func() error { return p.notifier.SetupWithManager(ctx, p.mgr) },
 		p.addCertificate,
 		func() error { return p.changes.Watch(ctx, p.mgr.GetCache()) },
 		func() error { return p.definitions.Watch(ctx, p.mgr.GetCache()) },

@@ -3,6 +3,7 @@ package hub
 import (
 	"crypto/tls"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,7 @@ import (
 type process struct {
 	options     Options
 	hub         identity.Hub
+	host        string // name of this replica in the status of NotificationSinks
 	certificate *certificate.Keeper // nil if neither webhook nor metrics need one
 	mgr         manager.Manager
 	views       *memberview.Server // nil if views are turned off
@@ -43,9 +45,12 @@ type process struct {
 }
 
 func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, error) {
-	p := &process{options: o, hub: self, certificate: newCertificate(o)}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("reading the name of the host: %w", err)
+	}
+	p := &process{options: o, hub: self, host: host, certificate: newCertificate(o)}
 	lead := shard.NewLead()
-	var err error
 	if p.mgr, err = newManager(config, o, lead, p.certificate); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,8 @@ package v1alpha1
 
 // Condition types.
 const (
-	// ConditionReady of a MemberCluster: its watches deliver. Of a policy: all its other conditions are good.
+	// ConditionReady of a MemberCluster: its watches deliver. Of a policy: all its other conditions are good. Of a
+	// NotificationSink: its receiver takes notifications.
 	ConditionReady = "Ready"
 	// ConditionCredentialsValid of a MemberCluster: the kubeconfig is valid and the cluster accepts its credentials.
 	ConditionCredentialsValid = "CredentialsValid"
@@ -81,6 +82,14 @@ const (
 	ReasonOverrideClash   = "OverrideClash"
 	ReasonNothingSelected = "NothingSelected"
 	ReasonOtherFollowed   = "OtherPlacementFollowed" // all objects that a placement selects follow other placements
+)
+
+// Reasons of a NotificationSink.
+const (
+	ReasonDelivered         = "Delivered"
+	ReasonDeliveryPending   = "DeliveryPending"   // the receiver has not answered yet
+	ReasonDeliveryFailed    = "DeliveryFailed"    // the receiver is away, or takes no notification
+	ReasonSigningKeyInvalid = "SigningKeyInvalid" // the Secret does not exist, or has no key of Standard Webhooks
 )
 
 // ReasonOperatorNotReady of a row: the copy is created after the operator of its kind is ready on the cluster.

@@ -3,6 +3,7 @@
 //   - MemberCluster: one cluster that receives objects, and how it is reached.
 //   - Placement, ClusterPlacement: which objects go to which clusters.
 //   - OverridePolicy, ClusterOverridePolicy: how an object differs in which clusters.
+//   - NotificationSink: a receiver of the hub's events.
 //   - ResourceBinding, ClusterResourceBinding: written by the hub, one per federated object: the
 //     decision with its reasons and one status row per cluster.
 //

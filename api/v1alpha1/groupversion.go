@@ -25,6 +25,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&Bundle{}, &BundleList{},
 		&ClusterBundle{}, &ClusterBundleList{},
 		&FederatedOperator{}, &FederatedOperatorList{},
+		&NotificationSink{}, &NotificationSinkList{},
 		&ResourceBinding{}, &ResourceBindingList{},
 		&ClusterResourceBinding{}, &ClusterResourceBindingList{},
 	)

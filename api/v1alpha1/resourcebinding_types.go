@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -217,6 +218,14 @@ type PlacementReference struct {
 	// generation of the placement when the decision last changed.
 	// +required
 	Generation int64 `json:"generation"`
+}
+
+// Related returns the placement as the related object of an event; nil if there is no placement.
+func (r *PlacementReference) Related() runtime.Object {
+	if r == nil {
+		return nil
+	}
+	return &corev1.ObjectReference{APIVersion: GroupVersion.String(), Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID}
 }
 
 // TargetState is the state that the decision wants on a cluster.

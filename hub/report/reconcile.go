@@ -376,5 +376,6 @@ func (r *run) entry() (*entry, func()) {
 // reference names it.
 func (r *run) tell(ev event) {
 	ref := r.binding.BindingSpec().ObjectRef
-	r.reporter.opts.Events.Eventf(ref.Regarding(r.id.Namespace), nil, ev.kind, ev.reason, ev.action, "%s", ev.note)
+	follows := r.binding.BindingSpec().PlacementRef.Related()
+	r.reporter.opts.Events.Eventf(ref.Regarding(r.id.Namespace), follows, ev.kind, ev.reason, ev.action, "%s", ev.note)
 }

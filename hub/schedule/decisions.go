@@ -94,12 +94,12 @@ func (s *Scheduler) announce(in decide.Input, p decide.Plan, b hubv1.BindingObje
 		s.decisions.onChange(key, asBefore)
 	}
 	if eventReasons[p.Status.Scheduled.Reason] && p.Status.Scheduled.Reason != before && in.Object.Template != nil {
-		s.event(regarding(in.Object.Template), p.Status.Scheduled.Reason, "Schedule", p.Status.Scheduled.Message)
+		s.event(regarding(in.Object.Template), followed(in, p), p.Status.Scheduled.Reason, "Schedule", p.Status.Scheduled.Message)
 	}
-	s.leftBehind(in, p.LeftBehind)
+	s.leftBehind(in, p, p.LeftBehind)
 	s.superseded(in, p)
 	if len(p.Claims.Evicted) > 0 && in.Object.Template != nil {
-		s.event(regarding(in.Object.Template), hubv1.ReasonEvicted, "Schedule", evictedText(p))
+		s.event(regarding(in.Object.Template), followed(in, p), hubv1.ReasonEvicted, "Schedule", evictedText(p))
 	}
 }
 
@@ -117,7 +117,7 @@ func (s *Scheduler) phase(in decide.Input) string {
 }
 
 // leftBehind records an event about copies that stay on their clusters for ever, at most three by name.
-func (s *Scheduler) leftBehind(in decide.Input, left []string) {
+func (s *Scheduler) leftBehind(in decide.Input, p decide.Plan, left []string) {
 	if len(left) == 0 {
 		return
 	}
@@ -130,7 +130,7 @@ func (s *Scheduler) leftBehind(in decide.Input, left []string) {
 	if more := len(left) - named; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	s.event(about, "LeftBehind", "Withdraw", in.Object.ID.String()+" keeps its copy on "+text)
+	s.event(about, followed(in, p), "LeftBehind", "Withdraw", in.Object.ID.String()+" keeps its copy on "+text)
 }
 
 // superseded records an event about a revision that another one replaces before it has passed on all clusters.
@@ -142,13 +142,21 @@ func (s *Scheduler) superseded(in decide.Input, p decide.Plan) {
 		if before := in.Spec().Revision(r.Number); r.SupersededBy == 0 || before == nil || before.SupersededBy != 0 {
 			continue
 		}
-		s.Recorder.Eventf(regarding(in.Object.Template), nil, corev1.EventTypeNormal, hubv1.ReasonSuperseded, "RollOut", "%s",
+		s.Recorder.Eventf(regarding(in.Object.Template), followed(in, p), corev1.EventTypeNormal, hubv1.ReasonSuperseded, "RollOut", "%s",
 			fmt.Sprintf("revision %d was superseded by revision %d before it had passed on all clusters", r.Number, r.SupersededBy))
 	}
 }
 
-func (s *Scheduler) event(about runtime.Object, reason, action, note string) {
-	s.Recorder.Eventf(about, nil, corev1.EventTypeWarning, reason, action, "%s", decide.Short(note))
+func (s *Scheduler) event(about, related runtime.Object, reason, action, note string) {
+	s.Recorder.Eventf(about, related, corev1.EventTypeWarning, reason, action, "%s", decide.Short(note))
+}
+
+// followed returns the placement that the decision follows, as the related object of an event.
+func followed(in decide.Input, p decide.Plan) runtime.Object {
+	if p.Spec != nil {
+		return p.Spec.PlacementRef.Related()
+	}
+	return in.Spec().PlacementRef.Related()
 }
 
 // regarding returns the object of events on a hub object: the object, or the bundle that has it.

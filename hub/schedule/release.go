@@ -31,7 +31,7 @@ func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan)
 		if err := s.Client.Delete(ctx, b, preconditions(b)); err != nil {
 			return false, fmt.Errorf("deleting the binding of %s: %w", in.Object.ID, err)
 		}
-		s.leftBehind(in, p.LeftBehind)
+		s.leftBehind(in, p, p.LeftBehind)
 		return false, nil
 	case in.Object.State == decide.Deleted && !p.Remove, in.Object.State == decide.Unreadable && len(in.Spec().Clusters) > 0:
 		return s.record(ctx, in, p)
@@ -48,7 +48,7 @@ func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan)
 	if err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{})); err != nil {
 		return false, fmt.Errorf("taking the finalizer off the binding of %s: %w", in.Object.ID, err)
 	}
-	s.leftBehind(in, decide.Forgotten(in, p))
+	s.leftBehind(in, p, decide.Forgotten(in, p))
 	s.decisions.forget(in.Object.ID.BindingKey())
 	s.gone.copies.forget(in.Object.ID.BindingKey())
 	return false, nil

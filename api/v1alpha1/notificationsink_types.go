@@ -1,0 +1,172 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NotificationSink is a receiver of the hub's events, such as an adapter of a chat or a pager. The hub sends each event
+// that it records as a signed CloudEvent by HTTPS.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=hanse
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Delivered",type=integer,JSONPath=`.status.delivered`
+// +kubebuilder:printcolumn:name="Dropped",type=integer,JSONPath=`.status.dropped`
+// +kubebuilder:printcolumn:name="Last",type=date,JSONPath=`.status.lastDeliveredTime`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type NotificationSink struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says where notifications go, and which.
+	// +required
+	Spec NotificationSinkSpec `json:"spec"`
+
+	// status says whether the receiver takes notifications.
+	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
+	Status NotificationSinkStatus `json:"status,omitempty"`
+}
+
+// NotificationSinkList is a list of NotificationSinks.
+//
+// +kubebuilder:object:root=true
+type NotificationSinkList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NotificationSink `json:"items"`
+}
+
+// NotificationSinkSpec has the address of a receiver, the key of its signatures, and a filter.
+type NotificationSinkSpec struct {
+	// url to which the hub sends notifications by POST: https, with a host, without user, password and fragment. The hub
+	// follows no redirect.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() == 'https' && url(self).getHostname() != '' && !self.contains('@') && !self.contains('#')",message="url is https://HOST/PATH, without user, password and fragment"
+	URL string `json:"url"`
+
+	// secretRef names the key of the signatures.
+	// +required
+	SecretRef SigningKeyRef `json:"secretRef"`
+
+	// caBundle has the certificates in PEM of the CAs that the hub trusts for this receiver. Unset: the CAs of the hub's
+	// image.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	CABundle []byte `json:"caBundle,omitempty"`
+
+	// filter selects notifications. Everything that is set must hold. Unset: all notifications.
+	// +optional
+	Filter NotificationFilter `json:"filter,omitempty"`
+}
+
+// SigningKeyRef names one key of a Secret in the namespace hanse-system.
+type SigningKeyRef struct {
+	// name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// key in the Secret's data. Default "signingKey". Its value is a key of Standard Webhooks: whsec_ and 24 to 64 bytes
+	// in base64. Two keys in two lines give two signatures, so that a receiver can change its key.
+	// +optional
+	// +kubebuilder:default=signingKey
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+}
+
+// NotificationFilter selects notifications.
+type NotificationFilter struct {
+	// minSeverity is the lowest severity that is sent.
+	// +optional
+	// +kubebuilder:default=Normal
+	MinSeverity NotificationSeverity `json:"minSeverity,omitempty"`
+
+	// kinds of the objects that notifications are about, as Kind of any group or as Kind.group, such as MemberCluster or
+	// Prometheus.monitoring.coreos.com. Unset: all kinds. At most 100.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^[A-Z][A-Za-z0-9]*(\.[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
+	Kinds []string `json:"kinds,omitempty"`
+
+	// placements select notifications about these placements, and about objects that follow them. Unset: all. At most 100.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	Placements []PlacementName `json:"placements,omitempty"`
+}
+
+// PlacementName names a Placement, or a ClusterPlacement if it has no namespace.
+type PlacementName struct {
+	// namespace of a Placement. Unset: a ClusterPlacement.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// name of the placement.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// NotificationSeverity says how urgent a notification is.
+// +kubebuilder:validation:Enum=Normal;Warning;Critical
+type NotificationSeverity string
+
+const (
+	// SeverityNormal is the severity of events of the type Normal.
+	SeverityNormal NotificationSeverity = "Normal"
+	// SeverityWarning is the severity of events of the type Warning.
+	SeverityWarning NotificationSeverity = "Warning"
+	// SeverityCritical is the severity of a Warning about clusters that are away, and about copies that wait for a user.
+	SeverityCritical NotificationSeverity = "Critical"
+)
+
+// NotificationSinkStatus says whether a receiver takes notifications. The replicas of the hub write it together.
+type NotificationSinkStatus struct {
+	// observedGeneration is the generation of the spec to which the hub has sent a first notification.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions: Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// delivered is the number of notifications that the receiver took. Written at most once a minute by each replica.
+	// +optional
+	// +kubebuilder:default=0
+	Delivered int64 `json:"delivered"`
+
+	// dropped is the number of notifications that the hub gave up: the receiver refused them or did not take them within
+	// an hour, or newer ones took their place in the queue.
+	// +optional
+	// +kubebuilder:default=0
+	Dropped int64 `json:"dropped"`
+
+	// lastDeliveredTime is when the receiver last took a notification, as of the last write of the status.
+	// +optional
+	LastDeliveredTime *metav1.Time `json:"lastDeliveredTime,omitempty"`
+
+	// lastFailedTime is when a delivery last failed, as of the last write of the status.
+	// +optional
+	LastFailedTime *metav1.Time `json:"lastFailedTime,omitempty"`
+
+	// failingReplica is the host name of the replica whose delivery failed last. Unset while Ready is not False.
+	// +optional
+	FailingReplica string `json:"failingReplica,omitempty"`
+}

@@ -1,0 +1,151 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	mostHeaderBytes = 64 << 10
+	// longestAsked is the longest pause that a receiver can ask for by Retry-After.
+	longestAsked = 10 * time.Minute
+)
+
+// target is where the messages of a sink go.
+type target struct {
+	url, ca string
+	keys    [][]byte
+}
+
+// outcome is the result of one try.
+type outcome struct {
+	// failure is nil if the receiver took the message.
+	failure error
+	// refused means that the receiver does not take this message, and may take others.
+	refused bool
+	// after is the pause that the receiver asks for.
+	after time.Duration
+}
+
+// courier sends the messages of one sink, each by one request at a time.
+type courier struct {
+	proxy  func(*http.Request) (*url.URL, error)
+	within time.Duration // for one request
+
+	client *http.Client
+	ca     string // of client
+}
+
+// deliver makes one try. It reads nothing of an answer but the status and Retry-After: a receiver that the hub can
+// reach and its users cannot shall not answer them through a status.
+func (c *courier) deliver(ctx context.Context, to target, m *message) outcome {
+	if err := c.trust(to.ca); err != nil {
+		return outcome{failure: err}
+	}
+	trying, cancel := context.WithTimeout(ctx, c.within)
+	defer cancel()
+	req, err := http.NewRequestWithContext(trying, http.MethodPost, to.url, bytes.NewReader(m.body))
+	if err != nil || req.URL.Scheme != "https" {
+		return outcome{failure: errors.New("spec.url is not https://HOST/PATH")}
+	}
+	now := time.Now()
+	req.Header.Set("Content-Type", "application/cloudevents+json; charset=UTF-8")
+	req.Header.Set("User-Agent", "hanse-hub")
+	req.Header.Set("Webhook-Id", m.id)
+	req.Header.Set("Webhook-Timestamp", timestamp(now))
+	req.Header.Set("Webhook-Signature", signature(to.keys, m.id, now, m.body))
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return outcome{failure: c.cause(trying, err)}
+	}
+	resp.Body.Close()
+	return judge(resp.StatusCode, resp.Header.Get("Retry-After"), now)
+}
+
+// judge returns the outcome of an answer.
+func judge(status int, retryAfter string, now time.Time) outcome {
+	says := fmt.Errorf("it answers %d %s", status, http.StatusText(status))
+	switch {
+	case status >= 200 && status < 300:
+		return outcome{}
+	case status >= 300 && status < 400:
+		return outcome{failure: fmt.Errorf("%w, and the hub follows no redirect", says)}
+	case status == http.StatusBadRequest, status == http.StatusRequestEntityTooLarge, status == http.StatusUnsupportedMediaType,
+		status == http.StatusUnprocessableEntity:
+		return outcome{failure: says, refused: true}
+	}
+	return outcome{failure: says, after: pauseOf(retryAfter, now)}
+}
+
+// pauseOf returns the pause that Retry-After asks for, in seconds or as a time.
+func pauseOf(text string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 31); err == nil {
+		return min(time.Duration(seconds)*time.Second, longestAsked)
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, min(at.Sub(now), longestAsked))
+	}
+	return 0
+}
+
+// trust makes the client trust the CAs.
+func (c *courier) trust(ca string) error {
+	if c.client != nil && c.ca == ca {
+		return nil
+	}
+	transport := &http.Transport{
+		Proxy:                  c.proxy,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: mostHeaderBytes,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           1,
+		IdleConnTimeout:        time.Minute,
+	}
+	if ca != "" {
+		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM([]byte(ca)) {
+			return errors.New("spec.caBundle has no certificate in PEM")
+		}
+	}
+	c.close()
+	c.ca, c.client = ca, &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return nil
+}
+
+func (c *courier) close() {
+	if c.client != nil {
+		c.client.CloseIdleConnections()
+	}
+}
+
+// cause returns an error without the URL, whose path may have a token, and without what differs from try to try, such
+// as the port of a connection: the condition would change each time.
+func (c *courier) cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("it did not answer within %s", c.within)
+	}
+	if invalid := (x509.CertificateInvalidError{}); errors.As(err, &invalid) && invalid.Reason == x509.Expired {
+		return errors.New("its certificate has expired, or is not valid yet") // the error names the current time
+	}
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		return fmt.Errorf("%s: %w", op.Op, op.Err)
+	}
+	if asked := (*url.Error)(nil); errors.As(err, &asked) {
+		return asked.Err
+	}
+	return err
+}

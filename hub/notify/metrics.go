@@ -1,0 +1,13 @@
+package notify
+
+import (
+	prom "github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var notifications = prom.NewCounterVec(prom.CounterOpts{
+	Name: "hanse_notifications_total",
+	Help: "Tries to deliver notifications, by NotificationSink and result: delivered, failed (it is tried again), refused (the receiver does not take it), dropped (too old, or the queue was full).",
+}, []string{"sink", "result"})
+
+func init() { metrics.Registry.MustRegister(notifications) }

@@ -1,0 +1,335 @@
+// Package notify sends the events that the hub records to the receivers of NotificationSinks, as signed CloudEvents.
+//
+//   - The Recorder takes each event where it is recorded, so a notification and its Event never differ. It never waits:
+//     an event that finds no room is dropped and counted.
+//   - Each sink has a queue with a limit and a goroutine, so a slow receiver delays no other one.
+//   - Each replica sends the events that it records itself. It keeps them in memory, and loses them when it ends.
+//   - The receiver alone decides by its status whether a notification is delivered. The hub reads no body, follows no
+//     redirect, and speaks TLS only.
+package notify
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/reference"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// EventSinkChanged is the reason of the first event for a new or changed sink. It goes to this sink whatever its filter
+// says, and shows whether the receiver answers.
+const EventSinkChanged = "SinkChanged"
+
+const (
+	// reportEvery is how often the senders are asked whether their status is to be written.
+	reportEvery = 2 * time.Second
+	// mostRecorded is how many events can wait until the sinks are known.
+	mostRecorded = 1024
+)
+
+// Options of a Notifier.
+type Options struct {
+	Client client.Client
+	Scheme *runtime.Scheme
+	// Events records the events that are also sent.
+	Events events.EventRecorder
+	// Namespace of the Secrets with signing keys.
+	Namespace string
+	// Hub is the UID of the hub, which is in the source of notifications.
+	Hub string
+	// Replica is the name of this process in the status of sinks.
+	Replica string
+	// Proxy of connections to receivers; nil if there is none.
+	Proxy func(*http.Request) (*url.URL, error)
+}
+
+// Notifier sends notifications.
+type Notifier struct {
+	Options
+
+	limits   limits
+	recorded chan notice
+	changed  chan struct{} // holds a value after a change of the sinks
+
+	mu      sync.Mutex
+	senders map[types.UID]*sender
+}
+
+// New returns a Notifier.
+func New(o Options) *Notifier {
+	return &Notifier{
+		Options: o, limits: standard,
+		recorded: make(chan notice, mostRecorded), changed: make(chan struct{}, 1), senders: map[types.UID]*sender{},
+	}
+}
+
+// recorder also gives each event to the Notifier.
+type recorder struct {
+	events.EventRecorder
+	notifier *Notifier
+}
+
+// Recorder returns the recorder whose events are also sent to sinks.
+func (n *Notifier) Recorder() events.EventRecorder { return recorder{n.Events, n} }
+
+// Eventf implements events.EventRecorder.
+func (r recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+	r.EventRecorder.Eventf(regarding, related, kind, reason, action, note, args...)
+	about, err := reference.GetReference(r.notifier.Scheme, regarding)
+	if err != nil {
+		return // the Event was not recorded either
+	}
+	event := notice{
+		id: string(uuid.NewUUID()), at: time.Now(), regarding: *about, kind: kind, reason: reason, action: action, detail: fmt.Sprintf(note, args...),
+	}
+	if related != nil {
+		event.related, _ = reference.GetReference(r.notifier.Scheme, related)
+	}
+	select {
+	case r.notifier.recorded <- event:
+	default:
+		notifications.WithLabelValues("", "dropped").Inc()
+	}
+}
+
+// SetupWithManager adds the sending of every replica, and the first event of each sink, which the leader records.
+func (n *Notifier) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	informer, err := mgr.GetCache().GetInformer(ctx, &hubv1.NotificationSink{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching NotificationSinks on the hub: %w", err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { n.look() }, DeleteFunc: func(any) { n.look() },
+		UpdateFunc: func(before, after any) {
+			b, ok := before.(*hubv1.NotificationSink)
+			a, known := after.(*hubv1.NotificationSink)
+			if ok && known && (a.UID != b.UID || a.Generation != b.Generation) {
+				n.changedSpec(b.UID)
+				n.look()
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watching NotificationSinks on the hub: %w", err)
+	}
+	if err := mgr.Add(n); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named("notificationsink").
+		For(&hubv1.NotificationSink{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(reconcile.AsReconciler(n.Client, greeter{n.Client, n.Recorder()}))
+}
+
+// greeter records the first event of a sink.
+type greeter struct {
+	client client.Client
+	record events.EventRecorder
+}
+
+// Reconcile implements reconcile.ObjectReconciler.
+func (g greeter) Reconcile(ctx context.Context, sink *hubv1.NotificationSink) (ctrl.Result, error) {
+	if sink.Status.ObservedGeneration == sink.Generation || !sink.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	after := sink.DeepCopy()
+	after.Status.ObservedGeneration, after.Status.FailingReplica = sink.Generation, ""
+	meta.SetStatusCondition(&after.Status.Conditions, metav1.Condition{
+		Type: hubv1.ConditionReady, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonDeliveryPending, ObservedGeneration: sink.Generation,
+		Message: "the receiver has not answered the first notification yet",
+	})
+	if err := g.client.Status().Patch(ctx, after, client.MergeFromWithOptions(sink, client.MergeFromWithOptimisticLock{})); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status of NotificationSink %s: %w", sink.Name, err))
+	}
+	g.record.Eventf(after, nil, corev1.EventTypeNormal, EventSinkChanged, "Notify", "the hub sends notifications to %s", hostOf(sink.Spec.URL))
+	return ctrl.Result{}, nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: each replica sends its own events.
+func (*Notifier) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (n *Notifier) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { n.report(ctx) })
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.changed:
+			n.drop(ctx)
+		case event := <-n.recorded:
+			n.distribute(ctx, event, &running)
+		}
+	}
+}
+
+func (n *Notifier) look() {
+	select {
+	case n.changed <- struct{}{}:
+	default:
+	}
+}
+
+// changedSpec wakes the sender of a sink.
+func (n *Notifier) changedSpec(uid types.UID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s := n.senders[uid]; s != nil {
+		s.wake()
+	}
+}
+
+// distribute queues an event for each sink that selects it.
+func (n *Notifier) distribute(ctx context.Context, event notice, running *sync.WaitGroup) {
+	var sinks hubv1.NotificationSinkList
+	if err := n.Client.List(ctx, &sinks, client.UnsafeDisableDeepCopy); err != nil {
+		return // the cache is stopping, and so is this process
+	}
+	var m *message
+	for i := range sinks.Items {
+		sink := &sinks.Items[i]
+		if !sink.DeletionTimestamp.IsZero() || !selects(sink, event) {
+			continue
+		}
+		if m == nil {
+			body, err := event.encode(n.Hub)
+			if err != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "Sending an event to sinks")
+				return
+			}
+			m = &message{id: event.id, at: event.at, what: event.reason + " of " + subject(event.regarding), body: body}
+		}
+		n.sender(ctx, sink, running).push(m)
+	}
+}
+
+// sender returns the sender of a sink, which runs.
+func (n *Notifier) sender(ctx context.Context, sink *hubv1.NotificationSink, running *sync.WaitGroup) *sender {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.senders[sink.UID]
+	if s == nil {
+		name := sink.Name
+		s = &sender{
+			limits: n.limits, name: name, queue: newQueue(n.limits.queued), changed: make(chan struct{}, 1),
+			courier: courier{proxy: n.Proxy, within: n.limits.within},
+			target:  func(ctx context.Context) (target, error) { return n.target(ctx, name) },
+		}
+		var sending context.Context
+		sending, s.stop = context.WithCancel(ctx)
+		n.senders[sink.UID] = s
+		running.Go(func() { s.run(sending) })
+	}
+	return s
+}
+
+// drop ends the senders of sinks that are gone.
+func (n *Notifier) drop(ctx context.Context) {
+	var sinks hubv1.NotificationSinkList
+	if err := n.Client.List(ctx, &sinks, client.UnsafeDisableDeepCopy); err != nil {
+		return
+	}
+	exist, named := map[types.UID]bool{}, map[string]bool{}
+	for i := range sinks.Items {
+		exist[sinks.Items[i].UID], named[sinks.Items[i].Name] = true, true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for uid, s := range n.senders {
+		if exist[uid] {
+			continue
+		}
+		s.stop()
+		delete(n.senders, uid)
+		if !named[s.name] {
+			notifications.DeletePartialMatch(map[string]string{"sink": s.name})
+		}
+	}
+}
+
+// target returns where the messages of a sink go now.
+func (n *Notifier) target(ctx context.Context, name string) (target, error) {
+	var sink hubv1.NotificationSink
+	if err := n.Client.Get(ctx, types.NamespacedName{Name: name}, &sink, client.UnsafeDisableDeepCopy); err != nil {
+		return target{}, fmt.Errorf("reading NotificationSink %s: %w", name, err)
+	}
+	of := types.NamespacedName{Namespace: n.Namespace, Name: sink.Spec.SecretRef.Name}
+	var secret corev1.Secret
+	switch err := n.Client.Get(ctx, of, &secret, client.UnsafeDisableDeepCopy); {
+	case apierrors.IsNotFound(err):
+		return target{}, fmt.Errorf("%w: Secret %s does not exist", errSigningKey, of)
+	case err != nil:
+		return target{}, fmt.Errorf("reading Secret %s: %w", of, err)
+	}
+	keys, err := parseKeys(secret.Data[sink.Spec.SecretRef.Key])
+	if err != nil {
+		return target{}, fmt.Errorf("%w: key %s of Secret %s: %w", errSigningKey, sink.Spec.SecretRef.Key, of, err)
+	}
+	return target{url: sink.Spec.URL, ca: string(sink.Spec.CABundle), keys: keys}, nil
+}
+
+// report writes the statuses of sinks until ctx ends.
+func (n *Notifier) report(ctx context.Context) {
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		n.mu.Lock()
+		senders := make([]*sender, 0, len(n.senders))
+		for _, s := range n.senders {
+			senders = append(senders, s)
+		}
+		n.mu.Unlock()
+		for _, s := range senders {
+			if err := n.write(ctx, s); err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
+				ctrl.LoggerFrom(ctx).Error(err, "Reporting on a sink") // the next look tries again
+			}
+		}
+	}
+}
+
+// write writes the status of one sink if it is due.
+func (n *Notifier) write(ctx context.Context, s *sender) error {
+	t, last := s.result()
+	var sink hubv1.NotificationSink
+	if err := n.Client.Get(ctx, types.NamespacedName{Name: s.name}, &sink); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	now := time.Now()
+	status, due := fold(&sink, t, n.Replica, last, now)
+	if !due {
+		return nil
+	}
+	after := sink.DeepCopy()
+	after.Status = status
+	if err := n.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(&sink, client.MergeFromWithOptimisticLock{})); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("writing the status of NotificationSink %s: %w", s.name, err))
+	}
+	s.wrote(t, now)
+	return nil
+}
