@@ -82,6 +82,7 @@ breaches=(
 	"hub/epochs       $hanse/hub/dispatch"
 	"hub/revisions    $hanse/hub/dispatch"
 	"hub/eventlog     $hanse/hub/report"
+	"hub/notify       $hanse/hub/eventlog"
 	"hub/identity     $hanse/hub/membership"
 	"hub/shard        $hanse/hub/membership"
 	"hub/memberview   $hanse/member/children"

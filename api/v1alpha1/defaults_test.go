@@ -84,6 +84,10 @@ statusAggregation: {mode: OnObject}
 			kind: "FederatedOperator", spec: operatorSpec,
 			want: "chart: {archive: {configMap: rotors}, namespace: turbines, hooks: Refuse}\nremoval: Refuse\nserviceAccountName: default",
 		},
+		"a sink sends everything, signed by the key signingKey": {
+			kind: "NotificationSink", spec: sinkSpec + "filter: {kinds: [Widget]}",
+			want: "url: https://chat.example.com/hooks/hanse\nsecretRef: {name: chat, key: signingKey}\nfilter: {kinds: [Widget], minSeverity: Normal}",
+		},
 		"null inside of a manifest stays": {
 			kind: "Bundle", spec: "manifests: [{spec: {a: null}}]", want: "manifests: [{spec: {a: null}}]\nserviceAccountName: default",
 		},
@@ -123,6 +127,10 @@ func TestCountsOfAStatusDefaultToZero(t *testing.T) {
 			kind: "FederatedOperator", spec: operatorSpec, status: map[string]any{"observedGeneration": int64(1)},
 			want: map[string]any{"observedGeneration": int64(1), "objects": int64(0), "placed": int64(0), "total": int64(0), "ready": int64(0)},
 		},
+		"a sink counts notifications": {
+			kind: "NotificationSink", spec: sinkSpec, status: map[string]any{"observedGeneration": int64(1)},
+			want: map[string]any{"observedGeneration": int64(1), "delivered": int64(0), "dropped": int64(0)},
+		},
 		"a binding counts its rows": {
 			kind: "ResourceBinding", spec: thingRef, status: map[string]any{"summary": map[string]any{}},
 			want: map[string]any{"summary": map[string]any{"desired": int64(0), "applied": int64(0), "healthy": int64(0), "unknown": int64(0)}},
@@ -155,6 +163,7 @@ func TestAStatusSaysThatTheHubHasNotLooked(t *testing.T) {
 		"MemberCluster": memberSpec, "Placement": placementSpec, "ClusterPlacement": placementSpec,
 		"OverridePolicy": overridesSpec(`{name: r, mergePatch: {}}`), "ClusterOverridePolicy": overridesSpec(`{name: r, mergePatch: {}}`),
 		"Bundle": bundleSpec, "ClusterBundle": bundleSpec, "FederatedOperator": operatorSpec,
+		"NotificationSink": sinkSpec,
 	} {
 		t.Run(kind, func(t *testing.T) {
 			obj := object(t, kind, "fresh", spec)

@@ -31,6 +31,7 @@ var creations = map[string]map[string]ruleCase{
 	"Bundle":                 bundleCases,
 	"ClusterBundle":          bundleCases,
 	"FederatedOperator":      operatorCases,
+	"NotificationSink":       sinkCases,
 }
 
 func TestCreating(t *testing.T) {

@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/receiver"
+)
+
+// TestAReceiverLearnsOfAMemberThatIsAway drops the packets of a member. A receiver that wants Critical events of members
+// gets one signed notification with the words of the Event.
+func TestAReceiverLearnsOfAMemberThatIsAway(t *testing.T) {
+	ctx := t.Context()
+	key := "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("key", 10)))
+	got := make(chan receiver.Event, 100)
+	server := httptest.NewTLSServer(&receiver.Handler{Key: key, Take: func(e receiver.Event) error {
+		got <- e
+		return nil
+	}})
+	t.Cleanup(server.Close)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: "pager"}, StringData: map[string]string{"signingKey": key}}
+	sink := &hubv1.NotificationSink{ObjectMeta: metav1.ObjectMeta{Name: "pager"}}
+	sink.Spec.URL = server.URL + "/hooks"
+	sink.Spec.CABundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	sink.Spec.SecretRef.Name = secret.Name
+	sink.Spec.Filter = hubv1.NotificationFilter{MinSeverity: hubv1.SeverityCritical, Kinds: []string{"MemberCluster"}}
+	for _, o := range []client.Object{secret, sink} {
+		must(t, suite.Hub.Create(ctx, o))
+		t.Cleanup(func() { must(t, client.IgnoreNotFound(suite.Hub.Delete(context.WithoutCancel(ctx), o))) })
+	}
+	eventually(t, normal, func() error {
+		if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(sink), sink); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(sink.Status.Conditions, hubv1.ConditionReady) {
+			return fmt.Errorf("the status of the sink is %+v", sink.Status)
+		}
+		return nil
+	})
+	if e := <-got; e.Type != "dev.hanse.SinkChanged" || e.Subject != "NotificationSink.hanse.dev/pager" {
+		t.Fatalf("the first notification is %+v", e)
+	}
+
+	breakMember(t, frankfurt, "blackhole")
+	var e receiver.Event
+	select {
+	case e = <-got:
+	case <-time.After(time.Minute):
+		t.Fatal("after a minute, there is no notification")
+	}
+	if e.Type != "dev.hanse.ClusterUnreachable" || e.Severity != "Critical" || e.Data.Regarding.Kind != "MemberCluster" || e.Data.Regarding.Name != frankfurt {
+		t.Errorf("got %+v", e)
+	}
+	eventually(t, normal, func() error {
+		var events eventsv1.EventList
+		if err := suite.Hub.List(ctx, &events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			return err
+		}
+		for _, o := range events.Items {
+			if o.Reason == e.Data.Reason && o.Regarding.Name == frankfurt && o.Note == e.Data.Message {
+				return nil
+			}
+		}
+		return fmt.Errorf("no Event says %q", e.Data.Message)
+	})
+	mendMember(t, frankfurt)
+	if more := len(got); more > 0 {
+		t.Errorf("%d more notifications came, such as %+v", more, <-got)
+	}
+}
