@@ -20,9 +20,9 @@ import (
 	"github.com/hanse-dev/hanse/test/receiver"
 )
 
-// TestAReceiverLearnsOfAMemberThatIsAway drops the packets of a member. A receiver that wants Critical events of members
-// gets one signed notification with the words of the Event.
-func TestAReceiverLearnsOfAMemberThatIsAway(t *testing.T) {
+// receive runs a receiver of a new sink until the test ends, and waits for its first notification.
+func receive(t *testing.T, name string, filter hubv1.NotificationFilter) chan receiver.Event {
+	t.Helper()
 	ctx := t.Context()
 	key := "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("key", 10)))
 	got := make(chan receiver.Event, 100)
@@ -31,12 +31,12 @@ func TestAReceiverLearnsOfAMemberThatIsAway(t *testing.T) {
 		return nil
 	}})
 	t.Cleanup(server.Close)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: "pager"}, StringData: map[string]string{"signingKey": key}}
-	sink := &hubv1.NotificationSink{ObjectMeta: metav1.ObjectMeta{Name: "pager"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}, StringData: map[string]string{"signingKey": key}}
+	sink := &hubv1.NotificationSink{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	sink.Spec.URL = server.URL + "/hooks"
 	sink.Spec.CABundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	sink.Spec.SecretRef.Name = secret.Name
-	sink.Spec.Filter = hubv1.NotificationFilter{MinSeverity: hubv1.SeverityCritical, Kinds: []string{"MemberCluster"}}
+	sink.Spec.Filter = filter
 	for _, o := range []client.Object{secret, sink} {
 		must(t, suite.Hub.Create(ctx, o))
 		t.Cleanup(func() { must(t, client.IgnoreNotFound(suite.Hub.Delete(context.WithoutCancel(ctx), o))) })
@@ -50,17 +50,54 @@ func TestAReceiverLearnsOfAMemberThatIsAway(t *testing.T) {
 		}
 		return nil
 	})
-	if e := <-got; e.Type != "dev.hanse.SinkChanged" || e.Subject != "NotificationSink.hanse.dev/pager" {
+	if e := notified(t, got); e.Type != "dev.hanse.SinkChanged" || e.Subject != "NotificationSink.hanse.dev/"+name {
 		t.Fatalf("the first notification is %+v", e)
 	}
+	return got
+}
 
-	breakMember(t, frankfurt, "blackhole")
-	var e receiver.Event
+// notified returns the next notification.
+func notified(t *testing.T, got chan receiver.Event) receiver.Event {
+	t.Helper()
+	deadline, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	select {
-	case e = <-got:
-	case <-time.After(time.Minute):
+	case e := <-got:
+		return e
+	case <-deadline.Done():
 		t.Fatal("after a minute, there is no notification")
 	}
+	return receiver.Event{}
+}
+
+// TestAReceiverLearnsOfTheObjectsOfOnePlacement places two ConfigMaps. They have no status, so that an Event says when
+// they are on their clusters.
+func TestAReceiverLearnsOfTheObjectsOfOnePlacement(t *testing.T) {
+	ctx, ns := t.Context(), namespace(t)
+	got := receive(t, "chat", hubv1.NotificationFilter{
+		Kinds: []string{"ConfigMap"}, Placements: []hubv1.PlacementName{{Namespace: ns, Name: "wanted"}},
+	})
+	for _, name := range []string{"other", "wanted"} { // in this order: the first one would come first
+		place(t, ns, name, hubv1.ResourceSelector{Kind: "ConfigMap", Name: name}, hubv1.PlacementSpec{Clusters: everyCluster()})
+		cm := configMap(ns, name)
+		must(t, suite.Hub.Create(ctx, cm))
+		eventually(t, normal, func() error {
+			return bindingCondition(ctx, cm, hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere)
+		})
+	}
+	e := notified(t, got)
+	if e.Type != "dev.hanse.Applied" || e.Subject != "ConfigMap/"+ns+"/wanted" || e.Severity != "Normal" || e.Data.Related == nil || e.Data.Related.Name != "wanted" {
+		t.Errorf("got %+v", e)
+	}
+}
+
+// TestAReceiverLearnsOfAMemberThatIsAway drops the packets of a member. A receiver that wants Critical events of members
+// gets one signed notification with the words of the Event.
+func TestAReceiverLearnsOfAMemberThatIsAway(t *testing.T) {
+	ctx := t.Context()
+	got := receive(t, "pager", hubv1.NotificationFilter{MinSeverity: hubv1.SeverityCritical, Kinds: []string{"MemberCluster"}})
+	breakMember(t, frankfurt, "blackhole")
+	e := notified(t, got)
 	if e.Type != "dev.hanse.ClusterUnreachable" || e.Severity != "Critical" || e.Data.Regarding.Kind != "MemberCluster" || e.Data.Regarding.Name != frankfurt {
 		t.Errorf("got %+v", e)
 	}
