@@ -34,7 +34,7 @@ import (
 type process struct {
 	options     Options
 	hub         identity.Hub
-	host        string // name of this replica in the status of NotificationSinks
+	host        string              // name of this replica in the status of NotificationSinks
 	certificate *certificate.Keeper // nil if neither webhook nor metrics need one
 	mgr         manager.Manager
 	views       *memberview.Server // nil if views are turned off
