@@ -15,6 +15,7 @@ name=${1:?usage: hack/tool.sh [--path] NAME [ARG...]}
 shift
 
 module=$root/hack/tools
+tags=
 case $name in
 actionlint) package=github.com/rhysd/actionlint/cmd/actionlint module+=/actionlint ;;
 controller-gen) package=sigs.k8s.io/controller-tools/cmd/controller-gen ;;
@@ -24,6 +25,8 @@ govulncheck) package=golang.org/x/vuln/cmd/govulncheck module+=/govulncheck ;;
 helm) package=helm.sh/helm/v4/cmd/helm module+=/helm ;;
 helm-docs) package=github.com/norwoodj/helm-docs/cmd/helm-docs ;;
 helm-schema) package=github.com/losisin/helm-values-schema-json/v2 ;;
+# Of the version of the lab's Prometheus, which loads the same rules. Without the clients of clouds, which tests do not need.
+promtool) package=github.com/prometheus/prometheus/cmd/promtool module=$root/lab/components/prometheus tags=remove_all_sd ;;
 *)
 	echo "hack/tool.sh: no tool is called $name" >&2
 	exit 2
@@ -36,7 +39,7 @@ if [[ ! -x $binary ]]; then
 	mkdir -p "${binary%/*}"
 	echo "building $name from source, once" >&2
 	# Built under a name of its own and moved, so that two callers at once never run half a binary.
-	go build -C "$module" -trimpath -ldflags='-s -w' -o "$binary.$$" "$package"
+	go build -C "$module" -trimpath -tags="$tags" -ldflags='-s -w' -o "$binary.$$" "$package"
 	mv "$binary.$$" "$binary"
 fi
 

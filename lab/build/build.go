@@ -151,12 +151,12 @@ func (j job) download(ctx context.Context, m *module) error {
 // compile builds under a temporary name first, so that an existing binary is always complete.
 func (j job) compile(ctx context.Context, m module) error {
 	linker := strings.Join(append([]string{"-s", "-w"}, j.stamp(m.Version)...), " ")
-	packages, err := j.goCommand(ctx, "list", "-deps", j.pkg).Output()
+	packages, err := j.goCommand(ctx, "list", "-tags", j.tags, "-deps", j.pkg).Output()
 	if err != nil {
 		return failure("listing packages", packages, err)
 	}
 	partial := j.binary + ".partial"
-	cmd := j.goCommand(ctx, "build", "-v", "-buildvcs=false", "-trimpath", "-ldflags", linker, "-o", partial, j.pkg)
+	cmd := j.goCommand(ctx, "build", "-v", "-buildvcs=false", "-trimpath", "-tags", j.tags, "-ldflags", linker, "-o", partial, j.pkg)
 	watch := newMeter(j.progress, j.label+" "+m.Version, bytes.Count(packages, []byte("\n")))
 	cmd.Stdout, cmd.Stderr = watch, watch
 	err = cmd.Run()

@@ -27,6 +27,7 @@ type component struct {
 	pkg      string            // the main package
 	programs []string          // names under which the binary is called
 	stamps   map[string]string // string variables to set
+	tags     string            // build tags
 	share    map[string]string // files of the module (glob) to keep, by folder
 }
 
@@ -44,6 +45,9 @@ const (
 	// CertManager is the component that is compiled only for those who name it.
 	CertManager      = "cert-manager"
 	certManagerChart = "charts/cert-manager"
+
+	// Prometheus is the component that is compiled only for those who name it, and its program.
+	Prometheus = "prometheus"
 )
 
 var components = []component{
@@ -85,6 +89,14 @@ var components = []component{
 			certManagerChart + "/templates": "deploy/charts/cert-manager/templates/*",
 			certManagerChart + "/crds":      "deploy/crds/*.yaml",
 		},
+	},
+	{
+		onDemand: true,
+		name:     Prometheus,
+		module:   "github.com/prometheus/prometheus",
+		pkg:      "github.com/prometheus/prometheus/cmd/prometheus",
+		programs: []string{Prometheus},
+		tags:     "remove_all_sd", // without the clients of clouds
 	},
 }
 
@@ -225,6 +237,9 @@ func key(source string, components []component) (string, error) {
 func (c component) key(source string) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintln(hash, c.pkg, c.stamps, c.share)
+	if c.tags != "" {
+		fmt.Fprintln(hash, c.tags)
+	}
 	dir := filepath.Join(source, c.name)
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
