@@ -10,7 +10,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOL := hack/tool.sh
 # The modules with code of Hanse. The others have the go.mod of a tool or of a component of the lab.
-MODULES := . lab hack/image hack/release hack/crdcheck
+MODULES := . lab hack/image hack/release hack/crdcheck hack/monitoring
 GOTESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
 # The images are IMAGE_REPOSITORY/NAME:VERSION. The charts name the tag appVersion, which has no "v".
 CHART_VERSION = $(shell sed -n 's/^appVersion: //p' charts/hanse-hub/Chart.yaml)
@@ -90,7 +90,7 @@ clean: ## Remove bin/ and the built tools; the lab's control planes stay
 ##@ Generate and verify
 
 .PHONY: generate
-generate: generate-api generate-charts generate-fixtures generate-metrics ## Regenerate everything that is generated
+generate: generate-api generate-charts generate-dashboards generate-fixtures generate-metrics ## Regenerate everything that is generated
 
 .PHONY: generate-api
 generate-api: ## Deep copies and CRDs from api/
@@ -100,6 +100,10 @@ generate-api: ## Deep copies and CRDs from api/
 .PHONY: generate-charts
 generate-charts: ## README.md and values.schema.json of each chart from its values.yaml
 	hack/generate-charts.sh
+
+.PHONY: generate-dashboards
+generate-dashboards: ## Dashboards of the chart hanse-hub, from hack/monitoring
+	go run -C hack/monitoring . $(CURDIR)/charts/hanse-hub/files/dashboards
 
 .PHONY: generate-fixtures
 generate-fixtures: ## Expected manifests of the override tests, and expected reports of crdupgrade
@@ -183,6 +187,7 @@ test-unit: ## Tests that need nothing but Go
 	cd hack/image && ../../$(GOTESTSUM) -- -race -short -count=1 ./... # they run files that Go's test cache does not see
 	cd hack/release && HANSE_HELM="$$(../../$(TOOL) --path helm)" ../../$(GOTESTSUM) -- -race -short ./...
 	cd hack/crdcheck && ../../$(GOTESTSUM) -- ./...
+	cd hack/monitoring && ../../$(GOTESTSUM) -- -count=1 ./... # they run files that Go's test cache does not see
 
 .PHONY: test-envtest
 test-envtest: lab node-packages ## Tests against a real API server, and of the lab

@@ -79,6 +79,12 @@ says hanse-hub "" "resource: limits.memory"
 says hanse-hub "" 'value: $(MEMORY_LIMIT_MIB)000000'
 says hanse-hub "" 'value: "200"'
 says hanse-hub full-values.yaml "serverName: hanse-hub-metrics.hanse-system.svc"
+says hanse-hub "" !PrometheusRule
+says hanse-hub "" !hanse-dashboard
+says hanse-hub full-values.yaml "(1 - 0.999)"
+says hanse-hub full-values.yaml "runbook_url: https://runbooks.example.com/hanse#hansehubdown"
+says hanse-hub full-values.yaml "dashboards: grafana"
+says hanse-hub full-values.yaml "name: hanse-dashboard-fleet"
 if grep -rniE 'insecure-?skip-?(tls-?)?verify' charts/*/templates charts/*/values.yaml charts/*/ci; then
 	echo "a chart does not verify the other side" >&2
 	failed=1

@@ -6,6 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 generated=(
 	'api/*zz_generated*'
 	'charts/hanse-hub/files/crds'
+	'charts/hanse-hub/files/dashboards'
 	'charts/*/README.md'
 	'charts/*/values.schema.json'
 	'overrides/testdata'
