@@ -198,6 +198,7 @@ test-envtest: lab node-packages ## Tests against a real API server, and of the l
 .PHONY: test-e2e
 test-e2e: lab build-race ## End-to-end tests: hub and regional clusters on the lab; E2E_RUN='TestA|TestB' runs some
 	$(call say,end-to-end tests on the lab)
+	bin/lab build prometheus
 	@$(call ON_LAB,bin/race) exec hack/e2e.sh
 
 .PHONY: test-pods
