@@ -155,7 +155,7 @@ func quantile(q, by, metric string) string {
 var source = common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 
 func newDashboard(name, title, description string) *dashboard.DashboardBuilder {
-	return dashboard.NewDashboardBuilder(title).Uid("hanse-" + name).Description(description).Tags([]string{"hanse"}).
+	return dashboard.NewDashboardBuilder(title).Uid("hanse-"+name).Description(description).Tags([]string{"hanse"}).
 		Time("now-3h", "now").Refresh("1m").Timezone(common.TimeZoneBrowser).Tooltip(dashboard.DashboardCursorSyncCrosshair).Readonly().
 		Link(dashboard.NewDashboardLinkBuilder("Hanse").Type(dashboard.DashboardLinkTypeDashboards).Tags([]string{"hanse"}).KeepTime(true).IncludeVars(true)).
 		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus"))

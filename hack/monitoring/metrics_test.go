@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -31,7 +30,8 @@ type selector struct {
 	labels []string
 }
 
-// selectors are the metrics of a query, with the labels that matchers, and aggregations and operators around them, name.
+// selectors are the metrics of a query. Their labels are those of matchers, and of aggregations and operators around
+// them.
 func selectors(t *testing.T, expr string) []selector {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
@@ -60,7 +60,7 @@ func selectors(t *testing.T, expr string) []selector {
 			}
 		}
 		for _, matcher := range vector.LabelMatchers {
-			if matcher.Name != labels.MetricName {
+			if matcher.Name != "__name__" {
 				s.labels = append(s.labels, matcher.Name)
 			}
 		}
