@@ -24,6 +24,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/dispatch"
 	"github.com/hanse-dev/hanse/hub/membership"
 	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/notify"
 	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/policystatus"
 	"github.com/hanse-dev/hanse/hub/report"
@@ -38,7 +39,7 @@ const metricsPage = "../../docs/metrics.md"
 // collectors are all metrics of the hub.
 func collectors() []prom.Collector {
 	return append(slices.Concat(
-		hub.Metrics, certificate.Metrics, dispatch.Metrics, membership.Metrics, memberview.Metrics, pace.Metrics, policystatus.Metrics,
+		hub.Metrics, certificate.Metrics, dispatch.Metrics, membership.Metrics, memberview.Metrics, notify.Metrics, pace.Metrics, policystatus.Metrics,
 		report.Metrics, schedule.Metrics, templates.Metrics, connect.Metrics, observe.Metrics,
 	), report.NewCopies())
 }
@@ -150,6 +151,7 @@ var mostValues = map[string]int{
 	"hanse_templates":           fleetKinds,
 	"hanse_operator_clusters":   2 * fleetKinds, // an operator for each kind
 	"hanse_operator_info":       fleetKinds,
+	"hanse_notifications_total": 4 * 20, // results of 20 sinks
 }
 
 func TestAThousandMembersOfTwentyKindsHaveFewSeries(t *testing.T) {
