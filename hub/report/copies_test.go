@@ -52,12 +52,13 @@ func nonZero(all []string) []string {
 var copiesSince = metav1.NewTime(time.Date(2026, 3, 2, 12, 0, 30, 0, time.UTC))
 
 // countedIn returns Copies with the clusters and placements that the tests name.
-func countedIn(clusters ...string) *Copies {
+func countedIn(t *testing.T, clusters ...string) *Copies {
+	t.Helper()
 	c := NewCopies()
 	for _, name := range clusters {
-		c.ClusterChanged(context.Background(), changes.Cluster{After: &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}})
+		c.ClusterChanged(t.Context(), changes.Cluster{After: &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}})
 	}
-	c.PlacementChanged(context.Background(), changes.Placement{After: &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "all"}}})
+	c.PlacementChanged(t.Context(), changes.Placement{After: &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "all"}}})
 	return c
 }
 
@@ -133,7 +134,7 @@ func TestAWantedCopyIsCountedByItsRow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := countedIn("a")
+			c := countedIn(t, "a")
 			b := placedOn("Widget", []hubv1.BindingTarget{tc.target})
 			b.Spec.Rollout = tc.rollout
 			if tc.row != nil {
@@ -159,7 +160,7 @@ func TestAWantedCopyIsCountedByItsRow(t *testing.T) {
 
 func TestACopyThatIsNotWantedIsNotCounted(t *testing.T) {
 	t.Parallel()
-	c := countedIn("a", "b")
+	c := countedIn(t, "a", "b")
 	c.BindingChanged(t.Context(), changes.Binding{After: placedOn("Widget", []hubv1.BindingTarget{
 		{Name: "a", State: hubv1.TargetAbsent, Absent: &hubv1.Absence{}}, {Name: "b", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{}},
 	}, hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonFinalizersRemain},
@@ -175,7 +176,7 @@ func TestACopyThatIsNotWantedIsNotCounted(t *testing.T) {
 
 func TestSeriesFollowWhatExists(t *testing.T) {
 	t.Parallel()
-	c := countedIn("a", "b")
+	c := countedIn(t, "a", "b")
 	target := func(name string) hubv1.BindingTarget {
 		return hubv1.BindingTarget{Name: name, State: hubv1.TargetPresent}
 	}
@@ -203,7 +204,7 @@ func TestSeriesFollowWhatExists(t *testing.T) {
 
 func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
-	c := countedIn("a")
+	c := countedIn(t, "a")
 	for i := range 12 {
 		for range 12 - i {
 			c.BindingChanged(t.Context(), changes.Binding{After: placedOn("Widget", []hubv1.BindingTarget{{Name: "a", State: hubv1.TargetPresent}},
@@ -231,7 +232,7 @@ func TestLabelsAreBounded(t *testing.T) {
 }
 
 func TestOnlyTheLeaderOffersTheCounts(t *testing.T) {
-	leader, other := countedIn("a"), countedIn("a")
+	leader, other := countedIn(t, "a"), countedIn(t, "a")
 	b := placedOn("Widget", []hubv1.BindingTarget{{Name: "a", State: hubv1.TargetPresent}})
 	for _, c := range []*Copies{leader, other} {
 		c.BindingChanged(t.Context(), changes.Binding{After: b})

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -31,7 +30,7 @@ func TestAHeartbeatNeedsAWorker(t *testing.T) {
 	s := &Scheduler{Options: Options{Clock: clock.RealClock{}}}
 	before := heartbeatsNow(t)
 	s.beat()
-	s.lead.ctx, s.lead.queue = context.Background(), q
+	s.lead.ctx, s.lead.queue = t.Context(), q
 	for i := range 100 {
 		q.Add(key{Kind: "Widget", Name: string(rune('a' + i))})
 	}

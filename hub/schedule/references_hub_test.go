@@ -26,12 +26,12 @@ func (s *scene) namesTLS() {
 	objects.set(s.id, u)
 }
 
-// secret makes a Secret in the namespace of the scene, and returns the scene of this object.
-func (s *scene) secret(name string) *scene {
-	out := &scene{t: s.t, id: key{Kind: "Secret", Namespace: s.id.Namespace, Name: name}}
+// tls makes the Secret tls in the namespace of the scene, and returns the scene of this object.
+func (s *scene) tls() *scene {
+	out := &scene{t: s.t, id: key{Kind: "Secret", Namespace: s.id.Namespace, Name: "tls"}}
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "Opaque"}}
 	u.SetNamespace(out.id.Namespace)
-	u.SetName(name)
+	u.SetName("tls")
 	u.SetUID(uuid.NewUUID())
 	u.SetCreationTimestamp(metav1.Now())
 	objects.set(out.id, u)
@@ -51,7 +51,7 @@ func (s *scene) says(text string) {
 func TestANeededObjectGoesAheadAndLeavesLast(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "needs", "eu", "sg", "us")
-	tls := s.secret("tls")
+	tls := s.tls()
 	p := s.place("web", "eu", "sg")
 	p.Spec.References = []hubv1.ReferenceRule{{Kind: "Secret", Path: "/spec/secretName"}}
 	s.create(p)
@@ -92,7 +92,7 @@ func TestADecisionSaysWhichNeededObjectsAreMissing(t *testing.T) {
 	s.says("1 of ")
 	s.says("; without objects that it needs: Secret " + s.id.Namespace + "/tls does not exist on the hub")
 
-	tls := s.secret("tls")
+	tls := s.tls()
 	tls.becomes("eu")
 	s.eventually("the decision misses nothing", func() error {
 		if c, _, _, _ := scheduler.Decision(s.id.BindingKey()); strings.Contains(c.Message, "without objects") {
@@ -105,7 +105,7 @@ func TestADecisionSaysWhichNeededObjectsAreMissing(t *testing.T) {
 func TestANeededObjectThatTheCacheDoesNotHaveYetGoesAhead(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "unseen", "eu")
-	tls := s.secret("tls")
+	tls := s.tls()
 	seen, _ := objects.Get(tls.id)
 	objects.change(tls.id, func() { delete(objects.cached, tls.id) })
 	p := s.place("web", "eu")
@@ -135,7 +135,7 @@ func TestANeededObjectThatTheCacheDoesNotHaveYetGoesAhead(t *testing.T) {
 func TestAnEditThatTakesARuleAwayWithdrawsNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "rule", "eu", "sg")
-	tls := s.secret("tls")
+	tls := s.tls()
 	p := s.place("web", "eu")
 	p.Spec.References = []hubv1.ReferenceRule{{Kind: "Secret", Path: "/spec/secretName"}}
 	s.create(p)

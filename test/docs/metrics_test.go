@@ -2,7 +2,6 @@ package docs
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -169,7 +168,7 @@ func TestAThousandMembersOfTwentyKindsHaveFewSeries(t *testing.T) {
 			fill(t, c, func(labels ...string) { c.WithLabelValues(labels...).Observe(1) })
 			t.Cleanup(c.Reset)
 		case *report.Copies:
-			placeEverywhere(c)
+			placeEverywhere(t, c)
 		case prom.Gauge, prom.Counter, prom.Histogram:
 		default: // reads a state that this test does not have
 			for _, m := range describe(t, c) {
@@ -246,8 +245,9 @@ func fill(t *testing.T, c prom.Collector, set func(labels ...string)) {
 }
 
 // placeEverywhere counts objects of every kind on every member, with more reasons and placements than are shown.
-func placeEverywhere(c *report.Copies) {
-	ctx := context.Background()
+func placeEverywhere(t *testing.T, c *report.Copies) {
+	t.Helper()
+	ctx := t.Context()
 	var targets []hubv1.BindingTarget
 	for i := range fleetMembers {
 		name := fmt.Sprintf("member-%d", i)
