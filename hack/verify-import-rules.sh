@@ -92,6 +92,8 @@ breaches=(
 	"member/granted   $hanse/member/apply"
 	"hub/memberview   $hanse/member/copies"
 	"hub/memberview   $hanse/member/granted"
+	"hub/memberview   $hanse/member/read"
+	"member/read      $hanse/member/apply"
 	"member/tokens    $hanse/member/apply"
 	"hub/membership   $hanse/member/tokens"
 )

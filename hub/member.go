@@ -18,6 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/member/copies"
 	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/member/observe"
+	"github.com/hanse-dev/hanse/member/read"
 	"github.com/hanse-dev/hanse/member/served"
 	"github.com/hanse-dev/hanse/member/tokens"
 )
@@ -28,6 +29,7 @@ type memberCluster struct {
 	*observe.Observer
 	*children.Finder
 	*copies.Lister
+	*read.Reader
 	kinds  *served.Kinds
 	tokens *tokens.Issuer
 	name   string
@@ -37,6 +39,7 @@ type memberCluster struct {
 var (
 	_ member.Cluster = &memberCluster{}
 	_ member.Viewer  = &memberCluster{}
+	_ member.Reader  = &memberCluster{}
 	_ member.Pruner  = &memberCluster{}
 )
 
@@ -120,7 +123,10 @@ func (maker *memberMaker) newMember(ctx context.Context, name string, c *connect
 	if err != nil {
 		return nil, fmt.Errorf("making the client for watches: %w", err)
 	}
-	m := &memberCluster{name: name, isHub: c.ID == string(maker.hub.UID), Finder: children.New(requests), tokens: tokens.New(requests, maker.hub.UID)}
+	m := &memberCluster{
+		name: name, isHub: c.ID == string(maker.hub.UID), Finder: children.New(requests), Reader: read.New(writes),
+		tokens: tokens.New(requests, maker.hub.UID),
+	}
 	m.kinds, err = served.NewForConfig(ctx, c.Requests, c.Watches, func(gk schema.GroupKind) {
 		m.Retry(gk) // without an observer no kind is in use
 		maker.wakes.kind(ctx, name, gk)

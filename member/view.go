@@ -69,4 +69,6 @@ type Child struct {
 	// State of a pod or workload as a short text, such as "Running 2/2".
 	State    string  `json:"state,omitempty"`
 	Children []Child `json:"children,omitempty"`
+	// Containers of a pod, by name. They are not part of an answer to a user.
+	Containers []string `json:"-"`
 }

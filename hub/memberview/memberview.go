@@ -13,7 +13,11 @@
 //     of that namespace on every member.
 //   - Users who may view a namespace get the facts that affect its objects: clusters, cluster-scoped policies and
 //     override policies, without data of other tenants, see narrow.go.
-//   - A single object is shown only if it is a copy with a binding; of its children only names and states are shown. An
+//   - List shows objects that need not be copies. It needs the verb read on the MemberCluster, or on ResourceBindings of
+//     the namespace, and list on the kind on the hub, see list.go.
+//   - Events and Logs are about the copy of a hub object and the objects below it. They need list on events and get on
+//     pods/log on the hub, see belongings.go.
+//   - Otherwise, a single object is shown only if it is a copy with a binding; of its children only names and states are shown. An
 //     unmanaged object is shown to users with the verb adopt on the MemberCluster. Of copies without a binding only
 //     names, labels and annotations of the hub are shown, for kinds that the user may list. Values of Secrets are
 //     removed, see redact.go.
@@ -59,9 +63,10 @@ type Holder struct {
 	Address, Certificate string
 }
 
-// Member is the part of a member for viewing, adopting and pruning.
+// Member is the part of a member for viewing, reading, adopting and pruning.
 type Member interface {
 	member.Viewer
+	member.Reader
 	member.Pruner
 }
 
@@ -171,6 +176,9 @@ func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.HandleFunc("POST "+Path("{cluster}", Children), v.answer(Children, v.children))
 	mux.HandleFunc("POST "+Path("{cluster}", Unclaimed), v.answer(Unclaimed, v.unclaimed))
 	mux.HandleFunc("POST "+Path("{cluster}", Prune), v.answer(Prune, v.prune))
+	mux.HandleFunc("POST "+Path("{cluster}", List), v.answer(List, v.list))
+	mux.HandleFunc("POST "+Path("{cluster}", Events), v.answer(Events, v.events))
+	mux.HandleFunc("POST "+Path("{cluster}", Logs), v.answer(Logs, v.logs))
 	mux.HandleFunc("POST "+PathIn("", Facts, ""), v.answer(Facts, v.facts))
 	mux.ServeHTTP(w, r)
 }

@@ -31,6 +31,11 @@ const (
 	// Unclaimed lists the copies that no binding claims, and Prune removes such copies.
 	Unclaimed = "unclaimed" // UnclaimedRequest, UnclaimedAnswer
 	Prune     = "prune"     // PruneRequest, PruneAnswer
+	// List lists objects of a kind, whether or not they are copies. Events and Logs are about the copy of a hub object and
+	// the objects that controllers made for it.
+	List   = "list"   // ListRequest, ListAnswer
+	Events = "events" // EventsRequest, EventsAnswer
+	Logs   = "logs"   // LogsRequest, LogsAnswer
 )
 
 // Facts returns the policies and clusters outside a namespace that affect its objects: FactsRequest, FactsAnswer. No
@@ -231,6 +236,74 @@ const (
 	PruneHeld     PruneOutcome = "Held"     // the copy is newer than the hub: it stays
 	PruneFailed   PruneOutcome = "Failed"
 )
+
+// ListRequest asks for the objects of a kind in the namespace of the path, or in all.
+type ListRequest struct {
+	Group   string `json:"group,omitempty"`
+	Version string `json:"version,omitempty"`
+	Kind    string `json:"kind"`
+	// Name is empty for all objects.
+	Name          string `json:"name,omitempty"`
+	LabelSelector string `json:"labelSelector,omitempty"`
+	// Whole asks for objects, without managedFields and without values of Secrets, instead of rows of a table.
+	Whole bool `json:"whole,omitempty"`
+	// Most is the maximum number of objects: MostListed if it is zero.
+	Most int `json:"most,omitempty"`
+}
+
+// ListAnswer has the rows or the objects.
+type ListAnswer struct {
+	member.Listed
+	// NotServed is true if the member does not serve the kind at this version.
+	NotServed bool `json:"notServed,omitempty"`
+}
+
+// EventsRequest asks for the events about the copy of an object, and about the objects that controllers made for it.
+type EventsRequest struct {
+	Object Object `json:"object"`
+}
+
+// EventsAnswer has the newest events, the oldest first.
+type EventsAnswer struct {
+	Events []member.Event `json:"events,omitempty"`
+	// More is true if the member has more events, or more objects.
+	More bool `json:"more,omitempty"`
+	// Notes name the kinds that could not be read.
+	Notes []string `json:"notes,omitempty"`
+	// Refused is the reason why there is no answer.
+	Refused *Reason `json:"refused,omitempty"`
+}
+
+// LogsRequest asks for the logs of the pods that belong to the copy of an object.
+type LogsRequest struct {
+	Object Object `json:"object"`
+	// Container is empty for all containers.
+	Container string `json:"container,omitempty"`
+	// Lines is the maximum number of lines of each container.
+	Lines int64 `json:"lines,omitempty"`
+	// Since is the time of the oldest lines, in full seconds.
+	Since *metav1.Time `json:"since,omitempty"`
+}
+
+// LogsAnswer has the end of each log.
+type LogsAnswer struct {
+	Logs []ContainerLog `json:"logs,omitempty"`
+	// Notes name the kinds that could not be read, and omitted pods.
+	Notes []string `json:"notes,omitempty"`
+	// Refused is the reason why there is no answer.
+	Refused *Reason `json:"refused,omitempty"`
+}
+
+// ContainerLog is the end of the log of one container. Each line begins with its time. The text is the container's own.
+type ContainerLog struct {
+	Pod       string `json:"pod"`
+	Container string `json:"container,omitempty"`
+	Text      string `json:"text,omitempty"`
+	// Cut is true if the log has more than the hub returns.
+	Cut bool `json:"cut,omitempty"`
+	// Error is the reason why the log could not be read.
+	Error string `json:"error,omitempty"`
+}
 
 // Reason is the reason why an action is not done.
 type Reason struct {

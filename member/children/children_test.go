@@ -119,7 +119,7 @@ func TestChildrenAreFoundDownToPods(t *testing.T) {
 	want := member.Children{Of: map[types.UID][]member.Child{"cr": {
 		{Group: "apps", Kind: "Deployment", Namespace: w.ns, Name: "rules", Children: []member.Child{{Group: "apps", Kind: "ReplicaSet", Namespace: w.ns, Name: "rules-1"}}},
 		{Group: "apps", Kind: "StatefulSet", Namespace: w.ns, Name: "web", Children: []member.Child{
-			{Kind: "Pod", Namespace: w.ns, Name: "web-0", State: "Pending 0/1 ImagePullBackOff"},
+			{Kind: "Pod", Namespace: w.ns, Name: "web-0", State: "Pending 0/1 ImagePullBackOff", Containers: []string{"main"}},
 		}},
 	}}}
 	if diff := cmp.Diff(want, found); diff != "" {

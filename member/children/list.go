@@ -38,7 +38,7 @@ func listedOf(o *unstructured.Unstructured) listed {
 	gvk := o.GroupVersionKind()
 	l := listed{uid: o.GetUID(), child: member.Child{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}}
 	if gvk.GroupKind() == (schema.GroupKind{Kind: "Pod"}) {
-		l.child.State = podState(o)
+		l.child.State, l.child.Containers = podState(o), containers(o)
 		return l
 	}
 	verdict := health.Assess(o, health.Conventions{})

@@ -4,7 +4,26 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
+
+// mostContainers is the maximum number of named containers of a pod.
+const mostContainers = 50
+
+// containers returns the names of the init containers and containers of a pod.
+func containers(pod *unstructured.Unstructured) (names []string) {
+	for _, field := range []string{"initContainers", "containers"} {
+		found, _, _ := unstructured.NestedSlice(pod.Object, "spec", field)
+		for _, c := range found {
+			fields, _ := c.(map[string]any)
+			name, _, _ := unstructured.NestedString(fields, "name")
+			if len(validation.IsDNS1123Label(name)) == 0 && len(names) < mostContainers {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
 
 // podState returns a text such as "Running 2/2" or "Pending 0/1 ImagePullBackOff": phase, ready containers, and why one
 // of them waits.

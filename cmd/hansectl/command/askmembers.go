@@ -4,16 +4,55 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
 // askedAtOnce is the number of members that get a request at the same time.
 const askedAtOnce = 4
+
+// eachMember calls ask for every cluster, for a few at the same time and in the order of the names. It returns the
+// clusters that could not be asked.
+func eachMember(clusters []string, ask func(cluster string) error) (notAsked []view.ClusterNote) {
+	var mu sync.Mutex
+	var asking errgroup.Group
+	asking.SetLimit(askedAtOnce)
+	for _, cluster := range clusters {
+		asking.Go(func() error {
+			if err := ask(cluster); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				notAsked = append(notAsked, view.ClusterNote{Cluster: cluster, Note: err.Error()})
+			}
+			return nil
+		})
+	}
+	_ = asking.Wait() // each cluster has its own error
+	slices.SortFunc(notAsked, func(a, b view.ClusterNote) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return notAsked
+}
+
+// noteMembers prints on standard error which clusters could not be asked, and returns an error if there are any.
+func (h *hub) noteMembers(notes, notAsked []view.ClusterNote) error {
+	for _, n := range notes {
+		fmt.Fprintf(h.streams.ErrOut, "warning: %s: %s\n", n.Cluster, view.Printable(n.Note))
+	}
+	for _, n := range notAsked {
+		fmt.Fprintf(h.streams.ErrOut, "error: %s: %s\n", n.Cluster, view.Printable(n.Note))
+	}
+	if n := len(notAsked); n > 0 {
+		return fmt.Errorf("%s could not be asked", counted(n, "cluster"))
+	}
+	return nil
+}
 
 // memberQuestion is about one copy on a member.
 type memberQuestion struct {

@@ -26,17 +26,22 @@ type get struct {
 	clusters []string
 	all      bool
 	limit    int
+	// fleet is true for all objects of the members, copies or not; selector and watch are for these alone.
+	fleet    bool
+	selector string
 }
 
 func newGet(h *hub) *cobra.Command {
 	g := &get{hub: h}
 	cmd := &cobra.Command{
 		Use:   "get (KIND [NAME] | KIND/NAME)",
-		Short: "Show the copies of objects as they are on the members",
-		Long: `Show the copies of hub objects of a kind as they are on the members, read through the hub.
+		Short: "Show objects as they are on the members",
+		Long: `Show the copies of hub objects of a kind as they are on the members, or with --clusters all objects of the kind there. They are read through
+the hub.
 
-Only copies are shown: objects of a member that no hub object stands for are not. HEALTH and READY are as the hub last
-heard of them; -o json and -o yaml have each object as the member has it now. Values of Secrets are not shown.
+Without --clusters, HEALTH and READY are the last values that the hub received. With --clusters, the columns are those of each member's own table, and
+CLUSTER; all members are asked that the user may list, unless --cluster names some. -o json and -o yaml have each object as the member has it now.
+Values of Secrets are not shown.
 
 The exit code is 1 if a cluster could not be asked.`,
 		Example: `  # The Deployments of a namespace on every cluster
@@ -44,6 +49,9 @@ The exit code is 1 if a cluster could not be asked.`,
 
   # One object on one cluster, as it is there
   hansectl get deployment/web -n shop --cluster eu-fra-1 -o yaml
+
+  # The pods of a namespace on every cluster, copies or not
+  hansectl get pods -n shop --clusters
 
   # Replicas by cluster
   hansectl get deployments -n shop -o jsonpath='{range .items[*]}{.cluster} {.object.spec.replicas}{"\n"}{end}'`,
@@ -62,15 +70,27 @@ The exit code is 1 if a cluster could not be asked.`,
 				return usageError(cmd, errors.New("a name and --all-namespaces exclude each other"))
 			case g.limit < 1:
 				return usageError(cmd, errors.New("--limit is at least 1"))
+			case g.fleet:
+				if !cmd.Flags().Changed("limit") {
+					g.limit = memberview.MostListed
+				}
+				if g.limit > memberview.MostListed {
+					return usageError(cmd, fmt.Errorf("--limit is at most %d with --clusters", memberview.MostListed))
+				}
+				return g.list(cmd.Context(), kind, name)
+			case g.selector != "" || g.out.format == "wide":
+				return usageError(cmd, errors.New("--selector and --output wide need --clusters"))
 			}
 			return g.run(cmd.Context(), kind, name)
 		},
 	}
-	g.out.addTo(cmd, "name")
+	g.out.addTo(cmd, "wide", "name")
 	g.window.addTo(cmd.Flags())
 	cmd.Flags().BoolVarP(&g.all, "all-namespaces", "A", false, "The objects of all namespaces.")
 	cmd.Flags().StringSliceVar(&g.clusters, "cluster", nil, "Show this cluster alone. Can be repeated.")
-	cmd.Flags().IntVar(&g.limit, "limit", 50, "How many objects are shown, at most.")
+	cmd.Flags().BoolVar(&g.fleet, "clusters", false, "All objects of the kind on the clusters, copies or not.")
+	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "Only objects with these labels, as in app=web,tier!=db. Needs --clusters.")
+	cmd.Flags().IntVar(&g.limit, "limit", 50, fmt.Sprintf("How many objects are shown, at most. With --clusters, of each cluster; %d if it is not given.", memberview.MostListed))
 	_ = cmd.RegisterFlagCompletionFunc("cluster", h.completeMoreClusters)
 	clusters := h.deprecated(newClusters(h), "get clusters")
 	clusters.Hidden = true
@@ -116,13 +136,7 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 	if err := g.out.print(g.hub.streams.Out, found); err != nil {
 		return err
 	}
-	for _, n := range found.NotAsked {
-		fmt.Fprintf(g.hub.streams.ErrOut, "error: %s: %s\n", n.Cluster, n.Note)
-	}
-	if n := len(found.NotAsked); n > 0 {
-		return fmt.Errorf("%s could not be asked", counted(n, "cluster"))
-	}
-	return nil
+	return g.hub.noteMembers(nil, found.NotAsked)
 }
 
 // bindings returns the bindings of the objects of the kind: of one object, of a namespace, or of all.

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -111,14 +110,5 @@ func memberNames(ctx context.Context, c client.Client) ([]string, error) {
 // noteUnclaimed prints on standard error which kinds are not listed. It returns an error if clusters could not be
 // asked.
 func (h *hub) noteUnclaimed(found view.Unclaimed, faults []view.ClusterNote) error {
-	for _, n := range found.Notes {
-		fmt.Fprintf(h.streams.ErrOut, "warning: %s: %s\n", n.Cluster, n.Note)
-	}
-	for _, f := range faults {
-		fmt.Fprintf(h.streams.ErrOut, "error: %s: %s\n", f.Cluster, f.Note)
-	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%s could not be asked", counted(len(faults), "cluster"))
-	}
-	return nil
+	return h.noteMembers(found.Notes, faults)
 }

@@ -41,6 +41,9 @@ func table(w io.Writer, header []string, rows [][]string) {
 	}
 }
 
+// Printable returns the text of a member without control characters.
+func Printable(text string) string { return printable(text) }
+
 func printable(cell string) string {
 	cell = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -1,0 +1,89 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+// list shows the objects of a kind on the clusters, copies or not.
+func (g *get) list(ctx context.Context, kind, name string) error {
+	c, err := g.hub.reader(&g.window)
+	if err != nil {
+		return err
+	}
+	id, version, err := g.hub.identify(ctx, c, kind, name)
+	if err != nil {
+		return err
+	}
+	clusters := g.clusters
+	if len(clusters) == 0 {
+		if clusters, err = answeringFirst(ctx, c); err != nil {
+			return err
+		}
+	}
+	views, err := g.window.open(ctx, g.hub, c)
+	if err != nil {
+		return err
+	}
+	if g.all {
+		id.Namespace = ""
+	}
+	found := g.ask(ctx, views, clusters, id, version)
+	if err := g.out.print(g.hub.streams.Out, found); err != nil {
+		return err
+	}
+	return g.hub.noteMembers(found.Notes, found.NotAsked)
+}
+
+// ask asks the clusters for the objects. A cluster that does not serve the kind has none.
+func (g *get) ask(ctx context.Context, views *views, clusters []string, id hubv1.ObjectIdentity, version string) *view.Listed {
+	request := memberview.ListRequest{
+		Group: id.Group, Version: version, Kind: id.Kind, Name: id.Name, LabelSelector: g.selector, Most: g.limit,
+		Whole: g.out.format != "name" && !g.out.text(),
+	}
+	found := view.NewListed(id.GroupKind(), g.all)
+	var mu sync.Mutex
+	found.NotAsked = eachMember(clusters, func(cluster string) error {
+		var answer memberview.ListAnswer
+		if err := views.ask(ctx, cluster, memberview.List, id.Namespace, request, &answer); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		found.Add(cluster, answer)
+		return nil
+	})
+	found.Sort()
+	return found
+}
+
+// answeringFirst returns the names of all clusters. Those that are not Ready come last, so that they delay no other.
+func answeringFirst(ctx context.Context, c client.Client) ([]string, error) {
+	members, err := listClusters(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	last := func(m hubv1.MemberCluster) int {
+		if meta.IsStatusConditionTrue(m.Status.Conditions, hubv1.ConditionReady) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(members, func(a, b hubv1.MemberCluster) int {
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a.Name, b.Name))
+	})
+	var names []string
+	for _, m := range members {
+		names = append(names, m.Name)
+	}
+	return names, nil
+}

@@ -1,0 +1,188 @@
+package memberview
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+const (
+	// mostLogs is the maximum number of logs in one answer, each of at most longestLog bytes and mostLines lines.
+	mostLogs   = 20
+	longestLog = 256 << 10
+	mostLines  = 10_000
+)
+
+// belongings are the copy of a hub object on a member and the objects that controllers made for it.
+type belongings struct {
+	placed
+	member   Member
+	copied   member.Involved
+	children []member.Child
+	notes    []string
+}
+
+// noCopy is the reason why a member has nothing that belongs to an object. Only a copy has a UID: an object of the same
+// name that is not Hanse's is not looked at.
+func noCopy(id hubv1.ObjectIdentity, cluster string) *Reason {
+	return &Reason{Reason: hubv1.ReasonMissing, Message: fmt.Sprintf("the hub knows of no copy of %s on cluster %s", id, cluster)}
+}
+
+// belonging finds the copy and the objects below it, if the user may get the hub object and has the right to read more
+// of it. b is nil if there is no copy.
+func (v *View) belonging(ctx context.Context, q *question, o Object, right authorizationv1.ResourceAttributes) (b *belongings, free func(), refused *Reason, err error) {
+	p, err := v.find(ctx, q, o)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	right.Namespace = namespaceOf(p.id)
+	if err := v.demand(ctx, q.who, right); err != nil {
+		return nil, nil, nil, err
+	}
+	row := p.binding.BindingStatus().Row(q.cluster)
+	if row == nil || row.UID == "" {
+		return nil, nil, noCopy(p.id, q.cluster), nil
+	}
+	m, free, err := v.member(ctx, q, true, p)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	found := m.Children(ctx, []member.Owner{{Kind: p.id.GroupKind(), Namespace: p.id.Namespace, UID: row.UID}})
+	b = &belongings{placed: p, member: m, children: found.Of[row.UID], notes: found.Notes}
+	b.copied = member.Involved{Group: p.id.Group, Kind: p.id.Kind, Name: p.id.Name, UID: row.UID}
+	return b, free, nil, nil
+}
+
+// namespaceOf is the namespace of the events of an object.
+func namespaceOf(id hubv1.ObjectIdentity) string {
+	return cmp.Or(id.Namespace, metav1.NamespaceDefault)
+}
+
+// each calls visit for every object below the copy.
+func each(children []member.Child, visit func(member.Child)) {
+	for _, c := range children {
+		visit(c)
+		each(c.Children, visit)
+	}
+}
+
+// events returns the events about a copy and the objects below it.
+func (v *View) events(ctx context.Context, q *question) (any, error) {
+	var in EventsRequest
+	if err := q.read(&in); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, workWithin)
+	defer cancel()
+	b, free, refused, err := v.belonging(ctx, q, in.Object, authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "events"})
+	if err != nil || refused != nil {
+		return EventsAnswer{Refused: refused}, err
+	}
+	defer free()
+	about := []member.Involved{b.copied}
+	each(b.children, func(c member.Child) {
+		about = append(about, member.Involved{Group: c.Group, Kind: c.Kind, Name: c.Name})
+	})
+	found, err := b.member.Events(ctx, namespaceOf(b.id), about)
+	if err != nil {
+		return nil, v.unread(q.cluster, schema.GroupResource{Resource: "events"}, err)
+	}
+	return EventsAnswer{Events: found.Items, More: found.More, Notes: b.notes}, nil
+}
+
+// logs returns the logs of the pods below a copy, or of a copy that is a pod.
+func (v *View) logs(ctx context.Context, q *question) (any, error) {
+	var in LogsRequest
+	if err := q.read(&in); err != nil {
+		return nil, err
+	}
+	if in.Lines < 0 || in.Lines > mostLines {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d lines can be asked for at a time", mostLines))
+	}
+	if in.Container != "" && len(validation.IsDNS1123Label(in.Container)) > 0 {
+		return nil, apierrors.NewBadRequest("the request names no container")
+	}
+	ctx, cancel := context.WithTimeout(ctx, workWithin)
+	defer cancel()
+	b, free, refused, err := v.belonging(ctx, q, in.Object, authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "pods", Subresource: "log"})
+	if err != nil || refused != nil {
+		return LogsAnswer{Refused: refused}, err
+	}
+	defer free()
+	wanted, notes := b.containers(in.Container)
+	answer := LogsAnswer{Notes: append(b.notes, notes...)}
+	for _, w := range wanted {
+		w.Lines, w.Bytes = cmp.Or(in.Lines, mostLines), longestLog
+		if in.Since != nil {
+			w.Since = *in.Since
+		}
+		found, err := b.member.Log(ctx, w)
+		out := ContainerLog{Pod: w.Pod, Container: w.Container, Text: found.Text, Cut: found.Cut}
+		switch {
+		case apierrors.IsForbidden(err):
+			return nil, v.unread(q.cluster, schema.GroupResource{Resource: "pods/log"}, err)
+		case apierrors.IsNotFound(err):
+			continue // the pod has gone since it was listed
+		case err != nil:
+			out.Error = logFault(err)
+		}
+		answer.Logs = append(answer.Logs, out)
+	}
+	return answer, nil
+}
+
+// containers returns the logs that belong to the copy: of one container of each pod, or of all.
+func (b *belongings) containers(only string) (out []member.LogIntent, notes []string) {
+	add := func(pod string, names []string) {
+		for _, name := range names {
+			out = append(out, member.LogIntent{Namespace: b.id.Namespace, Pod: pod, Container: name})
+		}
+	}
+	pods := 0
+	if b.id.GroupKind() == (schema.GroupKind{Kind: "Pod"}) {
+		pods++
+		add(b.id.Name, []string{only}) // the member chooses the only container of a pod
+	}
+	each(b.children, func(c member.Child) {
+		if c.Group != "" || c.Kind != "Pod" {
+			return
+		}
+		pods++
+		names := c.Containers
+		if only != "" {
+			names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name != only })
+		}
+		add(c.Name, names)
+	})
+	switch {
+	case len(out) > mostLogs:
+		notes = append(notes, fmt.Sprintf("%d containers have logs, and the first %d are read: name a container", len(out), mostLogs))
+		out = out[:mostLogs]
+	case pods > 0 && len(out) == 0:
+		notes = append(notes, fmt.Sprintf("no pod has a container %q", only))
+	case pods == 0:
+		notes = append(notes, "no pods belong to it")
+	}
+	return out, notes
+}
+
+// logFault returns why a log could not be read. The member's text for a container that has not started is shown,
+// because it alone tells the state.
+func logFault(err error) string {
+	var status apierrors.APIStatus
+	if apierrors.IsBadRequest(err) && errors.As(err, &status) {
+		return member.Line(status.Status().Message, 256)
+	}
+	return causeOf(err)
+}

@@ -1,0 +1,164 @@
+package memberview
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hanse-dev/hanse/answer"
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+const (
+	// MostListed is the maximum number of objects of one ListRequest.
+	MostListed = 500
+	// listWithin limits the requests to the member for one list, so that a hanging member delays no other for long.
+	listWithin = 5 * time.Second
+	// longestSelector is the maximum length of a label selector.
+	longestSelector = 4 << 10
+)
+
+// list lists objects of a member, whether or not they are copies.
+func (v *View) list(ctx context.Context, q *question) (any, error) {
+	var in ListRequest
+	if err := q.read(&in); err != nil {
+		return nil, err
+	}
+	mapping, err := v.listed(q, &in)
+	if err != nil {
+		return nil, err
+	}
+	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	if !namespaced && q.namespace != "" {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s is not in a namespace", mapping.Resource.Resource))
+	}
+	if err := v.mayRead(ctx, q); err != nil {
+		return nil, err
+	}
+	resource := mapping.Resource
+	err = v.demand(ctx, q.who, authorizationv1.ResourceAttributes{
+		Verb: "list", Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Namespace: q.namespace, Name: in.Name,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m, free, err := v.reader(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	asking, cancel := context.WithTimeout(ctx, listWithin)
+	defer cancel()
+	found, err := m.List(asking, member.ListIntent{
+		Kind: mapping.GroupVersionKind, Resource: resource.Resource, Namespace: q.namespace, Name: in.Name,
+		LabelSelector: in.LabelSelector, Whole: in.Whole, Most: in.Most,
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return ListAnswer{NotServed: true}, nil
+	case err != nil:
+		return nil, v.unread(q.cluster, resource.GroupResource(), err)
+	}
+	for _, o := range found.Objects {
+		withoutSecrets(&unstructured.Unstructured{Object: o})
+	}
+	return ListAnswer{Listed: found}, nil
+}
+
+// listed checks the request and returns the resource of its kind. The hub must serve the kind: rights are asked for by
+// its resource.
+func (v *View) listed(q *question, in *ListRequest) (*meta.RESTMapping, error) {
+	if in.Kind == "" || max(len(in.Group), len(in.Kind), len(in.Version), len(in.Name), len(q.namespace)) > longestName {
+		return nil, apierrors.NewBadRequest("the request names no kind")
+	}
+	if in.Most = cmp.Or(in.Most, MostListed); in.Most < 1 || in.Most > MostListed {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d objects can be asked for at a time", MostListed))
+	}
+	if len(in.LabelSelector) > longestSelector {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the label selector has more than %d bytes", longestSelector))
+	}
+	if _, err := labels.Parse(in.LabelSelector); err != nil {
+		return nil, apierrors.NewBadRequest("the label selector cannot be read: " + err.Error())
+	}
+	kind := schema.GroupKind{Group: in.Group, Kind: in.Kind}
+	q.who.asked = append(q.who.asked, kind.String()+" "+in.Name)
+	mapping, err := v.opts.Mapper.RESTMapping(kind, in.Version)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the hub does not serve %s at version %q", kind, in.Version))
+	case err != nil:
+		return nil, v.resourceUnknown(kind, err)
+	}
+	return mapping, nil
+}
+
+// mayRead checks the verb read on the MemberCluster. In a namespace, the verb read on its bindings is enough. view is
+// not enough, because it is for copies of hub objects, and a member has objects of others, too.
+func (v *View) mayRead(ctx context.Context, q *question) error {
+	own := hubv1.GroupVersion.Group
+	rights := []authorizationv1.ResourceAttributes{{Verb: "read", Group: own, Resource: "memberclusters", Name: q.cluster}}
+	if q.namespace != "" {
+		rights = append(rights, authorizationv1.ResourceAttributes{Verb: "read", Group: own, Resource: "resourcebindings", Namespace: q.namespace})
+	}
+	for _, right := range rights {
+		if allowed, err := v.may(ctx, q.who, right); allowed || err != nil {
+			return err
+		}
+	}
+	which := "ask for the ClusterRole hanse-read"
+	if q.namespace != "" {
+		which = "or on resourcebindings in namespace " + q.namespace + ": ask for the ClusterRole hanse-read in namespace " + q.namespace
+	}
+	members := schema.GroupResource{Group: own, Resource: "memberclusters"}
+	return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb read on the MemberCluster, %s", q.who.name, which))
+}
+
+// demand returns an error if the user lacks a right on the hub.
+func (v *View) demand(ctx context.Context, user who, right authorizationv1.ResourceAttributes) error {
+	allowed, err := v.may(ctx, user, right)
+	if err == nil && !allowed {
+		resource := schema.GroupResource{Group: right.Group, Resource: right.Resource}
+		if right.Subresource != "" {
+			resource.Resource += "/" + right.Subresource
+		}
+		err = apierrors.NewForbidden(resource, right.Name, fmt.Errorf("user %q may not %s %s%s on the hub", user.name, right.Verb, resource, in(right.Namespace)))
+	}
+	return err
+}
+
+// reader takes a slot of the member for a request about no hub object.
+func (v *View) reader(ctx context.Context, q *question) (m Member, free func(), err error) {
+	return v.member(ctx, q, false, placed{id: hubv1.ObjectIdentity{Namespace: q.namespace}})
+}
+
+// unread is the error for a request that the member did not answer. It hides the member's text.
+func (v *View) unread(cluster string, resource schema.GroupResource, err error) error {
+	failed := func(code int32, reason metav1.StatusReason, why string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: code, Reason: reason, Message: fmt.Sprintf("%s of cluster %s: %s", resource, cluster, why),
+		}}
+	}
+	switch {
+	case errors.Is(err, member.ErrNotConnected):
+		return err
+	case answer.IsTooLarge(err):
+		return failed(http.StatusBadGateway, metav1.StatusReasonRequestEntityTooLarge, err.Error()+": narrow the request")
+	case errors.Is(err, member.ErrUnreadable):
+		return failed(http.StatusBadGateway, metav1.StatusReasonInternalError, err.Error())
+	case apierrors.IsForbidden(err):
+		return failed(http.StatusForbidden, metav1.StatusReasonForbidden, "not granted to the hub: see the values of the chart hanse-member")
+	}
+	return failed(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, causeOf(err))
+}

@@ -1,0 +1,108 @@
+package member
+
+import (
+	"context"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ErrUnreadable means that a member answered with something else than the requested objects.
+var ErrUnreadable = errors.New("the answer cannot be read")
+
+// Reader lets users read objects of a connected member through the hub, whoever manages them. It changes nothing. The
+// caller checks the rights of the user and removes the values that the user must not see. An error may be the member's
+// own, with a text that users must not read.
+type Reader interface {
+	// List returns objects of a kind, as rows of the table that the member prints, or as whole objects.
+	List(ctx context.Context, in ListIntent) (Listed, error)
+	// Events returns the newest events about some objects, the oldest first. namespace is the one of the events.
+	Events(ctx context.Context, namespace string, about []Involved) (Events, error)
+	// Log returns the end of the log of one container.
+	Log(ctx context.Context, in LogIntent) (Log, error)
+}
+
+// ListIntent selects objects of one kind.
+type ListIntent struct {
+	Kind     schema.GroupVersionKind
+	Resource string
+	// Namespace is empty for objects of all namespaces, or without one.
+	Namespace string
+	// Name is empty for all objects.
+	Name          string
+	LabelSelector string
+	// Whole asks for objects instead of rows.
+	Whole bool
+	// Most is the maximum number of objects.
+	Most int
+}
+
+// Listed has the rows or the objects of a list. All texts of rows are printable.
+type Listed struct {
+	Columns []Column         `json:"columns,omitempty"`
+	Rows    []ListedRow      `json:"rows,omitempty"`
+	Objects []map[string]any `json:"objects,omitempty"`
+	// More is true if the member has more objects.
+	More bool `json:"more,omitempty"`
+}
+
+// Column of a table.
+type Column struct {
+	Name string `json:"name"`
+	// Wide is true for a column of -o wide.
+	Wide bool `json:"wide,omitempty"`
+}
+
+// ListedRow is one object in a table.
+type ListedRow struct {
+	Namespace       string   `json:"namespace,omitempty"`
+	Name            string   `json:"name"`
+	ResourceVersion string   `json:"resourceVersion,omitempty"`
+	Cells           []string `json:"cells"`
+}
+
+// Involved is an object whose events are requested.
+type Involved struct {
+	Group, Kind, Name string
+	// UID is empty if any object of the name is meant.
+	UID types.UID
+}
+
+// Events are those that a member has about some objects.
+type Events struct {
+	Items []Event
+	// More is true if the member has more events.
+	More bool
+}
+
+// Event is one event of a member. All texts are printable.
+type Event struct {
+	Group   string      `json:"group,omitempty"` // of the object
+	Kind    string      `json:"kind"`
+	Name    string      `json:"name"`
+	Type    string      `json:"type,omitempty"`
+	Reason  string      `json:"reason,omitempty"`
+	Message string      `json:"message,omitempty"`
+	Count   int64       `json:"count,omitempty"`
+	Last    metav1.Time `json:"last"`
+}
+
+// LogIntent names one log.
+type LogIntent struct {
+	Namespace, Pod, Container string
+	// Lines is the maximum number of lines.
+	Lines int64
+	// Since is zero for a log of any age.
+	Since metav1.Time
+	// Bytes is the maximum size.
+	Bytes int64
+}
+
+// Log is the end of a log. Each line begins with its time.
+type Log struct {
+	Text string
+	// Cut is true if the log has more than the maximum size.
+	Cut bool
+}

@@ -1,0 +1,96 @@
+package read
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+const (
+	// mostEvents is the maximum number of events that are returned.
+	mostEvents = 200
+	// longestMessage is the limit of API servers for the message of an event.
+	longestMessage = 1024
+	longestReason  = 128
+)
+
+// Events implements part of member.Reader. Servers cannot select events of several objects, so it looks at the events
+// of the namespace.
+func (r *Reader) Events(ctx context.Context, namespace string, about []member.Involved) (member.Events, error) {
+	var out member.Events
+	add := func(body []byte) (next string, err error) {
+		var got struct {
+			Metadata metav1.ListMeta `json:"metadata"`
+			Items    []corev1.Event  `json:"items"`
+		}
+		if err := utiljson.Unmarshal(body, &got); err != nil {
+			return "", errNoList
+		}
+		for i := range got.Items {
+			if e := &got.Items[i]; concerns(e.InvolvedObject, about) {
+				out.Items = append(out.Items, eventOf(e))
+			}
+		}
+		return got.Metadata.Continue, nil
+	}
+	options := metav1.ListOptions{Limit: pageSize}
+	events := schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	for pages := 1; ; pages++ {
+		next, err := r.page(ctx, path(events, namespace), asJSON, options, add)
+		if err != nil {
+			return member.Events{}, err
+		}
+		newest(&out)
+		if options.Continue = next; next == "" {
+			return out, nil
+		}
+		if pages == mostPages {
+			out.More = true
+			return out, nil
+		}
+	}
+}
+
+// concerns reports whether an event is about one of the objects. A version of the kind does not matter.
+func concerns(object corev1.ObjectReference, about []member.Involved) bool {
+	gv, _ := schema.ParseGroupVersion(object.APIVersion)
+	return slices.ContainsFunc(about, func(o member.Involved) bool {
+		return o.Group == gv.Group && o.Kind == object.Kind && o.Name == object.Name && (o.UID == "" || o.UID == object.UID)
+	})
+}
+
+func eventOf(e *corev1.Event) member.Event {
+	gv, _ := schema.ParseGroupVersion(e.InvolvedObject.APIVersion)
+	out := member.Event{
+		Group: gv.Group, Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name, Type: member.Line(e.Type, longestReason),
+		Reason: member.Line(e.Reason, longestReason), Message: member.Line(e.Message, longestMessage),
+		Count: int64(e.Count), Last: e.CreationTimestamp,
+	}
+	times := []metav1.Time{e.LastTimestamp, {Time: e.EventTime.Time}}
+	if e.Series != nil {
+		out.Count = int64(e.Series.Count)
+		times = append(times, metav1.Time{Time: e.Series.LastObservedTime.Time})
+	}
+	for _, t := range times {
+		if t.After(out.Last.Time) {
+			out.Last = t
+		}
+	}
+	out.Kind, out.Name = member.Line(out.Kind, hubv1.MaxNameLength), member.Line(out.Name, hubv1.MaxNameLength)
+	return out
+}
+
+// newest sorts the events by time and drops the oldest ones beyond the limit.
+func newest(events *member.Events) {
+	slices.SortStableFunc(events.Items, func(a, b member.Event) int { return a.Last.Compare(b.Last.Time) })
+	if beyond := len(events.Items) - mostEvents; beyond > 0 {
+		events.Items, events.More = slices.Delete(events.Items, 0, beyond), true
+	}
+}

@@ -1,0 +1,192 @@
+package read_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/hanse-dev/hanse/answer"
+	"github.com/hanse-dev/hanse/kindwatch"
+	"github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/member/read"
+)
+
+// bounded is the transport of a member, as package connect makes it.
+type bounded struct{ share *answer.Budget }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	return response, answer.Bound(response, b.share, false)
+}
+
+// hostile returns a Reader of a member that answers as it likes.
+func hostile(t *testing.T, answers http.HandlerFunc) *read.Reader {
+	t.Helper()
+	server := httptest.NewServer(answers)
+	t.Cleanup(server.Close)
+	client, err := kindwatch.NewRESTClient(&rest.Config{Host: server.URL, Transport: bounded{answer.NewShare()}, QPS: -1})
+	must(t, err)
+	return read.New(client)
+}
+
+// repeats sends 100 MB, or less if the reader goes.
+func repeats(contentType, head, unit string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = io.WriteString(w, head)
+		many := strings.Repeat(unit, 1+(64<<10)/len(unit))
+		for sent := 0; sent < 100<<20; sent += len(many) {
+			if _, err := io.WriteString(w, many); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// heapAfter runs f and returns by how much the live heap has grown.
+func heapAfter(f func()) int64 {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	return int64(after.HeapAlloc) - int64(before.HeapAlloc)
+}
+
+func TestAnAnswerOf100MegabytesIsCutOff(t *testing.T) {
+	pods := member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Most: 500}
+	whole := pods
+	whole.Whole = true
+	const json = "application/json"
+	for name, tc := range map[string]struct {
+		answers http.HandlerFunc
+		ask     func(context.Context, *read.Reader) error
+	}{
+		"a table": {repeats(json, `{"kind":"Table","rows":[`, `{"cells":["a"]},`), func(ctx context.Context, r *read.Reader) error {
+			_, err := r.List(ctx, pods)
+			return err
+		}},
+		"one long cell": {repeats(json, `{"kind":"Table","rows":[{"cells":["`, "long"), func(ctx context.Context, r *read.Reader) error {
+			_, err := r.List(ctx, pods)
+			return err
+		}},
+		"objects": {repeats(json, `{"items":[`, `{"metadata":{"name":"a"}},`), func(ctx context.Context, r *read.Reader) error {
+			_, err := r.List(ctx, whole)
+			return err
+		}},
+		"events": {repeats(json, `{"items":[`, `{"metadata":{"name":"a"}},`), func(ctx context.Context, r *read.Reader) error {
+			_, err := r.Events(ctx, "shop", nil)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := hostile(t, tc.answers)
+			grown := heapAfter(func() {
+				if err := tc.ask(t.Context(), r); !answer.IsTooLarge(err) {
+					t.Errorf("got %v", err)
+				}
+			})
+			if grown > 32<<20 {
+				t.Errorf("the heap has grown by %d bytes", grown)
+			}
+		})
+	}
+}
+
+func TestALogIsCutAtItsBound(t *testing.T) {
+	r := hostile(t, repeats("text/plain", "", "2026-01-01T00:00:00Z x\n"))
+	log, err := r.Log(t.Context(), member.LogIntent{Namespace: "shop", Pod: "web-0", Container: "main", Bytes: 1000})
+	must(t, err)
+	if len(log.Text) != 1000 || !log.Cut {
+		t.Errorf("got %d bytes, cut %v", len(log.Text), log.Cut)
+	}
+}
+
+func TestALogIsAskedForAsTheUserWants(t *testing.T) {
+	asked := ""
+	r := hostile(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Path + "?" + r.URL.Query().Encode()
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(w, "short \xff\n")
+	})
+	since := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	in := member.LogIntent{Namespace: "shop", Pod: "web-0", Container: "main", Lines: 20, Bytes: 1000}
+	in.Since.Time = since
+	log, err := r.Log(t.Context(), in)
+	must(t, err)
+	if log.Text != "short \uFFFD\n" || log.Cut {
+		t.Errorf("got %+v", log)
+	}
+	const want = "/api/v1/namespaces/shop/pods/web-0/log?container=main&limitBytes=1000&sinceTime=2026-01-02T03%3A04%3A05Z&tailLines=20&timestamps=true"
+	if asked != want {
+		t.Errorf("asked for %s", asked)
+	}
+}
+
+func TestTextsOfAHostileTableArePrintable(t *testing.T) {
+	r := hostile(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"kind":"Table","columnDefinitions":[{"name":"N\u001b[2Jame"},{"name":"Big","priority":1}],"rows":[
+			{"cells":["a\u0007",%q,"no column"],"object":{"metadata":{"name":"a\u001b"}}}, {"object":{"metadata":{"name":"b"}}}, {"cells":[null,{"x":1}]}]}`,
+			strings.Repeat("x", 5000))
+	})
+	found, err := r.List(t.Context(), member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Most: 3})
+	must(t, err)
+	if len(found.Rows) != 3 || len(found.Rows[0].Cells) != 2 || len(found.Rows[1].Cells) != 2 || len(found.Rows[0].Cells[1]) > 260 {
+		t.Errorf("got %+v", found)
+	}
+	if text := fmt.Sprint(found); strings.ContainsAny(text, "\x1b\x07\n") {
+		t.Errorf("got %q", text)
+	}
+}
+
+func TestAMemberThatIgnoresTheLimitOrNeverEndsIsCut(t *testing.T) {
+	row := `{"cells":["a"],"object":{"metadata":{"name":"a"}}}`
+	asked := 0
+	for name, tc := range map[string]struct {
+		rows string
+		most int
+	}{
+		"more rows than asked for":     {row + "," + row + "," + row, 2},
+		"pages without rows, for ever": {"", 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked = 0
+			r := hostile(t, func(w http.ResponseWriter, _ *http.Request) {
+				asked++
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = fmt.Fprintf(w, `{"kind":"Table","metadata":{"continue":"x"},"columnDefinitions":[{"name":"Name"}],"rows":[%s]}`, tc.rows)
+			})
+			found, err := r.List(t.Context(), member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Most: tc.most})
+			must(t, err)
+			if len(found.Rows) > tc.most || !found.More || asked > 20 {
+				t.Errorf("got %d rows, more %v, by %d requests", len(found.Rows), found.More, asked)
+			}
+		})
+	}
+}
+
+func TestAnAnswerOfAnotherKindIsRefused(t *testing.T) {
+	r := hostile(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"PodList","items":[]}`)
+	})
+	_, err := r.List(t.Context(), member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Most: 3})
+	if err == nil || err.Error() != "the answer cannot be read: it is not a table" {
+		t.Errorf("got %v", err)
+	}
+}

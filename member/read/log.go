@@ -1,0 +1,42 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hanse-dev/hanse/answer"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// Log implements part of member.Reader. A member that sends more than it is asked for is cut off.
+func (r *Reader) Log(ctx context.Context, in member.LogIntent) (member.Log, error) {
+	ctx = answer.Streamed(ctx, in.Bytes+1)
+	pods := path(schema.GroupVersionResource{Version: "v1", Resource: "pods"}, in.Namespace)
+	request := r.client.Get().AbsPath(append(pods, in.Pod, "log")...).SetHeader("Accept", "*/*").
+		Param("timestamps", "true").Param("limitBytes", strconv.FormatInt(in.Bytes, 10))
+	if in.Lines > 0 {
+		request = request.Param("tailLines", strconv.FormatInt(in.Lines, 10))
+	}
+	if in.Container != "" {
+		request = request.Param("container", in.Container)
+	}
+	if !in.Since.IsZero() {
+		request = request.Param("sinceTime", in.Since.UTC().Format(time.RFC3339))
+	}
+	body, err := request.Stream(ctx)
+	if err != nil {
+		return member.Log{}, err
+	}
+	defer func() { _ = body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(body, in.Bytes))
+	if err != nil {
+		return member.Log{}, fmt.Errorf("reading the log of pod %s/%s: %w", in.Namespace, in.Pod, err)
+	}
+	return member.Log{Text: strings.ToValidUTF8(string(text), "\uFFFD"), Cut: int64(len(text)) >= in.Bytes}, nil
+}

@@ -1,0 +1,210 @@
+// Package read reads objects, events and logs of one member for users, whoever manages the objects.
+//
+//   - A list is read page by page. Each page has bounds, and so has the sum of the pages: a member that answers with
+//     100 MB costs the hub one page.
+//   - A table has the columns that the member prints. Of its objects only name, namespace and resourceVersion are kept,
+//     because the metadata of an object may have the values of a Secret in annotations.
+//   - Texts of tables and events are printable. A log is text of a container: its reader escapes control characters.
+//
+// It checks no right of a user and removes no value of a Secret: hub/memberview does.
+package read
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/rest"
+
+	"github.com/hanse-dev/hanse/answer"
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member"
+)
+
+const (
+	// pageSize is the number of objects that are asked for at a time.
+	pageSize = 100
+	// mostKept is the maximum size of all objects of a list, as the member sends them.
+	mostKept = 8 << 20
+	// mostPages is the maximum number of requests for a list.
+	mostPages = 20
+	// mostColumns, longestColumn and longestCell limit a table.
+	mostColumns   = 50
+	longestColumn = 64
+	longestCell   = 256
+)
+
+// page has the bounds of one page. A page of 100 pods has some 500 KiB.
+var page = answer.Bounds{Bytes: mostKept, Values: 1 << 17}
+
+const (
+	asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
+	asJSON  = "application/json"
+)
+
+var (
+	errNoList  = fmt.Errorf("%w: it is not a list", member.ErrUnreadable)
+	errNoTable = fmt.Errorf("%w: it is not a table", member.ErrUnreadable)
+)
+
+// Reader reads on one member. It keeps no state.
+type Reader struct{ client rest.Interface }
+
+// New returns a Reader. Every request of the client has a timeout.
+func New(client rest.Interface) *Reader { return &Reader{client} }
+
+// path returns the URL path of the objects of a resource.
+func path(resource schema.GroupVersionResource, namespace string) []string {
+	out := []string{"apis", resource.Group, resource.Version}
+	if resource.Group == "" {
+		out = []string{"api", resource.Version}
+	}
+	if namespace != "" {
+		out = append(out, "namespaces", namespace)
+	}
+	return append(out, resource.Resource)
+}
+
+// List implements part of member.Reader.
+func (r *Reader) List(ctx context.Context, in member.ListIntent) (member.Listed, error) {
+	l := &list{in: in}
+	options := metav1.ListOptions{LabelSelector: in.LabelSelector}
+	if in.Name != "" {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, in.Name).String()
+	}
+	accept, add := asTable, l.addRows
+	if in.Whole {
+		accept, add = asJSON, l.addObjects
+	}
+	for pages := 1; ; pages++ {
+		options.Limit = int64(min(pageSize, in.Most-l.found))
+		next, err := r.page(ctx, path(in.Kind.GroupVersion().WithResource(in.Resource), in.Namespace), accept, options, add)
+		if err != nil {
+			return member.Listed{}, err
+		}
+		if l.full() || next != "" && pages == mostPages {
+			l.out.More = l.out.More || next != ""
+			return l.out, nil
+		}
+		if options.Continue = next; next == "" {
+			return l.out, nil
+		}
+	}
+}
+
+// page passes the body of one page to add, which returns where the list continues.
+func (r *Reader) page(
+	ctx context.Context, path []string, accept string, options metav1.ListOptions, add func(body []byte) (next string, err error),
+) (next string, err error) {
+	ctx, done := answer.Keep(answer.Within(ctx, page))
+	defer done()
+	body, err := r.client.Get().AbsPath(path...).SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
+		SetHeader("Accept", accept).Do(ctx).Raw()
+	if err != nil {
+		return "", err
+	}
+	return add(body)
+}
+
+// list is the state of one List.
+type list struct {
+	in    member.ListIntent
+	out   member.Listed
+	found int
+	bytes int
+}
+
+func (l *list) full() bool { return l.found >= l.in.Most || l.bytes >= mostKept }
+
+// take counts one object, and reports whether it is kept.
+func (l *list) take(name, namespace string) bool {
+	if len(name) > hubv1.MaxNameLength || len(namespace) > hubv1.MaxNameLength {
+		return false
+	}
+	if l.found == l.in.Most { // the member ignores the limit
+		l.out.More = true
+		return false
+	}
+	l.found++
+	return true
+}
+
+// objects are a page of whole objects.
+type objects struct {
+	Metadata metav1.ListMeta  `json:"metadata"`
+	Items    []map[string]any `json:"items"`
+}
+
+func (l *list) addObjects(body []byte) (next string, err error) {
+	var got objects
+	if err := utiljson.Unmarshal(body, &got); err != nil {
+		return "", errNoList
+	}
+	l.bytes += len(body)
+	for _, item := range got.Items {
+		o := unstructured.Unstructured{Object: item}
+		if item == nil || !l.take(o.GetName(), o.GetNamespace()) {
+			continue
+		}
+		// Items have no kind of their own, and the values of a Secret are removed by its kind.
+		o.SetGroupVersionKind(l.in.Kind)
+		o.SetManagedFields(nil)
+		l.out.Objects = append(l.out.Objects, o.Object)
+	}
+	return got.Metadata.Continue, nil
+}
+
+// table is a page of a table.
+type table struct {
+	Metadata metav1.ListMeta `json:"metadata"`
+	Kind     string          `json:"kind"`
+	Columns  []struct {
+		Name     string `json:"name"`
+		Priority int    `json:"priority"`
+	} `json:"columnDefinitions"`
+	Rows []struct {
+		Cells  []any `json:"cells"`
+		Object struct {
+			Metadata struct {
+				Name            string `json:"name"`
+				Namespace       string `json:"namespace"`
+				ResourceVersion string `json:"resourceVersion"`
+			} `json:"metadata"`
+		} `json:"object"`
+	} `json:"rows"`
+}
+
+func (l *list) addRows(body []byte) (next string, err error) {
+	var got table
+	if err := utiljson.Unmarshal(body, &got); err != nil || got.Kind != "Table" {
+		return "", errNoTable
+	}
+	l.bytes += len(body)
+	columns := got.Columns[:min(len(got.Columns), mostColumns)]
+	if l.out.Columns == nil {
+		for _, c := range columns {
+			l.out.Columns = append(l.out.Columns, member.Column{Name: member.Line(c.Name, longestColumn), Wide: c.Priority > 0})
+		}
+	}
+	for _, row := range got.Rows {
+		about := row.Object.Metadata
+		if !l.take(about.Name, about.Namespace) {
+			continue
+		}
+		out := member.ListedRow{
+			Namespace: member.Line(about.Namespace, hubv1.MaxNameLength), Name: member.Line(about.Name, hubv1.MaxNameLength),
+			ResourceVersion: member.Line(about.ResourceVersion, hubv1.MaxUIDLength), Cells: make([]string, len(l.out.Columns)),
+		}
+		for i := range min(len(out.Cells), len(row.Cells)) {
+			if row.Cells[i] != nil {
+				out.Cells[i] = member.Line(fmt.Sprint(row.Cells[i]), longestCell)
+			}
+		}
+		l.out.Rows = append(l.out.Rows, out)
+	}
+	return got.Metadata.Continue, nil
+}
