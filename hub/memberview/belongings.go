@@ -18,10 +18,11 @@ import (
 )
 
 const (
-	// mostLogs is the maximum number of logs in one answer, each of at most longestLog bytes and mostLines lines.
+	// MostLines is the maximum number of lines of one log in one answer.
+	MostLines = 10_000
+	// mostLogs is the maximum number of logs in one answer, each of at most longestLog bytes.
 	mostLogs   = 20
 	longestLog = 256 << 10
-	mostLines  = 10_000
 )
 
 // belongings are the copy of a hub object on a member and the objects that controllers made for it.
@@ -107,8 +108,8 @@ func (v *View) logs(ctx context.Context, q *question) (any, error) {
 	if err := q.read(&in); err != nil {
 		return nil, err
 	}
-	if in.Lines < 0 || in.Lines > mostLines {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d lines can be asked for at a time", mostLines))
+	if in.Lines < 0 || in.Lines > MostLines {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d lines can be asked for at a time", MostLines))
 	}
 	if in.Container != "" && len(validation.IsDNS1123Label(in.Container)) > 0 {
 		return nil, apierrors.NewBadRequest("the request names no container")
@@ -123,9 +124,11 @@ func (v *View) logs(ctx context.Context, q *question) (any, error) {
 	wanted, notes := b.containers(in.Container)
 	answer := LogsAnswer{Notes: append(b.notes, notes...)}
 	for _, w := range wanted {
-		w.Lines, w.Bytes = cmp.Or(in.Lines, mostLines), longestLog
-		if in.Since != nil {
-			w.Since = *in.Since
+		w.Lines, w.Bytes = cmp.Or(in.Lines, MostLines), longestLog
+		for _, since := range in.Since {
+			if since.Pod == w.Pod && since.Container == w.Container {
+				w.Since = since.Time
+			}
 		}
 		found, err := b.member.Log(ctx, w)
 		out := ContainerLog{Pod: w.Pod, Container: w.Container, Text: found.Text, Cut: found.Cut}

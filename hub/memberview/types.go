@@ -281,8 +281,15 @@ type LogsRequest struct {
 	Container string `json:"container,omitempty"`
 	// Lines is the maximum number of lines of each container.
 	Lines int64 `json:"lines,omitempty"`
-	// Since is the time of the oldest lines, in full seconds.
-	Since *metav1.Time `json:"since,omitempty"`
+	// Since has the logs of which the user has lines already. Only their newer lines are read.
+	Since []LogSince `json:"since,omitempty"`
+}
+
+// LogSince is the time since when lines of a log are read, in full seconds.
+type LogSince struct {
+	Pod       string      `json:"pod"`
+	Container string      `json:"container,omitempty"`
+	Time      metav1.Time `json:"time"`
 }
 
 // LogsAnswer has the end of each log.

@@ -155,7 +155,7 @@ func (w *world) object(kind, name string) memberview.Object {
 }
 
 // place makes the binding of an object that is on these clusters.
-func (w *world) place(kind, name string, clusters ...string) {
+func (w *world) place(kind, name string, clusters ...string) *hubv1.ResourceBinding {
 	w.Helper()
 	id, apiVersion := w.id(kind, name), "v1"
 	if kind == "Role" {
@@ -173,6 +173,7 @@ func (w *world) place(kind, name string, clusters ...string) {
 		})
 	}
 	must(w.T, hub.Status().Update(w.Context(), b))
+	return b
 }
 
 // user makes a ServiceAccount with these rights in the namespace, and on MemberClusters, and returns a token of it.
@@ -346,9 +347,16 @@ func (e *fakeEpochs) Confirm(context.Context, source.Epoch) (source.Epochs, erro
 // fakeMember says what a test wants.
 type fakeMember struct {
 	copies member.Copies
-	fails  error // of a listing
+	fails  error // of a listing, a list or events
 	pruned []member.PruneIntent
 	prunes func(member.PruneIntent) member.Outcome
+
+	lists  []member.ListIntent
+	listed member.Listed
+	events member.Events
+	about  []member.Involved // of the last request for events, after its namespace
+	logs   []member.LogIntent
+	log    func(member.LogIntent) (member.Log, error)
 
 	asked    []member.ViewIntent
 	live     *unstructured.Unstructured
@@ -430,4 +438,25 @@ func (m *fakeMember) Copies(_ context.Context, _ int, keep func(member.Copy) (bo
 func (m *fakeMember) Prune(_ context.Context, in member.PruneIntent) member.Outcome {
 	m.pruned = append(m.pruned, in)
 	return m.prunes(in)
+}
+
+// List implements member.Reader.
+func (m *fakeMember) List(ctx context.Context, in member.ListIntent) (member.Listed, error) {
+	if m.pause(ctx) {
+		return m.listed, ctx.Err()
+	}
+	m.lists = append(m.lists, in)
+	return m.listed, m.fails
+}
+
+// Events implements member.Reader.
+func (m *fakeMember) Events(_ context.Context, namespace string, about []member.Involved) (member.Events, error) {
+	m.about = append([]member.Involved{{Kind: "Namespace", Name: namespace}}, about...)
+	return m.events, m.fails
+}
+
+// Log implements member.Reader.
+func (m *fakeMember) Log(_ context.Context, in member.LogIntent) (member.Log, error) {
+	m.logs = append(m.logs, in)
+	return m.log(in)
 }

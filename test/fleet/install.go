@@ -78,7 +78,7 @@ func (f *Fleet) InstallMember(ctx context.Context, c *Cluster, kinds []Kind, opt
 		k.Status = false
 		granted = append(granted, k)
 	}
-	content := map[string]any{"grantedKinds": granted, "listWorkloads": true}
+	content := map[string]any{"grantedKinds": granted, "listWorkloads": true, "listEvents": true, "readLogs": true}
 	for _, o := range options {
 		o(content)
 	}

@@ -20,7 +20,7 @@ func TestJoinGrantsWhatTheMemberChartGrants(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := charts.Render(t, "hanse-member/templates/clusterrole.yaml", map[string]any{
-				"createNamespaces": create, "listWorkloads": create,
+				"createNamespaces": create, "listWorkloads": create, "listEvents": create, "readLogs": create,
 				"grantedKinds": []any{map[string]any{
 					"apiGroups": []string{"apps"}, "resources": []string{"deployments", "statefulsets"},
 				}},
@@ -31,7 +31,7 @@ func TestJoinGrantsWhatTheMemberChartGrants(t *testing.T) {
 			convert(t, objects[1], &binding)
 			g := grants{
 				kinds:            []kindGrant{{"apps", "deployments"}, {"apps", "statefulsets"}},
-				createNamespaces: create, listWorkloads: create,
+				createNamespaces: create, listWorkloads: create, listEvents: create, readLogs: create,
 			}
 			if diff := cmp.Diff(role.Rules, g.rules()); diff != "" {
 				t.Errorf("rules (-chart +join):\n%s", diff)
@@ -80,6 +80,10 @@ func TestTheWayToTheHubIsGrantedInItsNamespaceAlone(t *testing.T) {
 	want := map[string][]rbacv1.PolicyRule{
 		"ClusterRole /hanse-prune": {
 			{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"list", "view", "prune"}},
+		},
+		"ClusterRole /hanse-read": {
+			{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"list", "view", "read"}},
+			{APIGroups: []string{"hanse.dev"}, Resources: []string{"resourcebindings"}, Verbs: []string{"view", "read"}},
 		},
 		"Role hanse-system/hanse-view": {
 			{

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -29,10 +30,12 @@ type get struct {
 	// fleet is true for all objects of the members, copies or not; selector and watch are for these alone.
 	fleet    bool
 	selector string
+	watch    bool
+	every    time.Duration
 }
 
 func newGet(h *hub) *cobra.Command {
-	g := &get{hub: h}
+	g := &get{hub: h, every: readEvery}
 	cmd := &cobra.Command{
 		Use:   "get (KIND [NAME] | KIND/NAME)",
 		Short: "Show objects as they are on the members",
@@ -77,9 +80,12 @@ The exit code is 1 if a cluster could not be asked.`,
 				if g.limit > memberview.MostListed {
 					return usageError(cmd, fmt.Errorf("--limit is at most %d with --clusters", memberview.MostListed))
 				}
+				if g.watch && !g.out.text() {
+					return usageError(cmd, errors.New("--watch shows tables alone"))
+				}
 				return g.list(cmd.Context(), kind, name)
-			case g.selector != "" || g.out.format == "wide":
-				return usageError(cmd, errors.New("--selector and --output wide need --clusters"))
+			case g.selector != "" || g.watch || g.out.format == "wide":
+				return usageError(cmd, errors.New("--selector, --watch and --output wide need --clusters"))
 			}
 			return g.run(cmd.Context(), kind, name)
 		},
@@ -90,6 +96,7 @@ The exit code is 1 if a cluster could not be asked.`,
 	cmd.Flags().StringSliceVar(&g.clusters, "cluster", nil, "Show this cluster alone. Can be repeated.")
 	cmd.Flags().BoolVar(&g.fleet, "clusters", false, "All objects of the kind on the clusters, copies or not.")
 	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "Only objects with these labels, as in app=web,tier!=db. Needs --clusters.")
+	cmd.Flags().BoolVarP(&g.watch, "watch", "w", false, fmt.Sprintf("Show the table again after a change: the members are asked every %s. Needs --clusters.", readEvery))
 	cmd.Flags().IntVar(&g.limit, "limit", 50, fmt.Sprintf("How many objects are shown, at most. With --clusters, of each cluster; %d if it is not given.", memberview.MostListed))
 	_ = cmd.RegisterFlagCompletionFunc("cluster", h.completeMoreClusters)
 	clusters := h.deprecated(newClusters(h), "get clusters")

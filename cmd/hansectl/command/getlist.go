@@ -3,8 +3,10 @@ package command
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,11 +39,39 @@ func (g *get) list(ctx context.Context, kind, name string) error {
 	if g.all {
 		id.Namespace = ""
 	}
-	found := g.ask(ctx, views, clusters, id, version)
+	look := func() *view.Listed { return g.ask(ctx, views, clusters, id, version) }
+	if g.watch {
+		return g.watchList(ctx, look)
+	}
+	found := look()
 	if err := g.out.print(g.hub.streams.Out, found); err != nil {
 		return err
 	}
 	return g.hub.noteMembers(found.Notes, found.NotAsked)
+}
+
+// watchList shows the table after each change, until ctx ends.
+func (g *get) watchList(ctx context.Context, look func() *view.Listed) error {
+	tick := time.NewTicker(g.every)
+	defer tick.Stop()
+	s := g.hub.newScreen(g.out)
+	for {
+		found := look()
+		if ctx.Err() != nil {
+			return nil // the user has ended the watch
+		}
+		if err := s.show(found, found.Versions()); err != nil {
+			return err
+		}
+		for _, n := range found.NotAsked {
+			g.hub.warn(fmt.Sprintf("error: %s: %s\n", n.Cluster, view.Printable(n.Note)))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 // ask asks the clusters for the objects. A cluster that does not serve the kind has none.

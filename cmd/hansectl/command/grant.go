@@ -31,6 +31,8 @@ type grants struct {
 	createNamespaces bool
 	// listWorkloads lets the hub list the objects that controllers made for a copy, such as Pods.
 	listWorkloads bool
+	// listEvents and readLogs let the hub read the events of all namespaces and the logs of all pods.
+	listEvents, readLogs bool
 }
 
 // grantVerbs are the verbs that the hub needs on a kind that it writes.
@@ -70,11 +72,12 @@ type grantChange struct {
 	operators                       operatorGrants
 	ungrantedOperators              []string
 	createNamespaces, listWorkloads *bool
+	listEvents, readLogs            *bool
 }
 
 func (c grantChange) any() bool {
 	return len(c.add)+len(c.remove)+len(c.operators.kinds)+len(c.operators.roles)+len(c.ungrantedOperators) > 0 ||
-		c.createNamespaces != nil || c.listWorkloads != nil
+		c.createNamespaces != nil || c.listWorkloads != nil || c.listEvents != nil || c.readLogs != nil
 }
 
 // rules returns the new rules of a ClusterRole. before are its current rules; nil for a new ClusterRole. Rules that
@@ -85,6 +88,7 @@ func (c grantChange) rules(before []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		g.createNamespaces = true
 	}
 	g.createNamespaces, g.listWorkloads = ptr.Deref(c.createNamespaces, g.createNamespaces), ptr.Deref(c.listWorkloads, g.listWorkloads)
+	g.listEvents, g.readLogs = ptr.Deref(c.listEvents, g.listEvents), ptr.Deref(c.readLogs, g.readLogs)
 	g.kinds = slices.DeleteFunc(slices.Concat(g.kinds, c.add, c.operators.kinds), func(k kindGrant) bool {
 		return slices.ContainsFunc(c.remove, func(r kindGrant) bool { return r == k || (r.group == "" && r.resource == k.resource) })
 	})
@@ -103,6 +107,10 @@ func readGrants(rules []rbacv1.PolicyRule) (g grants, others []rbacv1.PolicyRule
 			g.createNamespaces = true
 		case same(rule, grants{listWorkloads: true}.rules()):
 			g.listWorkloads = true
+		case same(rule, grants{listEvents: true}.rules()):
+			g.listEvents = true
+		case same(rule, grants{readLogs: true}.rules()):
+			g.readLogs = true
 		case slices.Equal(rule.Verbs, grantVerbs) && len(rule.ResourceNames) == 0:
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
@@ -145,6 +153,12 @@ func (g grants) rules() []rbacv1.PolicyRule {
 			rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments", "statefulsets", "daemonsets", "replicasets"}, Verbs: []string{"list"}},
 			rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs", "cronjobs"}, Verbs: []string{"list"}},
 		)
+	}
+	if g.listEvents {
+		out = append(out, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"}})
+	}
+	if g.readLogs {
+		out = append(out, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/log"}, Verbs: []string{"get"}})
 	}
 	byGroup := map[string]int{} // index of the rule
 	for _, k := range g.kinds {

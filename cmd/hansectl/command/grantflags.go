@@ -8,6 +8,7 @@ type grantFlags struct {
 	operators                       []string // files
 	ungrantedOperators              []string
 	createNamespaces, listWorkloads bool
+	listEvents, readLogs            bool
 
 	given func(flag string) bool // reports whether the user gave a flag
 }
@@ -15,6 +16,8 @@ type grantFlags struct {
 const (
 	createNamespacesFlag = "create-namespaces"
 	listWorkloadsFlag    = "list-workloads"
+	listEventsFlag       = "list-events"
+	readLogsFlag         = "read-logs"
 )
 
 func (g *grantFlags) addTo(f *pflag.FlagSet) {
@@ -23,7 +26,9 @@ func (g *grantFlags) addTo(f *pflag.FlagSet) {
 	f.StringArrayVar(&g.operators, grantOperatorFlag, nil, "File with the output of hansectl operator rbac: the kinds and rules that the hub needs to install an operator; added to what is granted. Can be repeated.")
 	f.StringArrayVar(&g.ungrantedOperators, ungrantOperatorFlag, nil, "Name of an operator whose rules the hub loses on the member. Its kinds stay granted. Can be repeated.")
 	f.BoolVar(&g.createNamespaces, createNamespacesFlag, true, "Let the hub create namespaces that objects need.")
-	f.BoolVar(&g.listWorkloads, listWorkloadsFlag, false, "Let the hub list workloads and pods, so that hansectl tree shows the objects that controllers made for a copy.")
+	f.BoolVar(&g.listWorkloads, listWorkloadsFlag, false, "Let the hub list workloads and pods, so that hansectl tree shows the objects that controllers made for a copy, and hansectl get --clusters all of them.")
+	f.BoolVar(&g.listEvents, listEventsFlag, false, "Let the hub list events of all namespaces, for hansectl events.")
+	f.BoolVar(&g.readLogs, readLogsFlag, false, "Let the hub read the logs of all pods, for hansectl logs.")
 }
 
 func (g *grantFlags) change() (change grantChange, err error) {
@@ -39,6 +44,12 @@ func (g *grantFlags) change() (change grantChange, err error) {
 	}
 	if g.given(listWorkloadsFlag) {
 		change.listWorkloads = &g.listWorkloads
+	}
+	if g.given(listEventsFlag) {
+		change.listEvents = &g.listEvents
+	}
+	if g.given(readLogsFlag) {
+		change.readLogs = &g.readLogs
 	}
 	return change, nil
 }

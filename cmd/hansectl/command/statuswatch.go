@@ -21,14 +21,14 @@ const clearScreen = "\033[H\033[2J"
 func (h *hub) watchStatus(ctx context.Context, out output, look func(context.Context) (view.Status, error)) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	s := &screen{to: h.streams.Out, out: out, inPlace: out.text() && isTerminal(h.streams.Out)}
+	s := h.newScreen(out)
 	for first := true; ; first = false {
 		found, err := look(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil // the user has ended the watch
 		case err == nil:
-			if err := s.show(found); err != nil {
+			if err := s.show(found, found.Undated(out.format == "wide")); err != nil {
 				return err
 			}
 		case errors.Is(err, errNoObject) && !first:
@@ -46,24 +46,29 @@ func (h *hub) watchStatus(ctx context.Context, out output, look func(context.Con
 	}
 }
 
-// screen shows a sequence of statuses.
+// screen shows a sequence of results.
 type screen struct {
 	to      io.Writer
 	out     output
-	inPlace bool // on a terminal: each status replaces the previous one
-	// last is the text of the previous status. Without a terminal it has no ages, so that a new age prints nothing.
+	inPlace bool // on a terminal: each result replaces the previous one
+	// last is the text of the previous result. Without a terminal it has no ages, so that a new age prints nothing.
 	last string
 }
 
-// show writes a status whose text differs from the previous one. On a terminal it also updates the ages.
-func (s *screen) show(found view.Status) error {
+func (h *hub) newScreen(out output) *screen {
+	return &screen{to: h.streams.Out, out: out, inPlace: out.text() && isTerminal(h.streams.Out)}
+}
+
+// show writes a result that differs from the previous one. undated is its text without ages. On a terminal it also
+// updates the ages.
+func (s *screen) show(found shown, undated string) error {
 	var text bytes.Buffer
 	if err := s.out.print(s.out.screen(&text, s.to), found); err != nil {
 		return err
 	}
 	now := text.String()
 	if s.out.text() && !s.inPlace {
-		now = found.Undated(s.out.format == "wide")
+		now = undated
 	}
 	if now == s.last {
 		return nil

@@ -51,7 +51,7 @@ func TestWatchShowsEachStatusOnce(t *testing.T) {
 			var got bytes.Buffer
 			s := &screen{to: &got, out: tc.out, inPlace: tc.inPlace}
 			for _, status := range statuses {
-				must(t, s.show(status))
+				must(t, s.show(status, status.Undated(tc.out.format == "wide")))
 			}
 			must(t, s.end())
 			if diff := cmp.Diff(tc.want, times.ReplaceAllString(got.String(), "TIME")); diff != "" {
@@ -68,7 +68,7 @@ func TestWatchShowsEachStatusOnce(t *testing.T) {
 			row.Away, row.LastObservedTime, row.LastTransitionTime = true, &seen, &seen
 			status.Conditions = []metav1.Condition{{Type: hubv1.ConditionApplied, Message: fmt.Sprint(i)}}
 			status.Rollout = &hubv1.BindingRollout{Since: seen}
-			must(t, s.show(status))
+			must(t, s.show(status, status.Undated(true)))
 		}
 		if n := strings.Count(got.String(), "Widget web"); n != 1 {
 			t.Errorf("it is shown %d times:\n%s", n, got.String())
@@ -78,7 +78,7 @@ func TestWatchShowsEachStatusOnce(t *testing.T) {
 		var got, want bytes.Buffer
 		s := &screen{to: &got, out: output{format: "json"}}
 		for i, status := range statuses {
-			must(t, s.show(status))
+			must(t, s.show(status, status.Undated(false)))
 			if i != 1 {
 				must(t, s.out.print(&want, status))
 			}

@@ -84,6 +84,18 @@ func (l *Listed) Names() []string {
 	return names
 }
 
+// Versions is a text that changes if an object comes, changes or goes, or if a cluster answers or does not.
+func (l *Listed) Versions() string {
+	var out strings.Builder
+	for _, t := range l.tables {
+		fmt.Fprintln(&out, t.cluster)
+		for _, row := range t.Rows {
+			fmt.Fprintln(&out, row.Namespace, row.Name, row.ResourceVersion)
+		}
+	}
+	return out.String()
+}
+
 // Write writes one table of all clusters.
 func (l *Listed) Write(w io.Writer, _ time.Time) { l.write(w, false) }
 

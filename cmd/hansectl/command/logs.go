@@ -1,0 +1,158 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+// readEvery is the polling interval of commands that ask members again and again.
+const readEvery = 5 * time.Second
+
+// logs is one run of the command.
+type logs struct {
+	hub       *hub
+	window    window
+	clusters  []string
+	container string
+	tail      int64
+	follow    bool
+	every     time.Duration
+}
+
+func newLogs(h *hub) *cobra.Command {
+	l := &logs{hub: h, every: readEvery}
+	cmd := &cobra.Command{
+		Use:   "logs (KIND NAME | KIND/NAME)",
+		Short: "Show the logs of the pods that belong to an object, on every member",
+		Long: `Show the logs of the pods that controllers made for the copies of a hub object, by ownerReferences, or of a copy that is a pod. A member has to grant
+the hub its logs: chart value readLogs, or hansectl join --read-logs.
+
+Each line begins with [CLUSTER POD CONTAINER]. Control characters are shown as in \x1b. At most 20 containers of a member are read, and 256 KiB of
+each. --follow asks again every 5 s.
+
+The exit code is 1 if a cluster could not be asked.`,
+		Example: `  hansectl logs deployment/web -n shop
+
+  hansectl logs prometheus web -n monitoring --cluster cn-sha-1 -c prometheus --tail 100 -f`,
+		Args:              objectArguments,
+		ValidArgsFunction: h.completeObjects,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if l.tail < 1 || l.tail > memberview.MostLines {
+				return usageError(cmd, fmt.Errorf("--tail is at least 1 and at most %d", memberview.MostLines))
+			}
+			kind, name := kindAndName(args)
+			return l.run(cmd.Context(), kind, name)
+		},
+	}
+	l.window.addTo(cmd.Flags())
+	cmd.Flags().StringSliceVar(&l.clusters, "cluster", nil, "Show this cluster alone. Can be repeated.")
+	cmd.Flags().StringVarP(&l.container, "container", "c", "", "Show this container alone.")
+	cmd.Flags().Int64Var(&l.tail, "tail", 10, "How many lines of each container are shown at first.")
+	cmd.Flags().BoolVarP(&l.follow, "follow", "f", false, fmt.Sprintf("Show new lines, every %s.", readEvery))
+	_ = cmd.RegisterFlagCompletionFunc("cluster", h.completeMoreClusters)
+	return cmd
+}
+
+func (l *logs) run(ctx context.Context, kind, name string) error {
+	c, err := l.hub.reader(&l.window)
+	if err != nil {
+		return err
+	}
+	binding, clusters, err := l.hub.holders(ctx, c, kind, name, l.clusters)
+	if err != nil {
+		return err
+	}
+	slices.Sort(clusters)
+	views, err := l.window.open(ctx, l.hub, c)
+	if err != nil {
+		return err
+	}
+	request := memberview.LogsRequest{Object: memberview.ObjectOf(hubv1.ObjectOf(binding)), Container: l.container, Lines: l.tail}
+	r := view.NewLogReader()
+	fault := l.print(ctx, views, r, clusters, func(string) memberview.LogsRequest { return request })
+	if !l.follow {
+		return fault
+	}
+	request.Lines = 0 // all new lines
+	tick := time.NewTicker(l.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil // the user has ended it
+		case <-tick.C:
+		}
+		_ = l.print(ctx, views, r, clusters, func(cluster string) memberview.LogsRequest {
+			newer := request
+			newer.Since = r.Since(cluster)
+			return newer
+		})
+	}
+}
+
+// print asks the clusters and prints the lines that are new.
+func (l *logs) print(ctx context.Context, views *views, r *view.LogReader, clusters []string, request func(cluster string) memberview.LogsRequest) error {
+	requests := map[string]memberview.LogsRequest{}
+	for _, cluster := range clusters {
+		requests[cluster] = request(cluster)
+	}
+	var mu sync.Mutex
+	answers := map[string]memberview.LogsAnswer{}
+	notAsked := eachMember(clusters, func(cluster string) error {
+		var answer memberview.LogsAnswer
+		in := requests[cluster]
+		if err := views.ask(ctx, cluster, memberview.Logs, in.Object.Namespace, in, &answer); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		answers[cluster] = answer
+		return nil
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	for _, cluster := range clusters {
+		l.printOne(r, cluster, answers[cluster])
+	}
+	for _, n := range notAsked {
+		l.hub.warn(fmt.Sprintf("error: %s: %s\n", n.Cluster, view.Printable(n.Note)))
+	}
+	if len(notAsked) > 0 {
+		return fmt.Errorf("%s could not be asked", counted(len(notAsked), "cluster"))
+	}
+	return nil
+}
+
+// printOne prints the answer of one cluster. Each note is printed once.
+func (l *logs) printOne(r *view.LogReader, cluster string, answer memberview.LogsAnswer) {
+	note := func(text string) {
+		l.hub.warn(fmt.Sprintf("warning: %s: %s\n", cluster, view.Printable(text)))
+	}
+	for _, log := range answer.Logs {
+		r.Print(l.hub.streams.Out, cluster, log)
+		about := strings.TrimSpace("pod " + log.Pod + " " + log.Container)
+		if log.Error != "" {
+			note(about + ": " + log.Error)
+		}
+		if log.Cut {
+			note(about + ": its log has more than is shown")
+		}
+	}
+	for _, text := range answer.Notes {
+		note(text)
+	}
+	if answer.Refused != nil {
+		note(answer.Refused.Message)
+	}
+}

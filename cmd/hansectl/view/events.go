@@ -1,0 +1,92 @@
+package view
+
+import (
+	"cmp"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// Events are about an object, its copies and the objects below them, the oldest first.
+type Events struct {
+	Items []ClusterEvent `json:"items"`
+	// NotAsked are the clusters that did not answer, with the reason.
+	NotAsked []ClusterNote `json:"notAsked,omitempty"`
+	// Notes are about missing events.
+	Notes []ClusterNote `json:"notes,omitempty"`
+}
+
+// ClusterEvent is an event of one cluster.
+type ClusterEvent struct {
+	// Cluster is empty for an event of the hub.
+	Cluster string `json:"cluster,omitempty"`
+	member.Event
+}
+
+// Add adds the answer of a cluster.
+func (e *Events) Add(cluster string, answer memberview.EventsAnswer) {
+	note := func(text string) { e.Notes = append(e.Notes, ClusterNote{Cluster: cluster, Note: text}) }
+	for _, found := range answer.Events {
+		e.Items = append(e.Items, ClusterEvent{cluster, found})
+	}
+	for _, text := range answer.Notes {
+		note(text)
+	}
+	if answer.Refused != nil {
+		note(answer.Refused.Message)
+	}
+	if answer.More {
+		note("it has more events")
+	}
+}
+
+// AddHub adds an event of the hub.
+func (e *Events) AddHub(found corev1.Event) {
+	gv, _ := schema.ParseGroupVersion(found.InvolvedObject.APIVersion)
+	last := found.CreationTimestamp
+	for _, t := range []time.Time{found.LastTimestamp.Time, found.EventTime.Time} {
+		if t.After(last.Time) {
+			last.Time = t
+		}
+	}
+	e.Items = append(e.Items, ClusterEvent{Event: member.Event{
+		Group: gv.Group, Kind: found.InvolvedObject.Kind, Name: found.InvolvedObject.Name, Type: found.Type, Reason: found.Reason,
+		Message: found.Message, Count: int64(found.Count), Last: last,
+	}})
+}
+
+// Sort orders the events by time, and the notes by cluster.
+func (e *Events) Sort() {
+	slices.SortStableFunc(e.Items, func(a, b ClusterEvent) int {
+		return cmp.Or(a.Last.Compare(b.Last.Time), cmp.Compare(a.Cluster, b.Cluster))
+	})
+	slices.SortStableFunc(e.Notes, func(a, b ClusterNote) int { return cmp.Compare(a.Cluster, b.Cluster) })
+}
+
+// Write writes the table.
+func (e *Events) Write(w io.Writer, now time.Time) {
+	if len(e.Items) == 0 {
+		_, _ = io.WriteString(w, "No events found\n")
+		return
+	}
+	var rows [][]string
+	for _, item := range e.Items {
+		count := ""
+		if item.Count > 1 {
+			count = strconv.FormatInt(item.Count, 10)
+		}
+		rows = append(rows, []string{
+			age(item.Last, now), cmp.Or(item.Cluster, "(hub)"), item.Type, item.Reason,
+			strings.ToLower(item.Kind) + "/" + item.Name, count, item.Message,
+		})
+	}
+	table(w, []string{"LAST SEEN", "CLUSTER", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE"}, rows)
+}

@@ -1,0 +1,79 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hanse-dev/hanse/hub/memberview"
+)
+
+// LogReader prints the lines of logs, each once.
+type LogReader struct {
+	// printed are the times of the last printed lines.
+	printed map[logName]time.Time
+}
+
+type logName struct{ cluster, pod, container string }
+
+// NewLogReader returns a LogReader that has printed nothing.
+func NewLogReader() *LogReader { return &LogReader{map[logName]time.Time{}} }
+
+// Print writes the lines of a log that are newer than the last printed one, with a prefix. It escapes control
+// characters, with which a container could write anything on the user's terminal.
+func (r *LogReader) Print(w io.Writer, cluster string, log memberview.ContainerLog) {
+	name := logName{cluster, log.Pod, log.Container}
+	prefix := fmt.Sprintf("[%s %s %s] ", cluster, printable(log.Pod), printable(log.Container))
+	text := log.Text
+	if end := strings.LastIndexByte(text, '\n'); log.Cut && end >= 0 {
+		text = text[:end] // the last line is cut
+	}
+	last := r.printed[name]
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		stamp, rest, _ := strings.Cut(line, " ")
+		at, err := time.Parse(time.RFC3339Nano, stamp)
+		switch {
+		case err != nil: // the member has sent no time
+			rest = line
+		case !at.After(last):
+			continue
+		default:
+			r.printed[name] = at
+		}
+		fmt.Fprintln(w, prefix+escaped(rest))
+	}
+}
+
+// Since returns the logs of a cluster of which lines were printed, with the time of the last one.
+func (r *LogReader) Since(cluster string) (out []memberview.LogSince) {
+	for name, at := range r.printed {
+		if name.cluster == cluster {
+			out = append(out, memberview.LogSince{Pod: name.pod, Container: name.container, Time: metav1.NewTime(at)})
+		}
+	}
+	return out
+}
+
+// escaped returns a line with control characters as in \x1b.
+func escaped(line string) string {
+	if !strings.ContainsFunc(line, hidden) {
+		return line
+	}
+	var out strings.Builder
+	for _, r := range line {
+		if hidden(r) {
+			out.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+func hidden(r rune) bool { return r != '\t' && !unicode.IsPrint(r) }

@@ -1,0 +1,162 @@
+package memberview_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hanse-dev/hanse/answer"
+	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/member"
+)
+
+// Rights of users who read members.
+var (
+	listPods      = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "secrets", "nodes"}, Verbs: []string{"list"}}
+	readMembers   = rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"read"}}
+	viewNamespace = rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"resourcebindings"}, Verbs: []string{"view"}}
+	readNamespace = rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"resourcebindings"}, Verbs: []string{"read"}}
+)
+
+func TestWhoMayListObjectsOfMembers(t *testing.T) {
+	w := newWorld(t)
+	everywhere := append([]rbacv1.PolicyRule{readMembers, listPods}, viewAll...)
+	admin := w.user("admin", nil, everywhere)
+	viewer := w.user("viewer", nil, append([]rbacv1.PolicyRule{listPods}, viewAll...))
+	kindless := w.user("kindless", nil, append([]rbacv1.PolicyRule{readMembers}, viewAll...))
+	tenant := w.user("tenant", []rbacv1.PolicyRule{viewNamespace, readNamespace, listPods}, nil)
+	reader := w.user("reader", []rbacv1.PolicyRule{viewNamespace, listPods}, nil)
+	pods, nodes := memberview.ListRequest{Kind: "Pod"}, memberview.ListRequest{Kind: "Node"}
+	for name, tc := range map[string]struct {
+		token     string
+		namespace string
+		in        memberview.ListRequest
+		refused   string // empty if the member is asked
+	}{
+		"an admin, of a namespace":                             {admin, w.ns, pods, ""},
+		"an admin, of all namespaces":                          {admin, "", pods, ""},
+		"an admin, of a kind without a namespace":              {admin, "", nodes, ""},
+		"a user who may view members, and not read them":       {viewer, w.ns, pods, "needs the verb read on the MemberCluster"},
+		"a user who may read members, and not list the kind":   {kindless, w.ns, pods, "may not list pods in namespace " + w.ns + " on the hub"},
+		"a tenant, of the namespace":                           {tenant, w.ns, pods, ""},
+		"a tenant, of all namespaces":                          {tenant, "", pods, "needs the verb view on the MemberCluster"},
+		"a tenant, of another namespace":                       {tenant, "kube-system", pods, "needs the verb view on the MemberCluster"},
+		"a tenant, of a kind without a namespace":              {tenant, w.ns, nodes, "nodes is not in a namespace"},
+		"a tenant who may view the namespace, and not read it": {reader, w.ns, pods, "ask for the ClusterRole hanse-read in namespace " + w.ns},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.members[here].lists = nil
+			err := w.askIn(tc.token, here, memberview.List, tc.namespace, tc.in, &memberview.ListAnswer{})
+			asked := len(w.members[here].lists)
+			switch {
+			case tc.refused == "" && (err != nil || asked != 1):
+				t.Errorf("the member is asked %d times: %v", asked, err)
+			case tc.refused != "" && (err == nil || asked > 0 || !strings.Contains(err.Error(), tc.refused)):
+				t.Errorf("the member is asked %d times: %v", asked, err)
+			}
+			if asked == 1 && w.members[here].lists[0].Namespace != tc.namespace {
+				t.Errorf("asked for %+v", w.members[here].lists[0])
+			}
+		})
+	}
+}
+
+func TestAListIsAskedForWithinBounds(t *testing.T) {
+	w := newWorld(t)
+	token := w.user("admin", nil, append([]rbacv1.PolicyRule{readMembers, listPods}, viewAll...))
+	for name, tc := range map[string]struct {
+		in   memberview.ListRequest
+		want string
+	}{
+		"no kind":              {memberview.ListRequest{}, "names no kind"},
+		"an unknown kind":      {memberview.ListRequest{Group: "example.com", Kind: "Nothing"}, "the hub does not serve Nothing.example.com"},
+		"an unknown version":   {memberview.ListRequest{Kind: "Pod", Version: "v9"}, "the hub does not serve Pod at version"},
+		"too many":             {memberview.ListRequest{Kind: "Pod", Most: 501}, "at most 500"},
+		"a negative number":    {memberview.ListRequest{Kind: "Pod", Most: -1}, "at most 500"},
+		"no selector":          {memberview.ListRequest{Kind: "Pod", LabelSelector: "a=b=c"}, "label selector cannot be read"},
+		"a very long selector": {memberview.ListRequest{Kind: "Pod", LabelSelector: "a=" + strings.Repeat("b", 5000)}, "more than 4096 bytes"},
+		"a very long name":     {memberview.ListRequest{Kind: "Pod", Name: strings.Repeat("b", 5000)}, "names no kind"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := w.ask(token, here, memberview.List, tc.in, &memberview.ListAnswer{})
+			if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if asked := w.members[here].lists; asked != nil {
+		t.Errorf("asked for %+v", asked)
+	}
+	in := memberview.ListRequest{Kind: "Pod", Version: "v1", Name: "web-0", LabelSelector: "app=web", Most: 7, Whole: true}
+	must(t, w.askIn(token, here, memberview.List, w.ns, in, &memberview.ListAnswer{}))
+	want := member.ListIntent{
+		Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Namespace: w.ns, Name: "web-0", LabelSelector: "app=web", Most: 7, Whole: true,
+	}
+	if diff := cmp.Diff([]member.ListIntent{want}, w.members[here].lists); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestListedSecretsHaveNoValues(t *testing.T) {
+	w := newWorld(t)
+	token := w.user("admin", nil, append([]rbacv1.PolicyRule{readMembers, listPods}, viewAll...))
+	w.members[elsewhere].listed.Objects = []map[string]any{{
+		"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"password": "aGlkZGVu"}, "stringData": "aGlkZGVu",
+		"metadata": map[string]any{"name": "password", "annotations": map[string]any{"last-applied": "aGlkZGVu"}},
+	}}
+	var out memberview.ListAnswer
+	must(t, w.ask(token, elsewhere, memberview.List, memberview.ListRequest{Kind: "Secret", Whole: true}, &out)) // by another replica
+	if text := fmt.Sprint(out.Objects); len(out.Objects) != 1 || strings.Contains(text, "aGlkZGVu") || !strings.Contains(text, "password:***") {
+		t.Errorf("got %s", text)
+	}
+}
+
+func TestAMemberThatDoesNotAnswerAListIsToldWithoutItsText(t *testing.T) {
+	w := newWorld(t)
+	token := w.user("admin", nil, append([]rbacv1.PolicyRule{readMembers, listPods}, viewAll...))
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, tc := range map[string]struct {
+		fails error
+		code  int32
+		want  string
+	}{
+		"not granted":    {apierrors.NewForbidden(pods, "", errors.New("private")), http.StatusForbidden, "pods of cluster cn-sha-1: not granted to the hub: see the values of the chart hanse-member"},
+		"too large":      {&answer.TooLargeError{What: "the answer", Bound: "8 MiB"}, http.StatusBadGateway, "pods of cluster cn-sha-1: the answer is larger than 8 MiB: narrow the request"},
+		"something else": {fmt.Errorf("%w: it is not a table", member.ErrUnreadable), http.StatusBadGateway, "pods of cluster cn-sha-1: the answer cannot be read: it is not a table"},
+		"an error":       {apierrors.NewInternalError(errors.New("private")), http.StatusServiceUnavailable, "pods of cluster cn-sha-1: its API server answers InternalError"},
+		"no answer":      {errors.New("dial private: refused"), http.StatusServiceUnavailable, "pods of cluster cn-sha-1: its API server does not answer"},
+		"no link":        {member.ErrNotConnected, http.StatusServiceUnavailable, "the cluster is not connected: see hansectl clusters"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.members[here].fails = tc.fails
+			err := w.ask(token, here, memberview.List, memberview.ListRequest{Kind: "Pod"}, &memberview.ListAnswer{})
+			var status apierrors.APIStatus
+			if !errors.As(err, &status) || status.Status().Code != tc.code || status.Status().Message != tc.want {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	w.members[here].fails = apierrors.NewNotFound(pods, "")
+	var out memberview.ListAnswer
+	must(t, w.ask(token, here, memberview.List, memberview.ListRequest{Kind: "Pod"}, &out))
+	if !out.NotServed {
+		t.Errorf("got %+v", out)
+	}
+}
+
+func TestAHangingMemberDelaysAListForSecondsAlone(t *testing.T) {
+	w := newWorld(t)
+	token := w.user("admin", nil, append([]rbacv1.PolicyRule{readMembers, listPods}, viewAll...))
+	w.members[here].wait = make(chan struct{})
+	err := w.ask(token, here, memberview.List, memberview.ListRequest{Kind: "Pod"}, &memberview.ListAnswer{})
+	if !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("got %v", err)
+	}
+}
