@@ -169,6 +169,8 @@ cat <<EOF
 Done after $SECONDS s. The lab goes on running; try next:
   export KUBECONFIG=$(config hub) PATH=$bin:$PWD/bin:\$PATH$endpoint
   hansectl tree metrics -n monitoring                                     # down to the pods on each cluster
+  hansectl get pods -n monitoring --clusters                              # of all clusters, in one table
+  hansectl events prometheus web -n monitoring
   hansectl explain prometheus web -n monitoring --cluster cn-sha-1 --fields
   hansectl operators -o wide
   sed 's/value: 5/value: 6/' $examples/overrides.yaml | hansectl diff prometheus web -n monitoring -f -

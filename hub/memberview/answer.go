@@ -193,7 +193,7 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return got, nil
 }
 
-// largestAnswer is the maximum size of another replica's answer: two objects of etcd's size, as JSON.
+// largestAnswer is the maximum size of an answer.
 const largestAnswer = 16 << 20
 
 // passOn sends the request to the replica that works on the member. That replica checks the token itself.
@@ -241,8 +241,15 @@ func statusOf(ctx context.Context, err error) metav1.Status {
 
 func write(w http.ResponseWriter, code int, result any) {
 	body, err := json.Marshal(result)
-	if err != nil {
+	switch {
+	case err != nil:
 		code, body = http.StatusInternalServerError, nil
+	case len(body) > largestAnswer:
+		code = http.StatusBadGateway
+		body, _ = json.Marshal(metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code),
+			Reason: metav1.StatusReasonRequestEntityTooLarge, Message: fmt.Sprintf("the answer is larger than %d MiB: narrow the request", largestAnswer>>20),
+		})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

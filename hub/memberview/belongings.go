@@ -22,7 +22,7 @@ const (
 	MostLines = 10_000
 	// mostLogs is the maximum number of logs in one answer, each of at most longestLog bytes.
 	mostLogs   = 20
-	longestLog = 256 << 10
+	longestLog = 100 << 10
 )
 
 // belongings are the copy of a hub object on a member and the objects that controllers made for it.

@@ -102,7 +102,7 @@ func TestLogsAreThoseOfThePodsBelowTheCopy(t *testing.T) {
 	if diff := cmp.Diff(want, out); diff != "" {
 		t.Error(diff)
 	}
-	if asked := m.logs[1]; asked.Lines != 5 || !asked.Since.Equal(&since) || asked.Namespace != w.ns || asked.Bytes != 256<<10 {
+	if asked := m.logs[1]; asked.Lines != 5 || !asked.Since.Equal(&since) || asked.Namespace != w.ns || asked.Bytes != 100<<10 {
 		t.Errorf("asked for %+v", asked)
 	}
 

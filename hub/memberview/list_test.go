@@ -151,6 +151,19 @@ func TestAMemberThatDoesNotAnswerAListIsToldWithoutItsText(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatIsTooLargeIsNotCut(t *testing.T) {
+	w := newWorld(t)
+	token := w.user("admin", nil, append([]rbacv1.PolicyRule{readMembers, listPods}, viewAll...))
+	grows := map[string]any{"text": strings.Repeat("<", 4<<20)} // six bytes each, as JSON
+	for _, cluster := range []string{here, elsewhere} {
+		w.members[cluster].listed.Objects = []map[string]any{grows}
+		err := w.ask(token, cluster, memberview.List, memberview.ListRequest{Kind: "Pod", Whole: true}, &memberview.ListAnswer{})
+		if err == nil || err.Error() != "the answer is larger than 16 MiB: narrow the request" {
+			t.Errorf("%s: got %v", cluster, err)
+		}
+	}
+}
+
 func TestAHangingMemberDelaysAListForSecondsAlone(t *testing.T) {
 	w := newWorld(t)
 	token := w.user("admin", nil, append([]rbacv1.PolicyRule{readMembers, listPods}, viewAll...))

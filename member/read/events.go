@@ -24,6 +24,8 @@ const (
 // Events implements part of member.Reader. Servers cannot select events of several objects, so it looks at the events
 // of the namespace.
 func (r *Reader) Events(ctx context.Context, namespace string, about []member.Involved) (member.Events, error) {
+	ctx, done := bounded(ctx)
+	defer done()
 	var out member.Events
 	add := func(body []byte) (next string, err error) {
 		var got struct {

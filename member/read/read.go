@@ -71,6 +71,8 @@ func path(resource schema.GroupVersionResource, namespace string) []string {
 
 // List implements part of member.Reader.
 func (r *Reader) List(ctx context.Context, in member.ListIntent) (member.Listed, error) {
+	ctx, done := bounded(ctx)
+	defer done()
 	l := &list{in: in}
 	options := metav1.ListOptions{LabelSelector: in.LabelSelector}
 	if in.Name != "" {
@@ -96,12 +98,16 @@ func (r *Reader) List(ctx context.Context, in member.ListIntent) (member.Listed,
 	}
 }
 
-// page passes the body of one page to add, which returns where the list continues.
+// bounded limits each page, and charges all of them to the member until done is called. Then a member has the memory of
+// few lists at a time.
+func bounded(ctx context.Context) (kept context.Context, done func()) {
+	return answer.Keep(answer.Within(ctx, page))
+}
+
+// page passes the body of one page to add, which returns where the list continues. ctx is bounded.
 func (r *Reader) page(
 	ctx context.Context, path []string, accept string, options metav1.ListOptions, add func(body []byte) (next string, err error),
 ) (next string, err error) {
-	ctx, done := answer.Keep(answer.Within(ctx, page))
-	defer done()
 	body, err := r.client.Get().AbsPath(path...).SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
 		SetHeader("Accept", accept).Do(ctx).Raw()
 	if err != nil {

@@ -34,8 +34,8 @@ type auditEvent struct {
 	Annotations    map[string]string
 }
 
-// provoked are refusals that a test asks for: of a kind that is placed, but not granted.
-var provoked = []string{"list rbac.authorization.k8s.io/clusterroles"}
+// provoked are refusals that a test asks for: of a kind that is placed, and of one that a user lists, but not granted.
+var provoked = []string{"list rbac.authorization.k8s.io/clusterroles", "list /persistentvolumeclaims"}
 
 // account is a ServiceAccount of a chart, with the names of its roles and the clusters where it acts. Its roles are the
 // same on all of them.

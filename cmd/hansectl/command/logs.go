@@ -37,7 +37,7 @@ func newLogs(h *hub) *cobra.Command {
 		Long: `Show the logs of the pods that controllers made for the copies of a hub object, by ownerReferences, or of a copy that is a pod. A member has to grant
 the hub its logs: chart value readLogs, or hansectl join --read-logs.
 
-Each line begins with [CLUSTER POD CONTAINER]. Control characters are shown as in \x1b. At most 20 containers of a member are read, and 256 KiB of
+Each line begins with [CLUSTER POD CONTAINER]. Control characters are shown as in \x1b. At most 20 containers of a member are read, and 100 KiB of
 each. --follow asks again every 5 s.
 
 The exit code is 1 if a cluster could not be asked.`,
