@@ -13,14 +13,14 @@
 //     of that namespace on every member.
 //   - Users who may view a namespace get the facts that affect its objects: clusters, cluster-scoped policies and
 //     override policies, without data of other tenants, see narrow.go.
-//   - List shows objects that need not be copies. It needs the verb read on the MemberCluster, or on ResourceBindings of
-//     the namespace, and list on the kind on the hub, see list.go.
+//   - List shows objects that need not be copies. It needs the verb read on the MemberCluster, or on ResourceBindings
+//     of the namespace, and list on the kind on the hub, see list.go.
 //   - Events and Logs are about the copy of a hub object and the objects below it. They need list on events and get on
 //     pods/log on the hub, see belongings.go.
-//   - Otherwise, a single object is shown only if it is a copy with a binding; of its children only names and states are shown. An
-//     unmanaged object is shown to users with the verb adopt on the MemberCluster. Of copies without a binding only
-//     names, labels and annotations of the hub are shown, for kinds that the user may list. Values of Secrets are
-//     removed, see redact.go.
+//   - Otherwise, a single object is shown only if it is a copy with a binding; of its children only names and states
+//     are shown. An unmanaged object is shown to users with the verb adopt on the MemberCluster. Of copies without a
+//     binding only names, labels and annotations of the hub are shown, for kinds that the user may list. Values of
+//     Secrets are removed, see redact.go.
 //   - The replica that works on a member sends the requests to it. Another replica passes the request on, once. The
 //     receiving replica repeats all checks, because replicas do not trust each other. A replica's Lease has its
 //     certificate, see Transport.

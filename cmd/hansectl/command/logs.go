@@ -119,8 +119,10 @@ func (l *logs) print(ctx context.Context, views *views, r *view.LogReader, clust
 		answers[cluster] = answer
 		return nil
 	})
-	if ctx.Err() != nil {
-		return nil
+	select {
+	case <-ctx.Done():
+		return nil // the user has ended it
+	default:
 	}
 	for _, cluster := range clusters {
 		l.printOne(r, cluster, answers[cluster])
