@@ -80,8 +80,8 @@ type Revisions interface {
 	Rules(ctx context.Context, digest string) (*decide.HeldRules, error)
 }
 
-// Options of a Dispatcher. All except HubObject, Revisions, DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers, Clock
-// and Tracer are required.
+// Options of a Dispatcher. All except HubObject, Revisions, DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers,
+// Clock and Tracer are required.
 type Options struct {
 	// Client reads bindings, policies, clusters and namespaces from the cache.
 	Client client.Client

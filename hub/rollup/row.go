@@ -422,6 +422,6 @@ var underWay = map[string]bool{
 	hubv1.ReasonMissing: true, hubv1.ReasonDiffers: true,
 }
 
-// UnderWay reports whether a copy that is not applied for this reason needs no action, or is so because a user asked for
-// it.
+// UnderWay reports whether a copy that is not applied for this reason needs no action, or is so because a user asked
+// for it.
 func UnderWay(reason string) bool { return underWay[reason] }

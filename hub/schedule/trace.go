@@ -63,8 +63,8 @@ func (s *Scheduler) noteChange(id key) {
 	s.changeLog.newest[id] = c
 }
 
-// take returns the logged change with the given id as it was, and marks it as traced. fresh means that it was not traced
-// before.
+// take returns the logged change with the given id as it was, and marks it as traced. fresh means that it was not
+// traced before.
 func (l *changeLog) take(object key, id tracing.ID) (c loggedChange, fresh bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -37,11 +37,11 @@ type Collector struct {
 }
 
 // Start starts a Collector that ends with the test.
-func Start(t testing.TB) *Collector {
-	t.Helper()
+func Start(tb testing.TB) *Collector {
+	tb.Helper()
 	c := &Collector{}
 	server := httptest.NewServer(http.HandlerFunc(c.serve))
-	t.Cleanup(server.Close)
+	tb.Cleanup(server.Close)
 	c.URL = server.URL
 	return c
 }

@@ -91,8 +91,8 @@ func TestAReceiverLearnsOfTheObjectsOfOnePlacement(t *testing.T) {
 	}
 }
 
-// TestAReceiverLearnsOfAMemberThatIsAway drops the packets of a member. A receiver that wants Critical events of members
-// gets one signed notification with the words of the Event.
+// TestAReceiverLearnsOfAMemberThatIsAway drops the packets of a member. A receiver that wants Critical events of
+// members gets one signed notification with the words of the Event.
 func TestAReceiverLearnsOfAMemberThatIsAway(t *testing.T) {
 	ctx := t.Context()
 	got := receive(t, "pager", hubv1.NotificationFilter{MinSeverity: hubv1.SeverityCritical, Kinds: []string{"MemberCluster"}})

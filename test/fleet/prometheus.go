@@ -114,8 +114,8 @@ func (p *Prometheus) Query(ctx context.Context, expr string) ([]Series, error) {
 	return answer.Data.Result, nil
 }
 
-// PrometheusRules returns the spec of the PrometheusRule that the hub chart renders with --set-json arguments, because --set makes
-// texts of fractions.
+// PrometheusRules returns the spec of the PrometheusRule that the hub chart renders with --set-json arguments: --set
+// makes texts of fractions.
 func (f *Fleet) PrometheusRules(ctx context.Context, set ...string) (map[string]any, error) {
 	args := []string{"template", hubRelease, filepath.Join(f.Charts, "hanse-hub"), "--namespace", hubv1.SystemNamespace,
 		"--show-only", "templates/metrics.yaml", "--set", "metrics.prometheusRule.enabled=true"}
