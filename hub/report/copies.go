@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -354,13 +355,20 @@ func (c *Copies) collect() (all []prom.Metric) {
 	return all
 }
 
-// mostFrequent returns at most the given number of reasons. The last one is the sum of the others.
+// mostFrequent returns at most the given number of reasons. The last one is the sum of the others. Contested is never
+// among the others, because an alert reads it.
 func mostFrequent(reasons map[string]int, most int) map[string]int {
 	if len(reasons) <= most {
 		return reasons
 	}
+	weight := func(reason string) int {
+		if reason == hubv1.ReasonContested {
+			return math.MaxInt
+		}
+		return reasons[reason]
+	}
 	order := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int {
-		return cmp.Or(cmp.Compare(reasons[b], reasons[a]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(weight(b), weight(a)), cmp.Compare(a, b))
 	})
 	out := map[string]int{}
 	for i, reason := range order {

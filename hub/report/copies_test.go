@@ -211,9 +211,11 @@ func TestLabelsAreBounded(t *testing.T) {
 				hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionFalse, Reason: fmt.Sprintf("Reason%02d", i)})})
 		}
 	}
+	c.BindingChanged(t.Context(), changes.Binding{After: placedOn("Widget", []hubv1.BindingTarget{{Name: "a", State: hubv1.TargetPresent}},
+		hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionTrue, Reason: hubv1.ReasonContested})})
 	want := []string{
-		"cluster_copies_by_reason a (others): 36", "cluster_copies_by_reason a Reason00: 12", "cluster_copies_by_reason a Reason01: 11",
-		"cluster_copies_by_reason a Reason02: 10", "cluster_copies_by_reason a Reason03: 9",
+		"cluster_copies_by_reason a (others): 45", "cluster_copies_by_reason a Contested: 1", "cluster_copies_by_reason a Reason00: 12",
+		"cluster_copies_by_reason a Reason01: 11", "cluster_copies_by_reason a Reason02: 10",
 	}
 	if diff := cmp.Diff(want, series(t, c, "cluster_copies_by_reason")); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
@@ -226,7 +228,7 @@ func TestLabelsAreBounded(t *testing.T) {
 		c.BindingChanged(t.Context(), changes.Binding{After: b})
 	}
 	got := series(t, c, "placement_copies") // those of placement ns/all come last
-	if len(got) != mostPlacements+1 || got[0] != "placement_copies  (others): 80" {
+	if len(got) != mostPlacements+1 || got[0] != "placement_copies  (others): 81" {
 		t.Errorf("%d series of placements, the first %q", len(got), got[0])
 	}
 }
