@@ -271,14 +271,22 @@ func (s *Scheduler) ahead(ctx context.Context, id key, spec *hubv1.BindingSpec) 
 	return out, nil
 }
 
-// unseen reports whether an object exists on the hub although the cache does not have it. Each kind has a watch of its
-// own, so an object may arrive after one that was created later and needs it.
+// seenWithin is how long after its creation an object may be missing in the cache before no decision waits for it. An
+// object that the cache refuses never arrives.
+const seenWithin = time.Minute
+
+// unseen reports whether an object exists on the hub although the cache does not have it yet. Each kind has a watch of
+// its own, which may have begun with the placement. So an object may arrive after one that was created later.
 func (s *Scheduler) unseen(ctx context.Context, id key) bool {
-	if state, watched := s.Templates.StateOf(id); !watched || state.Reason != "" {
+	state, _ := s.Templates.StateOf(id)
+	if state.Reason != "" {
 		return false
 	}
 	o, gone, err := s.Templates.Live(ctx, id, time.Time{})
-	return err == nil && !gone && o.GetDeletionTimestamp() == nil
+	if err != nil || gone || o.GetDeletionTimestamp() != nil {
+		return false
+	}
+	return !state.Synced || s.Clock.Since(o.GetCreationTimestamp().Time) < seenWithin
 }
 
 func coversAll(clusters []string, spec *hubv1.BindingSpec) bool {
