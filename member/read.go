@@ -70,7 +70,7 @@ type Involved struct {
 	UID types.UID
 }
 
-// Events are those that a member has about some objects.
+// Events are the events of a member about some objects.
 type Events struct {
 	Items []Event
 	// More is true if the member has more events.

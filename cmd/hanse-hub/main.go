@@ -74,7 +74,7 @@ func run() error {
 	vocabulary := flag.String("status-vocabulary", "", "Meaning of conditions and words in the statuses of further kinds, as YAML or JSON (docs/status.md).")
 	flag.StringVar(&o.Tracing.Endpoint, "otlp-endpoint", "", "URL of an OTLP receiver for HTTP, such as https://collector.example.com:4318, to which the spans of changes are sent (docs/tracing.md); tracing is off if it is empty.")
 	flag.Float64Var(&o.Tracing.Sampling, "otlp-sampling", 1, "Which share of the changes is traced, 0 to 1. A change whose object has the annotation hanse.dev/traceparent is traced if that says so.")
-	flag.StringVar(&o.Tracing.CAFile, "otlp-ca-file", "", "File with the PEM certificates of the CAs of --otlp-endpoint; empty means those of the system.")
+	flag.StringVar(&o.Tracing.CAFile, "otlp-ca-file", "", "File with the PEM certificates of the CAs of --otlp-endpoint; empty means the CAs of the system.")
 	flag.BoolVar(&showVersion, "version", false, "Print the version and end.")
 	logs := zap.Options{TimeEncoder: zapcore.RFC3339NanoTimeEncoder}
 	logs.BindFlags(flag.CommandLine)

@@ -162,7 +162,7 @@ func (c *Controllers) wakeBundles(ctx context.Context, of *keeper) {
 	}
 }
 
-// wakeOperators queues the operators, and those that only MemberClusters still name.
+// wakeOperators queues all operators, and deleted operators that a MemberCluster still names.
 func (c *Controllers) wakeOperators(ctx context.Context) {
 	c.wakeBundles(ctx, c.operators)
 	var clusters hubv1.MemberClusterList

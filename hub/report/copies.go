@@ -100,8 +100,8 @@ type Copies struct {
 	ofPolicy   map[types.NamespacedName]placementCount
 	rollouts   map[hubv1.RolloutPhase]int
 	removals   int
-	clusters   map[string]bool               // those that exist
-	placements map[types.NamespacedName]bool // those that exist
+	clusters   map[string]bool               // MemberClusters that exist
+	placements map[types.NamespacedName]bool // placements that exist
 }
 
 type (

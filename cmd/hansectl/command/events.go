@@ -27,8 +27,9 @@ func newEvents(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events (KIND NAME | KIND/NAME)",
 		Short: "Show the events about an object, its copies, and the objects that controllers made for them",
-		Long: `Show the events about a hub object, its copies on the members, and the objects that controllers made for the copies there, by ownerReferences, down
-to pods. The newest come last. Events of the hub itself have the cluster (hub).
+		Long: `Show the events about a hub object, its copies on the members, and the objects that controllers made for the
+copies there, by ownerReferences, down to pods. The newest events come last. Events of the hub have the
+cluster (hub).
 
 The exit code is 1 if a cluster could not be asked.`,
 		Example: `  hansectl events deployment/web -n shop
@@ -109,7 +110,8 @@ func (e *events) ofHub(ctx context.Context, c client.Client, binding hubv1.Bindi
 	return nil
 }
 
-// holders returns the binding of an object and the clusters that hold it, of those that the user names, or of all.
+// holders returns the binding of an object, and the clusters that hold the object. If the user names clusters, these are
+// returned, and one that does not hold the object is an error.
 func (h *hub) holders(ctx context.Context, c client.Client, kind, name string, named []string) (hubv1.BindingObject, []string, error) {
 	id, version, err := h.identify(ctx, c, kind, name)
 	if err != nil {

@@ -39,12 +39,13 @@ func newGet(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get (KIND [NAME] | KIND/NAME)",
 		Short: "Show objects as they are on the members",
-		Long: `Show the copies of hub objects of a kind as they are on the members, or with --clusters all objects of the kind there. They are read through
-the hub.
+		Long: `Show the copies of hub objects of a kind as they are on the members, or with --clusters all objects of the
+kind there. They are read through the hub.
 
-Without --clusters, HEALTH and READY are the last values that the hub received. With --clusters, the columns are those of each member's own table, and
-CLUSTER; all members are asked that the user may list, unless --cluster names some. -o json and -o yaml have each object as the member has it now.
-Values of Secrets are not shown.
+Without --clusters, HEALTH and READY are the last values that the hub received. With --clusters, the table has
+the columns of each member's API server, and CLUSTER. The hub asks all MemberClusters that you may list, or
+the clusters of --cluster. -o json and -o yaml have each object as the member has it now. Values of Secrets are
+not shown.
 
 The exit code is 1 if a cluster could not be asked.`,
 		Example: `  # The Deployments of a namespace on every cluster

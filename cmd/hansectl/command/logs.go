@@ -34,11 +34,11 @@ func newLogs(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs (KIND NAME | KIND/NAME)",
 		Short: "Show the logs of the pods that belong to an object, on every member",
-		Long: `Show the logs of the pods that controllers made for the copies of a hub object, by ownerReferences, or of a copy that is a pod. A member has to grant
-the hub its logs: chart value readLogs, or hansectl join --read-logs.
+		Long: `Show the logs of the pods that controllers made for the copies of a hub object, by ownerReferences, or of a
+copy that is a pod. A member must grant its logs to the hub: chart value readLogs, or hansectl join --read-logs.
 
-Each line begins with [CLUSTER POD CONTAINER]. Control characters are shown as in \x1b. At most 20 containers of a member are read, and 100 KiB of
-each. --follow asks again every 5 s.
+Each line begins with [CLUSTER POD CONTAINER]. Control characters are shown as in \x1b. At most 20 containers
+of a member are read, and 100 KiB of each. --follow asks again every 5 s.
 
 The exit code is 1 if a cluster could not be asked.`,
 		Example: `  hansectl logs deployment/web -n shop
