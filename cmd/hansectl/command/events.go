@@ -110,8 +110,8 @@ func (e *events) ofHub(ctx context.Context, c client.Client, binding hubv1.Bindi
 	return nil
 }
 
-// holders returns the binding of an object, and the clusters that hold the object. If the user names clusters, these are
-// returned, and one that does not hold the object is an error.
+// holders returns the binding of an object, and the clusters that hold the object. If the user names clusters, holders
+// returns these, and one that does not hold the object is an error.
 func (h *hub) holders(ctx context.Context, c client.Client, kind, name string, named []string) (hubv1.BindingObject, []string, error) {
 	id, version, err := h.identify(ctx, c, kind, name)
 	if err != nil {

@@ -96,8 +96,8 @@ func (g *get) ask(ctx context.Context, views *views, clusters []string, id hubv1
 	return found
 }
 
-// answeringFirst returns the names of all clusters. Clusters that are not Ready come last, so that no other cluster waits
-// for their answers.
+// answeringFirst returns the names of all clusters. Clusters that are not Ready come last, so that no other cluster
+// waits for their answers.
 func answeringFirst(ctx context.Context, c client.Client) ([]string, error) {
 	members, err := listClusters(ctx, c)
 	if err != nil {
