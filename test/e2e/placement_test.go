@@ -219,7 +219,15 @@ func TestAnObjectGoesWhereItsKindIsServed(t *testing.T) {
 	t.Cleanup(func() { restoreCRD(t, singapore) })
 	eventually(t, normal, func() error { return serves(ctx, singapore, "") })
 	must(t, suite.Hub.Create(ctx, late))
+	early := 0 // objects that were decided before the hub's cache had the change: these keep singapore, as the first does
 	eventually(t, normal, func() error {
+		if decidedFor(ctx, late, []string{singapore, shanghai, frankfurt}, hubv1.ReasonScheduled) == nil {
+			early++
+			late = widget(ns, fmt.Sprintf("after-%d", early))
+			if err := suite.Hub.Create(ctx, late); err != nil {
+				return err
+			}
+		}
 		return decidedFor(ctx, late, []string{shanghai, frankfurt}, hubv1.ReasonScheduled, "2 of 3 clusters: 1 do not serve the kind")
 	})
 	eventually(t, normal, func() error {
