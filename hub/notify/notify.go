@@ -256,6 +256,9 @@ func (n *Notifier) sender(ctx context.Context, sink *hubv1.NotificationSink, run
 			courier: courier{proxy: n.Proxy, within: n.limits.within},
 			target:  func(ctx context.Context) (target, error) { return n.target(ctx, name, uid) },
 		}
+		for _, result := range []string{"delivered", "failed", "refused", "dropped"} {
+			notifications.WithLabelValues(name, result) // a counter that begins with 1 has no increase for Prometheus
+		}
 		var sending context.Context
 		sending, s.stop = context.WithCancel(ctx)
 		n.senders[sink.UID] = s
