@@ -137,7 +137,7 @@ const (
 
 // NotificationSinkStatus says whether a receiver takes notifications. The replicas of the hub write it together.
 type NotificationSinkStatus struct {
-	// observedGeneration is the generation of the spec to which the hub has sent a first notification.
+	// observedGeneration is the generation of the spec that the hub has seen. Ready is Unknown until it was tried.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

@@ -17,7 +17,7 @@ const root = "../.."
 
 // appearLater are metrics of alerts that have no series before their first event. The absent() of HanseHubDown is
 // theirs.
-var appearLater = []string{"hanse_kind_apply_duration_seconds", "hanse_drift_corrected_total"}
+var appearLater = []string{"hanse_kind_apply_duration_seconds", "hanse_drift_corrected_total", "hanse_notifications_total"}
 
 // ruleSpec is the spec of a PrometheusRule, which is a file of rules for Prometheus, too.
 type ruleSpec struct {

@@ -13,22 +13,27 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/hanse-dev/hanse/answer"
 )
 
 const (
 	mostHeaderBytes = 64 << 10
 	// longestAsked is the longest pause that a receiver can ask for by Retry-After.
-	longestAsked = 10 * time.Minute
+	longestAsked = answer.LongestPause
 )
 
-// target is where the messages of a sink go.
+// target is where the messages of a sink go, by this generation of its spec.
 type target struct {
-	url, ca string
-	keys    [][]byte
+	generation int64
+	url, ca    string
+	keys       [][]byte
 }
 
 // outcome is the result of one try.
 type outcome struct {
+	// generation of the spec that was tried.
+	generation int64
 	// failure is nil if the receiver took the message.
 	failure error
 	// refused means that the receiver does not take this message, and may take others.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -182,6 +183,69 @@ func TestASinkThatIsMendedBecomesReady(t *testing.T) {
 	must(t, w.admin.Patch(t.Context(), sink, client.MergeFrom(before)))
 	receives(t, got, "dev.hanse.SinkChanged NotificationSink.hanse.dev/mended")
 	w.becomes("mended", hubv1.ReasonDelivered)
+}
+
+// The first notification is lost if the leader ends before it is delivered.
+func TestANewLeaderTriesASinkThatIsNotReady(t *testing.T) {
+	w := newWorld(t)
+	server, got := received(t, &atomic.Int32{})
+	long := metav1.NewTime(time.Now().Add(-time.Hour))
+	for name, left := range map[string]struct {
+		is, replica string
+		at          *metav1.Time
+		reason      string
+	}{
+		"pending": {"Unknown", "", nil, hubv1.ReasonDeliveryPending},
+		"failed":  {"False", "gone", &long, hubv1.ReasonDeliveryFailed},
+		"works":   {"True", "", nil, hubv1.ReasonDelivered},
+	} {
+		w.sink(name, server, ofStandard, hubv1.NotificationFilter{Kinds: []string{"Widget"}})
+		var sink hubv1.NotificationSink
+		must(t, w.admin.Get(t.Context(), client.ObjectKey{Name: name}, &sink))
+		sink.Status.ObservedGeneration, sink.Status.FailingReplica, sink.Status.LastFailedTime = sink.Generation, left.replica, left.at
+		meta.SetStatusCondition(&sink.Status.Conditions, metav1.Condition{
+			Type: hubv1.ConditionReady, Status: metav1.ConditionStatus(left.is), Reason: left.reason, ObservedGeneration: sink.Generation,
+		})
+		must(t, w.admin.Status().Update(t.Context(), &sink))
+	}
+	w.replica("a", true)
+	w.becomes("pending", hubv1.ReasonDelivered)
+	w.becomes("failed", hubv1.ReasonDelivered)
+	told := map[string]bool{<-got: true, <-got: true}
+	for _, name := range []string{"pending", "failed"} {
+		if want := "dev.hanse.SinkChanged NotificationSink.hanse.dev/" + name; !told[want] {
+			t.Errorf("there is no %s in %v", want, told)
+		}
+	}
+	if len(got) != 0 {
+		t.Errorf("a sink that works got %s", <-got)
+	}
+}
+
+// Recording drops an event that finds no room, and a first notification may be among them.
+func TestAFirstNotificationIsRepeatedUntilASinkIsTried(t *testing.T) {
+	sink := &hubv1.NotificationSink{}
+	sink.Name, sink.Generation, sink.Status.ObservedGeneration = "chat", 1, 1
+	record := events.NewFakeRecorder(10)
+	g := greeter{limits: standard, record: record}
+	for _, tc := range []struct {
+		is    metav1.ConditionStatus
+		told  int
+		again time.Duration
+	}{
+		{metav1.ConditionUnknown, 1, time.Minute},
+		{metav1.ConditionFalse, 1, time.Hour},
+		{metav1.ConditionTrue, 0, time.Hour},
+	} {
+		sink.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: tc.is}}
+		result, err := g.Reconcile(t.Context(), sink)
+		if err != nil || len(record.Events) != tc.told || result.RequeueAfter != tc.again {
+			t.Errorf("while Ready is %s: %d events, again after %s: %v", tc.is, len(record.Events), result.RequeueAfter, err)
+		}
+		for len(record.Events) > 0 {
+			<-record.Events
+		}
+	}
 }
 
 func TestADeletedSinkGetsNothing(t *testing.T) {

@@ -25,27 +25,8 @@ type notice struct {
 	kind, reason, action, detail string // kind is Normal or Warning
 }
 
-// critical are the reasons of warnings about clusters that are away, and about copies that wait for a user.
-var critical = map[string]bool{
-	"ClustersAway":              true,
-	hubv1.ReasonUnreachable:     true,
-	hubv1.ReasonTooManyAway:     true,
-	hubv1.ReasonNoReplacement:   true,
-	hubv1.ReasonTooManyRemovals: true,
-	hubv1.ReasonLastCopy:        true,
-	hubv1.ReasonHubIsOlder:      true,
-}
-
 // severity returns how urgent a notice is.
-func (n notice) severity() hubv1.NotificationSeverity {
-	switch {
-	case n.kind != corev1.EventTypeWarning:
-		return hubv1.SeverityNormal
-	case critical[n.reason]:
-		return hubv1.SeverityCritical
-	}
-	return hubv1.SeverityWarning
-}
+func (n notice) severity() hubv1.NotificationSeverity { return hubv1.SeverityOf(n.kind, n.reason) }
 
 // cloudEvent is an event of CloudEvents 1.0 in the structured mode. Nine fields that are only written need no SDK.
 type cloudEvent struct {

@@ -71,7 +71,7 @@ func TestSeverity(t *testing.T) {
 		"a Normal event, whatever its reason": {normal, hubv1.SeverityNormal},
 		"a failure":                           {warning("ApplyFailed"), hubv1.SeverityWarning},
 		"a cluster that is away":              {warning(hubv1.ReasonUnreachable), hubv1.SeverityCritical},
-		"removals that wait for a user":       {warning(hubv1.ReasonTooManyRemovals), hubv1.SeverityCritical},
+		"removals that wait for a user":       {warning(hubv1.ReasonRemovalHeld), hubv1.SeverityCritical},
 	} {
 		if got := tc.severity(); got != tc.want {
 			t.Errorf("%s: got %s, want %s", name, got, tc.want)

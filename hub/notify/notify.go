@@ -36,8 +36,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// EventSinkChanged is the reason of the first event for a new or changed sink. It goes to this sink whatever its filter
-// says, and shows whether the receiver answers.
+// EventSinkChanged is the reason of the first event for a new or changed sink, and of another one each hour while the
+// sink is not ready. It goes to this sink whatever its filter says, and shows whether the receiver answers.
 const EventSinkChanged = "SinkChanged"
 
 const (
@@ -137,31 +137,51 @@ func (n *Notifier) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named("notificationsink").
 		For(&hubv1.NotificationSink{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Complete(reconcile.AsReconciler(n.Client, greeter{n.Client, n.Recorder()}))
+		Complete(reconcile.AsReconciler(n.Client, greeter{n.limits, n.Client, n.Recorder()}))
 }
 
-// greeter records the first event of a sink.
+// greeter records the first event of a sink, and another one while it is not ready: then there is always something to
+// send, and Ready becomes True when the receiver works again.
 type greeter struct {
+	limits
 	client client.Client
 	record events.EventRecorder
 }
 
-// Reconcile implements reconcile.ObjectReconciler.
+// Reconcile implements reconcile.ObjectReconciler. It also runs for each sink when this process begins to lead: the
+// notifications of the former leader are lost.
 func (g greeter) Reconcile(ctx context.Context, sink *hubv1.NotificationSink) (ctrl.Result, error) {
-	if sink.Status.ObservedGeneration == sink.Generation || !sink.DeletionTimestamp.IsZero() {
+	if !sink.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
+	again := ctrl.Result{RequeueAfter: g.greetAgain}
+	if sink.Status.ObservedGeneration == sink.Generation {
+		ready := meta.FindStatusCondition(sink.Status.Conditions, hubv1.ConditionReady)
+		if ready != nil && ready.Status != metav1.ConditionUnknown {
+			again.RequeueAfter = g.mostAge // a failing sender keeps the event that long
+		}
+		if ready != nil && ready.Status == metav1.ConditionTrue {
+			return again, nil
+		}
+	} else if err := g.observe(ctx, sink); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	g.record.Eventf(sink, nil, corev1.EventTypeNormal, EventSinkChanged, "Notify", "the hub sends notifications to %s", hostOf(sink.Spec.URL))
+	return again, nil
+}
+
+// observe writes that the current spec was not tried yet.
+func (g greeter) observe(ctx context.Context, sink *hubv1.NotificationSink) error {
 	after := sink.DeepCopy()
 	after.Status.ObservedGeneration, after.Status.FailingReplica = sink.Generation, ""
 	meta.SetStatusCondition(&after.Status.Conditions, metav1.Condition{
 		Type: hubv1.ConditionReady, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonDeliveryPending, ObservedGeneration: sink.Generation,
-		Message: "the receiver has not answered the first notification yet",
+		Message: "the current spec was not tried yet: the hub waits for the answer to its first notification, and sends another one each minute",
 	})
 	if err := g.client.Status().Patch(ctx, after, client.MergeFromWithOptions(sink, client.MergeFromWithOptimisticLock{})); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status of NotificationSink %s: %w", sink.Name, err))
+		return fmt.Errorf("writing the status of NotificationSink %s: %w", sink.Name, err)
 	}
-	g.record.Eventf(after, nil, corev1.EventTypeNormal, EventSinkChanged, "Notify", "the hub sends notifications to %s", hostOf(sink.Spec.URL))
-	return ctrl.Result{}, nil
+	return nil
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: each replica sends its own events.
@@ -230,11 +250,14 @@ func (n *Notifier) sender(ctx context.Context, sink *hubv1.NotificationSink, run
 	defer n.mu.Unlock()
 	s := n.senders[sink.UID]
 	if s == nil {
-		name := sink.Name
+		name, uid := sink.Name, sink.UID
 		s = &sender{
-			limits: n.limits, name: name, queue: newQueue(n.limits.queued), changed: make(chan struct{}, 1),
+			limits: n.limits, name: name, uid: uid, queue: make(chan *message, n.limits.queued), changed: make(chan struct{}, 1),
 			courier: courier{proxy: n.Proxy, within: n.limits.within},
-			target:  func(ctx context.Context) (target, error) { return n.target(ctx, name) },
+			target:  func(ctx context.Context) (target, error) { return n.target(ctx, name, uid) },
+		}
+		for _, result := range []string{"delivered", "failed", "refused", "dropped"} {
+			notifications.WithLabelValues(name, result) // a counter that begins with 1 has no increase for Prometheus
 		}
 		var sending context.Context
 		sending, s.stop = context.WithCancel(ctx)
@@ -268,25 +291,30 @@ func (n *Notifier) drop(ctx context.Context) {
 	}
 }
 
-// target returns where the messages of a sink go now.
-func (n *Notifier) target(ctx context.Context, name string) (target, error) {
+// target returns where the messages of a sink go now. With an error, it has the generation of the spec that causes it.
+func (n *Notifier) target(ctx context.Context, name string, uid types.UID) (target, error) {
 	var sink hubv1.NotificationSink
 	if err := n.Client.Get(ctx, types.NamespacedName{Name: name}, &sink, client.UnsafeDisableDeepCopy); err != nil {
 		return target{}, fmt.Errorf("reading NotificationSink %s: %w", name, err)
 	}
+	if sink.UID != uid {
+		return target{}, fmt.Errorf("NotificationSink %s was deleted, and is another one now", name)
+	}
+	to := target{generation: sink.Generation, url: sink.Spec.URL, ca: string(sink.Spec.CABundle)}
 	of := types.NamespacedName{Namespace: n.Namespace, Name: sink.Spec.SecretRef.Name}
 	var secret corev1.Secret
 	switch err := n.Client.Get(ctx, of, &secret, client.UnsafeDisableDeepCopy); {
 	case apierrors.IsNotFound(err):
-		return target{}, fmt.Errorf("%w: Secret %s does not exist", errSigningKey, of)
+		return to, fmt.Errorf("%w: Secret %s does not exist", errSigningKey, of)
 	case err != nil:
-		return target{}, fmt.Errorf("reading Secret %s: %w", of, err)
+		return to, fmt.Errorf("reading Secret %s: %w", of, err)
 	}
 	keys, err := parseKeys(secret.Data[sink.Spec.SecretRef.Key])
 	if err != nil {
-		return target{}, fmt.Errorf("%w: key %s of Secret %s: %w", errSigningKey, sink.Spec.SecretRef.Key, of, err)
+		return to, fmt.Errorf("%w: key %s of Secret %s: %w", errSigningKey, sink.Spec.SecretRef.Key, of, err)
 	}
-	return target{url: sink.Spec.URL, ca: string(sink.Spec.CABundle), keys: keys}, nil
+	to.keys = keys
+	return to, nil
 }
 
 // report writes the statuses of sinks until ctx ends.
@@ -319,6 +347,9 @@ func (n *Notifier) write(ctx context.Context, s *sender) error {
 	var sink hubv1.NotificationSink
 	if err := n.Client.Get(ctx, types.NamespacedName{Name: s.name}, &sink); err != nil {
 		return client.IgnoreNotFound(err)
+	}
+	if sink.UID != s.uid {
+		return nil // it was deleted, and is another one now
 	}
 	now := time.Now()
 	status, due := fold(&sink, t, n.Replica, last, now)

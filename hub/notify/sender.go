@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
@@ -16,21 +18,36 @@ type limits struct {
 	within                time.Duration // for one request
 	firstPause, mostPause time.Duration // after a failed try; it doubles with each further one
 	mostAge               time.Duration // of a message
+	greetAgain            time.Duration // after a first notification that no replica has tried
 	queued                int
 }
 
-var standard = limits{within: 10 * time.Second, firstPause: time.Second, mostPause: time.Minute, mostAge: time.Hour, queued: 500}
+var standard = limits{
+	within: 10 * time.Second, firstPause: time.Second, mostPause: time.Minute, mostAge: time.Hour, greetAgain: time.Minute, queued: 500,
+}
 
 // errSigningKey is the error for a sink without a key.
 var errSigningKey = errors.New("no signing key")
 
+// message is a notice that waits for a receiver.
+type message struct {
+	id   string
+	at   time.Time
+	what string // subject and reason, for errors
+	body []byte
+}
+
 // tally is the result of the tries since the last report.
 type tally struct {
-	// tried is false until the receiver has answered under the current spec, or failed to.
-	tried bool
-	// failure of the last try; nil if it succeeded. since is the time of the first failure after the last success.
+	// generation of the spec of the last try; 0 before the first one.
+	generation int64
+	// failure of the last try; nil if it succeeded. since is the time of the first failure after the last success, and
+	// lost the number of messages that were dropped after it.
 	failure error
 	since   time.Time
+	lost    int64
+	// waiting is the number of messages that are not delivered yet.
+	waiting int
 
 	delivered, dropped        int64
 	lastDelivered, lastFailed time.Time
@@ -40,31 +57,39 @@ type tally struct {
 type sender struct {
 	limits
 	name    string
+	uid     types.UID
 	target  func(ctx context.Context) (target, error)
 	courier courier
-	queue   *queue
+	queue   chan *message
 	// changed holds a value after a change of the sink: a pause ends.
 	changed chan struct{}
 	stop    context.CancelFunc
 
-	mu    sync.Mutex
-	tally tally
+	mu      sync.Mutex
+	tally   tally
+	sending bool // a message that is no longer in the queue
 	// reported is the time of the last write to the status.
 	reported time.Time
 }
 
-// push queues a message.
+// push queues a message. A full queue loses its oldest message: newer ones say more about now.
 func (s *sender) push(m *message) {
-	if s.queue.push(m) {
-		s.drop()
+	for {
+		select {
+		case s.queue <- m:
+			return
+		default:
+		}
+		select {
+		case <-s.queue:
+			s.drop()
+		default: // the sender has just taken one
+		}
 	}
 }
 
 // wake makes the sender use a changed sink at once.
 func (s *sender) wake() {
-	s.mu.Lock()
-	s.tally.tried = false // the last result is about the former spec
-	s.mu.Unlock()
 	select {
 	case s.changed <- struct{}{}:
 	default:
@@ -75,16 +100,21 @@ func (s *sender) wake() {
 func (s *sender) run(ctx context.Context) {
 	defer s.courier.close()
 	for {
-		m := s.queue.first(ctx)
-		if m == nil {
+		select {
+		case <-ctx.Done():
 			return
+		case m := <-s.queue:
+			s.setSending(true)
+			s.send(ctx, m)
+			s.setSending(false)
 		}
-		s.send(ctx, m)
-		if ctx.Err() != nil {
-			return
-		}
-		s.queue.pop()
 	}
+}
+
+func (s *sender) setSending(is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sending = is
 }
 
 // send tries to send a message until the receiver takes or refuses it, or it is too old.
@@ -127,9 +157,10 @@ func (s *sender) rest(ctx context.Context, pause time.Duration) bool {
 func (s *sender) try(ctx context.Context, m *message) outcome {
 	to, err := s.target(ctx)
 	if err != nil {
-		return outcome{failure: err}
+		return outcome{generation: to.generation, failure: err}
 	}
 	o := s.courier.deliver(ctx, to, m)
+	o.generation = to.generation
 	if o.refused {
 		o.failure = fmt.Errorf("%w to %s, which is dropped", o.failure, m.what)
 	}
@@ -142,18 +173,21 @@ func (s *sender) note(o outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := &s.tally
-	t.tried = true
+	if o.generation != t.generation {
+		t.generation, t.failure = o.generation, nil // the last failure is about the former spec
+	}
 	if o.failure == nil {
 		t.delivered, t.lastDelivered, t.failure = t.delivered+1, now, nil
 		notifications.WithLabelValues(s.name, "delivered").Inc()
 		return
 	}
 	if t.failure == nil {
-		t.since = now
+		t.since, t.lost = now, 0
 	}
 	t.failure, t.lastFailed = o.failure, now
 	if o.refused {
 		t.dropped++
+		t.lost++
 		notifications.WithLabelValues(s.name, "refused").Inc()
 		return
 	}
@@ -165,6 +199,7 @@ func (s *sender) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tally.dropped++
+	s.tally.lost++
 	notifications.WithLabelValues(s.name, "dropped").Inc()
 }
 
@@ -172,7 +207,12 @@ func (s *sender) drop() {
 func (s *sender) result() (tally, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.tally, s.reported
+	t := s.tally
+	t.waiting = len(s.queue)
+	if s.sending {
+		t.waiting++
+	}
+	return t, s.reported
 }
 
 // wrote records that the status has the counts of a tally.

@@ -10,14 +10,18 @@ import (
 )
 
 // quick are limits with short pauses.
-var quick = limits{within: 10 * time.Second, firstPause: time.Millisecond, mostPause: 8 * time.Millisecond, mostAge: time.Hour, queued: 4}
+var quick = limits{within: 10 * time.Second, firstPause: time.Millisecond, mostPause: 8 * time.Millisecond, mostAge: time.Hour, greetAgain: time.Hour, queued: 4}
 
 // start runs a sender until the test ends.
 func start(t *testing.T, l limits, to target) *sender {
 	t.Helper()
+	return startWith(t, l, func(context.Context) (target, error) { return to, nil })
+}
+
+func startWith(t *testing.T, l limits, to func(context.Context) (target, error)) *sender {
+	t.Helper()
 	s := &sender{
-		limits: l, name: t.Name(), queue: newQueue(l.queued), changed: make(chan struct{}, 1), courier: courier{within: l.within},
-		target: func(context.Context) (target, error) { return to, nil },
+		limits: l, name: t.Name(), queue: make(chan *message, l.queued), changed: make(chan struct{}, 1), courier: courier{within: l.within}, target: to,
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -111,11 +115,11 @@ func TestAFullQueueLosesItsOldestMessages(t *testing.T) {
 	for i := 1; i <= 10; i++ {
 		s.push(numbered(i))
 	}
-	if _, dropped, _ := s.counts(); dropped != 7 {
-		t.Errorf("%d messages were dropped, want 7", dropped)
+	if is, _ := s.result(); is.dropped != 6 || is.waiting != 5 {
+		t.Errorf("%d messages were dropped, want 6; %d wait, want 5", is.dropped, is.waiting)
 	}
 	close(release)
-	for _, want := range []string{"8", "9", "10"} {
+	for _, want := range []string{"7", "8", "9", "10"} {
 		if id := <-got; id != want {
 			t.Errorf("got %s, want %s", id, want)
 		}
@@ -157,6 +161,41 @@ func TestAChangedSinkEndsAPause(t *testing.T) {
 	works.Store(true)
 	s.wake()
 	eventually(t, "it is delivered", func() bool { delivered, _, _ := s.counts(); return delivered == 1 })
+}
+
+// The answer to a request may arrive after the change of the spec by which it was sent.
+func TestAnAnswerByAFormerSpecIsNoResultOfTheNewOne(t *testing.T) {
+	t.Parallel()
+	asked, answers := make(chan struct{}), make(chan int)
+	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		w.WriteHeader(<-answers)
+	})
+	to := targetOf(t, server)
+	var generation atomic.Int64
+	generation.Store(1)
+	s := startWith(t, quick, func(context.Context) (target, error) {
+		to := to
+		to.generation = generation.Load()
+		return to, nil
+	})
+	s.push(numbered(1))
+	<-asked
+	generation.Store(2)
+	s.wake()
+	answers <- http.StatusServiceUnavailable
+	<-asked // the second try
+	was, _ := s.result()
+	if was.generation != 1 || was.failure == nil {
+		t.Errorf("the result of the first try is of generation %d: %v", was.generation, was.failure)
+	}
+	answers <- http.StatusServiceUnavailable
+	<-asked
+	if is, _ := s.result(); is.generation != 2 || !is.since.After(was.since) {
+		t.Errorf("the result of the second try is of generation %d, since %s", is.generation, is.since)
+	}
+	answers <- http.StatusOK
+	eventually(t, "it is delivered", func() bool { delivered, _, failing := s.counts(); return delivered == 1 && !failing })
 }
 
 func TestAReceiverThatHangsDelaysNoOtherOneAndNoEnd(t *testing.T) {

@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// countEvery is the minimum time between two writes of counts alone.
-	countEvery = time.Minute
-	// failsFor is how long the failure of one replica counts more than the success of another one. The failing replica
-	// renews its time after half of it.
-	failsFor = 10 * time.Minute
+	// statusEvery is the minimum time between two writes by a replica that change neither the status of Ready nor its
+	// reason.
+	statusEvery = time.Minute
+	// failsFor is how long the failure of one replica hides the results of the others. A replica that still has messages
+	// tries again before, and so renews the time of its failure.
+	failsFor = 2 * longestAsked
 )
 
 // fold returns the status of a sink with the tally of a replica, and whether it is to be written now. last is when this
@@ -27,36 +28,52 @@ func fold(sink *hubv1.NotificationSink, t tally, replica string, last, now time.
 	out.Delivered += t.delivered
 	out.Dropped += t.dropped
 	if t.delivered > 0 && !isBefore(t.lastDelivered, was.LastDeliveredTime) {
-		out.LastDeliveredTime = &metav1.Time{Time: t.lastDelivered}
+		out.LastDeliveredTime = stored(t.lastDelivered)
 	}
-	if t.tried && was.ObservedGeneration == sink.Generation { // else the leader has not seen the new spec
-		judgeReady(&out, sink, t, replica)
+	// The result of a try by a former spec says nothing about this one.
+	if t.generation == sink.Generation && was.ObservedGeneration == sink.Generation {
+		judgeReady(&out, sink, t, replica, now)
 	}
-	renewed := out.LastFailedTime != nil && (was.LastFailedTime == nil || out.LastFailedTime.Sub(was.LastFailedTime.Time) >= failsFor/2)
-	counted := (t.delivered > 0 || t.dropped > 0) && now.Sub(last) >= countEvery
-	return out, renewed || counted || !equality.Semantic.DeepEqual(out.Conditions, was.Conditions)
+	before, after := meta.FindStatusCondition(was.Conditions, hubv1.ConditionReady), meta.FindStatusCondition(out.Conditions, hubv1.ConditionReady)
+	turned := after != nil && (before == nil || before.Status != after.Status || before.Reason != after.Reason)
+	return out, turned || now.Sub(last) >= statusEvery && !equality.Semantic.DeepEqual(out, was)
 }
 
 // judgeReady sets the condition Ready by the last try of a replica, unless another replica knows better.
-func judgeReady(out *hubv1.NotificationSinkStatus, sink *hubv1.NotificationSink, t tally, replica string) {
+func judgeReady(out *hubv1.NotificationSinkStatus, sink *hubv1.NotificationSink, t tally, replica string, now time.Time) {
 	ready := metav1.Condition{Type: hubv1.ConditionReady, ObservedGeneration: sink.Generation}
 	failing := meta.IsStatusConditionFalse(out.Conditions, hubv1.ConditionReady)
+	tried := t.lastDelivered
+	if t.failure != nil {
+		tried = t.lastFailed
+	}
 	switch {
-	case t.failure == nil && failing && out.FailingReplica != replica && isBefore(t.lastDelivered.Add(-failsFor), out.LastFailedTime):
+	case failing && out.FailingReplica != replica && (isBefore(tried, out.LastFailedTime) || isBefore(now.Add(-failsFor), out.LastFailedTime)):
 		return
 	case t.failure == nil:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, hubv1.ReasonDelivered, "the receiver takes notifications"
 		out.FailingReplica = ""
-	case !failing && isBefore(t.lastFailed, out.LastDeliveredTime):
+	case !failing && isBefore(tried, out.LastDeliveredTime):
 		return
 	default:
 		ready.Status, ready.Reason = metav1.ConditionFalse, reasonOf(t.failure)
-		ready.Message = hubv1.CutMessage(clean(fmt.Sprintf("replica %s cannot deliver to %s since %s: %v", replica, hostOf(sink.Spec.URL),
-			t.since.UTC().Format(time.RFC3339), t.failure)), mostMessage)
-		out.LastFailedTime, out.FailingReplica = &metav1.Time{Time: t.lastFailed}, replica
+		ready.Message = hubv1.CutMessage(clean(fmt.Sprintf("replica %s cannot deliver to %s since %s, %s, and %s: %v", replica, hostOf(sink.Spec.URL),
+			t.since.UTC().Format(time.RFC3339), counted(int64(t.waiting), "waits", "wait"), counted(t.lost, "was dropped", "were dropped"), t.failure)), mostMessage)
+		out.LastFailedTime, out.FailingReplica = stored(t.lastFailed), replica
 	}
 	meta.SetStatusCondition(&out.Conditions, ready)
 }
+
+// counted returns a number of notifications with a verb.
+func counted(n int64, one, more string) string {
+	if n == 1 {
+		return "1 notification " + one
+	}
+	return fmt.Sprintf("%d notifications %s", n, more)
+}
+
+// stored returns a time as an API server stores it, in seconds.
+func stored(t time.Time) *metav1.Time { return &metav1.Time{Time: t.Truncate(time.Second)} }
 
 // isBefore reports whether a time is before another one that is known.
 func isBefore(t time.Time, other *metav1.Time) bool { return other != nil && t.Before(other.Time) }

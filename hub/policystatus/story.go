@@ -21,7 +21,7 @@ const (
 	EventApplied      = "Applied"
 	EventDegraded     = "Degraded"
 	EventHealthy      = "Healthy"
-	EventClustersAway = "ClustersAway"
+	EventClustersAway = hubv1.EventClustersAway
 	EventClustersBack = "ClustersBack"
 )
 
