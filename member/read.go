@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // ErrUnreadable means that a member answered with something else than the requested objects.
@@ -105,4 +108,32 @@ type Log struct {
 	Text string
 	// Cut is true if the log has more than the maximum size.
 	Cut bool
+}
+
+const (
+	// longestMessage is the limit of API servers for the message of an event.
+	longestMessage = 1024
+	longestReason  = 128
+)
+
+// EventOf returns the event for a user. The count and the time of a series are those of its last occurrence.
+func EventOf(e *corev1.Event) Event {
+	gv, _ := schema.ParseGroupVersion(e.InvolvedObject.APIVersion)
+	out := Event{
+		Group: gv.Group, Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name, Type: Line(e.Type, longestReason),
+		Reason: Line(e.Reason, longestReason), Message: Line(e.Message, longestMessage),
+		Count: int64(e.Count), Last: e.CreationTimestamp,
+	}
+	times := []metav1.Time{e.LastTimestamp, {Time: e.EventTime.Time}}
+	if e.Series != nil {
+		out.Count = int64(e.Series.Count)
+		times = append(times, metav1.Time{Time: e.Series.LastObservedTime.Time})
+	}
+	for _, t := range times {
+		if t.After(out.Last.Time) {
+			out.Last = t
+		}
+	}
+	out.Kind, out.Name = Line(out.Kind, hubv1.MaxNameLength), Line(out.Name, hubv1.MaxNameLength)
+	return out
 }

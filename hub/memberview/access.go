@@ -9,8 +9,10 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -149,6 +151,29 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 func checkName(o Object) error {
 	if o.Kind == "" || o.Name == "" || max(len(o.Group), len(o.Kind), len(o.Namespace), len(o.Name)) > longestName {
 		return apierrors.NewBadRequest("the request names no object")
+	}
+	if err := checkNamespace(o.Namespace); err != nil {
+		return err
+	}
+	return checkSegment("name", o.Name)
+}
+
+// checkNamespace returns an error for a namespace that no object can have. Namespaces and names of users get into the
+// paths of requests to members, and must not lead to another resource there.
+func checkNamespace(namespace string) error {
+	if namespace == "" {
+		return nil
+	}
+	if faults := validation.IsDNS1123Label(namespace); len(faults) > 0 {
+		return apierrors.NewBadRequest(fmt.Sprintf("namespace %.64q is not valid: %s", namespace, faults[0]))
+	}
+	return nil
+}
+
+// checkSegment returns an error for a text that is no segment of a path. field is the field of the request.
+func checkSegment(field, text string) error {
+	if faults := path.IsValidPathSegmentName(text); len(faults) > 0 {
+		return apierrors.NewBadRequest(fmt.Sprintf("%s %.64q is not valid: it %s", field, text, faults[0]))
 	}
 	return nil
 }

@@ -30,11 +30,10 @@ func (v *View) adopt(ctx context.Context, q *question) (any, error) {
 	if err := v.demandAdopt(ctx, q, p, in.UID != ""); err != nil {
 		return nil, err
 	}
-	m, free, err := v.member(ctx, q, false, p)
+	m, err := v.member(ctx, q, false, p)
 	if err != nil {
 		return nil, err
 	}
-	defer free()
 	if in.UID == "" {
 		return v.wouldAdopt(ctx, q, m, p, in)
 	}

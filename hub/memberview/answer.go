@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
+	"github.com/hanse-dev/hanse/answer"
 	"github.com/hanse-dev/hanse/hub/slots"
 	"github.com/hanse-dev/hanse/member"
 )
@@ -32,6 +33,23 @@ type question struct {
 	bounded bool
 	body    []byte
 	passed  bool
+	held    []func()
+}
+
+// hold keeps a slot or memory until the answer is written, because the answer needs the memory until then.
+func (q *question) hold(free func()) { q.held = append(q.held, free) }
+
+// keep charges the answers of the member until the answer to the user is written.
+func (q *question) keep(ctx context.Context) context.Context {
+	ctx, done := answer.Keep(ctx)
+	q.hold(done)
+	return ctx
+}
+
+func (q *question) release() {
+	for _, free := range slices.Backward(q.held) {
+		free()
+	}
 }
 
 // answer makes a handler: it identifies the user, lets f answer, and logs the request.
@@ -40,6 +58,7 @@ func (v *View) answer(what string, f func(context.Context, *question) (any, erro
 		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
 		defer cancel()
 		q := &question{cluster: r.PathValue("cluster"), namespace: r.URL.Query().Get(namespaceParameter), passed: r.Header.Get(passedOn) != ""}
+		defer q.release()
 		result, err := v.ask(ctx, w, r, q, what, f)
 		code := http.StatusOK
 		if err != nil {
@@ -60,15 +79,17 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	if token == "" {
 		return nil, apierrors.NewUnauthorized("the header " + TokenHeader + " has no bearer token")
 	}
-	free, err := v.know(ctx, r, q, token)
+	if err := checkNamespace(q.namespace); err != nil {
+		return nil, err
+	}
+	if err := v.know(ctx, r, q, token); err != nil {
+		return nil, err
+	}
+	free, err := takeSlot(ctx, v.all, accounts(q.who)...)
 	if err != nil {
 		return nil, err
 	}
-	defer free()
-	if free, err = takeSlot(ctx, v.all, accounts(q.who)...); err != nil {
-		return nil, err
-	}
-	defer free()
+	q.hold(free)
 	if q.body, err = body(w, r); err != nil {
 		return nil, err
 	}
@@ -87,25 +108,23 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 
 // know identifies the user, and checks the right to view the member or the namespace. It runs before all other work for
 // a request.
-func (v *View) know(ctx context.Context, r *http.Request, q *question, token string) (free func(), err error) {
+func (v *View) know(ctx context.Context, r *http.Request, q *question, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
 	known, err := takeSlot(ctx, v.unknown, slots.Party{Name: peer(r), Most: ofPeer})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer known()
 	if q.who, err = v.identify(ctx, token); err != nil {
-		return nil, err
+		return err
 	}
-	if free, err = v.users.take(q.who.name); err != nil {
-		return nil, err
+	free, err := v.users.take(q.who.name)
+	if err != nil {
+		return err
 	}
-	if err := v.mayLook(ctx, q); err != nil {
-		free()
-		return nil, err
-	}
-	return free, nil
+	q.hold(free)
+	return v.mayLook(ctx, q)
 }
 
 // peer returns the source address of a request.
@@ -128,7 +147,7 @@ func accounts(w who) []slots.Party {
 
 // memberSlot takes a slot of the member for objects that the user may get. The parties are the user, the namespace of
 // the user's ServiceAccount, and the namespaces of the objects.
-func (v *View) memberSlot(ctx context.Context, of *slots.Slots, q *question, objects ...placed) (free func(), err error) {
+func (v *View) memberSlot(ctx context.Context, of *slots.Slots, q *question, objects ...placed) error {
 	var namespaces []string
 	if own, _, err := serviceaccount.SplitUsername(q.who.name); err == nil {
 		namespaces = append(namespaces, own)
@@ -143,33 +162,26 @@ func (v *View) memberSlot(ctx context.Context, of *slots.Slots, q *question, obj
 	for _, n := range slices.Compact(namespaces) {
 		parties = append(parties, slots.Party{Name: "namespace/" + n, Most: ofNamespace})
 	}
-	return takeSlot(ctx, of, parties...)
+	free, err := takeSlot(ctx, of, parties...)
+	if err != nil {
+		return err
+	}
+	q.hold(free)
+	return nil
 }
 
-// member takes slots of the member for objects that the user may get. It returns the member and a function that frees
-// the slots. Slow questions need an additional slot.
-func (v *View) member(ctx context.Context, q *question, slow bool, objects ...placed) (m Member, free func(), err error) {
-	free, err = v.memberSlot(ctx, v.members.get(q.cluster), q, objects...)
-	if err != nil {
-		return nil, nil, err
+// member returns the member, and takes slots of it for objects that the user may get. Slow questions need an additional
+// slot. The slots are free once the answer is written.
+func (v *View) member(ctx context.Context, q *question, slow bool, objects ...placed) (Member, error) {
+	if err := v.memberSlot(ctx, v.members.get(q.cluster), q, objects...); err != nil {
+		return nil, err
 	}
 	if slow {
-		ofMember := free
-		ofSlow, err := v.memberSlot(ctx, v.trees, q, objects...)
-		if err != nil {
-			ofMember()
-			return nil, nil, err
-		}
-		free = func() {
-			ofSlow()
-			ofMember()
+		if err := v.memberSlot(ctx, v.trees, q, objects...); err != nil {
+			return nil, err
 		}
 	}
-	if m, err = v.opts.Members(q.cluster); err != nil {
-		free()
-		return nil, nil, err
-	}
-	return m, free, nil
+	return v.opts.Members(q.cluster)
 }
 
 // body reads the body of a request with a short timeout, because a slow sender holds a slot that others could use.
@@ -253,6 +265,8 @@ func write(w http.ResponseWriter, code int, result any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
+	// A slow reader holds slots that others could use. Without this deadline the server has a later one.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin))
 	w.WriteHeader(code)
 	_, _ = w.Write(body) // the sender may have gone
 }

@@ -42,27 +42,27 @@ func noCopy(id hubv1.ObjectIdentity, cluster string) *Reason {
 
 // belonging finds the copy and the objects below it, if the user may get the hub object and has the right to read more
 // of it. b is nil if there is no copy.
-func (v *View) belonging(ctx context.Context, q *question, o Object, right authorizationv1.ResourceAttributes) (b *belongings, free func(), refused *Reason, err error) {
+func (v *View) belonging(ctx context.Context, q *question, o Object, right authorizationv1.ResourceAttributes) (b *belongings, refused *Reason, err error) {
 	p, err := v.find(ctx, q, o)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	right.Namespace = namespaceOf(p.id)
 	if err := v.demand(ctx, q.who, right); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	row := p.binding.BindingStatus().Row(q.cluster)
 	if row == nil || row.UID == "" {
-		return nil, nil, noCopy(p.id, q.cluster), nil
+		return nil, noCopy(p.id, q.cluster), nil
 	}
-	m, free, err := v.member(ctx, q, true, p)
+	m, err := v.member(ctx, q, true, p)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	found := m.Children(ctx, []member.Owner{{Kind: p.id.GroupKind(), Namespace: p.id.Namespace, UID: row.UID}})
 	b = &belongings{placed: p, member: m, children: found.Of[row.UID], notes: found.Notes}
 	b.copied = member.Involved{Group: p.id.Group, Kind: p.id.Kind, Name: p.id.Name, UID: row.UID}
-	return b, free, nil, nil
+	return b, nil, nil
 }
 
 // namespaceOf is the namespace of the events of an object.
@@ -86,16 +86,15 @@ func (v *View) events(ctx context.Context, q *question) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, workWithin)
 	defer cancel()
-	b, free, refused, err := v.belonging(ctx, q, in.Object, authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "events"})
+	b, refused, err := v.belonging(ctx, q, in.Object, authorizationv1.ResourceAttributes{Verb: "list", Version: "v1", Resource: "events"})
 	if err != nil || refused != nil {
 		return EventsAnswer{Refused: refused}, err
 	}
-	defer free()
 	about := []member.Involved{b.copied}
 	each(b.children, func(c member.Child) {
 		about = append(about, member.Involved{Group: c.Group, Kind: c.Kind, Name: c.Name})
 	})
-	found, err := b.member.Events(ctx, namespaceOf(b.id), about)
+	found, err := b.member.Events(q.keep(ctx), namespaceOf(b.id), about)
 	if err != nil {
 		return nil, v.unread(q.cluster, schema.GroupResource{Resource: "events"}, err)
 	}
@@ -116,11 +115,10 @@ func (v *View) logs(ctx context.Context, q *question) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, workWithin)
 	defer cancel()
-	b, free, refused, err := v.belonging(ctx, q, in.Object, authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "pods", Subresource: "log"})
+	b, refused, err := v.belonging(ctx, q, in.Object, authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "pods", Subresource: "log"})
 	if err != nil || refused != nil {
 		return LogsAnswer{Refused: refused}, err
 	}
-	defer free()
 	wanted, notes := b.containers(in.Container)
 	answer := LogsAnswer{Notes: append(b.notes, notes...)}
 	for _, w := range wanted {

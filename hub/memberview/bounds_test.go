@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/hanse-dev/hanse/hub/memberview"
@@ -181,4 +182,40 @@ func TestFewLookForChildrenAtATime(t *testing.T) {
 	}
 	close(m.wait)
 	waiting.Wait()
+}
+
+// TestAnAnswerHoldsItsSlotUntilItIsWritten lets two clients read nothing of answers that fit into no buffer.
+func TestAnAnswerHoldsItsSlotUntilItIsWritten(t *testing.T) {
+	w := newWorld(t)
+	m := w.members[here]
+	m.listed.Objects = []map[string]any{{"text": strings.Repeat("x", 15<<20)}}
+	m.wait, m.entered = make(chan struct{}), make(chan struct{}, 64)
+	close(m.wait)
+	token := w.user("admin", nil, append([]rbacv1.PolicyRule{readMembers, listPods}, viewAll...))
+	body, err := json.Marshal(memberview.ListRequest{Kind: "Pod", Whole: true})
+	must(t, err)
+	for range 2 {
+		connection, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(
+			t.Context(), "tcp", w.replicas[here].Annotations()[memberview.AddressAnnotation])
+		must(t, err)
+		defer connection.Close()
+		_, err = fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: hub\r\n%s: %s\r\nContent-Length: %d\r\n\r\n%s",
+			memberview.Path(here, memberview.List), memberview.TokenHeader, token, len(body), body)
+		must(t, err)
+		m.waits(t)
+	}
+	if err := w.ask(token, here, memberview.List, memberview.ListRequest{Kind: "Pod"}, &memberview.ListAnswer{}); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("the third: %v", err)
+	}
+	// The two clients are given up after some time.
+	deadline := time.Now().Add(40 * time.Second)
+	for {
+		err := w.ask(token, here, memberview.List, memberview.ListRequest{Kind: "Pod"}, &memberview.ListAnswer{})
+		if err == nil {
+			return
+		}
+		if !apierrors.IsTooManyRequests(err) || time.Now().After(deadline) {
+			t.Fatalf("afterwards: %v", err)
+		}
+	}
 }

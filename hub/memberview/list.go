@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -36,16 +38,20 @@ func (v *View) list(ctx context.Context, q *question) (any, error) {
 	if err := q.read(&in); err != nil {
 		return nil, err
 	}
-	mapping, err := v.listed(q, &in)
+	if err := checkList(q, &in); err != nil {
+		return nil, err
+	}
+	// A user without the verb read learns nothing of the hub's kinds.
+	if err := v.mayRead(ctx, q); err != nil {
+		return nil, err
+	}
+	mapping, err := v.listed(in)
 	if err != nil {
 		return nil, err
 	}
 	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
 	if !namespaced && q.namespace != "" {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s is not in a namespace", mapping.Resource.Resource))
-	}
-	if err := v.mayRead(ctx, q); err != nil {
-		return nil, err
 	}
 	resource := mapping.Resource
 	err = v.demand(ctx, q.who, authorizationv1.ResourceAttributes{
@@ -54,15 +60,18 @@ func (v *View) list(ctx context.Context, q *question) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, free, err := v.reader(ctx, q)
+	m, err := v.reader(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	defer free()
-	asking, cancel := context.WithTimeout(ctx, listWithin)
+	kind, err := v.kindOn(ctx, q.cluster, mapping.GroupVersionKind)
+	if err != nil {
+		return nil, err
+	}
+	asking, cancel := context.WithTimeout(q.keep(ctx), listWithin)
 	defer cancel()
 	found, err := m.List(asking, member.ListIntent{
-		Kind: mapping.GroupVersionKind, Resource: resource.Resource, Namespace: q.namespace, Name: in.Name,
+		Kind: kind, Resource: resource.Resource, Namespace: q.namespace, Name: in.Name,
 		LabelSelector: in.LabelSelector, Whole: in.Whole, Most: in.Most,
 	})
 	switch {
@@ -77,23 +86,45 @@ func (v *View) list(ctx context.Context, q *question) (any, error) {
 	return ListAnswer{Listed: found}, nil
 }
 
-// listed checks the request and returns the resource of its kind. The hub must serve the kind: rights are asked for by
-// its resource.
-func (v *View) listed(q *question, in *ListRequest) (*meta.RESTMapping, error) {
+// kindOn returns the kind at the hub's version, or at the version that the member prefers if it does not serve that
+// of the hub.
+func (v *View) kindOn(ctx context.Context, cluster string, gvk schema.GroupVersionKind) (schema.GroupVersionKind, error) {
+	var c hubv1.MemberCluster
+	if err := v.opts.Client.Get(ctx, client.ObjectKey{Name: cluster}, &c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		return gvk, v.internal("reading a MemberCluster", err)
+	}
+	if served := c.ServedVersions(gvk.GroupKind()); len(served) > 0 && !slices.Contains(served, gvk.Version) {
+		gvk.Version = served[0]
+	}
+	return gvk, nil
+}
+
+// checkList checks the request and sets its default.
+func checkList(q *question, in *ListRequest) error {
 	if in.Kind == "" || max(len(in.Group), len(in.Kind), len(in.Version), len(in.Name), len(q.namespace)) > longestName {
-		return nil, apierrors.NewBadRequest("the request names no kind")
+		return apierrors.NewBadRequest("the request names no kind")
+	}
+	if in.Name != "" {
+		if err := checkSegment("name", in.Name); err != nil {
+			return err
+		}
 	}
 	if in.Most = cmp.Or(in.Most, MostListed); in.Most < 1 || in.Most > MostListed {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d objects can be asked for at a time", MostListed))
+		return apierrors.NewBadRequest(fmt.Sprintf("at most %d objects can be asked for at a time", MostListed))
 	}
 	if len(in.LabelSelector) > longestSelector {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the label selector has more than %d bytes", longestSelector))
+		return apierrors.NewBadRequest(fmt.Sprintf("the label selector has more than %d bytes", longestSelector))
 	}
 	if _, err := labels.Parse(in.LabelSelector); err != nil {
-		return nil, apierrors.NewBadRequest("the label selector cannot be read: " + err.Error())
+		return apierrors.NewBadRequest("the label selector cannot be read: " + err.Error())
 	}
+	q.who.asked = append(q.who.asked, schema.GroupKind{Group: in.Group, Kind: in.Kind}.String()+" "+in.Name)
+	return nil
+}
+
+// listed returns the resource of the requested kind. The hub must serve the kind: rights are asked for by its resource.
+func (v *View) listed(in ListRequest) (*meta.RESTMapping, error) {
 	kind := schema.GroupKind{Group: in.Group, Kind: in.Kind}
-	q.who.asked = append(q.who.asked, kind.String()+" "+in.Name)
 	mapping, err := v.opts.Mapper.RESTMapping(kind, in.Version)
 	switch {
 	case meta.IsNoMatchError(err):
@@ -139,7 +170,7 @@ func (v *View) demand(ctx context.Context, user who, right authorizationv1.Resou
 }
 
 // reader takes a slot of the member for a request about no hub object.
-func (v *View) reader(ctx context.Context, q *question) (m Member, free func(), err error) {
+func (v *View) reader(ctx context.Context, q *question) (Member, error) {
 	return v.member(ctx, q, false, placed{id: hubv1.ObjectIdentity{Namespace: q.namespace}})
 }
 

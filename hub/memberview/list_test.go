@@ -1,6 +1,7 @@
 package memberview_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,9 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hanse-dev/hanse/answer"
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/member"
 )
@@ -171,5 +174,58 @@ func TestAHangingMemberDelaysAListForSecondsAlone(t *testing.T) {
 	err := w.ask(token, here, memberview.List, memberview.ListRequest{Kind: "Pod"}, &memberview.ListAnswer{})
 	if !apierrors.IsServiceUnavailable(err) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestNoNameOrNamespaceLeadsToAnotherObject(t *testing.T) {
+	w := newWorld(t)
+	token := w.user("admin", nil, append([]rbacv1.PolicyRule{readMembers, listPods, listEvents, getLogs}, append(viewAll, getAll...)...))
+	refuses := func(what, namespace string, in any, want string) {
+		t.Helper()
+		err := w.askIn(token, here, what, namespace, in, nil)
+		if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+	for _, hostile := range []string{"..", "../../secrets/x", "..%2f..%2fsecrets", "%2e%2e"} {
+		refuses(memberview.List, hostile, memberview.ListRequest{Kind: "Pod"}, fmt.Sprintf("namespace %q is not valid", hostile))
+		refuses(memberview.List, w.ns, memberview.ListRequest{Kind: "Pod", Name: hostile}, fmt.Sprintf("name %q is not valid", hostile))
+		for _, object := range []memberview.Object{{Kind: "ConfigMap", Namespace: w.ns, Name: hostile}, {Kind: "ConfigMap", Namespace: hostile, Name: "a"}} {
+			refuses(memberview.Copy, "", memberview.CopyRequest{Object: object}, fmt.Sprintf("%q is not valid", hostile))
+			refuses(memberview.Events, "", memberview.EventsRequest{Object: object}, fmt.Sprintf("%q is not valid", hostile))
+			refuses(memberview.Logs, "", memberview.LogsRequest{Object: object}, fmt.Sprintf("%q is not valid", hostile))
+		}
+	}
+	if m := w.members[here]; m.lists != nil || m.asked != nil || m.about != nil || m.logs != nil {
+		t.Errorf("the member is asked: %+v", m)
+	}
+}
+
+func TestAUserWithoutTheVerbReadLearnsNothingOfKinds(t *testing.T) {
+	w := newWorld(t)
+	viewer := w.user("viewer", nil, append([]rbacv1.PolicyRule{listPods}, viewAll...))
+	for _, in := range []memberview.ListRequest{{Kind: "Pod"}, {Kind: "Node"}, {Group: "example.com", Kind: "Nothing"}} {
+		if err := w.askIn(viewer, here, memberview.List, w.ns, in, nil); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "needs the verb read") {
+			t.Errorf("%s: got %v", in.Kind, err)
+		}
+	}
+}
+
+func TestAKindIsListedAtAVersionThatTheMemberServes(t *testing.T) {
+	w := newWorld(t)
+	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: here}}
+	c.Spec.AllowedNamespaces.From = hubv1.NamespacesFromAll
+	c.Spec.Connection = hubv1.Connection{Type: hubv1.ConnectionDirect, Direct: &hubv1.DirectConnection{KubeconfigSecretRef: hubv1.SecretKeyRef{Name: here}}}
+	must(t, hub.Create(t.Context(), c))
+	t.Cleanup(func() { must(t, hub.Delete(context.WithoutCancel(t.Context()), c)) })
+	token := w.user("admin", nil, append([]rbacv1.PolicyRule{readMembers, listPods}, viewAll...))
+	for want, served := range map[string][]string{"v1": {"v2", "v1"}, "v3": {"v3", "v2"}} {
+		c.Status.APIResources = []hubv1.ServedKind{{Kind: "Pod", Versions: served}}
+		must(t, hub.Status().Update(t.Context(), c))
+		w.members[here].lists = nil
+		must(t, w.ask(token, here, memberview.List, memberview.ListRequest{Kind: "Pod"}, &memberview.ListAnswer{}))
+		if got := w.members[here].lists[0].Kind.Version; got != want {
+			t.Errorf("of %v: listed at %s", served, got)
+		}
 	}
 }

@@ -153,6 +153,8 @@ const (
 	readWithin = 3 * time.Second
 	// answerWithin limits a whole request, including the reviews.
 	answerWithin = 25 * time.Second
+	// writeWithin limits the time to send an answer. Its slots and its memory are held until then.
+	writeWithin = 15 * time.Second
 	// largestRequest and mostObjects limit one request.
 	largestRequest = 512 << 10
 	mostObjects    = 50

@@ -40,11 +40,10 @@ func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
 	if err := q.read(&UnclaimedRequest{}); err != nil {
 		return nil, err
 	}
-	m, free, err := v.member(ctx, q, true)
+	m, err := v.member(ctx, q, true)
 	if err != nil {
 		return nil, err
 	}
-	defer free()
 	epochs, rights, hidden := v.opts.Epochs.Current(), v.listRights(q.who), 0
 	asking, cancel := context.WithTimeout(ctx, workWithin)
 	defer cancel()
@@ -140,11 +139,10 @@ func (v *View) prune(ctx context.Context, q *question) (any, error) {
 	case !allowed:
 		return nil, apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb prune on the MemberCluster", q.who.name))
 	}
-	m, free, err := v.member(ctx, q, false)
+	m, err := v.member(ctx, q, false)
 	if err != nil {
 		return nil, err
 	}
-	defer free()
 	working, cancel := context.WithTimeout(ctx, workWithin)
 	defer cancel()
 	rights, answer := v.listRights(q.who), PruneAnswer{}

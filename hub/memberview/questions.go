@@ -24,11 +24,10 @@ func (v *View) copy(ctx context.Context, q *question) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, free, err := v.member(ctx, q, false, p)
+	m, err := v.member(ctx, q, false, p)
 	if err != nil {
 		return nil, err
 	}
-	defer free()
 	gvk, err := v.copyGVK(ctx, q.cluster, p)
 	if err != nil {
 		return nil, err
@@ -77,11 +76,10 @@ func (v *View) diff(ctx context.Context, q *question) (any, error) {
 	if err := readable(policies); err != nil {
 		return nil, err
 	}
-	m, free, err := v.member(ctx, q, false, p)
+	m, err := v.member(ctx, q, false, p)
 	if err != nil {
 		return nil, err
 	}
-	defer free()
 	intent, stop, err := v.opts.Intent(ctx, q.cluster, p.id, policies)
 	if err != nil {
 		return nil, v.unlessAway(err)
@@ -179,11 +177,10 @@ func (v *View) children(ctx context.Context, q *question) (any, error) {
 	if len(owners) == 0 {
 		return answer, nil
 	}
-	m, free, err := v.member(ctx, q, true, allowed...)
+	m, err := v.member(ctx, q, true, allowed...)
 	if err != nil {
 		return nil, err
 	}
-	defer free()
 	found := m.Children(ctx, owners)
 	for i := range answer.Objects {
 		if uid := answer.Objects[i].UID; uid != "" {

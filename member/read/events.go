@@ -9,23 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/answer"
 	"github.com/hanse-dev/hanse/member"
 )
 
-const (
-	// mostEvents is the maximum number of events that are returned.
-	mostEvents = 200
-	// longestMessage is the limit of API servers for the message of an event.
-	longestMessage = 1024
-	longestReason  = 128
-)
+// mostEvents is the maximum number of events that are returned.
+const mostEvents = 200
 
 // Events implements part of member.Reader. Servers cannot select events of several objects, so it looks at the events
 // of the namespace.
 func (r *Reader) Events(ctx context.Context, namespace string, about []member.Involved) (member.Events, error) {
-	ctx, done := bounded(ctx)
-	defer done()
+	ctx = answer.Within(ctx, ofPage)
 	var out member.Events
 	add := func(body []byte) (next string, err error) {
 		var got struct {
@@ -37,7 +31,7 @@ func (r *Reader) Events(ctx context.Context, namespace string, about []member.In
 		}
 		for i := range got.Items {
 			if e := &got.Items[i]; concerns(e.InvolvedObject, about) {
-				out.Items = append(out.Items, eventOf(e))
+				out.Items = append(out.Items, member.EventOf(e))
 			}
 		}
 		return got.Metadata.Continue, nil
@@ -45,7 +39,7 @@ func (r *Reader) Events(ctx context.Context, namespace string, about []member.In
 	options := metav1.ListOptions{Limit: pageSize}
 	events := schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	for pages := 1; ; pages++ {
-		next, err := r.page(ctx, path(events, namespace), asJSON, options, add)
+		next, err := page(ctx, r.get(events, namespace), asJSON, options, add)
 		if err != nil {
 			return member.Events{}, err
 		}
@@ -66,27 +60,6 @@ func concerns(object corev1.ObjectReference, about []member.Involved) bool {
 	return slices.ContainsFunc(about, func(o member.Involved) bool {
 		return o.Group == gv.Group && o.Kind == object.Kind && o.Name == object.Name && (o.UID == "" || o.UID == object.UID)
 	})
-}
-
-func eventOf(e *corev1.Event) member.Event {
-	gv, _ := schema.ParseGroupVersion(e.InvolvedObject.APIVersion)
-	out := member.Event{
-		Group: gv.Group, Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name, Type: member.Line(e.Type, longestReason),
-		Reason: member.Line(e.Reason, longestReason), Message: member.Line(e.Message, longestMessage),
-		Count: int64(e.Count), Last: e.CreationTimestamp,
-	}
-	times := []metav1.Time{e.LastTimestamp, {Time: e.EventTime.Time}}
-	if e.Series != nil {
-		out.Count = int64(e.Series.Count)
-		times = append(times, metav1.Time{Time: e.Series.LastObservedTime.Time})
-	}
-	for _, t := range times {
-		if t.After(out.Last.Time) {
-			out.Last = t
-		}
-	}
-	out.Kind, out.Name = member.Line(out.Kind, hubv1.MaxNameLength), member.Line(out.Name, hubv1.MaxNameLength)
-	return out
 }
 
 // newest sorts the events by time and drops the oldest ones beyond the limit.

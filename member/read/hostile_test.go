@@ -190,3 +190,41 @@ func TestAnAnswerOfAnotherKindIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestObjectsThatWereNotAskedForAreLeftOut(t *testing.T) {
+	const own, name, namespace = `{"name":"a","namespace":"shop"}`, `{"name":"b","namespace":"shop"}`, `{"name":"a","namespace":"bank"}`
+	r := hostile(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.Contains(r.Header.Get("Accept"), "as=Table") {
+			_, _ = fmt.Fprintf(w, `{"kind":"Table","rows":[{"object":{"metadata":%s}},{"object":{"metadata":%s}},{"object":{"metadata":%s}}]}`, name, namespace, own)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"items":[{"metadata":%s},{"metadata":%s},{"metadata":%s}]}`, name, namespace, own)
+	})
+	in := member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Namespace: "shop", Name: "a", Most: 3}
+	rows, err := r.List(t.Context(), in)
+	must(t, err)
+	in.Whole = true
+	objects, err := r.List(t.Context(), in)
+	must(t, err)
+	if len(rows.Rows) != 1 || len(objects.Objects) != 1 {
+		t.Errorf("got %+v %+v", rows, objects)
+	}
+}
+
+func TestNoNameLeadsToAnotherPath(t *testing.T) {
+	asked := ""
+	r := hostile(t, func(_ http.ResponseWriter, r *http.Request) { asked = r.URL.Path })
+	for _, name := range []string{"..", ".", "../../secrets/x", "a/b", "..%2f..%2fsecrets", "%2e%2e"} {
+		in := member.ListIntent{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Resource: "pods", Namespace: name, Most: 3}
+		_, ofList := r.List(t.Context(), in)
+		_, ofEvents := r.Events(t.Context(), name, nil)
+		_, ofLog := r.Log(t.Context(), member.LogIntent{Namespace: "shop", Pod: name, Bytes: 10})
+		_, ofNamespace := r.Log(t.Context(), member.LogIntent{Namespace: name, Pod: "web-0", Bytes: 10})
+		for _, err := range []error{ofList, ofEvents, ofLog, ofNamespace} {
+			if err == nil || !strings.Contains(err.Error(), "invalid") || asked != "" {
+				t.Errorf("%s: asked for %q: %v", name, asked, err)
+			}
+		}
+	}
+}

@@ -17,8 +17,8 @@ import (
 // Log implements part of member.Reader. A member that sends more than it is asked for is cut off.
 func (r *Reader) Log(ctx context.Context, in member.LogIntent) (member.Log, error) {
 	ctx = answer.Streamed(ctx, in.Bytes+1)
-	pods := path(schema.GroupVersionResource{Version: "v1", Resource: "pods"}, in.Namespace)
-	request := r.client.Get().AbsPath(append(pods, in.Pod, "log")...).SetHeader("Accept", "*/*").
+	pods := r.get(schema.GroupVersionResource{Version: "v1", Resource: "pods"}, in.Namespace)
+	request := pods.Name(in.Pod).SubResource("log").SetHeader("Accept", "*/*").
 		Param("timestamps", "true").Param("limitBytes", strconv.FormatInt(in.Bytes, 10))
 	if in.Lines > 0 {
 		request = request.Param("tailLines", strconv.FormatInt(in.Lines, 10))

@@ -1,7 +1,7 @@
 // Package read reads objects, events and logs of one member for users, whoever manages the objects.
 //
 //   - A list is read page by page. Each page has bounds, and so has the sum of the pages: a member that answers with
-//     100 MB costs the hub one page.
+//     100 MB costs the hub one page. The caller has the memory of all pages charged to the member, by answer.Keep.
 //   - A table has the columns that the member prints. Of its objects only name, namespace and resourceVersion are kept,
 //     because the metadata of an object may have the values of a Secret in annotations.
 //   - Texts of tables and events are printable. A log is text of a container: its reader escapes control characters.
@@ -38,8 +38,8 @@ const (
 	longestCell   = 256
 )
 
-// page has the bounds of one page. A page of 100 pods has some 500 KiB.
-var page = answer.Bounds{Bytes: mostKept, Values: 1 << 17}
+// ofPage has the bounds of one page. A page of 100 pods has some 500 KiB.
+var ofPage = answer.Bounds{Bytes: mostKept, Values: 1 << 17}
 
 const (
 	asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -57,22 +57,23 @@ type Reader struct{ client rest.Interface }
 // New returns a Reader. Every request of the client has a timeout.
 func New(client rest.Interface) *Reader { return &Reader{client} }
 
-// path returns the URL path of the objects of a resource.
-func path(resource schema.GroupVersionResource, namespace string) []string {
-	out := []string{"apis", resource.Group, resource.Version}
+// get returns a request for the objects of a resource. It fails for a namespace that is no segment of a path, such as
+// one that leads to another resource.
+func (r *Reader) get(resource schema.GroupVersionResource, namespace string) *rest.Request {
+	root := []string{"apis", resource.Group, resource.Version}
 	if resource.Group == "" {
-		out = []string{"api", resource.Version}
+		root = []string{"api", resource.Version}
 	}
-	if namespace != "" {
-		out = append(out, "namespaces", namespace)
+	request := r.client.Get().AbsPath(root...).Resource(resource.Resource)
+	if namespace == "" {
+		return request
 	}
-	return append(out, resource.Resource)
+	return request.Namespace(namespace)
 }
 
 // List implements part of member.Reader.
 func (r *Reader) List(ctx context.Context, in member.ListIntent) (member.Listed, error) {
-	ctx, done := bounded(ctx)
-	defer done()
+	ctx = answer.Within(ctx, ofPage)
 	l := &list{in: in}
 	options := metav1.ListOptions{LabelSelector: in.LabelSelector}
 	if in.Name != "" {
@@ -84,7 +85,7 @@ func (r *Reader) List(ctx context.Context, in member.ListIntent) (member.Listed,
 	}
 	for pages := 1; ; pages++ {
 		options.Limit = int64(min(pageSize, in.Most-l.found))
-		next, err := r.page(ctx, path(in.Kind.GroupVersion().WithResource(in.Resource), in.Namespace), accept, options, add)
+		next, err := page(ctx, r.get(in.Kind.GroupVersion().WithResource(in.Resource), in.Namespace), accept, options, add)
 		if err != nil {
 			return member.Listed{}, err
 		}
@@ -98,17 +99,11 @@ func (r *Reader) List(ctx context.Context, in member.ListIntent) (member.Listed,
 	}
 }
 
-// bounded limits each page, and charges all of them to the member until done is called. Then a member has the memory of
-// few lists at a time.
-func bounded(ctx context.Context) (kept context.Context, done func()) {
-	return answer.Keep(answer.Within(ctx, page))
-}
-
 // page passes the body of one page to add, which returns where the list continues. ctx is bounded.
-func (r *Reader) page(
-	ctx context.Context, path []string, accept string, options metav1.ListOptions, add func(body []byte) (next string, err error),
+func page(
+	ctx context.Context, request *rest.Request, accept string, options metav1.ListOptions, add func(body []byte) (next string, err error),
 ) (next string, err error) {
-	body, err := r.client.Get().AbsPath(path...).SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
+	body, err := request.SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
 		SetHeader("Accept", accept).Do(ctx).Raw()
 	if err != nil {
 		return "", err
@@ -126,9 +121,13 @@ type list struct {
 
 func (l *list) full() bool { return l.found >= l.in.Most || l.bytes >= mostKept }
 
-// take counts one object, and reports whether it is kept.
+// take counts one object, and reports whether it is kept. The user has no right to an object of another name or
+// namespace, which a hostile member may send.
 func (l *list) take(name, namespace string) bool {
 	if len(name) > hubv1.MaxNameLength || len(namespace) > hubv1.MaxNameLength {
+		return false
+	}
+	if l.in.Name != "" && name != l.in.Name || l.in.Namespace != "" && namespace != l.in.Namespace {
 		return false
 	}
 	if l.found == l.in.Most { // the member ignores the limit

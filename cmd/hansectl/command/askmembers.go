@@ -19,12 +19,16 @@ import (
 // askedAtOnce is the number of members that get a request at the same time.
 const askedAtOnce = 4
 
+// readAtOnce is the number of members from which a command reads at the same time: the hub gives a user two slots for
+// slow requests.
+const readAtOnce = 2
+
 // eachMember calls ask for every cluster, for a few at the same time and in the order of the names. It returns the
 // clusters that could not be asked.
 func eachMember(clusters []string, ask func(cluster string) error) (notAsked []view.ClusterNote) {
 	var mu sync.Mutex
 	var asking errgroup.Group
-	asking.SetLimit(askedAtOnce)
+	asking.SetLimit(readAtOnce)
 	for _, cluster := range clusters {
 		asking.Go(func() error {
 			if err := ask(cluster); err != nil {

@@ -106,11 +106,12 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	return d.show(result)
 }
 
-// sentTo returns the clusters that get an object, sorted by name. If the user names clusters, it returns only those.
-func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string) ([]string, error) {
+// sentTo returns the clusters that get an object, sorted by name, and those where it has one of the other states. If the
+// user names clusters, it returns only those.
+func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string, also ...hubv1.TargetState) ([]string, error) {
 	var there []string
 	for _, t := range binding.BindingSpec().Clusters {
-		if t.State != hubv1.TargetAbsent {
+		if t.State != hubv1.TargetAbsent || slices.Contains(also, t.State) {
 			there = append(there, t.Name)
 		}
 	}

@@ -110,8 +110,7 @@ func (e *events) ofHub(ctx context.Context, c client.Client, binding hubv1.Bindi
 	return nil
 }
 
-// holders returns the binding of an object, and the clusters that hold the object. If the user names clusters, holders
-// returns these, and one that does not hold the object is an error.
+// holders returns the binding of an object, and the clusters that hold the object, also those that it leaves.
 func (h *hub) holders(ctx context.Context, c client.Client, kind, name string, named []string) (hubv1.BindingObject, []string, error) {
 	id, version, err := h.identify(ctx, c, kind, name)
 	if err != nil {
@@ -121,15 +120,6 @@ func (h *hub) holders(ctx context.Context, c client.Client, kind, name string, n
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, cluster := range named {
-		if binding.BindingSpec().Target(cluster) == nil {
-			return nil, nil, fmt.Errorf("%s is not on cluster %s: see hansectl status", id, cluster)
-		}
-	}
-	if len(named) == 0 {
-		for _, t := range binding.BindingSpec().Clusters {
-			named = append(named, t.Name)
-		}
-	}
-	return binding, named, nil
+	clusters, err := sentTo(id, binding, named, hubv1.TargetAbsent)
+	return binding, clusters, err
 }

@@ -79,7 +79,7 @@ func TestGetShowsAllObjectsOfTheClusters(t *testing.T) {
 ap-se-1    web-1   Run [2Jning   -
 cn-sha-1   web-0   -             1/1
 cn-sha-1   web-2   -             0/1
-warning: eu-fra-1: it does not serve Pod
+warning: eu-fra-1: it does not serve Pod at this version
 `
 		if out != want {
 			t.Errorf("got\n%s", out)
@@ -177,10 +177,11 @@ func TestAWatchOfListsShowsTheTableAfterAChange(t *testing.T) {
 		found.Add("a", answers[asked])
 		if asked++; asked == 2 {
 			found.NotAsked = []view.ClusterNote{{Cluster: "b", Note: "away"}}
+			found.Notes = []view.ClusterNote{{Cluster: "c", Note: "it has more"}}
 		}
 		return found
 	}))
-	if got := out.String(); strings.Count(got, "CLUSTER") != 2 || strings.Count(got, "web-0") != 2 || strings.Count(got, "web-1") != 1 || strings.Count(got, "error: b: away") != 1 {
+	if got := out.String(); strings.Count(got, "CLUSTER") != 2 || strings.Count(got, "web-0") != 2 || strings.Count(got, "web-1") != 1 || strings.Count(got, "error: b: away") != 1 || strings.Count(got, "warning: c: it has more") != 1 {
 		t.Errorf("got\n%s", got)
 	}
 }

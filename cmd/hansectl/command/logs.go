@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -72,7 +71,6 @@ func (l *logs) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	slices.Sort(clusters)
 	views, err := l.window.open(ctx, l.hub, c)
 	if err != nil {
 		return err
@@ -142,12 +140,15 @@ func (l *logs) printOne(r *view.LogReader, cluster string, answer memberview.Log
 		l.hub.warn(fmt.Sprintf("warning: %s: %s\n", cluster, view.Printable(text)))
 	}
 	for _, log := range answer.Logs {
-		r.Print(l.hub.streams.Out, cluster, log)
+		skips := r.Print(l.hub.streams.Out, cluster, log)
 		about := strings.TrimSpace("pod " + log.Pod + " " + log.Container)
 		if log.Error != "" {
 			note(about + ": " + log.Error)
 		}
-		if log.Cut {
+		switch {
+		case skips:
+			note(about + ": its log has more lines in a second than an answer: some are left out")
+		case log.Cut:
 			note(about + ": its log has more than is shown")
 		}
 	}

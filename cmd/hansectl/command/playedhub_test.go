@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -59,8 +61,14 @@ func (h *playedHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := h.answer(steps[1], steps[2], body)
 	h.mu.Unlock()
 	if err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}, Code: http.StatusServiceUnavailable, Message: err.Error()}
+		status := metav1.Status{Code: http.StatusServiceUnavailable, Message: err.Error()}
+		var own apierrors.APIStatus
+		if errors.As(err, &own) {
+			status = own.Status()
+		}
+		status.Kind = "Status"
+		w.WriteHeader(int(status.Code))
+		answer = status
 	}
 	if err := json.NewEncoder(w).Encode(answer); err != nil {
 		h.Error(err)

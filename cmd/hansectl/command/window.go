@@ -187,9 +187,33 @@ func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
 // largestView is the maximum size of one response.
 const largestView = 32 << 20
 
-// ask sends a request about one member, or about none. namespace is the namespace of all requested objects; empty for
+const (
+	// mostTries is how often a request is sent that the hub puts off.
+	mostTries = 5
+	// longestPause is the longest pause between two tries.
+	longestPause = 30 * time.Second
+)
+
+// ask sends a request about one member, or about none, and again if too many ask at the same time: then the hub has done
+// nothing yet. namespace is the namespace of all requested objects; empty for
 // cluster-scoped objects or several namespaces.
 func (v *views) ask(ctx context.Context, cluster, what, namespace string, in, out any) error {
+	for tries := 1; ; tries++ {
+		err := v.askOnce(ctx, cluster, what, namespace, in, out)
+		if !apierrors.IsTooManyRequests(err) || tries == mostTries {
+			return err
+		}
+		seconds, _ := apierrors.SuggestsClientDelay(err)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(min(time.Duration(max(seconds, 1))*time.Second, longestPause)):
+		}
+	}
+}
+
+// askOnce sends the request of ask.
+func (v *views) askOnce(ctx context.Context, cluster, what, namespace string, in, out any) error {
 	about := cmp.Or(cluster, "namespace "+namespace)
 	body, err := json.Marshal(in)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/member"
@@ -50,17 +49,7 @@ func (e *Events) Add(cluster string, answer memberview.EventsAnswer) {
 
 // AddHub adds an event of the hub.
 func (e *Events) AddHub(found corev1.Event) {
-	gv, _ := schema.ParseGroupVersion(found.InvolvedObject.APIVersion)
-	last := found.CreationTimestamp
-	for _, t := range []time.Time{found.LastTimestamp.Time, found.EventTime.Time} {
-		if t.After(last.Time) {
-			last.Time = t
-		}
-	}
-	e.Items = append(e.Items, ClusterEvent{Event: member.Event{
-		Group: gv.Group, Kind: found.InvolvedObject.Kind, Name: found.InvolvedObject.Name, Type: found.Type, Reason: found.Reason,
-		Message: found.Message, Count: int64(found.Count), Last: last,
-	}})
+	e.Items = append(e.Items, ClusterEvent{Event: member.EventOf(&found)})
 }
 
 // Sort orders the events by time, and the notes by cluster.

@@ -49,7 +49,7 @@ func NewListed(kind schema.GroupKind, namespaces bool) *Listed {
 // Add adds the answer of a cluster.
 func (l *Listed) Add(cluster string, answer memberview.ListAnswer) {
 	if answer.NotServed {
-		l.Notes = append(l.Notes, ClusterNote{Cluster: cluster, Note: fmt.Sprintf("it does not serve %s", l.kind)})
+		l.Notes = append(l.Notes, ClusterNote{Cluster: cluster, Note: fmt.Sprintf("it does not serve %s at this version", l.kind)})
 	}
 	l.tables = append(l.tables, clusterTable{cluster, answer.Listed})
 	for _, o := range answer.Objects {
@@ -73,10 +73,12 @@ func (l *Listed) Sort() {
 // Names returns the names of the objects, each once, for -o name.
 func (l *Listed) Names() []string {
 	var names []string
+	seen := map[string]bool{}
 	for _, t := range l.tables {
 		for _, row := range t.Rows {
 			name := resourceName(hubv1.ObjectIdentity{Group: l.kind.Group, Kind: l.kind.Kind, Name: row.Name})
-			if !slices.Contains(names, name) {
+			if !seen[name] {
+				seen[name] = true
 				names = append(names, name)
 			}
 		}

@@ -15,18 +15,21 @@ import (
 
 // LogReader prints the lines of logs, each once.
 type LogReader struct {
-	// printed are the times of the last printed lines.
-	printed map[logName]time.Time
+	// printed are the times of the last printed lines, and from the times since when lines are asked for.
+	printed, from map[logName]time.Time
 }
 
 type logName struct{ cluster, pod, container string }
 
 // NewLogReader returns a LogReader that has printed nothing.
-func NewLogReader() *LogReader { return &LogReader{map[logName]time.Time{}} }
+func NewLogReader() *LogReader {
+	return &LogReader{printed: map[logName]time.Time{}, from: map[logName]time.Time{}}
+}
 
 // Print writes the lines of a log that are newer than the last printed one, with a prefix. It escapes control
-// characters, with which a container could write anything on the user's terminal.
-func (r *LogReader) Print(w io.Writer, cluster string, log memberview.ContainerLog) {
+// characters, with which a container could write anything on the user's terminal. skips is true if lines are left out:
+// times are asked for in full seconds, and the lines of one second are more than one answer has.
+func (r *LogReader) Print(w io.Writer, cluster string, log memberview.ContainerLog) (skips bool) {
 	name := logName{cluster, log.Pod, log.Container}
 	prefix := fmt.Sprintf("[%s %s %s] ", cluster, printable(log.Pod), printable(log.Container))
 	text := log.Text
@@ -44,15 +47,21 @@ func (r *LogReader) Print(w io.Writer, cluster string, log memberview.ContainerL
 		case !at.After(last):
 			continue
 		default:
-			r.printed[name] = at
+			r.printed[name], r.from[name] = at, at
 		}
 		fmt.Fprintln(w, prefix+escaped(rest))
 	}
+	if now := r.printed[name]; log.Cut && !last.IsZero() && now.Equal(last) {
+		// The next answer would be the same one.
+		r.from[name] = r.from[name].Truncate(time.Second).Add(time.Second)
+		return true
+	}
+	return false
 }
 
 // Since returns the logs of a cluster of which lines were printed, with the time of the last one.
 func (r *LogReader) Since(cluster string) (out []memberview.LogSince) {
-	for name, at := range r.printed {
+	for name, at := range r.from {
 		if name.cluster == cluster {
 			out = append(out, memberview.LogSince{Pod: name.pod, Container: name.container, Time: metav1.NewTime(at)})
 		}
