@@ -42,7 +42,7 @@ func (r *run) change() tracing.Change {
 		return tracing.Change{}
 	}
 	template, _ := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
-	return t.Change(r.object.ObjectIdentity, r.binding.BindingSpec().ObjectRef.UID, template)
+	return t.TargetChange(r.object.ObjectIdentity, r.binding.BindingSpec().ObjectRef.UID, r.target, template)
 }
 
 // logWrite logs a change of a copy: one line for each copy that changed.
