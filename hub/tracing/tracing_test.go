@@ -279,35 +279,54 @@ func TestAnEndpointThatHangs(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsLoggedOnce(t *testing.T) {
+func TestAnOutageIsLoggedOnceAndNoMoreThanOnceAMinute(t *testing.T) {
 	var log bytes.Buffer
-	fails := &atomic.Bool{}
-	fails.Store(true)
-	sent := &exporter{fails: fails}
-	s := &sender{SpanExporter: sent, log: funcr.New(func(_, args string) { fmt.Fprintln(&log, args) }, funcr.Options{})}
-	for _, failing := range []bool{true, true, false, false, true} {
-		fails.Store(failing)
+	sent, now := &exporter{}, time.Unix(1000, 0)
+	s := &sender{SpanExporter: sent, now: func() time.Time { return now }, log: funcr.New(func(_, args string) { fmt.Fprintln(&log, args) }, funcr.Options{})}
+	for i, step := range []struct {
+		after time.Duration
+		fails bool
+		lines int // so far
+	}{
+		{0, false, 0}, {0, true, 1}, {2 * logEvery, true, 1}, {0, false, 2}, {time.Second, true, 2}, {time.Second, false, 2}, {time.Second, true, 2}, {logEvery, true, 3},
+	} {
+		now = now.Add(step.after)
+		if sent.err = nil; step.fails {
+			sent.err = errors.New("no route to host")
+		}
 		if err := s.ExportSpans(t.Context(), nil); err != nil {
 			t.Errorf("%v reaches the library, which would log it each time", err)
 		}
+		if got := strings.Count(log.String(), "\n"); got != step.lines {
+			t.Errorf("after step %d, the log has %d lines, want %d:\n%s", i, got, step.lines, log.String())
+		}
 	}
-	if got := strings.Count(log.String(), "Losing spans"); got != 2 || strings.Count(log.String(), "Sending spans again") != 1 {
-		t.Errorf("log:\n%s", log.String())
+}
+
+func TestTheTextOfTheEndpointInTheLogIsShortAndPlain(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, "\x1b[31mfake line\r\n"+strings.Repeat("x", 1<<20))
+	}))
+	t.Cleanup(server.Close)
+	var reason string
+	log := funcr.NewJSON(func(line string) { reason = line }, funcr.Options{})
+	tracer, err := New(Options{Endpoint: server.URL, Sampling: 1}, Process{Logger: log})
+	must(t, err)
+	tracer.Deletion(id, "widget").Root(time.Now(), time.Now())
+	tracer.Close(t.Context())
+	if n := len(reason); n > 600 || !strings.Contains(reason, "fake line") || strings.Contains(reason, "u001b") || strings.Contains(reason, `\r`) {
+		t.Errorf("a line of %d bytes: %.600s", n, reason)
 	}
 }
 
 type exporter struct {
 	tracetest.NoopExporter
-	fails *atomic.Bool
+	err error
 }
 
 // ExportSpans implements sdktrace.SpanExporter.
-func (e *exporter) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error {
-	if e.fails.Load() {
-		return errors.New("no route to host")
-	}
-	return nil
-}
+func (e *exporter) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return e.err }
 
 func TestTLS(t *testing.T) {
 	got := make(chan string, 10)
