@@ -26,6 +26,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -113,6 +114,15 @@ type Report struct {
 	// BlockedTotal and WarningsTotal count all findings, with those beyond the bound.
 	BlockedTotal  int `json:"blockedTotal"`
 	WarningsTotal int `json:"warningsTotal"`
+}
+
+// Definition reads a CustomResourceDefinition.
+func Definition(o *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {
+	d := &apiextensionsv1.CustomResourceDefinition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, d); err != nil {
+		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", o.GetName(), err)
+	}
+	return d, nil
 }
 
 // Check compares two definitions and checks the live objects with both. It returns an error if the new definition

@@ -101,10 +101,8 @@ func firstFindings(all []Finding) []Finding {
 
 // The limits of a message.
 const (
-	mostMessage    = 1024 // characters
-	mostUndoPrefix = 200  // characters: the caller names the two charts before an UndoMessage
-	mostLine       = 500  // characters
-	mostClusters   = 3
+	mostMessage  = 1024 // characters
+	mostClusters = 3
 )
 
 // Message returns the text for a condition that says why the new definitions are not used: each blocked change with its
@@ -113,9 +111,10 @@ func Message(reports ...Report) string {
 	return message(mostMessage, ". Clusters are unchanged. Migrate the objects, or accept a change by its crd, rule and path in spec.acknowledge", reports)
 }
 
-// UndoMessage is Message for definitions that a user wants to return to.
-func UndoMessage(reports ...Report) string {
-	return message(mostMessage-mostUndoPrefix, ". Clusters are unchanged. Set the newer chart again, or migrate the objects and status.storedVersions of these clusters first", reports)
+// UndoMessage is Message for definitions that a user wants to return to, in at most so many characters. The caller names
+// the return before it.
+func UndoMessage(most int, reports ...Report) string {
+	return message(most, ". Clusters are unchanged. Keep the newer definition, or migrate the objects and status.storedVersions of these clusters first", reports)
 }
 
 // message returns a text of at most so many characters.
@@ -134,7 +133,7 @@ func message(most int, advice string, reports []Report) string {
 		text = fmt.Sprintf("%d changes break what is in use: ", total)
 	}
 	for i, f := range blocked {
-		line := hubv1.CutMessage(f.String(), mostLine)
+		line := hubv1.CutMessage(f.String(), most/2) // so that the first line fits
 		rest := ""
 		if i < total-1 {
 			rest = fmt.Sprintf("; and %d more", total-i-1)

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +16,10 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
+// mostUndo is the maximum length of the text of an undo, in characters. The names of the two charts precede it in a
+// condition.
+const mostUndo = 824
+
 // upgradable returns a refusal if a changed definition of an operator breaks objects that the hub sends to clusters.
 // chart is the new chart; nil for manifests.
 func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator, chart *hubv1.RenderedChart, changed []change) error {
@@ -28,11 +29,11 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 		if !ok || ch.before == nil || !ch.Removed.IsZero() {
 			continue
 		}
-		before, err := definition(bundle.ManifestOf(ch.before))
+		before, err := crdupgrade.Definition(bundle.ManifestOf(ch.before))
 		if err != nil {
 			return err
 		}
-		after, err := definition(ch.Manifest)
+		after, err := crdupgrade.Definition(ch.Manifest)
 		if err != nil {
 			return &refusal{hubv1.ReasonManifestInvalid, err.Error() + "; the stored objects stay"}
 		}
@@ -56,7 +57,7 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 		reports = append(reports, report)
 	}
 	if isOlder(chart, o.Status.Chart) {
-		if text := crdupgrade.UndoMessage(reports...); text != "" {
+		if text := crdupgrade.UndoMessage(mostUndo, reports...); text != "" {
 			return &refusal{hubv1.ReasonUndoBlocked, fmt.Sprintf("chart %s %s is older than the stored %s: %s", chart.Name, chart.Version, o.Status.Chart.Version, text)}
 		}
 		return nil
@@ -75,14 +76,6 @@ func isOlder(chart, stored *hubv1.RenderedChart) bool {
 	now, err := version.ParseSemantic(chart.Version)
 	before, err2 := version.ParseSemantic(stored.Version)
 	return err == nil && err2 == nil && now.LessThan(before)
-}
-
-func definition(o *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {
-	d := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, d); err != nil {
-		return nil, fmt.Errorf("reading CustomResourceDefinition %s: %w", o.GetName(), err)
-	}
-	return d, nil
 }
 
 // storedVersions returns the versions that clusters store of the objects of a definition, as its rows describe them. A

@@ -42,7 +42,7 @@ func (r *run) change() tracing.Change {
 		return tracing.Change{}
 	}
 	template, _ := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
-	return t.Change(r.object.ObjectIdentity, r.binding.BindingSpec().ObjectRef.UID, template)
+	return t.TargetChange(r.object.ObjectIdentity, r.binding.BindingSpec().ObjectRef.UID, r.target, template)
 }
 
 // logWrite logs a change of a copy: one line for each copy that changed.
@@ -54,20 +54,24 @@ func (r *run) logWrite(ctx context.Context, o member.Outcome) {
 	r.change().Log(ctrl.LoggerFrom(ctx)).Info(message, "object", r.object.ObjectIdentity.String(), "reason", o.Reason, "digest", o.Digest)
 }
 
-// trace makes the spans of a run that changed the copy, or that failed otherwise than the run before.
+// waits are the reasons of copies that wait for other objects. Their spans have no error.
+var waits = map[string]bool{hubv1.ReasonOperatorNotReady: true, hubv1.ReasonBundleNotReady: true, hubv1.ReasonReferenceNotReady: true}
+
+// trace makes the spans of a run that changed the copy, or that waits or failed otherwise than the run before.
 func (r *run) trace(o member.Outcome) {
 	if r.held || !r.queue.opts.Tracer.Enabled() {
 		return
 	}
-	failed := !o.Wrote && (o.Applied == metav1.ConditionUnknown || o.Applied == metav1.ConditionFalse && !rollup.UnderWay(o.Reason))
-	if !failed {
+	stuck := !o.Wrote && (o.Applied == metav1.ConditionUnknown || o.Applied == metav1.ConditionFalse && !rollup.UnderWay(o.Reason))
+	if !stuck {
 		r.queue.failures.forget(r.key)
 	}
-	if !o.Wrote && !failed {
+	if !o.Wrote && !stuck {
 		return
 	}
+	failed := stuck && !r.answered.IsZero() && !waits[o.Reason] // only a write can fail
 	change := r.change()
-	if !change.Traced() || failed && !r.queue.failures.isNew(r.key, failure{change.ID(), o.Reason}) {
+	if !change.Traced() || stuck && !r.queue.failures.isNew(r.key, failure{change.ID(), o.Reason}) {
 		return
 	}
 	var parts []tracing.Step
@@ -84,7 +88,7 @@ func (r *run) trace(o member.Outcome) {
 	})
 }
 
-// failure is a change that did not come to the member, with the reason.
+// failure is a change that did not come to the member, or not yet, with the reason.
 type failure struct {
 	change tracing.ID
 	reason string

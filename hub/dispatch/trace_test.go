@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -140,6 +141,50 @@ func TestAFailureThatRepeatsIsTracedOnce(t *testing.T) {
 	}
 	if failed != 1 {
 		t.Errorf("%d spans of one failure", failed)
+	}
+}
+
+func TestOnlyAFailedWriteIsAFailedSpan(t *testing.T) {
+	refused := func(reason string) member.Outcome {
+		return member.Outcome{Applied: metav1.ConditionFalse, Reason: reason}
+	}
+	tests := map[string]struct {
+		outcome member.Outcome
+		called  bool
+		want    codes.Code
+	}{
+		"a copy that waits for an operator":                    {refused(hubv1.ReasonOperatorNotReady), false, codes.Unset},
+		"a copy that waits for an object that it needs":        {refused(hubv1.ReasonReferenceNotReady), true, codes.Unset},
+		"a copy that waits for a cluster that does not answer": {member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonThrottled}, false, codes.Unset},
+		"a refused write": {refused(hubv1.ReasonAdmissionDenied), true, codes.Error},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, takes("eu"))
+			end := w.trace()
+			q, err := newQueue("eu", w.dispatcher.opts, w.dispatcher.fresh, w.dispatcher.renderings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := w.add(widgetKind, "web")
+			r := &run{queue: q, key: types.NamespacedName{Namespace: b.Namespace, Name: b.Name}, binding: b, target: b.BindingSpec().Target("eu")}
+			if err := r.gather(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if r.began = r.now(); tc.called {
+				r.callBegan, r.answered = r.now(), r.now()
+			}
+			r.trace(tc.outcome)
+			spans := end()
+			if len(spans) == 0 {
+				t.Fatal("there is no span")
+			}
+			for _, span := range spans {
+				if got := span.Status().Code; got != tc.want || attributeOf(span, "hanse.reason") != tc.outcome.Reason {
+					t.Errorf("%s has the status %s and the reason %s, want %s and %s", span.Name(), got, attributeOf(span, "hanse.reason"), tc.want, tc.outcome.Reason)
+				}
+			}
+		})
 	}
 }
 

@@ -299,6 +299,15 @@ func (r *run) writeBinding(ctx context.Context) error {
 	if err == nil {
 		r.reporter.opts.Pacer.Steer(r.reporter.opts.Clock.Since(began))
 	}
+	written, err := r.keepRows(&before, version, err)
+	if written {
+		r.trace(&before)
+	}
+	return err
+}
+
+// keepRows stores the result of a write of the binding's status. written reports whether the server has taken it.
+func (r *run) keepRows(before *hubv1.BindingStatus, version string, err error) (written bool, _ error) {
 	e, unlock := r.entry()
 	defer unlock()
 	switch {
@@ -306,20 +315,19 @@ func (r *run) writeBinding(ctx context.Context) error {
 		// The scheduler or another replica was faster; the cache's event about its write will queue this binding.
 		e.refused, e.behind = r.binding.GetResourceVersion(), true
 		r.reporter.wake(r.key, e, result, r.class)
-		return nil
+		return false, nil
 	case apierrors.IsNotFound(err):
-		return nil
+		return false, nil
 	case err != nil:
-		return fmt.Errorf("writing the status of binding %s: %w", r.key, err)
+		return false, fmt.Errorf("writing the status of binding %s: %w", r.key, err)
 	}
 	e.written, e.refused = version, ""
 	*r.binding.BindingStatus() = r.after
 	r.wrote = true
 	kind, _ := bindingKind(r.key.Namespace)
 	pace.Writes.WithLabelValues(kind, writeRows).Inc()
-	r.tellPhases(e, &before)
-	r.trace(&before)
-	return nil
+	r.tellPhases(e, before)
+	return true, nil
 }
 
 // tellPhases records the events for the new status. The caller holds the entry's lock.

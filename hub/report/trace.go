@@ -11,13 +11,23 @@ import (
 	"github.com/hanse-dev/hanse/hub/tracing"
 )
 
-// trace makes the span of a written status, if a row of it is news about the hub object's change.
+// trace makes the span of a written status, if a row of it is news about the change that its target carries out. The
+// caller does not hold the entry's lock: all bindings wait for it.
 func (r *run) trace(before *hubv1.BindingStatus) {
 	o := r.reporter.opts
-	if !o.Tracer.Enabled() || !slices.ContainsFunc(r.after.Clusters, func(row hubv1.ClusterRow) bool { return progressed(before.Row(row.Name), row) }) {
+	if !o.Tracer.Enabled() {
 		return
 	}
-	change := o.Tracer.Change(r.id, r.binding.BindingSpec().ObjectRef.UID, r.template)
+	i := slices.IndexFunc(r.after.Clusters, func(row hubv1.ClusterRow) bool { return progressed(before.Row(row.Name), row) })
+	if i < 0 {
+		return
+	}
+	spec := r.binding.BindingSpec()
+	target := spec.Target(r.after.Clusters[i].Name)
+	if target == nil {
+		return
+	}
+	change := o.Tracer.TargetChange(r.id, spec.ObjectRef.UID, target, r.template)
 	if !change.Traced() {
 		return
 	}

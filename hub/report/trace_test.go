@@ -1,11 +1,17 @@
 package report
 
 import (
+	"bytes"
 	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/tracing"
@@ -45,7 +51,7 @@ func TestAReportedChangeIsTraced(t *testing.T) {
 		t.Fatalf("%d spans, want one of the writes and one of the health: %v", len(made.spans), made.spans)
 	}
 	o.SetGeneration(1)
-	root := w.tracer.Change(w.id("web"), o.GetUID(), o).ID()
+	root := w.tracer.Change(w.id("web"), o).ID()
 	for i, want := range []struct{ applied, healthy int64 }{{2, 0}, {2, 2}} {
 		span := made.spans[i]
 		got := map[string]int64{}
@@ -57,6 +63,45 @@ func TestAReportedChangeIsTraced(t *testing.T) {
 		if span.Name() != tracing.SpanReport || span.Parent().SpanID() != root || got["hanse.clusters.applied"] != want.applied || got["hanse.clusters.healthy"] != want.healthy {
 			t.Errorf("span %d is %s below %s with %v, want %v below %s", i, span.Name(), span.Parent().SpanID(), got, want, root)
 		}
+	}
+}
+
+// unlocked is a clock that wants the reporter's lock while a span is made.
+type unlocked struct {
+	clock.RealClock
+	lock         atomic.Pointer[sync.Mutex]
+	asked, found atomic.Int32
+}
+
+// Now implements clock.PassiveClock.
+func (c *unlocked) Now() time.Time {
+	stack := make([]byte, 4096)
+	if lock := c.lock.Load(); lock != nil && bytes.Contains(stack[:runtime.Stack(stack, false)], []byte("(*run).trace(")) {
+		c.asked.Add(1)
+		for range 1000 { // others have it for a moment only
+			if lock.TryLock() {
+				lock.Unlock()
+				c.found.Add(1)
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return c.RealClock.Now()
+}
+
+func TestASpanIsMadeWithoutTheLockOfAllBindings(t *testing.T) {
+	w := newWorld(t, "Widget")
+	c := &unlocked{}
+	w.clock, w.tracer = c, tracing.NewWith(&kept{}, 1, tracing.Process{HubID: "hub"})
+	w.start()
+	c.lock.Store(&w.reporter.mu)
+	o := w.object("web", present("a"))
+	w.applied(o, "a", hubv1.HealthHealthy, "")
+	w.until("progress", is(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere))
+	w.quiet()
+	if asked, found := c.asked.Load(), c.found.Load(); asked == 0 || asked != found {
+		t.Errorf("the lock was free for %d of %d spans", found, asked)
 	}
 }
 

@@ -45,16 +45,16 @@ func (s *Scheduler) noteChange(id key) {
 	before, known := s.changeLog.newest[id]
 	switch {
 	case found:
-		c.uid = template.GetUID()
+		c.uid, c.id = template.GetUID(), s.Tracer.Change(id, template).ID()
 	case !known:
 		return
 	case q == nil: // the leader traces the deletion
 		delete(s.changeLog.newest, id)
 		return
 	default:
-		c.uid = before.uid
+		c.uid, c.id = before.uid, s.Tracer.Deletion(id, before.uid).ID()
 	}
-	if c.id = s.Tracer.Change(id, c.uid, template).ID(); known && before.id == c.id {
+	if known && before.id == c.id {
 		return
 	}
 	if s.changeLog.newest == nil {
@@ -126,11 +126,10 @@ func (s *Scheduler) traceDecision(in decide.Input, p decide.Plan, began time.Tim
 
 // changeOf returns the newest change of the hub object. That of an object that is gone is its deletion.
 func (s *Scheduler) changeOf(in decide.Input) tracing.Change {
-	template := in.Object.Template
-	if template != nil {
-		return s.Tracer.Change(in.Object.ID, template.GetUID(), template)
+	if in.Object.Template != nil {
+		return s.Tracer.Change(in.Object.ID, in.Object.Template)
 	}
-	return s.Tracer.Change(in.Object.ID, in.Spec().ObjectRef.UID, nil)
+	return s.Tracer.Deletion(in.Object.ID, in.Spec().ObjectRef.UID)
 }
 
 // untold reports whether no row has reached the object's generation, so that no earlier leader can have traced it.

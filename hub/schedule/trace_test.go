@@ -109,7 +109,7 @@ func TestADeletionIsTraced(t *testing.T) {
 	s.becomes("-eu ObjectDeleted Delete")
 	s.eventually("the deletion has a trace", func() error {
 		for _, span := range spans.GetSpans() {
-			if span.SpanContext.SpanID() == scheduler.Tracer.Change(s.id, "deleted", nil).ID() && span.Name == tracing.SpanChange {
+			if span.SpanContext.SpanID() == scheduler.Tracer.Deletion(s.id, "deleted").ID() && span.Name == tracing.SpanChange {
 				return nil
 			}
 		}
@@ -160,7 +160,7 @@ func TestALaterLeaderTracesNoOldChange(t *testing.T) {
 			s := &Scheduler{Options: Options{Clock: clock.RealClock{}, Tracer: tracing.NewWith(made, 1, tracing.Process{HubID: "hub"})}}
 			u := template("web")
 			u.SetGeneration(3)
-			s.changeLog.newest = map[key]loggedChange{object: {id: s.Tracer.Change(object, "web", u).ID(), uid: "web"}}
+			s.changeLog.newest = map[key]loggedChange{object: {id: s.Tracer.Change(object, u).ID(), uid: "web"}}
 			b := hubv1.NewBinding(object.BindingKey())
 			b.BindingStatus().Clusters = []hubv1.ClusterRow{{Name: "eu", Generation: tc.reached}}
 			in := decide.Input{Object: decide.Object{ID: object, Template: u}, Binding: b}

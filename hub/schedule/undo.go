@@ -3,17 +3,17 @@ package schedule
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/crdupgrade"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/member/health"
 	"github.com/hanse-dev/hanse/rollout"
 )
+
+// mostUndo is the maximum length of the text of an undo, in characters. Reason and revision precede it in
+// BindingRollout.Message.
+const mostUndo = 450
 
 // undoBlocked returns why the clusters cannot return to the revision of a definition that its annotation names: they
 // store objects at a version that this revision lacks. It is empty if they can, or if no undo is requested.
@@ -22,14 +22,31 @@ func (s *Scheduler) undoBlocked(ctx context.Context, in decide.Input) string {
 	if earlier == nil {
 		return ""
 	}
-	template, err := s.Revisions.Template(ctx, earlier.Template)
-	if err == nil {
-		var stored map[string][]string
-		if stored, err = health.StoredVersions(in.Binding.BindingStatus().Clusters); err == nil {
-			return missingVersion(earlier.Number, template, stored)
-		}
+	report, err := s.checkUndo(ctx, in, earlier)
+	if err != nil {
+		return fmt.Sprintf("cannot compare revision %d with the versions that clusters store: %v", earlier.Number, err)
 	}
-	return fmt.Sprintf("cannot compare revision %d with the versions that clusters store: %v", earlier.Number, err)
+	if text := crdupgrade.UndoMessage(mostUndo, report); text != "" {
+		return fmt.Sprintf("%s: revision %d: %s", hubv1.ReasonUndoBlocked, earlier.Number, text)
+	}
+	return ""
+}
+
+// checkUndo compares a revision of a definition with the versions that clusters store.
+func (s *Scheduler) checkUndo(ctx context.Context, in decide.Input, earlier *hubv1.ObjectRevision) (crdupgrade.Report, error) {
+	template, err := s.Revisions.Template(ctx, earlier.Template)
+	if err != nil {
+		return crdupgrade.Report{}, err
+	}
+	stored, err := health.StoredVersions(in.Binding.BindingStatus().Clusters)
+	if err != nil {
+		return crdupgrade.Report{}, err
+	}
+	after, err := crdupgrade.Definition(template)
+	if err != nil {
+		return crdupgrade.Report{}, err
+	}
+	return crdupgrade.Check(ctx, crdupgrade.Input{After: after, StoredVersions: stored})
 }
 
 // requestedUndo returns the revision of a definition to which a user asks the clusters to return; nil if there is none,
@@ -44,36 +61,4 @@ func requestedUndo(in decide.Input) *hubv1.ObjectRevision {
 		return nil
 	}
 	return in.Spec().Revision(number)
-}
-
-// missingVersion names the first version, by name, that clusters store and that a definition lacks.
-func missingVersion(revision int64, definition *unstructured.Unstructured, stored map[string][]string) string {
-	has := map[string]bool{}
-	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	for _, v := range versions {
-		if version, ok := v.(map[string]any); ok {
-			name, _ := version["name"].(string)
-			has[name] = true
-		}
-	}
-	missing := map[string][]string{} // clusters by version
-	for _, cluster := range slices.Sorted(maps.Keys(stored)) {
-		for _, version := range stored[cluster] {
-			if !has[version] {
-				missing[version] = append(missing[version], cluster)
-			}
-		}
-	}
-	if len(missing) == 0 {
-		return ""
-	}
-	version := slices.Min(slices.Collect(maps.Keys(missing)))
-	clusters := missing[version]
-	const named = 3
-	more := ""
-	if n := len(clusters) - named; n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
-	}
-	return fmt.Sprintf("%s: revision %d of the definition lacks version %s, at which these clusters store objects: %s%s; the clusters keep their revision",
-		hubv1.ReasonUndoBlocked, revision, version, strings.Join(clusters[:min(len(clusters), named)], ", "), more)
 }

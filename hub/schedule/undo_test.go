@@ -33,7 +33,7 @@ func TestAnUndoOfADefinitionIsBlockedByAVersionThatClustersStore(t *testing.T) {
 		for _, name := range names {
 			list = append(list, map[string]any{"name": name})
 		}
-		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"versions": list}}}
+		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": definition.Name}, "spec": map[string]any{"versions": list}}}
 	}
 	tests := map[string]struct {
 		of        hubv1.ObjectIdentity
@@ -49,11 +49,22 @@ func TestAnUndoOfADefinitionIsBlockedByAVersionThatClustersStore(t *testing.T) {
 		"an earlier definition without a stored version is refused": {
 			undo: "1@2026-03-01T12:00:00Z", revisions: earlier{template: versions("v1")},
 			stored: map[string]string{"eu": `["v1","v2"]`, "us": `["v2"]`, "ap": `["v1"]`},
-			want:   "UndoBlocked: revision 1 of the definition lacks version v2, at which these clusters store objects: eu, us; the clusters keep their revision",
+			want: "UndoBlocked: revision 1: 1 change breaks what is in use: crd gears.example.com, version v2, rule storedVersionRemoval, path /spec/versions/v2: " +
+				"on clusters eu, us: the version is removed, but clusters store objects at it. Clusters are unchanged. " +
+				"Keep the newer definition, or migrate the objects and status.storedVersions of these clusters first",
 		},
 		"only the first clusters are named": {
 			undo: "1", revisions: earlier{template: versions("v1")},
-			stored: map[string]string{"a": `["v2"]`, "b": `["v2"]`, "c": `["v2"]`, "d": `["v2"]`}, want: "a, b, c and 1 more",
+			stored: map[string]string{"a": `["v2"]`, "b": `["v2"]`, "c": `["v2"]`, "d": `["v2"]`}, want: "on clusters a, b, c and 1 more: ",
+		},
+		"a text of many versions with long names keeps its remedy": {
+			undo: "1", revisions: earlier{template: versions("v1")},
+			stored: map[string]string{strings.Repeat("a", 59): `["v2","v3","v4"]`, strings.Repeat("b", 59): `["v2"]`, strings.Repeat("c", 59): `["v2"]`},
+			want:   "; and 2 more. Clusters are unchanged. Keep the newer definition, or migrate",
+		},
+		"a revision that is no definition is refused": {
+			undo: "1", revisions: earlier{template: &unstructured.Unstructured{Object: map[string]any{"spec": "none"}}},
+			want: "cannot compare revision 1 with the versions that clusters store: reading CustomResourceDefinition",
 		},
 		"a revision that cannot be read is refused": {
 			undo: "1", revisions: earlier{err: errors.New("no answer")}, want: "cannot compare revision 1 with the versions that clusters store: no answer",
@@ -90,6 +101,9 @@ func TestAnUndoOfADefinitionIsBlockedByAVersionThatClustersStore(t *testing.T) {
 			got := s.undoBlocked(t.Context(), decide.Input{Object: decide.Object{ID: id, Template: template}, Binding: binding})
 			if got != tt.want && (tt.want == "" || !strings.Contains(got, tt.want)) {
 				t.Errorf("it says %q, want %q", got, tt.want)
+			}
+			if n := len(got); n > 512 {
+				t.Errorf("it has %d characters, and BindingRollout.Message takes 512", n)
 			}
 		})
 	}

@@ -47,28 +47,57 @@ type Change struct {
 	sampled    bool
 }
 
-// Change returns the newest change of the hub object with the given UID: its generation, or its deletion. Objects of
-// kinds without a generation change with their resourceVersion. template is nil if there is no hub object.
-func (t *Tracer) Change(object hubv1.ObjectIdentity, uid types.UID, template *unstructured.Unstructured) Change {
+// Change returns the newest change of a hub object: its generation, or its deletion if it is being deleted. Objects of
+// kinds without a generation change with their resourceVersion.
+func (t *Tracer) Change(object hubv1.ObjectIdentity, template *unstructured.Unstructured) Change {
+	switch {
+	case t == nil:
+		return Change{}
+	case template.GetDeletionTimestamp() != nil:
+		return t.Deletion(object, template.GetUID())
+	}
+	version := "version " + template.GetResourceVersion()
+	generation := template.GetGeneration()
+	if generation != 0 {
+		version = "generation " + strconv.FormatInt(generation, 10)
+	}
+	c := t.derive(object, template.GetUID(), version)
+	c.generation = generation
+	if of := parse(template.GetAnnotations()[hubv1.TraceParentAnnotation]); of.IsValid() {
+		c.trace, c.parent, c.sampled = of.TraceID(), of.SpanID(), of.IsSampled()
+	}
+	return c
+}
+
+// Deletion returns the deletion of the hub object with the given UID.
+func (t *Tracer) Deletion(object hubv1.ObjectIdentity, uid types.UID) Change {
 	if t == nil {
 		return Change{}
 	}
-	c := Change{tracer: t, object: object}
-	version, parent := "deleted", ""
-	if template != nil && template.GetUID() == uid && template.GetDeletionTimestamp() == nil {
-		c.generation, parent = template.GetGeneration(), template.GetAnnotations()[hubv1.TraceParentAnnotation]
-		version = "generation " + strconv.FormatInt(c.generation, 10)
-		if c.generation == 0 {
-			version = "version " + template.GetResourceVersion()
-		}
+	return t.derive(object, uid, "deleted")
+}
+
+// TargetChange returns the change that a target of a binding carries out: the deletion of the hub object only if the
+// target is withdrawn for it, else the newest change. It is the zero Change if the object with this UID is not known:
+// a target that is withdrawn for another reason must not end up in the trace of a deletion.
+func (t *Tracer) TargetChange(object hubv1.ObjectIdentity, uid types.UID, target *hubv1.BindingTarget, template *unstructured.Unstructured) Change {
+	switch {
+	case t == nil:
+		return Change{}
+	case target.Absent != nil && target.Absent.Reason == hubv1.ReasonObjectDeleted:
+		return t.Deletion(object, target.Absent.UID)
+	case template == nil || template.GetUID() != uid || template.GetDeletionTimestamp() != nil:
+		return Change{}
 	}
+	return t.Change(object, template)
+}
+
+// derive returns a change with the ids that all replicas derive.
+func (t *Tracer) derive(object hubv1.ObjectIdentity, uid types.UID, version string) Change {
+	c := Change{tracer: t, object: object}
 	sum := sha256.Sum256([]byte(t.hub + "\x00" + string(uid) + "\x00" + version))
 	copy(c.trace[:], sum[:16])
 	copy(c.id[:], sum[16:24])
-	if of := parse(parent); of.IsValid() {
-		c.trace, c.parent, c.sampled = of.TraceID(), of.SpanID(), of.IsSampled()
-		return c
-	}
 	c.sampled = t.sampler.ShouldSample(sdktrace.SamplingParameters{TraceID: c.trace}).Decision == sdktrace.RecordAndSample
 	return c
 }

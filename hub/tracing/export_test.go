@@ -9,5 +9,5 @@ import (
 // TraceOf returns the trace of the deletion of an object, for tests outside of the package.
 func TraceOf(hub string, uid types.UID) string {
 	t := NewWith(nil, 1, Process{HubID: hub})
-	return t.Change(hubv1.ObjectIdentity{}, uid, nil).trace.String()
+	return t.Deletion(hubv1.ObjectIdentity{}, uid).trace.String()
 }

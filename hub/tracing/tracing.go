@@ -19,8 +19,9 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
+	"unicode"
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel/attribute"
@@ -28,6 +29,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 const (
@@ -128,7 +131,7 @@ func New(o Options, p Process) (*Tracer, error) {
 			Enabled: true, InitialInterval: time.Second, MaxInterval: requestWithin, MaxElapsedTime: batchWithin,
 		}),
 	)
-	return NewWith(&sender{SpanExporter: exporter, log: p.Logger.WithValues("endpoint", u.String())}, o.Sampling, p), nil
+	return NewWith(&sender{SpanExporter: exporter, log: p.Logger.WithValues("endpoint", u.String()), now: time.Now}, o.Sampling, p), nil
 }
 
 // NewWith returns a Tracer that passes batches of spans to an exporter.
@@ -179,21 +182,48 @@ func authorities(file string) (*x509.CertPool, error) {
 // noRedirect keeps spans from other hosts than the configured one.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
+// logEvery is the shortest time between two lines about the endpoint, and mostReason the maximum length of its error, in
+// characters.
+const (
+	logEvery   = time.Minute
+	mostReason = 256
+)
+
 // sender sends spans. It logs the begin and the end of an outage of the endpoint, and not each lost batch.
 type sender struct {
 	sdktrace.SpanExporter
-	log     logr.Logger
-	failing atomic.Bool
+	log logr.Logger
+	now func() time.Time
+
+	mu      sync.Mutex
+	failing bool      // by the last line
+	logged  time.Time // of the last line
 }
 
 // ExportSpans implements sdktrace.SpanExporter.
 func (s *sender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := s.SpanExporter.ExportSpans(ctx, spans)
-	switch {
-	case err != nil && !s.failing.Swap(true):
-		s.log.Info("Losing spans: the OTLP endpoint does not take them; dispatch is not affected", "reason", err.Error())
-	case err == nil && s.failing.Swap(false):
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if failing := err != nil; failing == s.failing || !s.logged.IsZero() && now.Sub(s.logged) < logEvery {
+		return nil
+	}
+	s.failing, s.logged = err != nil, now
+	if err != nil {
+		s.log.Info("Losing spans: the OTLP endpoint does not take them; dispatch is not affected", "reason", plain(err.Error()))
+	} else {
 		s.log.Info("Sending spans again: the OTLP endpoint takes them")
 	}
 	return nil
+}
+
+// plain returns a text of the endpoint for the log: bounded, and on one line.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, hubv1.CutMessage(text, mostReason))
 }

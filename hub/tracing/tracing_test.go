@@ -69,7 +69,7 @@ func TestReplicasDeriveTheSameIDs(t *testing.T) {
 	leader, _ := replica(t, "hub", 1)
 	other, _ := replica(t, "hub", 1)
 	anotherHub, _ := replica(t, "hub-2", 1)
-	base := leader.Change(id, "widget", widget(3, ""))
+	base := leader.Change(id, widget(3, ""))
 	if !base.trace.IsValid() || !base.id.IsValid() {
 		t.Fatalf("ids %s and %s are invalid", base.trace, base.id)
 	}
@@ -79,26 +79,60 @@ func TestReplicasDeriveTheSameIDs(t *testing.T) {
 	deleted.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 	young, later := widget(0, ""), widget(0, "")
 	later.SetResourceVersion("200")
-	gone := leader.Change(id, "widget", nil)
+	gone := leader.Deletion(id, "widget")
 	tests := map[string]struct {
 		a, b Change
 		same bool
 	}{
-		"two replicas agree on a generation":                       {base, other.Change(id, "widget", widget(3, "")), true},
-		"an annotation is no new change of a kind with generation": {base, other.Change(id, "widget", annotated), true},
-		"the next generation is another change":                    {base, other.Change(id, "widget", widget(4, "")), false},
-		"an object of the same name with another UID is another":   {base, other.Change(id, "other", nil), false},
-		"another hub has other traces":                             {base, anotherHub.Change(id, "widget", widget(3, "")), false},
+		"two replicas agree on a generation":                       {base, other.Change(id, widget(3, "")), true},
+		"an annotation is no new change of a kind with generation": {base, other.Change(id, annotated), true},
+		"the next generation is another change":                    {base, other.Change(id, widget(4, "")), false},
+		"an object of the same name with another UID is another":   {base, other.Deletion(id, "other"), false},
+		"another hub has other traces":                             {base, anotherHub.Change(id, widget(3, "")), false},
 		"the deletion is another change":                           {base, gone, false},
-		"an object that is being deleted is in the deletion":       {gone, other.Change(id, "widget", deleted), true},
-		"an object that replaced it is not its change":             {gone, other.Change(id, "widget", func() *unstructured.Unstructured { u := widget(1, ""); u.SetUID("new"); return u }()), true},
-		"a kind without generation changes with its version":       {leader.Change(id, "widget", young), leader.Change(id, "widget", later), false},
-		"a kind without generation at one version":                 {leader.Change(id, "widget", young), other.Change(id, "widget", widget(0, "")), true},
+		"an object that is being deleted is in the deletion":       {gone, other.Change(id, deleted), true},
+		"a kind without generation changes with its version":       {leader.Change(id, young), leader.Change(id, later), false},
+		"a kind without generation at one version":                 {leader.Change(id, young), other.Change(id, widget(0, "")), true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			if same := tc.a.trace == tc.b.trace && tc.a.id == tc.b.id; same != tc.same {
 				t.Errorf("same ids: %t, want %t", same, tc.same)
+			}
+		})
+	}
+}
+
+func TestATargetCarriesOutADeletionOnlyIfItIsWithdrawnForIt(t *testing.T) {
+	tracer, _ := replica(t, "hub", 1)
+	withdrawn := func(reason string) *hubv1.BindingTarget {
+		return &hubv1.BindingTarget{Name: "eu", State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: reason, UID: "widget"}}
+	}
+	present := &hubv1.BindingTarget{Name: "eu", State: hubv1.TargetPresent}
+	terminating, another := widget(3, ""), widget(1, "")
+	terminating.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	another.SetUID("another")
+	deletion, generation := tracer.Deletion(id, "widget"), tracer.Change(id, widget(3, ""))
+	tests := map[string]struct {
+		target   *hubv1.BindingTarget
+		template *unstructured.Unstructured
+		want     Change
+	}{
+		"a present copy":                                        {present, widget(3, ""), generation},
+		"a present copy of an unknown object":                   {present, nil, Change{}},
+		"a present copy of an object that is being deleted":     {present, terminating, Change{}},
+		"a present copy of an object that is replaced":          {present, another, Change{}},
+		"a copy on a cluster that is no longer chosen":          {withdrawn(hubv1.ReasonNotSelected), widget(3, ""), generation},
+		"the same of an unknown object":                         {withdrawn(hubv1.ReasonNotSelected), nil, Change{}},
+		"the same of an object that is being deleted":           {withdrawn(hubv1.ReasonNotSelected), terminating, Change{}},
+		"a copy of a deleted object":                            {withdrawn(hubv1.ReasonObjectDeleted), nil, deletion},
+		"a copy of a deleted object that another has replaced":  {withdrawn(hubv1.ReasonObjectDeleted), another, deletion},
+		"a copy of an object that the watch still shows a time": {withdrawn(hubv1.ReasonObjectDeleted), widget(3, ""), deletion},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := tracer.TargetChange(id, "widget", tc.target, tc.template); got != tc.want {
+				t.Errorf("trace %s, want %s", got.trace, tc.want.trace)
 			}
 		})
 	}
@@ -122,7 +156,7 @@ func TestTheUsersTraceIsTheParent(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			tracer, spans := replica(t, "hub", 0) // only the user's flag can sample
-			c := tracer.Change(id, "widget", widget(1, tc.parent))
+			c := tracer.Change(id, widget(1, tc.parent))
 			if used := c.trace.String() == usersTrace; used != tc.used || c.Traced() != tc.recorded {
 				t.Fatalf("the user's trace is used: %t, want %t; traced: %t, want %t", used, tc.used, c.Traced(), tc.recorded)
 			}
@@ -150,7 +184,7 @@ func TestStagesAgreeOnSampling(t *testing.T) {
 	traced := 0
 	for i := range changes {
 		uid := types.UID(fmt.Sprint(i))
-		a, b := leader.Change(id, uid, nil), other.Change(id, uid, nil)
+		a, b := leader.Deletion(id, uid), other.Deletion(id, uid)
 		if a.Traced() != b.Traced() {
 			t.Fatalf("replicas disagree on change %d", i)
 		}
@@ -170,9 +204,9 @@ func TestSpansOfOneChange(t *testing.T) {
 	other, err := New(Options{Endpoint: endpoint.URL, Sampling: 1}, Process{HubID: "hub", Version: "v1", Instance: "b", Logger: logr.Discard()})
 	must(t, err)
 	at := func(s int64) time.Time { return time.Unix(1000+s, 0) }
-	c := leader.Change(id, "widget", widget(7, ""))
+	c := leader.Change(id, widget(7, ""))
 	c.Record(Step{Name: SpanDecide, Began: at(1), Ended: at(2), Reason: "Scheduled"})
-	other.Change(id, "widget", widget(7, "")).Record(Step{
+	other.Change(id, widget(7, "")).Record(Step{
 		Name: SpanDispatch, Began: at(3), Ended: at(6), Cluster: "eu", Reason: "AdmissionDenied", Failed: true,
 		Parts: []Step{{Name: SpanRender, Began: at(4), Ended: at(5), Cluster: "eu"}},
 	})
@@ -230,7 +264,7 @@ func TestAnEndpointThatHangs(t *testing.T) {
 	began := time.Now()
 	const changes = 4 * queued // many more than wait
 	for i := range changes {
-		tracer.Change(id, types.UID(fmt.Sprint(i)), nil).Record(Step{Name: SpanWrite, Began: began, Ended: began})
+		tracer.Deletion(id, types.UID(fmt.Sprint(i))).Record(Step{Name: SpanWrite, Began: began, Ended: began})
 	}
 	if took := time.Since(began); took > requestWithin {
 		t.Errorf("%d spans took %s: the endpoint holds them up", changes, took)
@@ -245,35 +279,54 @@ func TestAnEndpointThatHangs(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsLoggedOnce(t *testing.T) {
+func TestAnOutageIsLoggedOnceAndNoMoreThanOnceAMinute(t *testing.T) {
 	var log bytes.Buffer
-	fails := &atomic.Bool{}
-	fails.Store(true)
-	sent := &exporter{fails: fails}
-	s := &sender{SpanExporter: sent, log: funcr.New(func(_, args string) { fmt.Fprintln(&log, args) }, funcr.Options{})}
-	for _, failing := range []bool{true, true, false, false, true} {
-		fails.Store(failing)
+	sent, now := &exporter{}, time.Unix(1000, 0)
+	s := &sender{SpanExporter: sent, now: func() time.Time { return now }, log: funcr.New(func(_, args string) { fmt.Fprintln(&log, args) }, funcr.Options{})}
+	for i, step := range []struct {
+		after time.Duration
+		fails bool
+		lines int // so far
+	}{
+		{0, false, 0}, {0, true, 1}, {2 * logEvery, true, 1}, {0, false, 2}, {time.Second, true, 2}, {time.Second, false, 2}, {time.Second, true, 2}, {logEvery, true, 3},
+	} {
+		now = now.Add(step.after)
+		if sent.err = nil; step.fails {
+			sent.err = errors.New("no route to host")
+		}
 		if err := s.ExportSpans(t.Context(), nil); err != nil {
 			t.Errorf("%v reaches the library, which would log it each time", err)
 		}
+		if got := strings.Count(log.String(), "\n"); got != step.lines {
+			t.Errorf("after step %d, the log has %d lines, want %d:\n%s", i, got, step.lines, log.String())
+		}
 	}
-	if got := strings.Count(log.String(), "Losing spans"); got != 2 || strings.Count(log.String(), "Sending spans again") != 1 {
-		t.Errorf("log:\n%s", log.String())
+}
+
+func TestTheTextOfTheEndpointInTheLogIsShortAndPlain(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, "\x1b[31mfake line\r\n"+strings.Repeat("x", 1<<20))
+	}))
+	t.Cleanup(server.Close)
+	var reason string
+	log := funcr.NewJSON(func(line string) { reason = line }, funcr.Options{})
+	tracer, err := New(Options{Endpoint: server.URL, Sampling: 1}, Process{Logger: log})
+	must(t, err)
+	tracer.Deletion(id, "widget").Root(time.Now(), time.Now())
+	tracer.Close(t.Context())
+	if n := len(reason); n > 600 || !strings.Contains(reason, "fake line") || strings.Contains(reason, "u001b") || strings.Contains(reason, `\r`) {
+		t.Errorf("a line of %d bytes: %.600s", n, reason)
 	}
 }
 
 type exporter struct {
 	tracetest.NoopExporter
-	fails *atomic.Bool
+	err error
 }
 
 // ExportSpans implements sdktrace.SpanExporter.
-func (e *exporter) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error {
-	if e.fails.Load() {
-		return errors.New("no route to host")
-	}
-	return nil
-}
+func (e *exporter) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return e.err }
 
 func TestTLS(t *testing.T) {
 	got := make(chan string, 10)
@@ -283,7 +336,7 @@ func TestTLS(t *testing.T) {
 	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
 	tracer, err := New(Options{Endpoint: server.URL + "/otlp", CAFile: ca, Sampling: 1}, Process{Logger: logr.Discard()})
 	must(t, err)
-	tracer.Change(id, "widget", nil).Root(time.Now(), time.Now())
+	tracer.Deletion(id, "widget").Root(time.Now(), time.Now())
 	tracer.Close(t.Context())
 	select {
 	case path := <-got:
@@ -335,7 +388,7 @@ func TestTracingThatIsOffDoesNotAllocate(t *testing.T) {
 	var off *Tracer
 	template, now, log := widget(3, usersParent), time.Now(), logr.Discard()
 	if n := testing.AllocsPerRun(100, func() {
-		c := off.Change(id, "widget", template)
+		c := off.Change(id, template)
 		if c.Traced() {
 			t.Error("traced")
 		}
@@ -358,7 +411,7 @@ func BenchmarkChange(b *testing.B) {
 			template, now := widget(3, ""), time.Now()
 			b.ReportAllocs()
 			for b.Loop() {
-				tracer.Change(id, "widget", template).Record(Step{Name: SpanWrite, Began: now, Ended: now, Cluster: "eu"})
+				tracer.Change(id, template).Record(Step{Name: SpanWrite, Began: now, Ended: now, Cluster: "eu"})
 			}
 		})
 	}
