@@ -15,7 +15,7 @@ import (
 // value, and a restart of the hub changes none.
 
 // ReadByPods returns the ConfigMaps and Secrets that the pods of a manifest read, by the pod templates at the paths.
-// The pods of a Job read none: its pod template cannot change.
+// The pods of a Job read none: its pod template cannot change. More objects than an object may need are an error.
 func ReadByPods(manifest *unstructured.Unstructured, paths []string) ([]hubv1.ObjectIdentity, error) {
 	var out []hubv1.ObjectIdentity
 	seen := map[hubv1.ObjectIdentity]bool{}
@@ -27,6 +27,9 @@ func ReadByPods(manifest *unstructured.Unstructured, paths []string) ([]hubv1.Ob
 			}
 		}
 	})
+	if err == nil && len(out) > mostReferences {
+		return nil, fmt.Errorf("references: the pods read %d ConfigMaps and Secrets, more than %d", len(out), mostReferences)
+	}
 	return out, err
 }
 

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -178,5 +179,27 @@ spec:
 	before, after := digests(`{data: {a: x}}`, `{data: {k: eA==}}`), digests(`{data: {a: y}}`, `{data: {k: eA==}}`)
 	if before[0] == "" || before[0] == after[0] || before[1] == "" || before[1] != after[1] || before[2] != "" || after[2] != "" {
 		t.Errorf("the digests were %q and are %q", before, after)
+	}
+}
+
+func TestPodsThatReadTooManyObjectsAreRefused(t *testing.T) {
+	t.Parallel()
+	manifest := func(names int) *unstructured.Unstructured {
+		var from []any
+		for i := range 2 * names { // each twice
+			from = append(from, map[string]any{"configMapRef": map[string]any{"name": fmt.Sprint("c", i%names)}})
+		}
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{
+			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "app", "envFrom": from}}}},
+		}}}
+		u.SetNamespace("shop")
+		return u
+	}
+	if read, err := ReadByPods(manifest(mostReferences), []string{"/spec/template"}); err != nil || len(read) != mostReferences {
+		t.Errorf("the pods read %d objects, want %d (error %v)", len(read), mostReferences, err)
+	}
+	_, err := ReadByPods(manifest(10000), []string{"/spec/template"})
+	if want := "the pods read 10000 ConfigMaps and Secrets, more than 64"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the error is %v, want %q", err, want)
 	}
 }

@@ -49,6 +49,7 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	case refusal != nil:
 		return *refusal, true
 	}
+	r.keepReads()
 	r.watch(r.queue.records.get(r.key), manifest.GroupVersionKind())
 	o, known = r.bring(ctx, manifest)
 	o.HubState = member.HubState{HubGeneration: want.Generation, HubRevision: want.Revision, HubContent: content, HubVersion: r.operatorVersion(manifest)}

@@ -34,6 +34,23 @@ func (k *keysBy[K]) add(key types.NamespacedName, objects ...K) {
 	}
 }
 
+// keep notes that a key depends on no other object than these.
+func (k *keysBy[K]) keep(key types.NamespacedName, objects sets.Set[K]) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var kept []K
+	for _, object := range k.objects[key] {
+		if objects.Has(object) {
+			kept = append(kept, object)
+		} else if k.keys[object].Delete(key); k.keys[object].Len() == 0 {
+			delete(k.keys, object)
+		}
+	}
+	if delete(k.objects, key); kept != nil {
+		k.objects[key] = kept
+	}
+}
+
 // drop notes that a key depends on no object.
 func (k *keysBy[K]) drop(key types.NamespacedName) {
 	k.mu.Lock()

@@ -33,8 +33,7 @@ type queue struct {
 	failures   failures // empty while tracing is off
 	// waiting are new copies, by the objects that they wait for.
 	waiting keysBy[hubv1.ObjectIdentity]
-	// readers are copies, by the keys of the objects that their pods read. A copy that no longer reads an object may be
-	// left: it then has one run too many.
+	// readers are copies, by the keys of the objects that their pods read.
 	readers keysBy[types.NamespacedName]
 	changes keyChanges
 	ended   chan struct{} // closed at the end of run

@@ -110,7 +110,9 @@ type manifestParts struct {
 	revised *decide.HeldRules
 	// hubGVK is the group, version and kind at which the hub reads the object, set by wants.
 	hubGVK schema.GroupVersionKind
-	// reads are the copies that the pods of the manifest read, set by render.
+	// readByPods are the ConfigMaps and Secrets that the pods of the manifest read, set by render.
+	readByPods []hubv1.ObjectIdentity
+	// reads are the copies of these objects that the cluster shall hold, set by render.
 	reads []readCopy
 	// source is the state of the hub, for recognising copies from a later state; set by setSource.
 	source source.State

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
@@ -36,6 +37,15 @@ func (r *run) restartPaths() []string {
 	return spec.RestartPaths()
 }
 
+// keepReads drops the objects that the pods of the last manifest read and those of the newest one do not.
+func (r *run) keepReads() {
+	names := sets.New[types.NamespacedName]()
+	for _, id := range r.readByPods {
+		names.Insert(id.BindingKey())
+	}
+	r.queue.readers.keep(r.key, names)
+}
+
 // withReload returns the manifest with the digests in its pod templates, and keeps the copies that its pods read for
 // the run. The error is errBehind if such a copy is not known yet.
 func (r *run) withReload(ctx context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, *member.Outcome, error) {
@@ -47,6 +57,7 @@ func (r *run) withReload(ctx context.Context, manifest *unstructured.Unstructure
 	if err != nil {
 		return nil, refused(hubv1.ReasonManifestRefused, err), nil
 	}
+	r.readByPods = read
 	contents := map[hubv1.ObjectIdentity]*unstructured.Unstructured{}
 	for _, id := range read {
 		r.queue.readers.add(r.key, id.BindingKey()) // first, so that no change is lost

@@ -300,3 +300,32 @@ func TestWithoutTheRulePodsStayAsTheyAre(t *testing.T) {
 		t.Errorf("the queue has %v", q.readers.keys)
 	}
 }
+
+func TestAReaderOfOtherObjectsIsNotWokenByTheFormerOnes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, takes("eu"))
+	w.add(neededKind, "settings")
+	main := reading(w, "main")
+	w.engage()
+	w.reads("eu", "main", hubv1.ReasonApplied, "")
+	readers := func(name string) int {
+		id := hubv1.ObjectIdentity{Kind: neededKind.Kind, Namespace: "ns", Name: name}
+		return len(w.dispatcher.queue("eu").readers.of(id.BindingKey()))
+	}
+	w.eventually(5*time.Second, func() string {
+		if readers("settings") != 1 {
+			return "the ConfigMap has no reader"
+		}
+		return ""
+	})
+	w.says("main", "spec", map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{
+		map[string]any{"name": "app", "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": "other"}}}},
+	}}}})
+	w.dispatcher.WakeObject(t.Context(), hubv1.ObjectOf(main))
+	w.eventually(5*time.Second, func() string {
+		if former, now := readers("settings"), readers("other"); former != 0 || now != 1 {
+			return fmt.Sprintf("the former ConfigMap has %d readers, the new one %d", former, now)
+		}
+		return ""
+	})
+}

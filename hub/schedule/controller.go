@@ -232,13 +232,16 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	s.limits.decided(id, p.Claims, err == nil)
 	decided = err == nil && !in.Unconfirmed
 	s.removals.decided(id, p.Claims.Removals, decided && (in.Object.State == decide.Exists || in.Object.State == decide.Deleted))
+	var unseen *unseenError
 	switch {
 	case errors.Is(err, errBehind):
 		return ctrl.Result{}, nil
 	case errors.Is(err, errNoTurn):
 		return ctrl.Result{RequeueAfter: pace.AskAgain}, nil
-	case isOutdated(err), errors.Is(err, errUnseen):
+	case isOutdated(err):
 		return ctrl.Result{RequeueAfter: pace.FirstRetry}, nil // the cache must first show the other write
+	case errors.As(err, &unseen):
+		return ctrl.Result{RequeueAfter: unseen.again()}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}
@@ -247,17 +250,25 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 }
 
 // carryOut records the plan, after the decisions on needed objects. It reports whether the binding's spec was written.
+// The error is an *unseenError if the plan is recorded without its new clusters.
 func (s *Scheduler) carryOut(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
-	if err := s.inOrder(ctx, in, p); err != nil {
-		return false, err
-	}
-	act := s.record
-	if in.Binding != nil && (in.Binding.GetDeletionTimestamp() != nil || p.Remove) {
+	act, releases := s.record, in.Binding != nil && (in.Binding.GetDeletionTimestamp() != nil || p.Remove)
+	if releases {
 		act = s.release
+	}
+	err = s.inOrder(ctx, in, p)
+	if unseen := (*unseenError)(nil); errors.As(err, &unseen) && unseen.waited >= showWaitAfter && !releases {
+		if wrote, err := s.record(ctx, in, withoutNew(in, p, unseen)); err != nil {
+			return wrote, err
+		}
+	}
+	if err != nil {
+		return false, err
 	}
 	if wrote, err = act(ctx, in, p); err != nil {
 		return wrote, err
 	}
+	s.references.waitsNoLonger(in.Object.ID)
 	s.inOrderAfter(in)
 	return wrote, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,8 @@ type references struct {
 	neededBy map[key]sets.Set[key]
 	// asked has, for each needed object, the decisions on other objects that it has to follow first.
 	asked map[key]map[key]*ask
+	// waits has the times at which decisions first waited for a needed object that the cache does not show.
+	waits map[key]time.Time
 }
 
 // ask is a decision on an object that is not written before the decision on a needed object.
@@ -88,7 +91,7 @@ func (r *references) referrersOf(id key) []key {
 	return r.neededBy[id].UnsortedList()
 }
 
-// needing returns the objects that need an object of the kind.
+// needing returns the objects that need an object of the kind, and the objects whose decisions wait for one.
 func (r *references) needing(kind schema.GroupKind) []key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,6 +99,11 @@ func (r *references) needing(kind schema.GroupKind) []key {
 	for id, by := range r.neededBy {
 		if id.GroupKind() == kind {
 			out = out.Union(by)
+		}
+	}
+	for id, asks := range r.asked {
+		if id.GroupKind() == kind {
+			out = out.Union(sets.KeySet(asks))
 		}
 	}
 	return out.UnsortedList()
@@ -130,24 +138,56 @@ func (r *references) ask(needed, by key, spec *hubv1.BindingSpec) (waits bool) {
 }
 
 // answer records that the decision on an object has followed these referrers. It returns the objects that waited for
-// it.
-func (r *references) answer(id key, followed []decide.Referrer) (waited []key) {
+// it. If the object does not exist, they may ask again: an object that arrives later has to follow them, too.
+func (r *references) answer(id key, exists bool, followed []decide.Referrer) (waited []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, by := range followed {
-		if a := r.asked[id][by.ID]; a != nil && a.spec == by.Spec && !a.decided {
-			a.decided = true
-			waited = append(waited, by.ID)
+		a := r.asked[id][by.ID]
+		if a == nil || a.spec != by.Spec || a.decided {
+			continue
+		}
+		waited = append(waited, by.ID)
+		if a.decided = exists; exists {
+			continue
+		}
+		if delete(r.asked[id], by.ID); len(r.asked[id]) == 0 {
+			delete(r.asked, id)
 		}
 	}
 	return waited
 }
 
-// needsNothing forgets the asks for an object, because its decision has no references or the cache already has it.
+// needsNothing forgets the asks for an object and its wait, because its decision has no references or the cache already
+// has it.
 func (r *references) needsNothing(by key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forgetAsks(by, func(key, *ask) bool { return true })
+	delete(r.waits, by)
+}
+
+// waitedSince returns the time since which the decision on an object waits for needed objects that the cache does not
+// show. The first call sets it.
+func (r *references) waitedSince(by key, now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, waits := r.waits[by]
+	if waits {
+		return since
+	}
+	if r.waits == nil {
+		r.waits = map[key]time.Time{}
+	}
+	r.waits[by] = now
+	return now
+}
+
+// waitsNoLonger ends the wait of an object, because its whole decision is written.
+func (r *references) waitsNoLonger(by key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.waits, by)
 }
 
 // forgetAsks forgets those asks for an object for which done returns true. It is called with the lock.
@@ -209,57 +249,90 @@ func (s *Scheduler) liveReferrers(ctx context.Context, id key) ([]decide.Referre
 	return out, nil
 }
 
-var (
-	// errBehind means that the decision on a needed object comes first. The object is queued again after it.
-	errBehind = errors.New("the decision on a needed object comes first")
-	// errUnseen means that a needed object exists on the hub, and its watch has not shown it yet.
-	errUnseen = errors.New("a needed object has not arrived in the cache yet")
+// errBehind means that the decision on a needed object comes first. The object is queued again after it.
+var errBehind = errors.New("the decision on a needed object comes first")
+
+// unseenError means that a needed object exists on the hub, and its watch has not shown it yet. The decision is queued
+// again when the object arrives.
+type unseenError struct {
+	object key
+	// waited is the time since the first wait of the decision.
+	waited time.Duration
+}
+
+// Error implements error.
+func (e *unseenError) Error() string {
+	return fmt.Sprintf("the hub has not read %s yet, which the object needs", e.object)
+}
+
+// again returns when to decide again if the object does not arrive.
+func (e *unseenError) again() time.Duration {
+	if e.waited < showWaitAfter {
+		return showWaitAfter - e.waited
+	}
+	return longestWait - e.waited
+}
+
+const (
+	// showWaitAfter is the time after the first wait at which the condition shows the wait. Most objects arrive before.
+	showWaitAfter = 5 * time.Second
+	// longestWait is the time after the first wait at which the decision is written without the needed object. An
+	// object that the cache refuses never arrives.
+	longestWait = time.Minute
 )
 
 // inOrder queues the needed objects on which a decision is due before this one is written, and returns errBehind if
-// there are any.
+// there are any. The error is an *unseenError if new clusters wait for an object that the cache does not show.
 func (s *Scheduler) inOrder(ctx context.Context, in decide.Input, p decide.Plan) error {
 	if p.Spec == nil || len(p.Spec.References) == 0 || in.Binding != nil && equality.Semantic.DeepEqual(in.Binding.BindingSpec(), p.Spec) {
 		s.references.needsNothing(in.Object.ID)
 		return nil
 	}
-	ahead, err := s.ahead(ctx, in.Object.ID, p.Spec)
-	if err != nil || ahead == nil {
+	ahead, unseen, err := s.ahead(ctx, in, p.Spec)
+	if err != nil {
 		return err
 	}
 	if _, q := s.leading(); q != nil {
 		s.add(q, ahead...)
 	}
-	return errBehind
+	switch {
+	case unseen != nil:
+		return unseen
+	case ahead != nil:
+		return errBehind
+	}
+	return nil
 }
 
 // inOrderAfter ends the waits of other objects for the decision on this one, which is written now.
 func (s *Scheduler) inOrderAfter(in decide.Input) {
 	if _, q := s.leading(); q != nil {
-		s.add(q, s.references.answer(in.Object.ID, in.Referrers)...)
+		s.add(q, s.references.answer(in.Object.ID, in.Object.State == decide.Exists, in.Referrers)...)
 	}
 }
 
 // ahead returns the needed objects on which a decision is due before this one is written. The others need none: they
-// do not exist on the hub, follow a placement of their own, or are decided for all clusters of the plan. The error may
-// be errUnseen.
-func (s *Scheduler) ahead(ctx context.Context, id key, spec *hubv1.BindingSpec) ([]key, error) {
-	var out []key
+// do not exist on the hub, follow a placement of their own, or are decided for all clusters of the plan. unseen is set
+// if new clusters wait for an object that the cache does not show.
+func (s *Scheduler) ahead(ctx context.Context, in decide.Input, spec *hubv1.BindingSpec) (out []key, unseen *unseenError, err error) {
+	id := in.Object.ID
+	grows := !coversAll(clustersOf(in.Spec()), spec)
 	for _, ref := range spec.References {
 		needed := ref.In(id.Namespace)
 		t, found := s.Templates.Get(needed)
 		switch {
 		case ref.Former, found && t.GetDeletionTimestamp() != nil:
 			continue
-		case !found && s.unseen(ctx, needed):
-			return nil, errUnseen
 		case !found:
+			if grows && unseen == nil {
+				unseen = s.unseen(ctx, needed, id, spec)
+			}
 			continue
 		}
 		b := hubv1.NewBinding(needed.BindingKey())
 		err := s.Client.Get(ctx, needed.BindingKey(), b, client.UnsafeDisableDeepCopy)
 		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading the binding of %s: %w", needed, err)
+			return nil, nil, fmt.Errorf("reading the binding of %s: %w", needed, err)
 		}
 		if err == nil && (!b.BindingSpec().Referenced || coversAll(clustersOf(b.BindingSpec()), spec)) {
 			continue
@@ -268,25 +341,55 @@ func (s *Scheduler) ahead(ctx context.Context, id key, spec *hubv1.BindingSpec) 
 			out = append(out, needed)
 		}
 	}
-	return out, nil
+	return out, unseen, nil
 }
 
-// seenWithin is how long after its creation an object may be missing in the cache before no decision waits for it. An
-// object that the cache refuses never arrives.
-const seenWithin = time.Minute
-
-// unseen reports whether an object exists on the hub although the cache does not have it yet. Each kind has a watch of
-// its own, which may have begun with the placement. So an object may arrive after one that was created later.
-func (s *Scheduler) unseen(ctx context.Context, id key) bool {
-	state, _ := s.Templates.StateOf(id)
+// unseen returns an error if a needed object exists on the hub although the cache does not have it yet, and the
+// decision has not waited for too long. Each kind has a watch of its own, which may have begun with the placement. So an
+// object may arrive after one that was created later.
+func (s *Scheduler) unseen(ctx context.Context, needed, by key, spec *hubv1.BindingSpec) *unseenError {
+	state, _ := s.Templates.StateOf(needed)
 	if state.Reason != "" {
-		return false
+		return nil
 	}
-	o, gone, err := s.Templates.Live(ctx, id, time.Time{})
+	s.references.ask(needed, by, spec) // first, so that its arrival is not lost
+	o, gone, err := s.Templates.Live(ctx, needed, time.Time{})
 	if err != nil || gone || o.GetDeletionTimestamp() != nil {
-		return false
+		return nil
 	}
-	return !state.Synced || s.Clock.Since(o.GetCreationTimestamp().Time) < seenWithin
+	now := s.Clock.Now()
+	if state.Synced && now.Sub(o.GetCreationTimestamp().Time) >= longestWait {
+		return nil // the cache refuses it
+	}
+	waited := now.Sub(s.references.waitedSince(by, now))
+	if waited >= longestWait {
+		return nil
+	}
+	return &unseenError{object: needed, waited: waited}
+}
+
+// withoutNew returns the plan without its new clusters, which wait for a needed object. The other clusters keep their
+// states and shares until then, and get everything else.
+func withoutNew(in decide.Input, p decide.Plan, unseen *unseenError) decide.Plan {
+	before, now := in.Spec(), p.Spec
+	p.Spec = now.DeepCopy()
+	p.Spec.Clusters = nil
+	for _, t := range before.Clusters {
+		if planned := now.Target(t.Name); planned != nil && planned.State == t.State {
+			share := t.Replicas
+			if t = *planned.DeepCopy(); t.Replicas != nil && share != nil {
+				t.Replicas = share
+			}
+		} else if held := before.Revision(t.Revision); held != nil && now.Revision(t.Revision) == nil {
+			p.Spec.Revisions = append(p.Spec.Revisions, *held)
+		}
+		p.Spec.Clusters = append(p.Spec.Clusters, t)
+	}
+	p.Claims, p.LeftBehind = decide.Claims{}, nil
+	p.Status.Scheduled.Status, p.Status.Scheduled.Reason = metav1.ConditionFalse, hubv1.ReasonReferenceNotReady
+	p.Status.Scheduled.Message = decide.Short(fmt.Sprintf(
+		"new clusters wait for up to %.0f s, because %v; the other clusters keep their copies", longestWait.Seconds(), unseen))
+	return p
 }
 
 func coversAll(clusters []string, spec *hubv1.BindingSpec) bool {

@@ -1,16 +1,21 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	testclock "k8s.io/utils/clock/testing"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
 // namesTLS makes the scene's object one that names the Secret tls.
@@ -112,11 +117,9 @@ func TestANeededObjectThatTheCacheDoesNotHaveYetGoesAhead(t *testing.T) {
 	p.Spec.References = []hubv1.ReferenceRule{{Kind: "Secret", Path: "/spec/secretName"}}
 	s.create(p)
 	s.namesTLS()
-	s.eventually("the Secret is read twice", func() error {
-		objects.mu.Lock()
-		defer objects.mu.Unlock()
-		if n := objects.asked[tls.id]; n < 2 {
-			return fmt.Errorf("it is read %d times", n)
+	s.eventually("the decision waits for the Secret", func() error {
+		if scheduler.references.plans(tls.id)[s.id] == nil {
+			return errors.New("it does not")
 		}
 		return nil
 	})
@@ -130,6 +133,86 @@ func TestANeededObjectThatTheCacheDoesNotHaveYetGoesAhead(t *testing.T) {
 	if before, after := tls.binding(), s.binding(); before.CreationTimestamp.After(after.CreationTimestamp.Time) {
 		t.Errorf("the binding of the Secret is of %s, the other one of %s", before.CreationTimestamp, after.CreationTimestamp)
 	}
+}
+
+func TestOnlyNewClustersWaitForAnObjectThatTheCacheDoesNotShow(t *testing.T) {
+	apiserver.Needed(t)
+	s, clock := newScene(t, "waits", "eu", "sg"), testclock.NewFakeClock(time.Now())
+	objects.mu.Lock()
+	objects.unlisted.Insert(stagedKind)
+	objects.mu.Unlock()
+	s.id.Kind = stagedKind.Kind
+	own := &hubObjects{cached: map[key]*unstructured.Unstructured{}, live: map[key]*unstructured.Unstructured{}, asked: map[key]int{}, onChange: func(key) {}}
+	p := s.place("web", "eu")
+	p.Spec.ResourceSelectors[0].Kind = stagedKind.Kind
+	p.Spec.References = []hubv1.ReferenceRule{{Kind: "Secret", Path: "/spec/secretName"}}
+	s.create(p)
+	names := func(secret string) {
+		u := template("a")
+		u.SetKind(s.id.Kind)
+		u.SetNamespace(s.id.Namespace)
+		u.Object["spec"] = map[string]any{"secretName": secret}
+		own.set(s.id, u)
+	}
+	unseen := func(name string) {
+		id := key{Kind: "Secret", Namespace: s.id.Namespace, Name: name}
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
+		u.SetCreationTimestamp(metav1.NewTime(clock.Now()))
+		own.change(id, func() { own.live[id] = u })
+	}
+	scheduler := New(Options{
+		Client: hubClient, APIReader: hubClient, Templates: own, Recorder: &recorder{},
+		HubRunsWorkloads: func() bool { return false }, Clock: clock,
+	})
+	decides := func(again time.Duration, want ...string) {
+		t.Helper()
+		result, err := scheduler.Reconcile(t.Context(), s.id)
+		if err != nil || result.RequeueAfter != again {
+			t.Fatalf("the next look is after %s, want %s (error %v)", result.RequeueAfter, again, err)
+		}
+		s.becomes(want...)
+	}
+	message := func() string {
+		c, _, _, _ := scheduler.Decision(s.id.BindingKey())
+		return string(c.Status) + " " + c.Reason + ": " + c.Message
+	}
+	waits := "False ReferenceNotReady: new clusters wait for up to 60 s, because the hub has not read Secret " + s.id.Namespace + "/%s yet"
+
+	names("first")
+	unseen("first")
+	decides(5*time.Second, "no binding")
+	clock.Step(5 * time.Second)
+	decides(55 * time.Second)
+	if got, want := message(), fmt.Sprintf(waits, "first"); !strings.HasPrefix(got, want) {
+		t.Errorf("the condition is %q, want %q", got, want)
+	}
+	names("second") // a new name begins no new wait
+	clock.Step(54 * time.Second)
+	unseen("second")
+	decides(time.Second)
+	if got, want := message(), fmt.Sprintf(waits, "second"); !strings.HasPrefix(got, want) {
+		t.Errorf("the condition is %q, want %q", got, want)
+	}
+	clock.Step(time.Second)
+	decides(0, "eu")
+
+	names("third")
+	unseen("third")
+	decides(0, "eu") // no cluster is new
+	if refs := s.binding().Spec.References; !slices.ContainsFunc(refs, func(r hubv1.BindingReference) bool { return r.Name == "third" }) {
+		t.Errorf("a cluster that has the object waits: the references are %+v", refs)
+	}
+	s.edit(p, func() { p.Spec.Clusters, p.Spec.Priority = s.only("eu", "sg"), 7 })
+	names("fourth")
+	unseen("fourth")
+	decides(5*time.Second, "eu")
+	clock.Step(5 * time.Second)
+	decides(55*time.Second, "eu")
+	if refs := s.binding().Spec.References; !slices.ContainsFunc(refs, func(r hubv1.BindingReference) bool { return r.Name == "fourth" }) {
+		t.Errorf("a cluster that has the object waits: the references are %+v", refs)
+	}
+	own.remove(key{Kind: "Secret", Namespace: s.id.Namespace, Name: "fourth"})
+	decides(0, "eu", "sg")
 }
 
 func TestAnEditThatTakesARuleAwayWithdrawsNothing(t *testing.T) {

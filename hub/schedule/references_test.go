@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -33,10 +34,10 @@ func TestAnAskLastsUntilTheCacheHasTheDecision(t *testing.T) {
 	if diff := cmp.Diff(map[key]*hubv1.BindingSpec{web: &plan.Spec}, r.plans(tls)); diff != "" {
 		t.Errorf("plans after a change of a row (-want +got):\n%s", diff)
 	}
-	if waited := r.answer(tls, []decide.Referrer{{ID: web, Spec: &before.Spec}}); waited != nil {
+	if waited := r.answer(tls, true, []decide.Referrer{{ID: web, Spec: &before.Spec}}); waited != nil {
 		t.Errorf("%v waited for a decision that did not follow the plan", waited)
 	}
-	if waited := r.answer(tls, []decide.Referrer{{ID: web, Spec: &plan.Spec}}); len(waited) != 1 {
+	if waited := r.answer(tls, true, []decide.Referrer{{ID: web, Spec: &plan.Spec}}); len(waited) != 1 {
 		t.Errorf("%v waited, want the object", waited)
 	}
 	if r.ask(tls, web, &plan.Spec) {
@@ -55,5 +56,43 @@ func TestAnAskLastsUntilTheCacheHasTheDecision(t *testing.T) {
 	r.needsNothing(web)
 	if len(r.plans(tls)) != 0 {
 		t.Error("a plan that is not needed any more stays")
+	}
+}
+
+func TestADecisionAsksAgainForAnObjectThatDidNotExist(t *testing.T) {
+	t.Parallel()
+	web := key{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "web"}
+	tls := key{Kind: "Secret", Namespace: "shop", Name: "tls"}
+	var r references
+	spec := &hubv1.BindingSpec{Clusters: []hubv1.BindingTarget{{Name: "eu", State: hubv1.TargetPresent}}}
+	r.ask(tls, web, spec)
+	if got := r.needing(tls.GroupKind()); len(got) != 1 {
+		t.Errorf("a change of the kind wakes %v, want the object that waits", got)
+	}
+	if waited := r.answer(tls, false, []decide.Referrer{{ID: web, Spec: spec}}); len(waited) != 1 {
+		t.Errorf("%v waited, want the object", waited)
+	}
+	if !r.ask(tls, web, spec) {
+		t.Error("the decision on an object that does not exist counts")
+	}
+}
+
+func TestAWaitIsForgottenWithItsObject(t *testing.T) {
+	t.Parallel()
+	web := key{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "web"}
+	for name, end := range map[string]func(*references){
+		"it needs nothing":        func(r *references) { r.needsNothing(web) },
+		"its decision is written": func(r *references) { r.waitsNoLonger(web) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var r references
+			if r.waitedSince(web, now) != now || r.waitedSince(web, now.Add(time.Hour)) != now {
+				t.Error("a wait begins anew while it lasts")
+			}
+			if end(&r); len(r.waits) > 0 {
+				t.Errorf("the waits are %v", r.waits)
+			}
+		})
 	}
 }
