@@ -34,8 +34,9 @@ type auditEvent struct {
 	Annotations    map[string]string
 }
 
-// provoked are refusals that a test asks for: of a kind that is placed, and of one that a user lists, but not granted.
-var provoked = []string{"list rbac.authorization.k8s.io/clusterroles", "list /persistentvolumeclaims"}
+// provoked are refusals of kinds that are not granted: of one that is placed, of one that a user lists, and of one that
+// pod templates may name.
+var provoked = []string{"list rbac.authorization.k8s.io/clusterroles", "list /persistentvolumeclaims", "list /serviceaccounts"}
 
 // account is a ServiceAccount of a chart, with the names of its roles and the clusters where it acts. Its roles are the
 // same on all of them.
