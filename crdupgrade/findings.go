@@ -111,8 +111,8 @@ func Message(reports ...Report) string {
 	return message(mostMessage, ". Clusters are unchanged. Migrate the objects, or accept a change by its crd, rule and path in spec.acknowledge", reports)
 }
 
-// UndoMessage is Message for definitions that a user wants to return to, in at most so many characters. The caller names
-// the return before it.
+// UndoMessage is Message for definitions that a user wants to return to, in at most so many characters. The caller
+// names the return before it.
 func UndoMessage(most int, reports ...Report) string {
 	return message(most, ". Clusters are unchanged. Keep the newer definition, or migrate the objects and status.storedVersions of these clusters first", reports)
 }

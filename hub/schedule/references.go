@@ -345,8 +345,8 @@ func (s *Scheduler) ahead(ctx context.Context, in decide.Input, spec *hubv1.Bind
 }
 
 // unseen returns an error if a needed object exists on the hub although the cache does not have it yet, and the
-// decision has not waited for too long. Each kind has a watch of its own, which may have begun with the placement. So an
-// object may arrive after one that was created later.
+// decision has not waited for too long. Each kind has a watch of its own, which may have begun with the placement. So
+// an object may arrive after one that was created later.
 func (s *Scheduler) unseen(ctx context.Context, needed, by key, spec *hubv1.BindingSpec) *unseenError {
 	state, _ := s.Templates.StateOf(needed)
 	if state.Reason != "" {
@@ -354,7 +354,7 @@ func (s *Scheduler) unseen(ctx context.Context, needed, by key, spec *hubv1.Bind
 	}
 	s.references.ask(needed, by, spec) // first, so that its arrival is not lost
 	o, gone, err := s.Templates.Live(ctx, needed, time.Time{})
-	if err != nil || gone || o.GetDeletionTimestamp() != nil {
+	if exists := err == nil && !gone && o.GetDeletionTimestamp() == nil; !exists {
 		return nil
 	}
 	now := s.Clock.Now()

@@ -182,8 +182,8 @@ func authorities(file string) (*x509.CertPool, error) {
 // noRedirect keeps spans from other hosts than the configured one.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// logEvery is the shortest time between two lines about the endpoint, and mostReason the maximum length of its error, in
-// characters.
+// logEvery is the shortest time between two lines about the endpoint, and mostReason the maximum length of its error,
+// in characters.
 const (
 	logEvery   = time.Minute
 	mostReason = 256
