@@ -70,7 +70,7 @@ func TestEventsOfAllClustersAreInOneTableByTime(t *testing.T) {
 		t.Errorf("got %s", out)
 	}
 	_, err = h.hansectl("events", "cm/settings", "-n", "shop", "--cluster", "eu-fra-1")
-	refused(t, err, "ConfigMap shop/settings is not on cluster eu-fra-1")
+	refused(t, err, "ConfigMap shop/settings does not go to eu-fra-1")
 }
 
 func TestLogsHaveThePrefixOfTheirContainer(t *testing.T) {
