@@ -106,8 +106,8 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	return d.show(result)
 }
 
-// sentTo returns the clusters that get an object, sorted by name, and those where it has one of the other states. If the
-// user names clusters, it returns only those.
+// sentTo returns the clusters that get an object, sorted by name, and those where it has one of the other states. If
+// the user names clusters, it returns only those.
 func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string, also ...hubv1.TargetState) ([]string, error) {
 	var there []string
 	for _, t := range binding.BindingSpec().Clusters {
