@@ -9,7 +9,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	names "k8s.io/apimachinery/pkg/api/validate/content"
+	pathcontent "k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -172,7 +172,7 @@ func checkNamespace(namespace string) error {
 
 // checkSegment returns an error for a text that is no segment of a path. field is the field of the request.
 func checkSegment(field, text string) error {
-	if faults := names.IsPathSegmentName(text); len(faults) > 0 {
+	if faults := pathcontent.IsPathSegmentName(text); len(faults) > 0 {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s %.64q is not valid: it %s", field, text, faults[0]))
 	}
 	return nil
