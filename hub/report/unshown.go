@@ -33,7 +33,7 @@ func (c *unshown) sawContent(content uint64, now time.Time) {
 }
 
 // shown measures how long a change took until the status says that every copy has it. A rollout takes as long as its
-// waves, and a held copy as long as its hold, so that their changes are not measured. The caller holds the entry's lock.
+// waves, and a held copy as long as its hold. So their changes are not measured. The caller holds the entry's lock.
 func (r *run) shown(e *entry) {
 	if e.unshown.content == 0 {
 		e.unshown.content = r.content
