@@ -125,7 +125,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		Client: p.mgr.GetClient(), Definitions: k.definitions, HubConfig: p.mgr.GetConfig(), Fleet: f, Links: p.links,
 		Templates: k.store, Decisions: c.scheduler, Withdrawn: c.scheduler.Withdrawn, Events: events, Pacer: pacer,
 		Holds: p.coordinator.Holds, IsHub: c.members.IsHub, HubRunsWorkloads: k.runWorkloads,
-		Conventions: k.definitions.Learn, Tracer: p.tracer,
+		Conventions: k.definitions.Learn, Converged: c.copies.Converged, Tracer: p.tracer,
 	})
 	if err != nil {
 		return nil, err

@@ -79,6 +79,9 @@ func served(t *testing.T) map[string][]string {
 		if strings.Contains(row[2], "histogram") {
 			metrics[row[1]+"_bucket"] = append(metrics[row[1]], "le")
 		}
+		if strings.Contains(row[2], "summary") {
+			metrics[row[1]+"_sum"], metrics[row[1]+"_count"] = metrics[row[1]], metrics[row[1]]
+		}
 	}
 	if len(metrics) == 0 {
 		t.Fatal("docs/metrics.md has no rows of metrics")

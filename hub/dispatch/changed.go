@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -51,14 +52,14 @@ func (q *queue) addChanged(priority int, keys ...due) {
 // begin takes the change of the run's key, before the run reads anything.
 func (r *run) begin() { r.changed = r.queue.changes.take(r.key) }
 
-// measure ends the change of the run if the member has it, and if a hold or a withdrawal ended it.
+// measure ends the change of the run if the member has it, and if a hold, a wait or a withdrawal ended it.
 func (r *run) measure(o member.Outcome) {
 	kind := kindSeconds.WithLabelValues(r.binding.BindingSpec().ObjectRef.Kind) // from the first copy on, so that the series does not begin with a change
 	if r.changed.IsZero() {
 		return
 	}
 	switch {
-	case r.target.State == hubv1.TargetAbsent, o.Reason == hubv1.ReasonSuspended, o.Reason == hubv1.ReasonPaused:
+	case r.target.State == hubv1.TargetAbsent, rollup.Waits(o.Reason):
 	case o.Applied != metav1.ConditionTrue:
 		return
 	case o.Wrote:

@@ -25,13 +25,13 @@ var (
 	clusterSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "hanse_cluster_apply_duration_seconds",
 		Help: "From the time at which the hub saw a change of an object, a policy or a decision, until a cluster had the changed copy, " +
-			"by cluster; without copies that are suspended or paused.",
+			"by cluster; without copies that are suspended or paused, or wait for other objects.",
 		NativeHistogramBucketFactor: 1.5, NativeHistogramMaxBucketNumber: 50, NativeHistogramMinResetDuration: time.Hour, // few, because clusters are many
 	}, []string{"cluster"})
 	kindSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "hanse_kind_apply_duration_seconds",
 		Help: "From the time at which the hub saw a change of an object, a policy or a decision, until a cluster had the changed copy, " +
-			"by kind; without copies that are suspended or paused.",
+			"by kind; without copies that are suspended or paused, or wait for other objects.",
 		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
 	}, []string{"kind"})
 	queueDepth = prometheus.NewDesc("hanse_member_queue_depth", "Copies of a member cluster that wait for a worker.", []string{"cluster"}, nil)

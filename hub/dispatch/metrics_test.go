@@ -108,6 +108,7 @@ func TestAHoldEndsTheTimeOfAChange(t *testing.T) {
 		"a refused copy goes on":             {hubv1.TargetPresent, outcome(metav1.ConditionFalse, hubv1.ReasonForbidden, ""), false},
 		"a suspended copy is held":           {hubv1.TargetPresent, outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, ""), true},
 		"a paused copy is held":              {hubv1.TargetPresent, outcome(metav1.ConditionFalse, hubv1.ReasonPaused, ""), true},
+		"a copy that waits for an operator":  {hubv1.TargetPresent, outcome(metav1.ConditionFalse, hubv1.ReasonOperatorNotReady, ""), true},
 		"a copy that is as wanted was there": {hubv1.TargetPresent, outcome(metav1.ConditionTrue, hubv1.ReasonApplied, ""), true},
 		"a withdrawal is no change":          {hubv1.TargetAbsent, outcome(metav1.ConditionFalse, hubv1.ReasonFinalizersRemain, ""), true},
 	} {

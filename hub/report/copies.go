@@ -10,6 +10,7 @@ import (
 	"time"
 
 	prom "github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,10 +62,11 @@ const (
 var (
 	copiesDesc    = prom.NewDesc("hanse_copies", "Copies that the hub wants on a cluster, by cluster and kind.", []string{"cluster", "kind"}, nil)
 	outOfSyncDesc = prom.NewDesc("hanse_copies_out_of_sync",
-		"Wanted copies whose wanted state is not on the cluster, without copies that are held or whose state is unknown.", []string{"cluster", "kind"}, nil)
+		"Wanted copies whose wanted state is not on the cluster, or does not stay there because another client changes it; "+
+			"without copies that are held or whose state is unknown.", []string{"cluster", "kind"}, nil)
 	failingDesc = prom.NewDesc("hanse_copies_failing", "Wanted copies with the health Degraded.", []string{"cluster", "kind"}, nil)
 	unknownDesc = prom.NewDesc("hanse_copies_unknown",
-		"Wanted copies whose state is not known now, such as those on a cluster that is not reachable.", []string{"cluster", "kind"}, nil)
+		"Wanted copies whose state is not known now: their cluster is not Ready, or its watch does not show the applied copy.", []string{"cluster", "kind"}, nil)
 	clusterReasonDesc = prom.NewDesc("hanse_cluster_copies_by_reason",
 		"Copies with a reason in their row, by cluster. A reason that a copy gives itself counts as its health. The rarest reasons are summed as (others).",
 		[]string{"cluster", "reason"}, nil)
@@ -80,35 +82,49 @@ var (
 		[]string{"namespace", "placement"}, nil)
 	placementInSyncDesc = prom.NewDesc("hanse_placement_copies_in_sync",
 		"Copies of a placement that nothing holds, and that have the wanted state.", []string{"namespace", "placement"}, nil)
+	placementSecondsDesc = prom.NewDesc("hanse_placement_status_duration_seconds",
+		"As hanse_kind_status_duration_seconds, by placement: number and sum alone.", []string{"namespace", "placement"}, nil)
 	rolloutsDesc = prom.NewDesc("hanse_rollouts", "Objects of placements with a rollout, by the phase of the object's rollout.", []string{"state"}, nil)
 	removalsDesc = prom.NewDesc("hanse_removals_held", "Objects with copies whose removal waits for a user's confirmation.", nil, nil)
 
 	copyDescs = []*prom.Desc{
 		copiesDesc, outOfSyncDesc, failingDesc, unknownDesc, clusterReasonDesc, kindReasonDesc, heldDesc, heldSinceDesc,
-		placementDesc, placementInSyncDesc, rolloutsDesc, removalsDesc,
+		placementDesc, placementInSyncDesc, placementSecondsDesc, rolloutsDesc, removalsDesc,
 	}
 )
 
 // Copies counts copies by the bindings, for the metrics. A change of a binding changes the counts, so that a scrape
 // reads no objects. Every replica counts, and the leader alone offers the metrics.
 type Copies struct {
-	mu         sync.Mutex
+	mu     sync.Mutex
+	counts counts
+}
+
+// counts are the numbers of Copies.
+type counts struct {
 	copies     map[clusterKind]copyCount
 	ofCluster  map[string]map[string]int // reasons
 	ofKind     map[string]map[string]int // reasons
-	held       map[string]*heldCount
+	held       map[string]heldCount
 	ofPolicy   map[types.NamespacedName]placementCount
+	durations  map[types.NamespacedName]durationCount
 	rollouts   map[hubv1.RolloutPhase]int
 	removals   int
-	clusters   map[string]bool               // MemberClusters that exist
+	ready      map[string]bool               // MemberClusters that exist, by name
 	placements map[types.NamespacedName]bool // placements that exist
 }
 
 type (
-	clusterKind    struct{ cluster, kind string }
-	copyCount      struct{ wanted, outOfSync, failing, unknown int }
+	clusterKind struct{ cluster, kind string }
+	// unanswered copies have no outcome of the last write: of a Ready cluster they are out of sync, else unknown. Copies
+	// are unshown while the watch does not show what was applied.
+	copyCount      struct{ wanted, outOfSync, failing, unanswered, unshown int }
 	placementCount struct{ copies, inSync int }
-	heldCount      struct {
+	durationCount  struct {
+		changes uint64
+		seconds float64
+	}
+	heldCount struct {
 		copies int
 		since  map[int64]int // by minute
 	}
@@ -116,15 +132,15 @@ type (
 
 // NewCopies returns Copies without bindings.
 func NewCopies() *Copies {
-	c := &Copies{
+	c := counts{
 		copies: map[clusterKind]copyCount{}, ofCluster: map[string]map[string]int{}, ofKind: map[string]map[string]int{},
-		held: map[string]*heldCount{}, ofPolicy: map[types.NamespacedName]placementCount{}, rollouts: map[hubv1.RolloutPhase]int{},
-		clusters: map[string]bool{}, placements: map[types.NamespacedName]bool{},
+		held: map[string]heldCount{}, ofPolicy: map[types.NamespacedName]placementCount{}, durations: map[types.NamespacedName]durationCount{},
+		rollouts: map[hubv1.RolloutPhase]int{}, ready: map[string]bool{}, placements: map[types.NamespacedName]bool{},
 	}
 	for _, hold := range holds {
-		c.held[hold] = &heldCount{since: map[int64]int{}}
+		c.held[hold] = heldCount{since: map[int64]int{}}
 	}
-	return c
+	return &Copies{counts: c}
 }
 
 // Lead offers the metrics until ctx ends, because only one replica may.
@@ -141,23 +157,23 @@ func (c *Copies) BindingChanged(_ context.Context, ch changes.Binding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ch.Before != nil {
-		c.add(ch.Before, -1)
+		c.counts.add(ch.Before, -1)
 	}
 	if ch.After != nil {
-		c.add(ch.After, 1)
+		c.counts.add(ch.After, 1)
 	}
 }
 
-// ClusterChanged is called for a new or deleted cluster. A cluster that does not exist has no series, although bindings
-// may still name it.
+// ClusterChanged is called for a new or deleted cluster, and for one whose readiness changed. A cluster that does not
+// exist has no series, although bindings may still name it.
 func (c *Copies) ClusterChanged(_ context.Context, ch changes.Cluster) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ch.After == nil {
-		delete(c.clusters, ch.Before.Name)
+		delete(c.counts.ready, ch.Before.Name)
 		return
 	}
-	c.clusters[ch.After.Name] = true
+	c.counts.ready[ch.After.Name] = meta.IsStatusConditionTrue(ch.After.Status.Conditions, hubv1.ConditionReady)
 }
 
 // PlacementChanged is called for a new or deleted placement. Copies of a deleted placement stay, without its series.
@@ -165,14 +181,25 @@ func (c *Copies) PlacementChanged(_ context.Context, ch changes.Placement) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ch.After == nil {
-		delete(c.placements, client.ObjectKeyFromObject(ch.Before))
+		delete(c.counts.placements, client.ObjectKeyFromObject(ch.Before))
+		delete(c.counts.durations, client.ObjectKeyFromObject(ch.Before))
 		return
 	}
-	c.placements[client.ObjectKeyFromObject(ch.After)] = true
+	c.counts.placements[client.ObjectKeyFromObject(ch.After)] = true
 }
 
-// add adds the copies of a binding n times. The caller holds the lock.
-func (c *Copies) add(b hubv1.BindingObject, n int) {
+// Converged adds a change of an object that follows a placement: how long it took until every copy had it.
+func (c *Copies) Converged(placement types.NamespacedName, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts.placements[placement] {
+		n := c.counts.durations[placement]
+		c.counts.durations[placement] = durationCount{n.changes + 1, n.seconds + took.Seconds()}
+	}
+}
+
+// add adds the copies of a binding n times.
+func (c *counts) add(b hubv1.BindingObject, n int) {
 	spec := b.BindingSpec()
 	rows := make(map[string]*hubv1.ClusterRow, len(spec.Clusters))
 	for i := range b.BindingStatus().Clusters {
@@ -194,9 +221,10 @@ func (c *Copies) add(b hubv1.BindingObject, n int) {
 }
 
 // addCopy adds one copy; row is nil if there is none yet.
-func (c *Copies) addCopy(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *hubv1.ClusterRow, n int) {
+func (c *counts) addCopy(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *hubv1.ClusterRow, n int) {
 	kind := spec.ObjectRef.Kind
-	if reason := reasonOf(row); reason != "" {
+	// The contested copies of a cluster are among those out of sync, because an alert subtracts them.
+	if reason := reasonOf(row); reason != "" && (reason != hubv1.ReasonContested || t.State == hubv1.TargetPresent) {
 		increaseReason(c.ofCluster, t.Name, reason, n)
 		increaseReason(c.ofKind, kind, reason, n)
 	}
@@ -210,31 +238,34 @@ func (c *Copies) addCopy(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *h
 		delete(c.copies, key)
 	}
 	if hold, since := holdOf(spec, t, row); hold != "" {
-		c.held[hold].add(since, n)
+		c.held[hold] = c.held[hold].plus(since, n)
 		return
 	}
 	if ref := spec.PlacementRef; ref != nil {
 		policy := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 		sum := c.ofPolicy[policy]
 		sum.copies += n
-		sum.inSync += n * (1 - is.outOfSync - is.unknown)
+		sum.inSync += n * (1 - is.outOfSync - is.unanswered - is.unshown)
 		if c.ofPolicy[policy] = sum; sum == (placementCount{}) {
 			delete(c.ofPolicy, policy)
 		}
 	}
 }
 
-// copyOf judges one wanted copy by its row. Every field is 0 or 1, and at most one of outOfSync and unknown is 1.
+// copyOf judges one wanted copy by its row. Every field is 0 or 1, and at most one of outOfSync, unanswered
+// and unshown is 1. A contested copy is out of sync also in the moments after the hub has restored it.
 func copyOf(t *hubv1.BindingTarget, row *hubv1.ClusterRow) copyCount {
 	is := copyCount{wanted: 1}
 	switch {
 	case row == nil:
 		is.outOfSync = 1
 	case row.Applied == metav1.ConditionUnknown && row.Reason != hubv1.ReasonPending:
-		is.unknown = 1
+		is.unanswered = 1
 	case row.Reason == hubv1.ReasonSuspended, row.Reason == hubv1.ReasonPaused: // held
-	case row.Applied != metav1.ConditionTrue, !hubv1.Wanted(*t, hubv1.HubObject{}).IsHeld(row.Generation, row.Revision):
+	case row.Applied != metav1.ConditionTrue, row.Reason == hubv1.ReasonContested, !hubv1.Wanted(*t, hubv1.HubObject{}).IsHeld(row.Generation, row.Revision):
 		is.outOfSync = 1
+	case row.Reason == hubv1.ReasonPending:
+		is.unshown = 1
 	}
 	if row != nil && row.Health == hubv1.HealthDegraded {
 		is.failing = 1
@@ -243,7 +274,9 @@ func copyOf(t *hubv1.BindingTarget, row *hubv1.ClusterRow) copyCount {
 }
 
 func (s copyCount) plus(o copyCount, n int) copyCount {
-	return copyCount{s.wanted + n*o.wanted, s.outOfSync + n*o.outOfSync, s.failing + n*o.failing, s.unknown + n*o.unknown}
+	return copyCount{
+		s.wanted + n*o.wanted, s.outOfSync + n*o.outOfSync, s.failing + n*o.failing, s.unanswered + n*o.unanswered, s.unshown + n*o.unshown,
+	}
 }
 
 // holdOf returns what holds a wanted copy, and since when; empty if nothing does.
@@ -261,11 +294,11 @@ func holdOf(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *hubv1.ClusterR
 	return "", nil
 }
 
-func (h *heldCount) add(since *metav1.Time, n int) {
-	h.copies += n
+func (h heldCount) plus(since *metav1.Time, n int) heldCount {
 	if !since.IsZero() {
 		increase(h.since, since.Unix()/60, n)
 	}
+	return heldCount{h.copies + n, h.since}
 }
 
 // reasonOf returns the reason of a row, empty if the row needs none. Members choose the reasons of their copies'
@@ -306,27 +339,53 @@ func (*Copies) Describe(out chan<- *prom.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Copies) Collect(out chan<- prom.Metric) {
-	for _, m := range c.collect() { // without the lock, because the reader may be slow
-		out <- m
-	}
+	now := c.snapshot()
+	now.collect(out)
 }
 
-func (c *Copies) collect() (all []prom.Metric) {
+// snapshot returns a copy of the counts, so that changes of bindings do not wait for a scrape.
+func (c *Copies) snapshot() counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := c.counts
+	now.copies, now.ofPolicy, now.durations = maps.Clone(now.copies), maps.Clone(now.ofPolicy), maps.Clone(now.durations)
+	now.rollouts, now.ready, now.placements = maps.Clone(now.rollouts), maps.Clone(now.ready), maps.Clone(now.placements)
+	now.ofCluster, now.ofKind, now.held = cloneInner(now.ofCluster), cloneInner(now.ofKind), maps.Clone(now.held)
+	for hold, h := range now.held {
+		now.held[hold] = heldCount{h.copies, maps.Clone(h.since)}
+	}
+	return now
+}
+
+func cloneInner(sums map[string]map[string]int) map[string]map[string]int {
+	out := make(map[string]map[string]int, len(sums))
+	for key, inner := range sums {
+		out[key] = maps.Clone(inner)
+	}
+	return out
+}
+
+// collect sends the series of a snapshot.
+func (c *counts) collect(out chan<- prom.Metric) {
 	gauge := func(d *prom.Desc, v int, labels ...string) {
-		all = append(all, prom.MustNewConstMetric(d, prom.GaugeValue, float64(v), labels...))
+		out <- prom.MustNewConstMetric(d, prom.GaugeValue, float64(v), labels...)
 	}
 	for key, n := range c.copies {
-		if c.clusters[key.cluster] {
-			gauge(copiesDesc, n.wanted, key.cluster, key.kind)
-			gauge(outOfSyncDesc, n.outOfSync, key.cluster, key.kind)
-			gauge(failingDesc, n.failing, key.cluster, key.kind)
-			gauge(unknownDesc, n.unknown, key.cluster, key.kind)
+		ready, exists := c.ready[key.cluster]
+		if !exists {
+			continue
 		}
+		outOfSync, unknown := n.outOfSync+n.unanswered, n.unshown // the hub holds the writes, or will try again
+		if !ready {
+			outOfSync, unknown = n.outOfSync, n.unshown+n.unanswered
+		}
+		gauge(copiesDesc, n.wanted, key.cluster, key.kind)
+		gauge(outOfSyncDesc, outOfSync, key.cluster, key.kind)
+		gauge(failingDesc, n.failing, key.cluster, key.kind)
+		gauge(unknownDesc, unknown, key.cluster, key.kind)
 	}
 	for cluster, reasons := range c.ofCluster {
-		if c.clusters[cluster] {
+		if _, exists := c.ready[cluster]; exists {
 			for reason, n := range mostFrequent(reasons, mostReasonsOfCluster) {
 				gauge(clusterReasonDesc, n, cluster, reason)
 			}
@@ -344,15 +403,17 @@ func (c *Copies) collect() (all []prom.Metric) {
 			gauge(heldSinceDesc, int(oldest*int64(time.Minute/time.Second)), hold)
 		}
 	}
-	for policy, n := range c.firstPlacements() {
+	shown, durations := c.firstPlacements()
+	for policy, n := range shown {
 		gauge(placementDesc, n.copies, policy.Namespace, policy.Name)
 		gauge(placementInSyncDesc, n.inSync, policy.Namespace, policy.Name)
+		took := durations[policy]
+		out <- prom.MustNewConstSummary(placementSecondsDesc, took.changes, took.seconds, nil, policy.Namespace, policy.Name)
 	}
 	for _, state := range rolloutStates {
 		gauge(rolloutsDesc, c.rollouts[state], string(state))
 	}
 	gauge(removalsDesc, c.removals)
-	return all
 }
 
 // mostFrequent returns at most the given number of reasons. The last one is the sum of the others. Contested is never
@@ -383,18 +444,20 @@ func mostFrequent(reasons map[string]int, most int) map[string]int {
 
 // firstPlacements returns the placements that exist; beyond the limit, their sum. A placement keeps its place in the
 // order, so that its series is not interrupted.
-func (c *Copies) firstPlacements() map[types.NamespacedName]placementCount {
-	out := make(map[types.NamespacedName]placementCount, len(c.placements))
+func (c *counts) firstPlacements() (map[types.NamespacedName]placementCount, map[types.NamespacedName]durationCount) {
+	shown := make(map[types.NamespacedName]placementCount, min(len(c.placements), mostPlacements+1))
+	durations := make(map[types.NamespacedName]durationCount, len(shown))
 	order := slices.SortedFunc(maps.Keys(c.placements), func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	for i, policy := range order {
-		n := c.ofPolicy[policy]
+		n, took := c.ofPolicy[policy], c.durations[policy]
 		if i >= mostPlacements {
 			policy = types.NamespacedName{Name: others}
-			n.copies, n.inSync = n.copies+out[policy].copies, n.inSync+out[policy].inSync
+			n.copies, n.inSync = n.copies+shown[policy].copies, n.inSync+shown[policy].inSync
+			took.changes, took.seconds = took.changes+durations[policy].changes, took.seconds+durations[policy].seconds
 		}
-		out[policy] = n
+		shown[policy], durations[policy] = n, took
 	}
-	return out
+	return shown, durations
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	prom "github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -56,9 +57,15 @@ func countedIn(t *testing.T, clusters ...string) *Copies {
 	t.Helper()
 	c := NewCopies()
 	for _, name := range clusters {
-		c.ClusterChanged(t.Context(), changes.Cluster{After: &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}})
+		c.ClusterChanged(t.Context(), changes.Cluster{After: clusterThatIs(name, metav1.ConditionTrue)})
 	}
 	c.PlacementChanged(t.Context(), changes.Placement{After: &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "all"}}})
+	return c
+}
+
+func clusterThatIs(name string, ready metav1.ConditionStatus) *hubv1.MemberCluster {
+	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	c.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: ready}}
 	return c
 }
 
@@ -88,6 +95,7 @@ func TestAWantedCopyIsCountedByItsRow(t *testing.T) {
 		target  hubv1.BindingTarget
 		row     *hubv1.ClusterRow
 		rollout *hubv1.BindingRollout
+		away    bool     // its cluster is not Ready
 		want    []string // besides the wanted copy
 	}{
 		"a healthy copy with the wanted state is in sync": {
@@ -95,9 +103,19 @@ func TestAWantedCopyIsCountedByItsRow(t *testing.T) {
 		"a degraded copy is in sync and fails, and its own reason is no label": {
 			target: here, row: &hubv1.ClusterRow{Applied: yes, Health: hubv1.HealthDegraded, Reason: "TenantText"},
 			want: append([]string{"cluster_copies_by_reason a Degraded: 1", "copies_failing a Widget: 1", "kind_copies_by_reason Widget Degraded: 1"}, both...)},
-		"a contested copy has this reason": {
+		"a contested copy has this reason and is out of sync": {
+			target: here, row: &hubv1.ClusterRow{Applied: no, Health: hubv1.HealthHealthy, Reason: hubv1.ReasonContested},
+			want: append([]string{"cluster_copies_by_reason a Contested: 1", "kind_copies_by_reason Widget Contested: 1"}, late...)},
+		"a contested copy that the hub has just restored is out of sync, too": {
 			target: here, row: &hubv1.ClusterRow{Applied: yes, Health: hubv1.HealthHealthy, Reason: hubv1.ReasonContested},
-			want: append([]string{"cluster_copies_by_reason a Contested: 1", "kind_copies_by_reason Widget Contested: 1"}, both...)},
+			want: append([]string{"cluster_copies_by_reason a Contested: 1", "kind_copies_by_reason Widget Contested: 1"}, late...)},
+		"a copy whose write the hub holds is out of sync, because its cluster answers": {
+			target: here, row: &hubv1.ClusterRow{Applied: unknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonServerError},
+			want: append([]string{"cluster_copies_by_reason a ServerError: 1", "kind_copies_by_reason Widget ServerError: 1"}, late...)},
+		"an applied copy that the watch does not show is unknown": {
+			target: here, row: &hubv1.ClusterRow{Applied: yes, Health: hubv1.HealthProgressing, Reason: hubv1.ReasonPending},
+			want: []string{
+				"cluster_copies_by_reason a Pending: 1", "copies_unknown a Widget: 1", "kind_copies_by_reason Widget Pending: 1", "placement_copies ns all: 1"}},
 		"a healthy copy with a reason of its own has no reason": {
 			target: here, row: &hubv1.ClusterRow{Applied: yes, Health: hubv1.HealthHealthy, Reason: "TenantText"}, want: both},
 		"a refused copy is out of sync": {
@@ -108,7 +126,7 @@ func TestAWantedCopyIsCountedByItsRow(t *testing.T) {
 			target: here, row: &hubv1.ClusterRow{Applied: unknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending},
 			want: append([]string{"cluster_copies_by_reason a Pending: 1", "kind_copies_by_reason Widget Pending: 1"}, late...)},
 		"a copy on an unreachable cluster is unknown and not out of sync": {
-			target: here, row: &hubv1.ClusterRow{Applied: unknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonUnreachable},
+			target: here, row: &hubv1.ClusterRow{Applied: unknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonUnreachable}, away: true,
 			want: []string{
 				"cluster_copies_by_reason a ClusterUnreachable: 1", "copies_unknown a Widget: 1", "kind_copies_by_reason Widget ClusterUnreachable: 1",
 				"placement_copies ns all: 1"}},
@@ -135,6 +153,9 @@ func TestAWantedCopyIsCountedByItsRow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := countedIn(t, "a")
+			if tc.away {
+				c.ClusterChanged(t.Context(), changes.Cluster{After: clusterThatIs("a", metav1.ConditionFalse)})
+			}
 			b := placedOn("Widget", []hubv1.BindingTarget{tc.target})
 			b.Spec.Rollout = tc.rollout
 			if tc.row != nil {
@@ -160,10 +181,12 @@ func TestAWantedCopyIsCountedByItsRow(t *testing.T) {
 
 func TestACopyThatIsNotWantedIsNotCounted(t *testing.T) {
 	t.Parallel()
-	c := countedIn(t, "a", "b")
+	c := countedIn(t, "a", "b", "c")
 	c.BindingChanged(t.Context(), changes.Binding{After: placedOn("Widget", []hubv1.BindingTarget{
+		{Name: "c", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{}},
 		{Name: "a", State: hubv1.TargetAbsent, Absent: &hubv1.Absence{}}, {Name: "b", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{}},
 	}, hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonFinalizersRemain},
+		hubv1.ClusterRow{Name: "c", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonContested}, // is not out of sync either
 		hubv1.ClusterRow{Name: "b", Applied: metav1.ConditionTrue, Health: hubv1.HealthDegraded, Reason: hubv1.ReasonEvicting})})
 	want := []string{
 		"cluster_copies_by_reason a FinalizersRemain: 1", "cluster_copies_by_reason b Evicting: 1",
@@ -200,6 +223,38 @@ func TestSeriesFollowWhatExists(t *testing.T) {
 	step("after the placement is deleted", "copies a Widget: 1", "copies_out_of_sync a Widget: 0")
 	c.BindingChanged(t.Context(), changes.Binding{Before: after})
 	step("after the kind is gone")
+}
+
+func TestThePlacementHasTheTimesOfItsChanges(t *testing.T) {
+	t.Parallel()
+	c := countedIn(t)
+	all := types.NamespacedName{Namespace: "ns", Name: "all"}
+	c.Converged(all, time.Second)
+	c.Converged(all, 3*time.Second)
+	c.Converged(types.NamespacedName{Name: "gone"}, time.Second)
+	times := func() (out []string) {
+		registry := prom.NewPedanticRegistry()
+		registry.MustRegister(c)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if f.GetName() == "hanse_placement_status_duration_seconds" {
+					out = append(out, fmt.Sprintf("%s: %d in %v s", m.GetLabel()[1].GetValue(), m.GetSummary().GetSampleCount(), m.GetSummary().GetSampleSum()))
+				}
+			}
+		}
+		return out
+	}
+	if diff := cmp.Diff([]string{"all: 2 in 4 s"}, times()); diff != "" {
+		t.Errorf("times (-want +got):\n%s", diff)
+	}
+	c.PlacementChanged(t.Context(), changes.Placement{Before: &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "all"}}})
+	if got := times(); len(got) > 0 {
+		t.Errorf("a deleted placement has %v", got)
+	}
 }
 
 func TestLabelsAreBounded(t *testing.T) {

@@ -100,6 +100,13 @@ func (r *Reporter) noteReadiness(c *hubv1.MemberCluster) {
 	}
 }
 
+// forgetReadiness ends the grace time of a deleted cluster.
+func (r *Reporter) forgetReadiness(cluster string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.unready, cluster)
+}
+
 // graceLeft returns the time until the grace time of every cluster that is or was not Ready is over.
 func (r *Reporter) graceLeft() (left time.Duration) {
 	r.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -109,6 +110,16 @@ func TestTheMessageOfADecisionWaitsForTheGraceTimeOfClusters(t *testing.T) {
 		if got := max(0, r.graceLeft()); got != step.want {
 			t.Errorf("%s: %s left, want %s", step.what, got, step.want)
 		}
+	}
+}
+
+func TestADeletedClusterHasNoGraceTime(t *testing.T) {
+	clock := testclock.NewFakePassiveClock(time.Now())
+	r := &Reporter{opts: Options{Clock: clock, Grace: time.Minute, Links: newFakeFleet()}, unready: map[string]unready{}, away: map[string]bool{}, lost: map[string]time.Time{}}
+	r.noteReadiness(clusterThatIs("a", metav1.ConditionFalse))
+	r.ClusterChanged(t.Context(), changes.Cluster{Before: clusterThatIs("a", metav1.ConditionFalse)})
+	if left := r.graceLeft(); left > 0 || len(r.unready) > 0 {
+		t.Errorf("%s left, %d clusters kept", left, len(r.unready))
 	}
 }
 

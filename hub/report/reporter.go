@@ -63,7 +63,8 @@ type Decisions interface {
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
 
-// Options of a Reporter. All except Withdrawn, Pacer, Holds, IsHub, Conventions, Grace, Clock and Tracer are required.
+// Options of a Reporter. All except Withdrawn, Pacer, Holds, IsHub, Conventions, Converged, Grace, Clock and Tracer are
+// required.
 type Options struct {
 	// Client reads bindings, placements and clusters from the cache.
 	Client      client.Client
@@ -88,6 +89,8 @@ type Options struct {
 	HubRunsWorkloads func() bool
 	// Conventions of a kind for the status of a hub object, if the hub is its own member; if nil, there are none.
 	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
+	// Converged is called with the time that a change of an object with this placement took; if nil, nothing is.
+	Converged func(placement types.NamespacedName, took time.Duration)
 	// Grace is how long a link may be down before rows change. Default 10 s.
 	Grace time.Duration
 	Clock clock.PassiveClock
@@ -126,6 +129,9 @@ func New(opts Options) (*Reporter, error) {
 	}
 	if opts.Conventions == nil {
 		opts.Conventions = func(context.Context, schema.GroupVersionKind) (none health.Conventions) { return none }
+	}
+	if opts.Converged == nil {
+		opts.Converged = func(types.NamespacedName, time.Duration) {}
 	}
 	if opts.Grace == 0 {
 		opts.Grace = grace

@@ -1,11 +1,14 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
 // unshown is the oldest change of an object or its decision that the status does not show yet, for the metric.
@@ -30,7 +33,7 @@ func (c *unshown) sawContent(content uint64, now time.Time) {
 }
 
 // shown measures how long a change took until the status says that every copy has it. A rollout takes as long as its
-// waves, so that its changes are not measured. The caller holds the entry's lock.
+// waves, and a held copy as long as its hold. So their changes are not measured. The caller holds the entry's lock.
 func (r *run) shown(e *entry) {
 	if e.unshown.content == 0 {
 		e.unshown.content = r.content
@@ -39,7 +42,7 @@ func (r *run) shown(e *entry) {
 		return
 	}
 	spec := r.binding.BindingSpec()
-	if !r.leads || r.ends() || spec.Rollout != nil && spec.Rollout.Phase != hubv1.RolloutComplete {
+	if !r.leads || r.ends() || spec.Rollout != nil || slices.ContainsFunc(r.after.Clusters, func(row hubv1.ClusterRow) bool { return rollup.Waits(row.Reason) }) {
 		e.unshown.since = time.Time{}
 		return
 	}
@@ -47,6 +50,10 @@ func (r *run) shown(e *entry) {
 	if c == nil || c.Reason != hubv1.ReasonAppliedEverywhere || e.generation != r.binding.GetGeneration() || e.unshown.content != r.content || r.changed() {
 		return // another run will follow
 	}
-	statusSeconds.WithLabelValues(e.kind).Observe(r.reporter.opts.Clock.Since(e.unshown.since).Seconds())
+	took := r.reporter.opts.Clock.Since(e.unshown.since)
+	statusSeconds.WithLabelValues(e.kind).Observe(took.Seconds())
+	if ref := spec.PlacementRef; ref != nil {
+		r.reporter.opts.Converged(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, took)
+	}
 	e.unshown.since = time.Time{}
 }

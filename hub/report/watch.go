@@ -3,7 +3,6 @@ package report
 import (
 	"context"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -32,7 +31,7 @@ func (r *Reporter) BindingChanged(_ context.Context, c changes.Binding) {
 // ClusterChanged is called for a cluster whose readiness changed, or that was deleted.
 func (r *Reporter) ClusterChanged(_ context.Context, c changes.Cluster) {
 	if c.After == nil {
-		r.noteReadiness(&hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: c.Before.Name}}) // a deleted cluster has no grace time
+		r.forgetReadiness(c.Before.Name)
 		r.WakeCluster(c.Before.Name)
 		return
 	}

@@ -425,3 +425,11 @@ var underWay = map[string]bool{
 // UnderWay reports whether a copy that is not applied for this reason needs no action, or is so because a user asked
 // for it.
 func UnderWay(reason string) bool { return underWay[reason] }
+
+var waits = map[string]bool{
+	hubv1.ReasonSuspended: true, hubv1.ReasonPaused: true, hubv1.ReasonOperatorNotReady: true, hubv1.ReasonBundleNotReady: true, hubv1.ReasonReferenceNotReady: true,
+}
+
+// Waits reports whether a copy with this reason waits for a user or for other objects, so that its change cannot be
+// applied at once.
+func Waits(reason string) bool { return waits[reason] }
