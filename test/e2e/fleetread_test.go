@@ -69,5 +69,5 @@ func TestUsersReadTheFleet(t *testing.T) {
 	v.says(0, []string{shanghai, singapore, "ScalingReplicaSet", "deployment/web"}, "events", "deployment/web", "-n", ns)
 	// No container of the lab writes a log: the members say so for each pod, which shows that the hub may ask.
 	v.says(0, []string{"warning: " + shanghai + ": pod web-"}, "logs", "deployment/web", "-n", ns, "--cluster", shanghai)
-	v.says(1, []string{"Deployment.apps " + ns + "/web is not on cluster " + frankfurt}, "logs", "deployment/web", "-n", ns, "--cluster", frankfurt)
+	v.says(1, []string{"Deployment.apps " + ns + "/web does not go to " + frankfurt}, "logs", "deployment/web", "-n", ns, "--cluster", frankfurt)
 }

@@ -70,11 +70,7 @@ func TestEventsOfAllClustersAreInOneTableByTime(t *testing.T) {
 		t.Errorf("got %s", out)
 	}
 	_, err = h.hansectl("events", "cm/settings", "-n", "shop", "--cluster", "eu-fra-1")
-<<<<<<< HEAD
-	refused(t, err, "ConfigMap shop/settings does not go to eu-fra-1: see hansectl explain")
-=======
 	refused(t, err, "ConfigMap shop/settings does not go to eu-fra-1")
->>>>>>> m-fleet
 }
 
 func TestLogsHaveThePrefixOfTheirContainer(t *testing.T) {

@@ -194,15 +194,9 @@ const (
 	longestPause = 30 * time.Second
 )
 
-<<<<<<< HEAD
-// ask sends a request about one member, or about none, and again if too many ask at the same time: then the hub has
-// done nothing yet. namespace is the namespace of all requested objects; empty for cluster-scoped objects or several
-// namespaces.
-=======
 // ask sends a request about one member, or about none. It sends it again if too many ask at the same time, because then
 // the hub has done nothing yet. namespace is the namespace of all requested objects; empty for cluster-scoped objects
 // or several namespaces.
->>>>>>> m-fleet
 func (v *views) ask(ctx context.Context, cluster, what, namespace string, in, out any) error {
 	for tries := 1; ; tries++ {
 		err := v.askOnce(ctx, cluster, what, namespace, in, out)
