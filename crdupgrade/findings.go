@@ -114,7 +114,9 @@ func Message(reports ...Report) string {
 // UndoMessage is Message for definitions that a user wants to return to, in at most so many characters. The caller
 // names the return before it.
 func UndoMessage(most int, reports ...Report) string {
-	return message(most, ". Clusters are unchanged. Keep the newer definition, or migrate the objects and status.storedVersions of these clusters first", reports)
+	const advice = ". Clusters are unchanged. Keep the newer definition, or migrate the objects and status.storedVersions " +
+		"of these clusters first"
+	return message(most, advice, reports)
 }
 
 // message returns a text of at most so many characters.

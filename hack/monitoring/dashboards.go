@@ -17,7 +17,7 @@ func fleet() *dashboard.DashboardBuilder {
 		WithRow(dashboard.NewRowBuilder("Now")).
 		WithPanel(number("Copies", "Copies that the hub wants on clusters.", units.Short, query{"sum(hanse_copies)", ""})).
 		WithPanel(number("In sync", "The share of copies that have their wanted state or are held.", units.PercentUnit,
-			query{"1 - sum(hanse_copies_out_of_sync) / (sum(hanse_copies) > 0)", ""})).
+			query{"1 - (sum(hanse_copies_out_of_sync) + sum(hanse_copies_unknown)) / (sum(hanse_copies) > 0)", ""})).
 		WithPanel(number("Degraded", "Copies that do not work on their cluster.", units.Short, query{"sum(hanse_copies_failing)", ""})).
 		WithPanel(number("Unknown", "Copies whose state the hub does not know.", units.Short, query{"sum(hanse_copies_unknown)", ""})).
 		WithPanel(number("Held", "Copies that a wave, window, approval, guard, pause or suspension holds.", units.Short,
@@ -95,7 +95,7 @@ func kinds() *dashboard.DashboardBuilder {
 		WithRow(dashboard.NewRowBuilder("Copies")).
 		WithPanel(graph("Copies", "Copies that the hub wants on clusters.", units.Short, query{`sum by (kind) (hanse_copies{kind=~"$kind"})`, "{{kind}}"})).
 		WithPanel(graph("In sync", "The share of copies that have their wanted state or are held.", units.PercentUnit,
-			query{`1 - sum by (kind) (hanse_copies_out_of_sync{kind=~"$kind"}) / (sum by (kind) (hanse_copies{kind=~"$kind"}) > 0)`, "{{kind}}"})).
+			query{`1 - (sum by (kind) (hanse_copies_out_of_sync{kind=~"$kind"}) + sum by (kind) (hanse_copies_unknown{kind=~"$kind"})) / (sum by (kind) (hanse_copies{kind=~"$kind"}) > 0)`, "{{kind}}"})).
 		WithPanel(graph("Degraded", "Copies that do not work.", units.Short, query{`sum by (kind) (hanse_copies_failing{kind=~"$kind"})`, "{{kind}}"})).
 		WithPanel(graph("Unknown", "Copies whose state the hub does not know.", units.Short,
 			query{`sum by (kind) (hanse_copies_unknown{kind=~"$kind"})`, "{{kind}}"})).

@@ -54,22 +54,20 @@ func (r *run) logWrite(ctx context.Context, o member.Outcome) {
 	r.change().Log(ctrl.LoggerFrom(ctx)).Info(message, "object", r.object.ObjectIdentity.String(), "reason", o.Reason, "digest", o.Digest)
 }
 
-// waits are the reasons of copies that wait for other objects. Their spans have no error.
-var waits = map[string]bool{hubv1.ReasonOperatorNotReady: true, hubv1.ReasonBundleNotReady: true, hubv1.ReasonReferenceNotReady: true}
-
 // trace makes the spans of a run that changed the copy, or that waits or failed otherwise than the run before.
 func (r *run) trace(o member.Outcome) {
 	if r.held || !r.queue.opts.Tracer.Enabled() {
 		return
 	}
-	stuck := !o.Wrote && (o.Applied == metav1.ConditionUnknown || o.Applied == metav1.ConditionFalse && !rollup.UnderWay(o.Reason))
+	stuck := !o.Wrote &&
+		(o.Applied == metav1.ConditionUnknown || o.Applied == metav1.ConditionFalse && !rollup.UnderWay(o.Reason))
 	if !stuck {
 		r.queue.failures.forget(r.key)
 	}
 	if !o.Wrote && !stuck {
 		return
 	}
-	failed := stuck && !r.answered.IsZero() && !waits[o.Reason] // only a write can fail
+	failed := stuck && !r.answered.IsZero() && !rollup.Waits(o.Reason) // only a write can fail
 	change := r.change()
 	if !change.Traced() || stuck && !r.queue.failures.isNew(r.key, failure{change.ID(), o.Reason}) {
 		return

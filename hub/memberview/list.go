@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -89,9 +88,9 @@ func (v *View) list(ctx context.Context, q *question) (any, error) {
 // kindOn returns the kind at the hub's version, or at the version that the member prefers if it does not serve that
 // of the hub.
 func (v *View) kindOn(ctx context.Context, cluster string, gvk schema.GroupVersionKind) (schema.GroupVersionKind, error) {
-	var c hubv1.MemberCluster
-	if err := v.opts.Client.Get(ctx, client.ObjectKey{Name: cluster}, &c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
-		return gvk, v.internal("reading a MemberCluster", err)
+	c, err := v.memberCluster(ctx, cluster)
+	if err != nil {
+		return gvk, err
 	}
 	if served := c.ServedVersions(gvk.GroupKind()); len(served) > 0 && !slices.Contains(served, gvk.Version) {
 		gvk.Version = served[0]

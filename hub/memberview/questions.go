@@ -50,11 +50,20 @@ func (v *View) copyGVK(ctx context.Context, cluster string, p placed) (schema.Gr
 	if err != nil {
 		return schema.GroupVersionKind{}, v.internal("reading the definition of a kind", err)
 	}
-	var c hubv1.MemberCluster
-	if err := v.opts.Client.Get(ctx, client.ObjectKey{Name: cluster}, &c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
-		return schema.GroupVersionKind{}, v.internal("reading a MemberCluster", err)
+	c, err := v.memberCluster(ctx, cluster)
+	if err != nil {
+		return schema.GroupVersionKind{}, err
 	}
-	return hubv1.Wanted(*p.binding.BindingSpec().Target(cluster), o).At(&c), nil
+	return hubv1.Wanted(*p.binding.BindingSpec().Target(cluster), o).At(c), nil
+}
+
+// memberCluster returns a MemberCluster from the cache; one without fields if it does not exist.
+func (v *View) memberCluster(ctx context.Context, name string) (*hubv1.MemberCluster, error) {
+	c := &hubv1.MemberCluster{}
+	if err := v.opts.Client.Get(ctx, client.ObjectKey{Name: name}, c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		return nil, v.internal("reading a MemberCluster", err)
+	}
+	return c, nil
 }
 
 func (v *View) diff(ctx context.Context, q *question) (any, error) {

@@ -110,7 +110,8 @@ func (e *events) ofHub(ctx context.Context, c client.Client, binding hubv1.Bindi
 	return nil
 }
 
-// holders returns the binding of an object, and the clusters that hold the object, also those that it leaves.
+// holders returns the binding of an object, and the clusters that hold the object. A cluster holds the object until its
+// copy is withdrawn.
 func (h *hub) holders(ctx context.Context, c client.Client, kind, name string, named []string) (hubv1.BindingObject, []string, error) {
 	id, version, err := h.identify(ctx, c, kind, name)
 	if err != nil {
