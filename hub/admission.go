@@ -34,9 +34,9 @@ func addAdmission(mgr manager.Manager, o Options, store admission.Templates, kin
 		Client: mgr.GetClient(), Mapper: mgr.GetRESTMapper(), Templates: store, Schema: kinds.Schema, Readable: plan.CheckPlacement,
 		RemovalLimit: o.Guard.WithDefaults().Limit, DeniedMetadataPrefixes: o.DeniedMetadataPrefixes,
 	})
-	server := webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+	server := &webhookServer{Server: webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 		c.MinVersion, c.GetCertificate = tls.VersionTLS12, keeper.GetCertificate
-	}}})
+	}}})}
 	guarded := keeper.Guard(&ctrladmission.Webhook{Handler: reviewer, RecoverPanic: ptr.To(true)})
 	server.Register(admission.Path, guarded)
 	server.Register(admission.Path+"/", guarded) // keeps the random part out of metric labels
