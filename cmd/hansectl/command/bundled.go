@@ -16,7 +16,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundle"
 	"github.com/hanse-dev/hanse/chart"
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/view"
 )
 
 // template returns an object of the hub, or an object of a bundle as the hub would store it; nil if it is deleted.

@@ -11,8 +11,8 @@ import (
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/view"
 )
 
 // diff is one run of the command.

@@ -14,9 +14,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/hub/memberview"
 	hansemember "github.com/hanse-dev/hanse/member"
+	"github.com/hanse-dev/hanse/view"
 )
 
 // podsOf is a table of pods with an additional column.

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/view"
 )
 
 // readEvery is the polling interval of commands that ask members again and again.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/hanse-dev/hanse/chart"
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/cmd/hansectl/operatorrights"
 )
 
 func newOperator(h *hub) *cobra.Command {
@@ -182,7 +182,7 @@ output for programs, .manifests has the rules as roles.`,
 			if err != nil {
 				return err
 			}
-			rights, err := view.OperatorRightsOf(rendered)
+			rights, err := operatorrights.Of(rendered)
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/cmd/hansectl/operatorrights"
 )
 
 const (
@@ -91,7 +91,7 @@ func parseOperatorGrants(text []byte) (operatorGrants, error) {
 		if err != nil {
 			return g, fmt.Errorf(wantedFile+": %w", err)
 		}
-		var values view.MemberValues
+		var values operatorrights.MemberValues
 		if err := yaml.UnmarshalStrict(document, &values); err != nil {
 			return g, fmt.Errorf(wantedFile+": %w", err)
 		}
@@ -102,7 +102,7 @@ func parseOperatorGrants(text []byte) (operatorGrants, error) {
 }
 
 // add adds the rights of one document.
-func (g *operatorGrants) add(values view.MemberValues) error {
+func (g *operatorGrants) add(values operatorrights.MemberValues) error {
 	for _, granted := range values.GrantedKinds {
 		var texts []string
 		for _, group := range granted.APIGroups {
@@ -164,7 +164,7 @@ func checkRule(rule rbacv1.PolicyRule, namespaced bool) error {
 		return fmt.Errorf("%w: %s needs apiGroups and resources, or nonResourceURLs", errRule, quoted(rule))
 	case namespaced && !ofResources:
 		return fmt.Errorf("%w: %s has nonResourceURLs in a namespace", errRule, quoted(rule))
-	case view.Unbounded(rule):
+	case operatorrights.Unbounded(rule):
 		return fmt.Errorf("%w for all groups, resources or URLs (%s)", errNeverGranted, quoted(rule))
 	}
 	for _, part := range []struct {
@@ -252,7 +252,7 @@ func (r operatorRole) risks() []string {
 	return slices.Compact(out)
 }
 
-func (r operatorRole) name() string { return view.OperatorRolePrefix + r.operator }
+func (r operatorRole) name() string { return operatorrights.RolePrefix + r.operator }
 
 // area names where the rules of a role hold.
 func area(namespace string) string {
@@ -297,7 +297,7 @@ func (r operatorRole) review(ctx context.Context, w io.Writer, m client.Client) 
 	}
 	says(w, kind+"/"+r.name(), "rules of the operator %s in %s", r.operator, area(r.namespace))
 	_, added := validation.Covers(*rules, r.rules)
-	for _, rule := range view.MergeRules(added) {
+	for _, rule := range operatorrights.MergeRules(added) {
 		says(w, "", "+ %s", ruleText(rule))
 	}
 	if len(added) == 0 {
@@ -313,7 +313,7 @@ func (r operatorRole) review(ctx context.Context, w io.Writer, m client.Client) 
 func (r operatorRole) write(ctx context.Context, w io.Writer, m client.Client) error {
 	kind, role, rules := r.role()
 	if err := put(ctx, w, m, role, kind, func() error {
-		*rules = view.MergeRules(slices.Concat(*rules, r.rules))
+		*rules = operatorrights.MergeRules(slices.Concat(*rules, r.rules))
 		return mark(role)
 	}); err != nil {
 		return err
@@ -334,7 +334,7 @@ func takenFromOperators(ctx context.Context, w io.Writer, m client.Client, opera
 	for _, operator := range operators {
 		before := len(out)
 		for _, there := range all {
-			if there.o.GetName() != view.OperatorRolePrefix+operator {
+			if there.o.GetName() != operatorrights.RolePrefix+operator {
 				continue
 			}
 			out = append(out, there)
@@ -343,7 +343,7 @@ func takenFromOperators(ctx context.Context, w io.Writer, m client.Client, opera
 			}
 		}
 		if len(out) == before {
-			return nil, fmt.Errorf("--%s %s: join made no role %s%s on the member", ungrantOperatorFlag, operator, view.OperatorRolePrefix, operator)
+			return nil, fmt.Errorf("--%s %s: join made no role %s%s on the member", ungrantOperatorFlag, operator, operatorrights.RolePrefix, operator)
 		}
 	}
 	return out, nil
@@ -361,7 +361,7 @@ func madeForOperators(ctx context.Context, m client.Client) ([]made, error) {
 		for i := range list.Items {
 			o := &list.Items[i]
 			o.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind(kind))
-			if strings.HasPrefix(o.Name, view.OperatorRolePrefix) {
+			if strings.HasPrefix(o.Name, operatorrights.RolePrefix) {
 				out = append(out, made{strings.ToLower(kind), o})
 			}
 		}

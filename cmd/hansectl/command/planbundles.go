@@ -16,8 +16,8 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/bundle"
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/view"
 )
 
 // haveOne reports whether an object of a bundle of this kind has one of the bindings.

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view"
 )
 
 // storedPlan is a plan in a file.

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	cliresource "k8s.io/cli-runtime/pkg/resource"
 
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view"
 )
 
 // simulate is one run of the command.

@@ -22,10 +22,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view"
 )
 
 // fleetFiles contains the objects in the files of plan, simulate, diff and render, each object once.

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/test/apiserver"
+	"github.com/hanse-dev/hanse/view"
 )
 
 // reader gives a user of the hub no more than these rules, and returns his kubeconfig.

@@ -20,9 +20,9 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/test/charts"
+	"github.com/hanse-dev/hanse/view"
 )
 
 // settings is a ConfigMap of the hub with a binding for two clusters.

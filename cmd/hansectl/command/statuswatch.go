@@ -8,7 +8,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
+	"github.com/hanse-dev/hanse/view"
 )
 
 // lookEvery is the polling interval of --watch. Polling survives restarts of the hub and network failures.

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/cmd/hansectl/view"
 	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view"
 )
 
 // viewedPolicy changes a copy on one cluster, and takes another one away. It selects one of two objects.

@@ -121,7 +121,7 @@ func (g *OperatorGatherer) AddBinding(b hubv1.BindingObject) {
 
 // isCustom reports whether a kind is neither of Kubernetes nor of Hanse.
 func isCustom(kind schema.GroupKind) bool {
-	return kind.Group != hubv1.GroupVersion.Group && !clientgoscheme.Scheme.IsGroupRegistered(kind.Group) && !isBuiltIn(kind)
+	return kind.Group != hubv1.GroupVersion.Group && !clientgoscheme.Scheme.IsGroupRegistered(kind.Group) && !Extends(kind)
 }
 
 // Operators returns the operators by name, and the kinds by group and name.
@@ -415,4 +415,9 @@ func (o OperatorOnClusters) write(w io.Writer, now time.Time, kinds string) {
 		rows = append(rows, []string{c.Cluster, c.Version, ready, fmt.Sprintf("%d/%d", c.Applied, c.Objects), strconv.Itoa(c.Resources), c.WaitsFor})
 	}
 	table(w, []string{"CLUSTER", "VERSION", "READY", "OBJECTS", "RESOURCES", "WAITS FOR"}, rows)
+}
+
+// Extends reports whether every API server has a kind to extend it: those that client-go does not register.
+func Extends(gk schema.GroupKind) bool {
+	return gk.Group == "apiextensions.k8s.io" || gk.Group == "apiregistration.k8s.io"
 }

@@ -1,5 +1,5 @@
-// Package view decides what the commands show. It turns the read objects into values with stable JSON fields,
-// and these values into text.
+// Package view decides what hansectl and the console show. It turns the read objects into values with stable JSON
+// fields, and these values into text.
 //
 // It reads no server and no clock. It removes control characters from the text of members.
 package view

@@ -85,7 +85,7 @@ func TestDiff(t *testing.T) {
 // documented fails unless docs/hansectl.md has the text as an example.
 func documented(t *testing.T, text string) {
 	t.Helper()
-	docs, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "hansectl.md"))
+	docs, err := os.ReadFile(filepath.Join("..", "docs", "hansectl.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

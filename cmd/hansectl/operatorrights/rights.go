@@ -1,4 +1,5 @@
-package view
+// Package operatorrights finds the rights that the operator of a chart needs on a member.
+package operatorrights
 
 import (
 	"cmp"
@@ -21,14 +22,14 @@ import (
 	"github.com/hanse-dev/hanse/bundle"
 	"github.com/hanse-dev/hanse/chart"
 	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/view"
 )
 
-// OperatorRolePrefix begins the name of each role with rules of an operator. The chart hanse-member uses the same.
-const OperatorRolePrefix = "hanse-operator-"
+// RolePrefix begins the name of each role with rules of an operator. The chart hanse-member uses the same.
+const RolePrefix = "hanse-operator-"
 
-// OperatorRights are the rights with which the hub can install a chart on a member, the output of the command operator
-// rbac.
-type OperatorRights struct {
+// Rights are the rights with which the hub can install a chart on a member, the output of the command operator rbac.
+type Rights struct {
 	Chart   string `json:"chart"`
 	Version string `json:"version"`
 	// Values of the chart hanse-member.
@@ -68,9 +69,9 @@ type RoleList struct {
 	Items      []map[string]any `json:"items"`
 }
 
-// OperatorRightsOf collects the rights for a rendered chart.
-func OperatorRightsOf(rendered chart.Rendered) (OperatorRights, error) {
-	out := OperatorRights{Chart: rendered.Name, Version: rendered.Version, Values: MemberValues{GrantedKinds: []GrantedKinds{}},
+// Of collects the rights for a rendered chart.
+func Of(rendered chart.Rendered) (Rights, error) {
+	out := Rights{Chart: rendered.Name, Version: rendered.Version, Values: MemberValues{GrantedKinds: []GrantedKinds{}},
 		Manifests: RoleList{APIVersion: "v1", Kind: "List", Items: []map[string]any{}}}
 	objects := slices.Concat(rendered.Definitions, rendered.Objects)
 	for _, h := range rendered.Hooks {
@@ -82,7 +83,7 @@ func OperatorRightsOf(rendered chart.Rendered) (OperatorRights, error) {
 	out.Values.GrantedKinds = grantedKinds(objects, &w)
 	rules, err := roleRules(objects, &w)
 	if err != nil {
-		return OperatorRights{}, err
+		return Rights{}, err
 	}
 	operator := OperatorRules{Name: rendered.Name, NamespacedRules: map[string][]rbacv1.PolicyRule{}}
 	for _, namespace := range slices.Sorted(maps.Keys(rules)) {
@@ -92,9 +93,9 @@ func OperatorRightsOf(rendered chart.Rendered) (OperatorRights, error) {
 		} else if len(merged) > 0 {
 			operator.NamespacedRules[namespace] = merged
 		}
-		items, err := roleFor(OperatorRolePrefix+rendered.Name, namespace, merged)
+		items, err := roleFor(RolePrefix+rendered.Name, namespace, merged)
 		if err != nil {
-			return OperatorRights{}, err
+			return Rights{}, err
 		}
 		out.Manifests.Items = append(out.Manifests.Items, items...)
 	}
@@ -107,12 +108,12 @@ func OperatorRightsOf(rendered chart.Rendered) (OperatorRights, error) {
 }
 
 // Write writes the values.
-func (r OperatorRights) Write(w io.Writer, _ time.Time) {
+func (r Rights) Write(w io.Writer, _ time.Time) {
 	text, err := yaml.Marshal(r.Values)
 	if err != nil { // of JSON types alone
 		panic(err)
 	}
-	fmt.Fprintf(w, "# Chart %s %s: merge these values into the values of the chart hanse-member on each member.\n", printable(r.Chart), printable(r.Version))
+	fmt.Fprintf(w, "# Chart %s %s: merge these values into the values of the chart hanse-member on each member.\n", view.Printable(r.Chart), view.Printable(r.Version))
 	_, _ = w.Write(text)
 }
 
@@ -152,7 +153,7 @@ func grantedKinds(objects []*unstructured.Unstructured, w *warnings) []GrantedKi
 		if !known {
 			plural, _ := meta.UnsafeGuessKindToResource(gvk)
 			resource = plural.Resource
-			if _, known := chart.Namespaced(gvk.GroupKind()); !known && !isBuiltIn(gvk.GroupKind()) {
+			if _, known := chart.Namespaced(gvk.GroupKind()); !known && !view.Extends(gvk.GroupKind()) {
 				w.add(o, "has a kind that the chart does not define: the resource %q is a guess", resource)
 			}
 		}
@@ -166,10 +167,6 @@ func grantedKinds(objects []*unstructured.Unstructured, w *warnings) []GrantedKi
 		out = append(out, GrantedKinds{APIGroups: []string{group}, Resources: slices.Sorted(maps.Keys(resources[group]))})
 	}
 	return out
-}
-
-func isBuiltIn(gk schema.GroupKind) bool {
-	return gk.Group == "apiextensions.k8s.io" || gk.Group == "apiregistration.k8s.io"
 }
 
 // roleRules returns the rules of roles by their namespace; ClusterRoles have the empty one. It warns of rights that
