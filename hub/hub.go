@@ -15,7 +15,8 @@
 //	                                            hub/shard       which replica works on which member, and who writes
 //	                                            hub/memberview  views of members for users
 //	                                            hub/admission   reviews of policies
-//	                                            hub/certificate certificate of the webhook and the metrics
+//	                                            hub/certificate certificate of the webhook, the metrics and the console
+//	                                            hub/console     pages for browsers
 //	                                            hub/protect     protection of namespaces and definitions from deletion
 //	                                            hub/eventlog    the hub's events in its log
 //	                                            hub/tracing     spans of changes
@@ -79,6 +80,10 @@ type Options struct {
 	// ViewAddress is host:port of the service through which users view members; "0" or empty turns it off. ViewHost is
 	// its address for other replicas; empty means ViewAddress.
 	ViewAddress, ViewHost string
+	// ConsoleAddress is host:port of the pages for browsers; "0" or empty turns them off. ConsoleSecure serves them over
+	// TLS with a certificate for ConsoleName; else something else has to, or only this host may reach the address.
+	ConsoleAddress string
+	ConsoleSecure  bool
 	// ProtectedCopies is the number of copies above which a namespace or a CustomResourceDefinition is protected from
 	// deletion. A negative number protects none.
 	ProtectedCopies int
@@ -95,9 +100,13 @@ const (
 	LeaseName = "hanse-hub"
 	// MetricsName is the DNS name in the metrics certificate.
 	MetricsName = "hanse-hub-metrics." + hubv1.SystemNamespace + ".svc"
+	// ConsoleName is the DNS name in the certificate of the console.
+	ConsoleName = "hanse-hub-console." + hubv1.SystemNamespace + ".svc"
 )
 
 func (o *Options) reviews() bool { return o.WebhookAddress != "" && o.WebhookAddress != "0" }
+
+func (o *Options) servesConsole() bool { return o.ConsoleAddress != "" && o.ConsoleAddress != "0" }
 
 func (o *Options) securesMetrics() bool {
 	return o.MetricsSecure && o.MetricsAddress != "" && o.MetricsAddress != "0"

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,6 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/catalog"
 	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/charts"
+	"github.com/hanse-dev/hanse/hub/console"
 	"github.com/hanse-dev/hanse/hub/dispatch"
 	"github.com/hanse-dev/hanse/hub/epochs"
 	"github.com/hanse-dev/hanse/hub/eventlog"
@@ -62,6 +64,7 @@ type controllers struct {
 	bundles    *bundles.Controller
 	protection *protect.Keeper // nil if no names are protected
 	notifier   *notify.Notifier
+	console    *console.Console // nil if it is turned off
 }
 
 func newParts(ctx context.Context, p *process) (*parts, error) {
@@ -157,6 +160,14 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 			Namespace: p.options.Namespace, Limit: p.options.ProtectedCopies, Counted: k.changes.Bindings.Listed,
 		})
 	}
+	if p.options.servesConsole() {
+		c.console, err = console.New(console.Options{
+			Config: p.mgr.GetConfig(), Mapper: p.mgr.GetRESTMapper(), Key: p.certificate.SessionKey, Logger: p.mgr.GetLogger().WithName("console"),
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	return c, nil
 }
 
@@ -185,6 +196,7 @@ func (p *parts) add(ctx context.Context) error {
 		func() error { return p.mgr.Add(manager.RunnableFunc(p.sweepRevisions)) },
 		func() error { return addAdmission(p.mgr, p.options, p.store, p.kinds, p.certificate) },
 		p.addViews,
+		p.addConsole,
 		func() error { return p.mgr.Add(p.store) },
 		func() error { return p.mgr.Add(everywhere(p.work)) },
 	} {
@@ -223,6 +235,21 @@ func (p *parts) addProtection() error {
 }
 
 // addViews serves the views of members.
+// addConsole serves the pages for browsers, in every replica.
+func (p *parts) addConsole() error {
+	if p.console == nil {
+		return nil
+	}
+	server := &console.Server{Address: p.options.ConsoleAddress, Console: p.console}
+	if p.options.ConsoleSecure {
+		server.GetCertificate = p.certificate.GetCertificate
+	}
+	if err := p.mgr.Add(server); err != nil {
+		return fmt.Errorf("adding the console: %w", err)
+	}
+	return p.mgr.Add(p.console.Live)
+}
+
 func (p *parts) addViews() error {
 	if p.views == nil {
 		return nil

@@ -80,7 +80,7 @@ func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, er
 	return p, nil
 }
 
-// newCertificate returns the keeper of one certificate for the webhook and the metrics; nil if both are off.
+// newCertificate returns the keeper of one certificate for webhook, metrics and console; nil if all are off.
 func newCertificate(o Options) *certificate.Keeper {
 	options := certificate.Options{Path: admission.Path, Secret: types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret}}
 	if o.reviews() {
@@ -88,6 +88,9 @@ func newCertificate(o Options) *certificate.Keeper {
 	}
 	if o.securesMetrics() {
 		options.Names = append(options.Names, MetricsName)
+	}
+	if o.servesConsole() {
+		options.Names = append(options.Names, ConsoleName) // without TLS, for the key of sessions
 	}
 	if len(options.Names) == 0 {
 		return nil

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/catalog"
@@ -21,12 +22,33 @@ func (p *parts) connect(ctx context.Context) {
 	p.followLinks(ctx)
 	p.followMembers()
 	p.followDecisions()
+	p.followPages()
 
 	// This replica took or released a member.
 	p.coordinator.OnChange(p.members.Wake)
 	// Settings for reading statuses have changed, or a new list of epochs has begun.
 	p.settings.OnChange(p.fleet.reread)
 	p.epochs.OnRestart(func() { go p.dispatcher.WakeOlder(ctx) })
+}
+
+// followPages tells open pages of the console what has changed.
+func (p *parts) followPages() {
+	if p.console == nil {
+		return
+	}
+	live := p.console.Live
+	p.changes.Bindings.On(changes.Any, func(_ context.Context, c changes.Binding) { live.Changed(last(c).GetNamespace()) })
+	p.changes.Placements.On(changes.Any, func(_ context.Context, c changes.Placement) { live.Changed(last(c).GetNamespace()) })
+	p.changes.Bundles.On(changes.Any, func(_ context.Context, c changes.Bundle) { live.Changed(last(c).GetNamespace()) })
+	p.changes.Clusters.On(changes.Added|changes.Deleted|changes.Readiness|changes.Facts, func(context.Context, changes.Cluster) { live.ChangedEverywhere() })
+}
+
+// last is the object after a change, or before its deletion.
+func last[T client.Object](c changes.Change[T]) T {
+	if c.Parts&changes.Deleted != 0 {
+		return c.Before
+	}
+	return c.After
 }
 
 // followPolicies wakes the parts that depend on the hub's own bindings, policies, clusters and namespaces.

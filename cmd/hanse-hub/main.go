@@ -53,6 +53,8 @@ func run() error {
 	flag.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics over TLS, to clients that may get the path /metrics.")
 	flag.StringVar(&o.ViewAddress, "view-bind-address", "0", "Address at which users with a token view copies on members, over TLS; 0 turns it off.")
 	flag.StringVar(&o.ViewHost, "view-advertise-host", "", "Host or IP address at which other replicas reach --view-bind-address, if that names none.")
+	flag.StringVar(&o.ConsoleAddress, "console-bind-address", "0", "Address of the pages for browsers; 0 turns them off.")
+	flag.BoolVar(&o.ConsoleSecure, "console-secure", true, "Serve --console-bind-address over TLS. Without it, serve on a loopback address, or behind a proxy that does.")
 	flag.StringVar(&o.WebhookAddress, "webhook-bind-address", "0", "Address of the webhook that reviews policies; 0 turns it off.")
 	flag.StringVar(&webhookNames, "webhook-dns-names", "hanse-hub-webhook."+hubv1.SystemNamespace+".svc", "DNS names, separated by commas, by which the hub's API server calls the webhook.")
 	flag.StringVar(&denied, "denied-metadata-prefixes", "", "Label and annotation key prefixes, separated by commas, that never travel to members, beside the built-in ones.")

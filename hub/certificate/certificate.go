@@ -86,6 +86,8 @@ type served struct {
 	pair tls.Certificate
 	raw  []byte // the certificate as in the Secret
 	path string
+	// sessions is the key of the console's sessions.
+	sessions []byte
 }
 
 // New returns a Keeper without a certificate.
@@ -109,6 +111,14 @@ func (k *Keeper) SetupWithManager(mgr ctrl.Manager) error {
 func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if s := k.serving.Load(); s != nil {
 		return &s.pair, nil
+	}
+	return nil, ErrNone
+}
+
+// SessionKey returns the key of the console's sessions, which all replicas share; ErrNone before the first read.
+func (k *Keeper) SessionKey() ([]byte, error) {
+	if s := k.serving.Load(); s != nil {
+		return s.sessions, nil
 	}
 	return nil, ErrNone
 }
@@ -143,16 +153,16 @@ func (k *Keeper) Look(ctx context.Context) error {
 	if err := k.options.Reader.Get(ctx, k.options.Secret, &secret); err != nil {
 		return fmt.Errorf("reading Secret %s with the certificate of the webhook: %w", k.options.Secret, err)
 	}
-	holds, hidden := k.holds(secret.Data), hides(secret.Data[pathKey])
+	holds, complete := k.holds(secret.Data), hides(secret.Data[pathKey]) && len(secret.Data[sessionKey]) >= sessionKeySize
 	if !holds {
 		if err := k.renew(&secret); err != nil {
 			return fmt.Errorf("making a certificate for %v: %w", k.options.Names, err)
 		}
 	}
-	if !hidden {
-		secret.Data[pathKey] = newPart()
+	if !complete {
+		fill(secret.Data)
 	}
-	if !holds || !hidden {
+	if !holds || !complete {
 		if err := k.options.Client.Update(ctx, &secret); err != nil {
 			return fmt.Errorf("writing Secret %s with the certificate of the webhook: %w", k.options.Secret, err)
 		}
@@ -249,7 +259,7 @@ func (k *Keeper) inject(ctx context.Context, data map[string][]byte) error {
 
 // serve starts to use the certificate and the path.
 func (k *Keeper) serve(data map[string][]byte) error {
-	if s := k.serving.Load(); s != nil && bytes.Equal(s.raw, data[corev1.TLSCertKey]) && s.path == k.path(data) {
+	if s := k.serving.Load(); s != nil && bytes.Equal(s.raw, data[corev1.TLSCertKey]) && s.path == k.path(data) && bytes.Equal(s.sessions, data[sessionKey]) {
 		return nil
 	}
 	pair, err := tls.X509KeyPair(data[corev1.TLSCertKey], data[corev1.TLSPrivateKeyKey])
@@ -259,6 +269,6 @@ func (k *Keeper) serve(data map[string][]byte) error {
 	if pair.Leaf != nil {
 		expiry.WithLabelValues().Set(float64(pair.Leaf.NotAfter.Unix()))
 	}
-	k.serving.Store(&served{pair: pair, raw: data[corev1.TLSCertKey], path: k.path(data)})
+	k.serving.Store(&served{pair: pair, raw: data[corev1.TLSCertKey], path: k.path(data), sessions: data[sessionKey]})
 	return nil
 }

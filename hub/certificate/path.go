@@ -20,6 +20,23 @@ const pathKey = "path"
 // hiding matches random parts that are long enough. API servers accept only small letters in the path of a service.
 var hiding = regexp.MustCompile(`^[0-9a-z]{26,128}$`)
 
+// sessionKey is the entry of the Secret with the key of the console's sessions. To end all sessions, remove it.
+const (
+	sessionKey     = "session-key"
+	sessionKeySize = 32
+)
+
+// fill adds the missing random parts of the Secret.
+func fill(data map[string][]byte) {
+	if !hides(data[pathKey]) {
+		data[pathKey] = newPart()
+	}
+	if len(data[sessionKey]) < sessionKeySize {
+		data[sessionKey] = make([]byte, sessionKeySize)
+		_, _ = rand.Read(data[sessionKey]) // never fails, see crypto/rand
+	}
+}
+
 func newPart() []byte { return []byte(strings.ToLower(rand.Text())) }
 
 func hides(part []byte) bool { return hiding.Match(part) }

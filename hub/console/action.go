@@ -1,0 +1,46 @@
+package console
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+)
+
+// csrfField is the field of each form with the session's token.
+const csrfField = "csrf"
+
+var errForm = errors.New("the form is not of your session: reload the page, and try again")
+
+// actions change objects, by the pattern of their path. Each returns the path of the page to show next.
+func actions() map[string]func(context.Context, *visit) (next string, err error) {
+	return map[string]func(context.Context, *visit) (string, error){}
+}
+
+// sent reports whether a request has the token of the session's forms.
+func (s session) sent(r *http.Request) bool {
+	return subtle.ConstantTimeCompare([]byte(r.PostFormValue(csrfField)), []byte(s.CSRF)) == 1
+}
+
+// action answers a request that changes an object.
+func (c *Console) action(act func(context.Context, *visit) (string, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v, leave, ok := c.enter(w, r)
+		if !ok {
+			return
+		}
+		defer leave()
+		if !v.session.sent(r) {
+			c.fail(w, v, http.StatusForbidden, errForm)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), readWithin)
+		defer cancel()
+		next, err := act(ctx, v)
+		if err != nil {
+			c.refuse(w, v, err)
+			return
+		}
+		http.Redirect(w, r, next, http.StatusSeeOther)
+	}
+}

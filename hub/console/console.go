@@ -1,0 +1,203 @@
+// Package console serves pages about the fleet to browsers: clusters, objects, rollouts and operators, and the reasons
+// for what is not as it should be. Every replica serves them over HTTPS.
+//
+//   - The console has no right of its own. Each page is read from the hub's API server with the user's bearer token,
+//     and from package memberview with the same token. So a user sees what the user may read, and no more.
+//   - Package view decides what is shown. It does so for hansectl, too.
+//   - A session is a cookie that has the token. It is sealed with a key that all replicas share, see session.go. The
+//     hub keeps no state of a session.
+//   - A page that changes an object has a token of the session in its form, and other origins are refused, see
+//     action.go.
+//   - A page changes while it is open, see live.go. A change is only a signal: the browser then reads the page again.
+//   - Few pages are made at a time, and fewer of one user, so that pages never delay the hub's other work.
+package console
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/hanse-dev/hanse/hub/slots"
+)
+
+const (
+	// mostPages are made at a time, mostPerUser of them for one user.
+	mostPages   = 6
+	mostPerUser = 2
+	// waitForSlot is how long a request waits for its turn.
+	waitForSlot = 10 * time.Second
+	// readWithin limits the reads of one page.
+	readWithin = 20 * time.Second
+	// answerWithin limits a whole request, until the browser has read the answer. Streams of changes set their own limit.
+	answerWithin = waitForSlot + readWithin + 30*time.Second
+	// largestForm limits the body of a request.
+	largestForm = 64 << 10
+)
+
+//go:embed assets
+var assets embed.FS
+
+// Options of a Console. All are required, except Clock.
+type Options struct {
+	// Config has the address and the CA of the hub's API server. Credentials in it are not used.
+	Config *rest.Config
+	// Mapper has the kinds of the hub.
+	Mapper meta.RESTMapper
+	// Key returns the key of the replicas' sessions: at least 32 random bytes.
+	Key    func() ([]byte, error)
+	Logger logr.Logger
+	// Clock defaults to the real one.
+	Clock clock.PassiveClock
+}
+
+// Console answers requests of browsers.
+type Console struct {
+	opts  Options
+	users *users
+	slots *slots.Slots
+	Live  *Live
+}
+
+// New returns a Console.
+func New(o Options) (*Console, error) {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	u, err := newUsers(o.Config, o.Mapper)
+	if err != nil {
+		return nil, err
+	}
+	return &Console{opts: o, users: u, slots: slots.New(mostPages), Live: newLive()}, nil
+}
+
+// Handler returns the handler of all requests.
+func (c *Console) Handler() (http.Handler, error) {
+	files, err := fs.Sub(assets, "assets")
+	if err != nil {
+		return nil, fmt.Errorf("reading the assets of the console: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /assets/", http.StripPrefix("/assets/", http.FileServerFS(files)))
+	mux.HandleFunc("GET /signin", c.showSignIn)
+	mux.HandleFunc("POST /signin", c.signIn)
+	mux.HandleFunc("POST /signout", c.signOut)
+	mux.HandleFunc("GET /live", c.live)
+	for pattern, read := range pages() {
+		mux.HandleFunc("GET "+pattern, c.page(read))
+	}
+	for pattern, act := range actions() {
+		mux.HandleFunc("POST "+pattern, c.action(act))
+	}
+	return guarded(mux), nil
+}
+
+// pages are the pages of users who have signed in, by the pattern of their path.
+func pages() map[string]func(context.Context, *visit) (*page, error) {
+	return map[string]func(context.Context, *visit) (*page, error){
+		"/{$}": fleetPage,
+	}
+}
+
+// policy of browsers for each page: scripts, styles and requests of this origin alone, none in the page itself, and no
+// page of another origin may frame it.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// guarded sets the headers of every response, limits requests, and refuses those of other origins that change anything.
+func guarded(next http.Handler) http.Handler {
+	next = http.NewCrossOriginProtection().Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin)) // not of a test's recorder
+		r.Body = http.MaxBytesReader(w, r.Body, largestForm)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// visit is a request of a user who has signed in.
+type visit struct {
+	*http.Request
+	session session
+	user    *user
+	now     time.Time
+	// namespace to which the page is narrowed; empty for all that the user may see.
+	namespace string
+}
+
+// scope is the scope of a page about the visit's namespace, or about everything.
+func (v *visit) scope() scope {
+	if v.namespace == "" {
+		return everywhere
+	}
+	return in(v.namespace)
+}
+
+var errBusy = errors.New("the console answers many requests: reload the page in a few seconds")
+
+// enter finds the session of a request, and waits for a slot. Without a session it sends the browser to the sign-in.
+func (c *Console) enter(w http.ResponseWriter, r *http.Request) (v *visit, leave func(), ok bool) {
+	s, err := c.session(r)
+	if err != nil {
+		c.toSignIn(w, r, err)
+		return nil, nil, false
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), waitForSlot)
+	defer cancel()
+	leave, ok = c.slots.Take(ctx, slots.Party{Name: s.User, Most: mostPerUser})
+	if !ok {
+		w.Header().Set("Retry-After", "5")
+		c.fail(w, &visit{Request: r, session: s, now: c.opts.Clock.Now()}, http.StatusServiceUnavailable, errBusy)
+		return nil, nil, false
+	}
+	return &visit{
+		Request: r, session: s, user: c.users.with(s.Token), now: c.opts.Clock.Now(), namespace: r.URL.Query().Get("namespace"),
+	}, leave, true
+}
+
+// page answers a request for a page.
+func (c *Console) page(read func(context.Context, *visit) (*page, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v, leave, ok := c.enter(w, r)
+		if !ok {
+			return
+		}
+		answer, err := func() ([]byte, error) {
+			defer leave() // a slow browser holds no slot
+			ctx, cancel := context.WithTimeout(r.Context(), readWithin)
+			defer cancel()
+			p, err := read(ctx, v)
+			if err != nil {
+				return nil, err
+			}
+			return p.render(v)
+		}()
+		if err != nil {
+			c.refuse(w, v, err)
+			return
+		}
+		send(w, http.StatusOK, answer)
+	}
+}
+
+func send(w http.ResponseWriter, status int, answer []byte) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = bytes.NewReader(answer).WriteTo(w)
+}

@@ -1,0 +1,82 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/view"
+)
+
+// mostProblems are shown of each sort.
+const mostProblems = 10
+
+// fleetBody is the body of the first page: regions with their clusters, and what is wrong now.
+type fleetBody struct {
+	Regions  []regionOfClusters
+	Clusters int
+	Ready    int
+	Problems view.Problems
+	Now      time.Time
+}
+
+// problems of one sort, for the template.
+type problems struct {
+	Title    string
+	Problems []view.Problem
+	Now      time.Time
+}
+
+// Of returns the argument of the template of problems.
+func (b fleetBody) Of(title string, of []view.Problem) problems { return problems{title, of, b.Now} }
+
+// regionOfClusters are the clusters of a region; the empty name is for those without one.
+type regionOfClusters struct {
+	Name     string
+	Clusters []view.Cluster
+}
+
+func fleetPage(ctx context.Context, v *visit) (*page, error) {
+	members, err := v.user.members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	objects, found := map[string]int{}, view.NewGatherer(members)
+	err = v.user.eachBinding(ctx, v.namespace, func(b hubv1.BindingObject) {
+		found.Add(b)
+		for _, t := range b.BindingSpec().Clusters {
+			objects[t.Name]++
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	policies := []func() error{
+		func() error { return v.user.eachPolicy(ctx, v.namespace, found.AddPolicy) },
+		func() error { return v.user.eachBundle(ctx, v.namespace, found.AddBundle) },
+	}
+	for _, add := range policies {
+		if err := add(); err != nil {
+			return nil, err
+		}
+	}
+	body := fleetBody{Problems: found.Worst(mostProblems), Now: v.now}
+	for _, c := range view.Clusters(members, objects, nil, v.now).Clusters {
+		i := slices.IndexFunc(body.Regions, func(r regionOfClusters) bool { return r.Name == c.Region })
+		if i < 0 {
+			i = len(body.Regions)
+			body.Regions = append(body.Regions, regionOfClusters{Name: c.Region})
+		}
+		body.Regions[i].Clusters = append(body.Regions[i].Clusters, c)
+		body.Clusters++
+		if c.Ready == string(metav1.ConditionTrue) {
+			body.Ready++
+		}
+	}
+	slices.SortFunc(body.Regions, func(a, b regionOfClusters) int { return cmp.Compare(a.Name, b.Name) })
+	return &page{Title: "Fleet", Nav: "fleet", template: "fleet", Scope: v.scope(), Body: body}, nil
+}

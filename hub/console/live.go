@@ -1,0 +1,188 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// tellEvery is how often changes are passed on to open pages.
+	tellEvery = 500 * time.Millisecond
+	// pagesPerSecond are told of changes, so that many open pages do not read the hub all at once.
+	pagesPerSecond = 20
+	// beatEvery is how often a page hears that the replica is there.
+	beatEvery = 15 * time.Second
+	// mostStreams are open at a time, mostStreamsPerUser of them for one user.
+	mostStreams        = 1000
+	mostStreamsPerUser = 100
+	// checkEvery is how often the rights of a stream are checked.
+	checkEvery = time.Minute
+	// sendWithin limits a write to a browser.
+	sendWithin = 10 * time.Second
+)
+
+// scope is a namespace, or everywhere. A page with an empty scope is not live.
+type scope string
+
+const (
+	everywhere scope = "*"
+	inCluster  scope = "/" // objects without a namespace
+)
+
+func in(namespace string) scope {
+	if namespace == "" {
+		return inCluster
+	}
+	return scope(namespace)
+}
+
+// Live tells open pages that something has changed in their scope.
+type Live struct {
+	pace *rate.Limiter
+
+	mu      sync.Mutex
+	streams map[*stream]struct{}
+	byUser  map[string]int
+	dirty   map[scope]bool
+}
+
+type stream struct {
+	user    string
+	scope   scope
+	changed chan struct{}
+}
+
+func newLive() *Live {
+	return &Live{
+		pace: rate.NewLimiter(pagesPerSecond, pagesPerSecond), streams: map[*stream]struct{}{}, byUser: map[string]int{}, dirty: map[scope]bool{},
+	}
+}
+
+// Changed notes that an object of a namespace has changed, or one without a namespace.
+func (l *Live) Changed(namespace string) { l.note(in(namespace)) }
+
+// ChangedEverywhere notes a change that every page shows, such as of a cluster.
+func (l *Live) ChangedEverywhere() { l.note(everywhere) }
+
+func (l *Live) note(s scope) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.streams) > 0 {
+		l.dirty[s] = true
+	}
+}
+
+// Start implements manager.Runnable.
+func (l *Live) Start(ctx context.Context) error {
+	tick := time.NewTicker(tellEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			l.tell()
+		}
+	}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
+func (l *Live) NeedLeaderElection() bool { return false }
+
+func (l *Live) tell() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.dirty) == 0 {
+		return
+	}
+	for s := range l.streams {
+		if l.dirty[s.scope] || l.dirty[everywhere] || s.scope == everywhere {
+			select {
+			case s.changed <- struct{}{}:
+			default: // it has not been told of the last change yet
+			}
+		}
+	}
+	clear(l.dirty)
+}
+
+func (l *Live) open(user string, of scope) (*stream, func(), bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.streams) >= mostStreams || l.byUser[user] >= mostStreamsPerUser {
+		return nil, nil, false
+	}
+	s := &stream{user: user, scope: of, changed: make(chan struct{}, 1)}
+	l.streams[s] = struct{}{}
+	l.byUser[user]++
+	return s, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.streams, s)
+		if l.byUser[user]--; l.byUser[user] == 0 {
+			delete(l.byUser, user)
+		}
+	}, true
+}
+
+// live answers with server-sent events: "changed" when the page's scope has changed, and "ended" when the session has.
+// The name of the event is all: what has changed, the browser reads with the next page.
+func (c *Console) live(w http.ResponseWriter, r *http.Request) {
+	v, leave, ok := c.enter(w, r)
+	if !ok {
+		return
+	}
+	of := scope(r.URL.Query().Get("scope"))
+	err := v.user.mayWatch(r.Context(), of)
+	leave()
+	if err != nil {
+		c.refuse(w, v, err)
+		return
+	}
+	s, closed, ok := c.Live.open(v.session.User, of)
+	if !ok {
+		w.Header().Set("Retry-After", "30")
+		c.fail(w, v, http.StatusServiceUnavailable, errBusy)
+		return
+	}
+	defer closed()
+	w.Header().Set("Content-Type", "text/event-stream")
+	answer := http.NewResponseController(w)
+	say := func(event string) bool {
+		_ = answer.SetWriteDeadline(time.Now().Add(sendWithin))
+		_, err := fmt.Fprintf(w, "event: %s\ndata:\n\n", event)
+		return err == nil && answer.Flush() == nil
+	}
+	if !say("open") {
+		return
+	}
+	beat, check := time.NewTicker(beatEvery), time.NewTicker(checkEvery)
+	defer beat.Stop()
+	defer check.Stop()
+	for {
+		event := "beat"
+		select {
+		case <-r.Context().Done():
+			return
+		case <-beat.C:
+		case <-check.C:
+			if !c.opts.Clock.Now().Before(v.session.Until) || c.mayNotWatch(r.Context(), v, of) {
+				say("ended")
+				return
+			}
+		case <-s.changed:
+			if c.Live.pace.Wait(r.Context()) != nil {
+				return
+			}
+			event = "changed"
+		}
+		if !say(event) {
+			return
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/hanse-dev/hanse/view"
+)
+
+// page is what a template shows.
+type page struct {
+	Title string
+	// Nav is the entry of the navigation that the page belongs to.
+	Nav string
+	// Scope is what the page shows changes of, see live.go.
+	Scope scope
+	// Body is the data of the page's template.
+	Body any
+
+	template string
+}
+
+// frame is what the template of all pages shows.
+type frame struct {
+	*page
+	User  string
+	CSRF  string
+	Now   time.Time
+	Notes []string
+	// Page is the path of the page, without its query.
+	Page string
+	// Namespace to which the pages are narrowed; empty for all.
+	Namespace string
+	Links     []link
+}
+
+// link is an entry of the navigation.
+type link struct{ Nav, Path, Title string }
+
+var links = []link{{"fleet", "/", "Fleet"}}
+
+//go:embed templates
+var sources embed.FS
+
+// templates by the name of their page. Each has the frame of all pages.
+var templates = parse("signin", "fault", "fleet")
+
+func parse(names ...string) map[string]*template.Template {
+	frame := template.Must(template.New("frame.html").Funcs(functions).ParseFS(sources, "templates/frame.html", "templates/parts.html"))
+	out := map[string]*template.Template{}
+	for _, name := range names {
+		out[name] = template.Must(template.Must(frame.Clone()).ParseFS(sources, "templates/"+name+".html"))
+	}
+	return out
+}
+
+// functions of templates. They take the time as an argument, because templates are parsed once.
+var functions = template.FuncMap{
+	"ago":          ago,
+	"plain":        view.Printable,
+	"clusterState": clusterState,
+}
+
+// ago is the time since t in words, such as 5m or 3d; empty if t is not known.
+func ago(t *metav1.Time, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(now.Sub(t.Time))
+}
+
+// state is how a page shows the state of a thing: a colour, a symbol and a word, so that no sense is needed alone.
+type state struct{ Class, Symbol, Word string }
+
+// clusterState is the state of a cluster.
+func clusterState(c view.Cluster) state {
+	switch {
+	case c.Leaving:
+		return state{"off", "−", "leaving"}
+	case c.Ready == string(metav1.ConditionFalse):
+		return state{"bad", "✕", "not ready"}
+	case c.Ready != string(metav1.ConditionTrue):
+		return state{"unknown", "?", "unknown"}
+	case c.Draining:
+		return state{"wait", "…", "draining"}
+	case c.Cordoned:
+		return state{"wait", "…", "cordoned"}
+	}
+	return state{"good", "✓", "ready"}
+}
+
+// render returns the HTML of a page.
+func (p *page) render(v *visit) ([]byte, error) {
+	f := frame{page: p, User: v.session.User, CSRF: v.session.CSRF, Now: v.now, Page: v.URL.Path, Namespace: v.namespace, Links: links}
+	if v.user != nil {
+		f.Notes = slices.Compact(slices.Sorted(slices.Values(v.user.notes)))
+	}
+	var out bytes.Buffer
+	if err := templates[p.template].ExecuteTemplate(&out, "frame.html", f); err != nil {
+		return nil, fmt.Errorf("rendering the page %s: %w", p.template, err)
+	}
+	return out.Bytes(), nil
+}
+
+// errNotFound is the error for an object that the hub does not have.
+var errNotFound = errors.New("the hub has no")
+
+// refuse answers with the page of an error. An unknown token ends the session.
+func (c *Console) refuse(w http.ResponseWriter, v *visit, err error) {
+	switch {
+	case apierrors.IsUnauthorized(err):
+		c.toSignIn(w, v.Request, errExpired)
+	case apierrors.IsForbidden(err):
+		c.fail(w, v, http.StatusForbidden, err)
+	case apierrors.IsNotFound(err), errors.Is(err, errNotFound):
+		c.fail(w, v, http.StatusNotFound, err)
+	case apierrors.IsConflict(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		c.fail(w, v, http.StatusConflict, err)
+	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err):
+		c.fail(w, v, http.StatusGatewayTimeout, err)
+	default:
+		c.fail(w, v, http.StatusBadGateway, err)
+	}
+}
+
+// fault is the body of the page of an error.
+type fault struct {
+	Status  string
+	Message string
+	Advice  string
+}
+
+func (c *Console) fail(w http.ResponseWriter, v *visit, status int, err error) {
+	body := fault{Status: http.StatusText(status), Message: err.Error()}
+	if status == http.StatusForbidden && apierrors.IsForbidden(err) {
+		body.Advice = "Ask for the ClusterRole hanse-view in the namespace, or for the whole hub."
+	}
+	p := &page{Title: body.Status, template: "fault", Body: body}
+	answer, rendering := p.render(v)
+	if rendering != nil {
+		c.opts.Logger.Error(rendering, "Rendering an error")
+		http.Error(w, body.Status, status)
+		return
+	}
+	send(w, status, answer)
+}

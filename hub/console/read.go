@@ -1,0 +1,137 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/scopes"
+)
+
+// unlessForbidden turns an error about a missing right into a note, so that the user sees the rest of the page.
+func (u *user) unlessForbidden(err error, so string) error {
+	if apierrors.IsForbidden(err) {
+		u.notes = append(u.notes, so+": "+err.Error())
+		return nil
+	}
+	return err
+}
+
+// members lists the MemberClusters that the user may list.
+func (u *user) members(ctx context.Context) ([]hubv1.MemberCluster, error) {
+	var list hubv1.MemberClusterList
+	if err := u.unlessForbidden(u.List(ctx, &list), "You do not see the clusters"); err != nil {
+		return nil, fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	return list.Items, nil
+}
+
+// pageSize is the size of one part of a long list.
+const pageSize = 500
+
+// eachBinding reads the bindings of a namespace, part by part, or all bindings if namespace is empty.
+func (u *user) eachBinding(ctx context.Context, namespace string, visit func(hubv1.BindingObject)) error {
+	if err := u.eachBindingIn(ctx, namespace, visit); err != nil || namespace != "" {
+		return err
+	}
+	list := &hubv1.ClusterResourceBindingList{}
+	for {
+		if err := u.List(ctx, list, client.Limit(pageSize), client.Continue(list.Continue)); err != nil {
+			return u.unlessForbidden(err, "You do not see objects without a namespace")
+		}
+		for i := range list.Items {
+			visit(&list.Items[i])
+		}
+		if list.Continue == "" {
+			return nil
+		}
+	}
+}
+
+func (u *user) eachBindingIn(ctx context.Context, namespace string, visit func(hubv1.BindingObject)) error {
+	list := &hubv1.ResourceBindingList{}
+	for {
+		err := u.List(ctx, list, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(list.Continue))
+		if err != nil {
+			return fmt.Errorf("listing ResourceBindings: %w", err)
+		}
+		for i := range list.Items {
+			visit(&list.Items[i])
+		}
+		if list.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// eachPolicy reads the conditions of the placements and override policies of a namespace, or of all.
+func (u *user) eachPolicy(ctx context.Context, namespace string, visit func(of string, conditions []metav1.Condition)) error {
+	placements, err := scopes.Placements(ctx, u, client.InNamespace(namespace))
+	if err := u.unlessForbidden(err, "You do not see all placements"); err != nil {
+		return fmt.Errorf("listing placements: %w", err)
+	}
+	for _, p := range placements {
+		visit(kindOf(p, "Placement")+" "+nameOf(p), p.PlacementStatus().Conditions)
+	}
+	overrides, err := scopes.OverridePolicies(ctx, u, client.InNamespace(namespace))
+	if err := u.unlessForbidden(err, "You do not see all override policies"); err != nil {
+		return fmt.Errorf("listing override policies: %w", err)
+	}
+	for _, p := range overrides {
+		visit(kindOf(p, "OverridePolicy")+" "+nameOf(p), p.OverrideStatus().Conditions)
+	}
+	return nil
+}
+
+// eachBundle reads the bundles and operators of a namespace, or of all.
+func (u *user) eachBundle(ctx context.Context, namespace string, visit func(hubv1.BundleObject)) error {
+	bundles, err := scopes.Bundles(ctx, u, client.InNamespace(namespace))
+	if err := u.unlessForbidden(err, "You do not see all bundles"); err != nil {
+		return fmt.Errorf("listing bundles: %w", err)
+	}
+	for _, b := range bundles {
+		visit(b)
+	}
+	return nil
+}
+
+// kindOf returns a kind, or its counterpart for an object without a namespace.
+func kindOf(o metav1.Object, namespaced string) string {
+	if o.GetNamespace() == "" {
+		return "Cluster" + namespaced
+	}
+	return namespaced
+}
+
+// nameOf returns NAMESPACE/NAME, or NAME for a cluster-scoped object.
+func nameOf(o metav1.Object) string {
+	return strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
+}
+
+// mayWatch returns an error if the user may not list the bindings of a scope.
+func (u *user) mayWatch(ctx context.Context, of scope) error {
+	var list client.ObjectList = &hubv1.ResourceBindingList{}
+	options := []client.ListOption{client.Limit(1)}
+	switch of {
+	case everywhere:
+	case inCluster:
+		list = &hubv1.ClusterResourceBindingList{}
+	default:
+		options = append(options, client.InNamespace(string(of)))
+	}
+	if err := u.List(ctx, list, options...); err != nil {
+		return fmt.Errorf("watching %s: %w", of, err)
+	}
+	return nil
+}
+
+// mayNotWatch reports whether the user has lost the right to watch. Other errors say nothing about rights.
+func (c *Console) mayNotWatch(ctx context.Context, v *visit, of scope) bool {
+	err := v.user.mayWatch(ctx, of)
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}

@@ -1,0 +1,135 @@
+package console
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	// cookieName begins the name of each cookie of a session. Browsers take the prefix __Host- only over a secure
+	// connection, for this host alone, and for all paths (RFC 6265bis, section 4.1.3.2).
+	cookieName = "__Host-hanse-"
+	// mostCookies are the parts of one session. A part is shorter than the limit of browsers, 4,096 bytes with its name
+	// and attributes. So a token has about 8,800 bytes at most.
+	mostCookies = 4
+	cookieSize  = 3000
+	// sessionLasts is how long a session lasts at most, if its token is valid for longer.
+	sessionLasts = 12 * time.Hour
+	// purpose of the derived key, and what is sealed with it.
+	purpose = "hanse console session v1"
+)
+
+// session of a user, as the cookies have it.
+type session struct {
+	Token string `json:"t"`
+	// User is the name that the hub's API server knows.
+	User string `json:"u"`
+	// CSRF is in the forms of the session's pages.
+	CSRF  string    `json:"c"`
+	Until time.Time `json:"e"`
+}
+
+var (
+	errNoSession   = errors.New("sign in to see the fleet")
+	errExpired     = errors.New("your session has ended: sign in again")
+	errLongSession = fmt.Errorf("the token is longer than a browser keeps, about %d bytes: use one with fewer claims", mostCookies*cookieSize*3/4)
+)
+
+func (c *Console) sealer() (cipher.AEAD, error) {
+	secret, err := c.opts.Key()
+	if err != nil {
+		return nil, fmt.Errorf("reading the key of sessions: %w", err)
+	}
+	key, err := hkdf.Key(sha256.New, secret, nil, purpose, 32)
+	if err != nil {
+		return nil, fmt.Errorf("deriving the key of sessions: %w", err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("deriving the key of sessions: %w", err)
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// begin sets the cookies of a new session.
+func (c *Console) begin(w http.ResponseWriter, r *http.Request, s session) error {
+	s.CSRF = rand.Text()
+	plain, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("writing a session: %w", err)
+	}
+	aead, err := c.sealer()
+	if err != nil {
+		return err
+	}
+	sealed := base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain, []byte(purpose)))
+	if len(sealed) > mostCookies*cookieSize {
+		return errLongSession
+	}
+	endSession(w, r) // a longer session of before
+	for i := 0; len(sealed) > 0; i++ {
+		n := min(len(sealed), cookieSize)
+		http.SetCookie(w, cookie(i, sealed[:n], s.Until))
+		sealed = sealed[n:]
+	}
+	return nil
+}
+
+func cookie(i int, value string, until time.Time) *http.Cookie {
+	return &http.Cookie{
+		Name: fmt.Sprintf("%s%d", cookieName, i), Value: value, Path: "/", Expires: until,
+		HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode,
+	}
+}
+
+// endSession removes the cookies of a request.
+func endSession(w http.ResponseWriter, r *http.Request) {
+	for i := range mostCookies {
+		gone := cookie(i, "", time.Unix(1, 0))
+		if _, err := r.Cookie(gone.Name); err == nil {
+			gone.MaxAge = -1
+			http.SetCookie(w, gone)
+		}
+	}
+}
+
+// session returns the session of a request, or errNoSession or errExpired.
+func (c *Console) session(r *http.Request) (session, error) {
+	var sealed strings.Builder
+	for i := range mostCookies {
+		part, err := r.Cookie(fmt.Sprintf("%s%d", cookieName, i))
+		if err != nil {
+			break
+		}
+		sealed.WriteString(part.Value)
+	}
+	if sealed.Len() == 0 {
+		return session{}, errNoSession
+	}
+	aead, err := c.sealer()
+	if err != nil {
+		return session{}, err
+	}
+	var s session
+	raw, err := base64.RawURLEncoding.DecodeString(sealed.String())
+	if err == nil {
+		raw, err = aead.Open(nil, nil, raw, []byte(purpose))
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &s)
+	}
+	if err != nil || !c.opts.Clock.Now().Before(s.Until) {
+		return session{}, errExpired // of another key, too
+	}
+	return s, nil
+}

@@ -1,0 +1,156 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/hanse-dev/hanse/hub/slots"
+)
+
+// signInSlot is the share of all sign-ins together: they come from users who are not known yet.
+var signInSlot = slots.Party{Name: "", Most: 2}
+
+// signInForm is the body of the sign-in page.
+type signInForm struct {
+	// Next is the path of the page that the user wanted.
+	Next string
+	// Fault says why the user has to sign in again; empty if there is no reason.
+	Fault string
+}
+
+// toSignIn sends a browser to the sign-in.
+func (c *Console) toSignIn(w http.ResponseWriter, r *http.Request, why error) {
+	endSession(w, r)
+	to := url.Values{}
+	if r.Method == http.MethodGet && r.URL.Path != "/" {
+		to.Set("next", r.URL.RequestURI())
+	}
+	if !errors.Is(why, errNoSession) {
+		to.Set("ended", "")
+	}
+	target := "/signin"
+	if len(to) > 0 {
+		target += "?" + to.Encode()
+	}
+	http.Redirect(w, r, target, http.StatusSeeOther)
+}
+
+func (c *Console) showSignIn(w http.ResponseWriter, r *http.Request) {
+	form := signInForm{Next: localPath(r.FormValue("next"))}
+	if r.URL.Query().Has("ended") {
+		form.Fault = "Your session has ended. Sign in again."
+	}
+	c.sendSignIn(w, r, http.StatusOK, form)
+}
+
+func (c *Console) sendSignIn(w http.ResponseWriter, r *http.Request, status int, form signInForm) {
+	p := &page{Title: "Sign in", template: "signin", Body: form}
+	answer, err := p.render(&visit{Request: r, now: c.opts.Clock.Now()})
+	if err != nil {
+		c.opts.Logger.Error(err, "Rendering the sign-in page")
+		http.Error(w, "the console cannot show the sign-in page", http.StatusInternalServerError)
+		return
+	}
+	send(w, status, answer)
+}
+
+// signIn begins a session if the hub's API server knows the token.
+func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
+	form := signInForm{Next: localPath(r.PostFormValue("next"))}
+	token := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(r.PostFormValue("token")), "Bearer "))
+	ctx, cancel := context.WithTimeout(r.Context(), waitForSlot)
+	defer cancel()
+	leave, ok := c.slots.Take(ctx, signInSlot)
+	if !ok {
+		w.Header().Set("Retry-After", "5")
+		form.Fault = "Many users sign in at this moment. Try again in a few seconds."
+		c.sendSignIn(w, r, http.StatusServiceUnavailable, form)
+		return
+	}
+	s, err := c.sessionOf(ctx, token)
+	leave()
+	if err == nil {
+		err = c.begin(w, r, s)
+	}
+	switch {
+	case err == nil:
+		http.Redirect(w, r, form.Next, http.StatusSeeOther)
+	case apierrors.IsUnauthorized(err), errors.Is(err, errBadToken):
+		form.Fault = "The hub's API server does not know the token, or it has expired."
+		c.sendSignIn(w, r, http.StatusUnauthorized, form)
+	case errors.Is(err, errLongSession):
+		form.Fault = errLongSession.Error()
+		c.sendSignIn(w, r, http.StatusBadRequest, form)
+	default:
+		c.opts.Logger.Error(err, "Signing a user in")
+		form.Fault = "The hub's API server did not answer. Try again."
+		c.sendSignIn(w, r, http.StatusBadGateway, form)
+	}
+}
+
+var errBadToken = errors.New("this is no bearer token")
+
+// sessionOf asks the hub's API server for the user of a token, with the token itself.
+func (c *Console) sessionOf(ctx context.Context, token string) (session, error) {
+	if token == "" || len(token) > mostCookies*cookieSize || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return session{}, errBadToken
+	}
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := c.users.with(token).Create(ctx, review); err != nil {
+		return session{}, fmt.Errorf("asking whose a token is: %w", err)
+	}
+	now := c.opts.Clock.Now()
+	return session{Token: token, User: review.Status.UserInfo.Username, Until: endOf(token, now.Add(sessionLasts))}, nil
+}
+
+// signatures of the tokens whose expiry is read: those that API servers take.
+var signatures = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+}
+
+// endOf returns the expiry that a JSON Web Token claims, or latest if that is earlier or the token claims none. The
+// API server checks each request anyway.
+func endOf(token string, latest time.Time) time.Time {
+	parsed, err := jwt.ParseSigned(token, signatures)
+	if err != nil {
+		return latest
+	}
+	var claims jwt.Claims
+	if err := parsed.UnsafeClaimsWithoutVerification(&claims); err != nil || claims.Expiry == nil {
+		return latest
+	}
+	if until := claims.Expiry.Time(); until.Before(latest) {
+		return until
+	}
+	return latest
+}
+
+func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {
+	s, err := c.session(r)
+	if err == nil && !s.sent(r) {
+		c.fail(w, &visit{Request: r, session: s, now: c.opts.Clock.Now()}, http.StatusForbidden, errForm)
+		return
+	}
+	endSession(w, r)
+	http.Redirect(w, r, "/signin", http.StatusSeeOther)
+}
+
+// localPath returns a path of this console, or "/" for anything else.
+func localPath(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(next, "/") ||
+		strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\x00\r\n\t") || strings.HasPrefix(u.Path, "/sign") {
+		return "/"
+	}
+	return u.RequestURI()
+}

@@ -1,0 +1,69 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// users makes clients with the tokens of users. They share their connections.
+type users struct {
+	config    *rest.Config
+	transport http.RoundTripper
+	scheme    *runtime.Scheme
+	mapper    meta.RESTMapper
+}
+
+func newUsers(config *rest.Config, mapper meta.RESTMapper) (*users, error) {
+	u := &users{config: rest.AnonymousClientConfig(config), scheme: runtime.NewScheme(), mapper: mapper}
+	u.config.UserAgent = "hanse-hub/console"
+	u.config.QPS = -1 // the API server limits requests (priority and fairness)
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme} {
+		if err := add(u.scheme); err != nil {
+			return nil, fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+	var err error
+	if u.transport, err = rest.TransportFor(u.config); err != nil {
+		return nil, fmt.Errorf("connecting to the hub's API server for users of the console: %w", err)
+	}
+	return u, nil
+}
+
+// user reads and writes the hub as a user.
+type user struct {
+	client.Client
+	// notes tell the user which parts of a page are missing.
+	notes []string
+}
+
+// bearer sends a user's token.
+type bearer struct {
+	token string
+	next  http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.next.RoundTrip(r)
+}
+
+// with returns the user of a token.
+func (u *users) with(token string) *user {
+	c, err := client.New(u.config, client.Options{
+		HTTPClient: &http.Client{Transport: bearer{token, u.transport}}, Scheme: u.scheme, Mapper: u.mapper,
+	})
+	if err != nil {
+		panic(err) // the config was accepted by newUsers
+	}
+	return &user{Client: c}
+}
