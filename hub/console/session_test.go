@@ -54,3 +54,21 @@ func TestAUserSignsInWithATokenAndOut(t *testing.T) {
 		t.Errorf("a page after signing out: %s", r.Status)
 	}
 }
+
+func TestAnExpiredOrForeignTokenDoesNotSignIn(t *testing.T) {
+	w := newWorld(t)
+	for _, token := range []string{"", "no token", "eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl"} {
+		r := w.browser().post("/signin", url.Values{"token": {token}})
+		if r.StatusCode != http.StatusUnauthorized || len(r.Cookies()) > 0 || !strings.Contains(r.text, "does not know the token") {
+			t.Errorf("signing in with %q: %s", token, r.Status)
+		}
+	}
+}
+
+func TestTheFleetPageShowsProblemsAndClusters(t *testing.T) {
+	w := newWorld(t)
+	page := w.signedIn(w.token(nil, reads())).get("/")
+	if page.StatusCode != http.StatusOK || !strings.Contains(page.text, "What needs you") {
+		t.Errorf("%s: %s", page.Status, page.text)
+	}
+}
