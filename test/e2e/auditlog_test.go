@@ -12,6 +12,14 @@ import (
 // runs do not count.
 func auditedWrites(t *testing.T, path string, keep func(auditEvent) bool) []auditEvent {
 	t.Helper()
+	return auditedRequests(t, path, func(e auditEvent) bool {
+		return e.ObjectRef.Subresource == "" && (e.Verb == "patch" || e.Verb == "delete") && keep(e)
+	})
+}
+
+// auditedRequests reads the hub's requests from the audit log of a cluster, in order. Dry runs do not count.
+func auditedRequests(t *testing.T, path string, keep func(auditEvent) bool) []auditEvent {
+	t.Helper()
 	file, err := os.Open(path)
 	must(t, err)
 	defer func() { _ = file.Close() }()
@@ -20,10 +28,10 @@ func auditedWrites(t *testing.T, path string, keep func(auditEvent) bool) []audi
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var e auditEvent
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil || e.Stage != "ResponseComplete" || e.ObjectRef.Subresource != "" {
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil || e.Stage != "ResponseComplete" {
 			continue
 		}
-		if (e.Verb == "patch" || e.Verb == "delete") && strings.HasPrefix(e.UserAgent, "hanse-hub") && !strings.Contains(e.RequestURI, "dryRun") && keep(e) {
+		if strings.HasPrefix(e.UserAgent, "hanse-hub") && !strings.Contains(e.RequestURI, "dryRun") && keep(e) {
 			out = append(out, e)
 		}
 	}

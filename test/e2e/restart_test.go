@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,7 +56,7 @@ func TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing(t *testing.T) {
 	must(t, err)
 	for resource, n := range after {
 		if more := beyondSights(resource, n-before[resource], time.Since(since)); more > 0 && !isApart(resource) {
-			t.Errorf("a restart with nothing to do wrote %s %v times on the hub", resource, more)
+			t.Errorf("a restart with nothing to do wrote %s %v times on the hub: %v", resource, more, hubWritesOf(t, resource, since))
 		}
 	}
 	for name, version := range memberVersions(ctx, t, ns) {
@@ -70,6 +71,20 @@ func TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing(t *testing.T) {
 	// The tests that follow shall not wait for the withdrawal of so many copies.
 	must(t, suite.Hub.DeleteAllOf(ctx, widget(ns, ""), client.InNamespace(ns)))
 	eventually(t, 2*time.Minute, func() error { return allApplied(ctx, ns, 0) })
+}
+
+// hubWritesOf returns the requests of the hub that wrote objects of a resource, such as configmaps or
+// placements.hanse.dev, on its own API server.
+func hubWritesOf(t *testing.T, resource string, since time.Time) []string {
+	t.Helper()
+	plural, _, _ := strings.Cut(resource, ".")
+	var out []string
+	for _, e := range auditedRequests(t, suite.Hub.AuditLog, func(e auditEvent) bool {
+		return e.ObjectRef.Resource == plural && e.StageTimestamp.After(since) && slices.Contains([]string{"create", "update", "patch", "delete"}, e.Verb)
+	}) {
+		out = append(out, e.Verb+" "+e.RequestURI)
+	}
+	return out
 }
 
 // isApart is true for what is counted apart: Leases, Events, and what the API server notes about itself.
