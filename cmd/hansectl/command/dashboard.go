@@ -96,7 +96,7 @@ func (d *dashboard) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listening for your browser: %w", err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	ended, err := t.open(ctx, pod, port)
 	if err != nil {
 		return err

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/kubectl/pkg/util/podutils"
+	"k8s.io/streaming/pkg/httpstream"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -83,7 +83,7 @@ func (t *tunnel) open(ctx context.Context, pod string, port int32) (<-chan error
 		return nil, fmt.Errorf("connecting to pod %s: %w", pod, err)
 	}
 	stop, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, stop, ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, stop, ready, io.Discard, io.Discard)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to pod %s: %w", pod, err)
 	}
@@ -121,12 +121,12 @@ func (t *tunnel) dialer(pod string) (httpstream.Dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	older := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, to)
-	newer, err := portforward.NewSPDYOverWebsocketDialer(to, t.config)
+	older := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, to)
+	newer, err := portforward.NewSPDYOverWebsocketDialerForStreaming(to, t.config)
 	if err != nil {
 		return nil, err
 	}
-	return portforward.NewFallbackDialer(newer, older, func(err error) bool {
+	return portforward.NewFallbackDialerForStreaming(newer, older, func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	}), nil
 }
@@ -155,6 +155,8 @@ func (t *tunnel) keep(ctx context.Context, ended <-chan error) {
 			}
 			if err != nil {
 				fmt.Fprintf(t.out, "warning: %v\n", err)
+			} else {
+				fmt.Fprintln(t.out, "Connected again")
 			}
 		}
 	}
