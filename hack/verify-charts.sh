@@ -94,6 +94,7 @@ says hanse-hub console-values.yaml "port: 443, targetPort: console"
 says hanse-hub console-values.yaml "name: hanse-hub-webhook"
 says hanse-hub console-values.yaml "resourceNames: [hanse-hub-webhook]"
 says hanse-hub console-values.yaml "port: 8445, protocol: TCP"
+says hanse-hub console-values.yaml "name: hanse-fleet-view"
 says hanse-hub console-values.yaml !ValidatingWebhookConfiguration
 notes hanse-hub "" !dashboard
 notes hanse-hub console-values.yaml "hansectl dashboard"

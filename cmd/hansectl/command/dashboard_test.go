@@ -12,11 +12,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/streaming/pkg/httpstream"
@@ -91,6 +94,12 @@ func TestTheDashboardNamesTheRightThatIsMissing(t *testing.T) {
 		ObjectMeta: name, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "jane"}},
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
 	})
+	must(t, wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: hubv1.SystemNamespace, Verb: "list", Resource: "pods",
+		}}}
+		return onHub.Create(ctx, review) == nil && review.Status.Allowed, nil
+	}))
 	_, err = hansectl(t, "dashboard", "--as", "jane")
 	refused(t, err, "the user whom you impersonate", "--service-account NAMESPACE/NAME, or --no-token")
 	_, err = hansectl(t, "dashboard", "--no-token", "--as", "jane")
