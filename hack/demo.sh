@@ -53,10 +53,11 @@ chart=$(bin/lab chart prometheus-operator --out "$HANSE_DIR")
 bin/hansectl operator rbac "$chart" --namespace monitoring >"$HANSE_DIR/operator-values.yaml"
 grep '^# Chart' "$HANSE_DIR/operator-values.yaml"
 
-webhook_port=$(free_port) view_port=$(free_port) metrics_port=$(free_port)
+webhook_port=$(free_port) view_port=$(free_port) metrics_port=$(free_port) console_port=$(free_port)
 step 'Installing the hub chart on the hub, the member chart on each member'
 "$helm" upgrade --install hanse charts/hanse-hub --kubeconfig "$(config hub)" \
-	--namespace hanse-system --create-namespace --values $examples/hub-values.yaml --set webhook.url="https://localhost:$webhook_port" >/dev/null
+	--namespace hanse-system --create-namespace --values $examples/hub-values.yaml --set webhook.url="https://localhost:$webhook_port" \
+	--set console.enabled=true >/dev/null
 for m in "${members[@]}"; do
 	"$helm" upgrade --install hanse charts/hanse-member --kubeconfig "$(config "$m")" \
 		--namespace hanse-system --create-namespace --values "$HANSE_DIR/operator-values.yaml" --values $examples/member-values.yaml >/dev/null
@@ -85,7 +86,8 @@ hub_token=$(hub create token hanse-hub --namespace hanse-system --duration 24h)
 )
 bin/lab run hanse-hub --dir "$HANSE_DIR" -- "$PWD/bin/hanse-hub" --kubeconfig "$HANSE_DIR/hanse-hub.kubeconfig" \
 	--leader-elect --health-probe-bind-address 0 --metrics-bind-address "127.0.0.1:$metrics_port" --metrics-secure=false \
-	--webhook-bind-address "127.0.0.1:$webhook_port" --webhook-dns-names localhost --view-bind-address "$view_ip:$view_port"
+	--webhook-bind-address "127.0.0.1:$webhook_port" --webhook-dns-names localhost --view-bind-address "$view_ip:$view_port" \
+	--console-bind-address "127.0.0.1:$console_port" --console-secure=false # browsers trust this machine without TLS
 
 # The API server passes requests to a Service on to addresses of pods, and never to loopback. No kubelet runs here, so a pod
 # stands for the hub process.
@@ -159,6 +161,30 @@ hub patch prometheus web -n monitoring --type merge -p '{"spec":{"version":null}
 hub apply -f $examples/placement.yaml
 wait_for 'version on each cluster' 'cn-sha-1= ap-se-1= eu-fra-1= ' versions
 
+step 'A user who may look at the fleet in the console'
+hub apply -f - <<-EOF
+	apiVersion: v1
+	kind: ServiceAccount
+	metadata: {name: viewer, namespace: monitoring}
+	---
+	apiVersion: rbac.authorization.k8s.io/v1
+	kind: ClusterRoleBinding
+	metadata: {name: demo-viewer}
+	roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: hanse-fleet-view}
+	subjects: [{kind: ServiceAccount, name: viewer, namespace: monitoring}]
+	---
+	apiVersion: rbac.authorization.k8s.io/v1
+	kind: ClusterRole
+	metadata: {name: demo-prometheuses}
+	rules: [{apiGroups: [monitoring.coreos.com], resources: [prometheuses], verbs: [get, list, watch]}]
+	---
+	apiVersion: rbac.authorization.k8s.io/v1
+	kind: RoleBinding
+	metadata: {name: demo-prometheuses, namespace: monitoring}
+	roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: demo-prometheuses}
+	subjects: [{kind: ServiceAccount, name: viewer, namespace: monitoring}]
+EOF
+
 # Without an address but loopback, the API server does not lead to the hub.
 endpoint=''
 if [[ $view_ip == 127.0.0.1 ]]; then
@@ -168,6 +194,7 @@ cat <<EOF
 
 Done after $SECONDS s. The lab goes on running; try next:
   export KUBECONFIG=$(config hub) PATH=$bin:$PWD/bin:\$PATH$endpoint
+  kubectl create token viewer -n monitoring                               # sign in with it at http://127.0.0.1:$console_port
   hansectl tree metrics -n monitoring                                     # down to the pods on each cluster
   hansectl get pods -n monitoring --clusters                              # of all clusters, in one table
   hansectl events prometheus web -n monitoring

@@ -85,6 +85,19 @@ says hanse-hub full-values.yaml "(1 - 0.999)"
 says hanse-hub full-values.yaml "runbook_url: https://runbooks.example.com/hanse#hansehubdown"
 says hanse-hub full-values.yaml "dashboards: grafana"
 says hanse-hub full-values.yaml "name: hanse-dashboard-fleet"
+says hanse-hub "" !console-bind-address
+says hanse-hub "" !hanse-hub-console
+says hanse-hub full-values.yaml "kubernetes.io/metadata.name: ingress"
+says hanse-hub console-values.yaml "--console-bind-address=:8445"
+says hanse-hub console-values.yaml "containerPort: 8445"
+says hanse-hub console-values.yaml "port: 443, targetPort: console"
+says hanse-hub console-values.yaml "name: hanse-hub-webhook"
+says hanse-hub console-values.yaml "resourceNames: [hanse-hub-webhook]"
+says hanse-hub console-values.yaml "port: 8445, protocol: TCP"
+says hanse-hub console-values.yaml "name: hanse-fleet-view"
+says hanse-hub console-values.yaml !ValidatingWebhookConfiguration
+notes hanse-hub "" !dashboard
+notes hanse-hub console-values.yaml "hansectl dashboard"
 if grep -rniE 'insecure-?skip-?(tls-?)?verify' charts/*/templates charts/*/values.yaml charts/*/ci; then
 	echo "a chart does not verify the other side" >&2
 	failed=1

@@ -66,6 +66,12 @@ breaches=(
 	"member/served    $hanse/member/apply"
 	"hub/admission    $hanse/hub/dispatch"
 	"hub/certificate  $hanse/hub/admission"
+	"hub/console      $hanse/hub/dispatch"
+	"hub/console      $hanse/hub/rights"
+	"hub/console      $hanse/chart"
+	"view             k8s.io/client-go/rest"
+	"view             net/http"
+	"view             $hanse/hub/schedule"
 	"hub/protect      $hanse/hub/schedule"
 	"member/apply     $hanse/placement"
 	"member/apply     $hanse/operator"
@@ -116,7 +122,7 @@ wide=$(printf 'word %.0s' {1..30})
 printf 'package source\n\n// wide is %s\nconst wide = "%s"\n\nvar _ = wide\n' "$wide" "$wide" >"$copy/source/zz_wide.go"
 
 linter=$("$root/hack/tool.sh" --path golangci-lint)
-folders=$(printf './%s/...\n' api answer chart credential crdupgrade decide plan kindwatch bundle guard operator source expression placement replicas rollout tenancy versions overrides hub member cmd/hansectl)
+folders=$(printf './%s/...\n' api answer chart credential crdupgrade decide plan kindwatch bundle guard operator source expression placement replicas rollout tenancy versions overrides hub member view cmd/hansectl)
 # shellcheck disable=SC2086
 report=$(cd "$copy" && "$linter" run --enable-only depguard,lll --output.text.print-issued-lines=false $folders 2>&1) || true
 

@@ -51,6 +51,7 @@ func TestHanseInstalledByHelm(t *testing.T) {
 		{"views of members go through their Service", viewsAreServed},
 		{"an operator that is a pod on a member acts on the hub's custom resource", operatorActs},
 		{"cert-manager installed by Hanse issues a Certificate on the real node", certificateIsIssued},
+		{"hansectl dashboard opens the console of a pod", consoleIsOpened},
 		{"helm uninstall leaves members as they are, and no finalizer on the hub", hubIsUninstalled},
 	} {
 		if !t.Run(step.sentence, step.run) {

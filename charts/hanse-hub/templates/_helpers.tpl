@@ -11,9 +11,9 @@
 {{- if and .Values.webhook.enabled (or .Values.webhook.url (gt (int .Values.replicas) 0)) -}}true{{- end -}}
 {{- end -}}
 
-{{/* Not empty if the hub keeps a certificate: for the webhook, for metrics, or for both. */}}
+{{/* Not empty if the hub keeps a certificate: for the webhook, for metrics, or for the console. */}}
 {{- define "hanse-hub.certificate" -}}
-{{- if or (include "hanse-hub.webhook" .) .Values.metrics.enabled -}}true{{- end -}}
+{{- if or (include "hanse-hub.webhook" .) .Values.metrics.enabled .Values.console.enabled -}}true{{- end -}}
 {{- end -}}
 
 {{- define "hanse-hub.selectorLabels" -}}

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/hanse-dev/hanse/test/apiserver"
 	"github.com/hanse-dev/hanse/test/charts"
 )
 
@@ -133,6 +135,39 @@ func TestTheRolesOfUsersAreForNamespacesAndAggregated(t *testing.T) {
 		}
 		if len(objects) != len(allowed) {
 			t.Errorf("the chart has %d roles, want %d", len(objects), len(allowed))
+		}
+	}
+}
+
+func TestTheRoleOfTheConsoleReadsWhatIsHansesAlone(t *testing.T) {
+	var kinds []string
+	for _, o := range charts.Render(t, "hanse-hub/templates/console.yaml", map[string]any{"console": map[string]any{"enabled": true}}) {
+		if o.GetKind() != "ClusterRole" {
+			continue
+		}
+		var role rbacv1.ClusterRole
+		convert(t, o, &role)
+		for _, r := range role.Rules {
+			if r.APIGroups[0] != "hanse.dev" && !slices.Equal(r.Resources, []string{"namespaces"}) {
+				t.Errorf("it is about %v of %v", r.Resources, r.APIGroups)
+			}
+			for _, verb := range r.Verbs {
+				if !slices.Contains([]string{"get", "list", "watch", "view"}, verb) {
+					t.Errorf("it has the verb %s on %v", verb, r.Resources)
+				}
+			}
+			kinds = append(kinds, r.Resources...)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(apiserver.Root(), "charts", "hanse-hub", "files", "crds", "hanse.dev_*.yaml"))
+	must(t, err)
+	if len(files) == 0 {
+		t.Error("no definition of Hanse is found")
+	}
+	for _, file := range files {
+		kind := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "hanse.dev_"), ".yaml")
+		if !slices.Contains(kinds, kind) {
+			t.Errorf("it lacks %s", kind)
 		}
 	}
 }

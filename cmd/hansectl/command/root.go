@@ -44,7 +44,7 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 	top.Use, top.Hidden = "top", true
 	root.AddCommand(newJoin(h), newUnjoin(h), newRotate(h), newCordon(h), newUncordon(h), newDrain(h), newConfirm(h), newClusters(h), newGet(h),
 		newStatus(h), newWait(h), newExplain(h), newProblems(h), newDoctor(h), newKinds(h), h.deprecated(top, "top"), newDiff(h), newTree(h), newEvents(h), newLogs(h), newRender(h), newPlan(h), newSimulate(h), newSuspend(h), newResume(h), newAdopt(h),
-		newWithdraw(h), newRollout(h), newOperator(h), newOperators(h), newAcceptRestore(h), newUnclaimed(h), newPrune(h), newUninstall(h), newVersion(h), newOptions())
+		newWithdraw(h), newRollout(h), newOperator(h), newOperators(h), newDashboard(h), newAcceptRestore(h), newUnclaimed(h), newPrune(h), newUninstall(h), newVersion(h), newOptions())
 	rename(root, name)
 	h.forgetAfter(root)
 	return root

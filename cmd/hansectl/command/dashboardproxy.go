@@ -1,0 +1,73 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// consoleName is the name in the console's certificate.
+const consoleName = "hanse-hub-console." + hubv1.SystemNamespace + ".svc"
+
+// hostPrefix begins the names of cookies that browsers take over TLS alone. Some browsers make an exception for this
+// machine, and some do not.
+const hostPrefix = "__Host-"
+
+// consoleProxy serves the console to browsers of this machine, at a port of this machine.
+func consoleProxy(port int, transport http.RoundTripper) http.Handler {
+	hub := &url.URL{Scheme: "https", Host: consoleName}
+	// Browsers share cookies between all ports of a machine, so the names of this console's cookies have the port.
+	prefix := fmt.Sprintf("port-%d-", port)
+	proxy := &httputil.ReverseProxy{
+		Transport:     transport,
+		FlushInterval: -1, // changes of a page are a stream
+		ErrorLog:      log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(hub)
+			r.Out.Host = r.In.Host // the console compares it with the origin
+			r.Out.Header.Del("Cookie")
+			for _, cookie := range r.In.Cookies() {
+				if name, ok := strings.CutPrefix(cookie.Name, prefix); ok {
+					r.Out.AddCookie(&http.Cookie{Name: hostPrefix + name, Value: cookie.Value})
+				}
+			}
+		},
+		ModifyResponse: func(r *http.Response) error {
+			cookies := r.Cookies()
+			r.Header.Del("Set-Cookie")
+			for _, cookie := range cookies {
+				if name, ok := strings.CutPrefix(cookie.Name, hostPrefix); ok {
+					cookie.Name, cookie.Secure = prefix+name, false
+					r.Header.Add("Set-Cookie", cookie.String())
+				}
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, fmt.Sprintf("hansectl does not reach the console: %v. Reload the page.", err), http.StatusBadGateway)
+		},
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !loopback(r.Host, port) {
+			http.Error(w, fmt.Sprintf("open http://127.0.0.1:%d", port), http.StatusForbidden)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	})
+}
+
+// loopback reports whether a browser asked for this machine. Otherwise the page of another host could read the console:
+// the owner of a DNS name can let it point to this machine while the page is open (DNS rebinding).
+func loopback(host string, port int) bool {
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		host = net.JoinHostPort(host, "80")
+	}
+	return host == fmt.Sprintf("127.0.0.1:%d", port) || host == fmt.Sprintf("localhost:%d", port)
+}
