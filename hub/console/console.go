@@ -104,7 +104,11 @@ func (c *Console) Handler() (http.Handler, error) {
 // pages are the pages of users who have signed in, by the pattern of their path.
 func pages() map[string]func(context.Context, *visit) (*page, error) {
 	return map[string]func(context.Context, *visit) (*page, error){
-		"/{$}": fleetPage,
+		"/{$}":                fleetPage,
+		"/rollouts":           rolloutsPage,
+		"/rollouts/placement": rolloutPage,
+		"/rollouts/object":    rolloutObjectPage,
+		"/operators":          operatorsPage,
 	}
 }
 
