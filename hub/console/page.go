@@ -52,6 +52,7 @@ var links = []link{
 	{"fleet", "/", "Fleet"},
 	{"rollouts", "/rollouts", "Rollouts"},
 	{"operators", "/operators", "Operators"},
+	{"whatif", "/whatif", "What if"},
 }
 
 //go:embed templates
@@ -59,7 +60,7 @@ var sources embed.FS
 
 // templates by the name of their page. Each has the frame of all pages.
 var templates = parse("signin", "fault", "fleet",
-	"rollouts", "rollout", "rolloutobject", "operators",
+	"rollouts", "rollout", "rolloutobject", "operators", "whatif",
 )
 
 func parse(names ...string) map[string]*template.Template {
@@ -131,7 +132,7 @@ func (c *Console) refuse(w http.ResponseWriter, v *visit, err error) {
 	switch {
 	case apierrors.IsUnauthorized(err):
 		c.toSignIn(w, v.Request, errExpired)
-	case apierrors.IsForbidden(err):
+	case errors.Is(err, errNoRight), apierrors.IsForbidden(err):
 		c.fail(w, v, http.StatusForbidden, err)
 	case apierrors.IsNotFound(err), errors.Is(err, errNotFound):
 		c.fail(w, v, http.StatusNotFound, err)

@@ -400,7 +400,7 @@ func rolloutObjectPage(ctx context.Context, v *visit) (*page, error) {
 	}
 	body.Rollout = view.RolloutOf(in)
 	if b.BindingSpec().ObjectRef.Bundle == nil {
-		if body.MayUndo, err = v.user.may(ctx, undoRight(b)); err != nil {
+		if body.MayUndo, err = v.user.mayUndo(ctx, b); err != nil {
 			return nil, err
 		}
 	}

@@ -178,7 +178,7 @@ func TestRolloutsAreSteered(t *testing.T) {
 			if text := reader.get(tc.page(r)).text; strings.Contains(text, `action="`+tc.path+`"`) {
 				t.Error("a user without the right sees the form")
 			}
-			refused("of a user without the right", http.StatusConflict, reader.post(tc.path, withToken(form, reader)))
+			refused("of a user without the right", http.StatusForbidden, reader.post(tc.path, withToken(form, reader)))
 
 			answer := b.post(tc.path, form)
 			if to := answer.Header.Get("Location"); answer.StatusCode != http.StatusSeeOther || to != tc.page(r) {
@@ -344,7 +344,7 @@ func TestAHeldRemovalIsConfirmedOnce(t *testing.T) {
 	refused("with a form of another session", http.StatusForbidden, other.post("/removals/confirm", form))
 	refused("of a removal that is not held any more", http.StatusConflict, b.post("/removals/confirm", with("id", "old")))
 	refused("without the confirmation", http.StatusConflict, b.post("/removals/confirm", with("sure", "")))
-	refused("of a user without the right", http.StatusConflict, reader.post("/removals/confirm", withToken(form, reader)))
+	refused("of a user without the right", http.StatusForbidden, reader.post("/removals/confirm", withToken(form, reader)))
 	for range 2 {
 		if answer := b.post("/removals/confirm", form); answer.StatusCode != http.StatusSeeOther {
 			t.Fatalf("%s: %s", answer.Status, answer.text)

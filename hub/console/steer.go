@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,8 +18,11 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// errRefused is the error of a request that makes no sense now, or that the user may not make.
+// errRefused is the error of a request that makes no sense now.
 var errRefused = errors.New("nothing was changed")
+
+// errNoRight is the error of a request that the user may not make.
+var errNoRight = errors.New("nothing was changed: you lack the right")
 
 // errStale is the error of a form that shows an older state than the hub has.
 var errStale = errors.New("the page showed an older state: go back, reload the page, and decide again")
@@ -51,7 +55,7 @@ func (u *user) must(ctx context.Context, on authorizationv1.ResourceAttributes, 
 			if on.Namespace != "" {
 				where = " in namespace " + on.Namespace
 			}
-			return fmt.Errorf("%w: you lack the right to the verb %s on %s%s", errRefused, verb, on.Resource, where)
+			return fmt.Errorf("%w to the verb %s on %s%s", errNoRight, verb, on.Resource, where)
 		}
 	}
 	return nil
@@ -205,6 +209,25 @@ func undoRight(b hubv1.BindingObject) authorizationv1.ResourceAttributes {
 		right.Resource = "clusterplacements"
 	}
 	return right
+}
+
+// mayUndo reports whether the user may return an object to an earlier revision.
+func (u *user) mayUndo(ctx context.Context, b hubv1.BindingObject) (bool, error) {
+	id := hubv1.ObjectOf(b)
+	mapping, err := u.RESTMapper().RESTMapping(id.GroupKind())
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("finding the kind %s: %w", id.Kind, err)
+	}
+	patch := authorizationv1.ResourceAttributes{Verb: "patch", Group: id.Group, Resource: mapping.Resource.Resource, Namespace: id.Namespace, Name: id.Name}
+	for _, right := range []authorizationv1.ResourceAttributes{undoRight(b), patch} {
+		if may, err := u.may(ctx, right); err != nil || !may {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // confirmRemoval lets the copies be deleted whose removal the hub holds, if the page showed this removal.
