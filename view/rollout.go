@@ -62,8 +62,8 @@ type RolloutCluster struct {
 	PassingSince *metav1.Time `json:"passingSince,omitempty"`
 	// LastObservedTime is the time at which the cluster last answered; set while it does not answer.
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
-	Reason       string       `json:"reason,omitempty"`
-	Message      string       `json:"message,omitempty"`
+	Reason           string       `json:"reason,omitempty"`
+	Message          string       `json:"message,omitempty"`
 
 	updated bool // the cluster has the rollout's revision
 	wave    int  // index of the wave

@@ -83,12 +83,17 @@ func (w TimelineWave) Healthy() int {
 	return n
 }
 
-// Since is the time since which an object of the wave has waited; nil if the wave has none.
+// Waiting are the objects that wait for an approval of the wave, the one that waits for the longest time first.
+func (w TimelineWave) Waiting() []RolloutObject {
+	return slices.DeleteFunc(slices.Clone(w.Objects), func(o RolloutObject) bool { return o.Rollout.Phase != hubv1.RolloutWaitingForApproval })
+}
+
+// Since is the time since which an object waits for an approval of the wave; nil if none does.
 func (w TimelineWave) Since() *metav1.Time {
-	if len(w.Objects) == 0 {
-		return nil
+	if waiting := w.Waiting(); len(waiting) > 0 {
+		return &waiting[0].Rollout.Since
 	}
-	return &w.Objects[0].Rollout.Since
+	return nil
 }
 
 // RolloutTimelineOf shows the waves of a placement that has a rollout. following are the bindings of all its objects.

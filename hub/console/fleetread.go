@@ -113,7 +113,7 @@ func (r *fleetReader) readBindings(ctx context.Context) error {
 	bundled := 0
 	err := r.eachBinding(ctx, r.namespace, func(b hubv1.BindingObject) {
 		if b.BindingSpec().ObjectRef.Bundle == nil {
-			r.bindings[hubv1.ObjectOf(b)] = b.DeepCopyObject().(hubv1.BindingObject)
+			r.bindings[hubv1.ObjectOf(b)] = b
 			return
 		}
 		bundled++

@@ -29,8 +29,8 @@ const (
 	heldPath = "/rollouts#held"
 	// mostHeld removals have a form, because each asks for a right.
 	mostHeld = 50
-	// mostWaiting objects of a wave are named; the table of objects names all.
-	mostWaiting = 5
+	// mostNamed objects of a wave are named; the table of objects names all.
+	mostNamed = 5
 )
 
 // address returns a path with parameters, given as name and value. It leaves out those without a value.
@@ -208,7 +208,6 @@ func heldResource(o client.Object) authorizationv1.ResourceAttributes {
 // rolloutBody is the body of the page of one placement.
 type rolloutBody struct {
 	view.RolloutTimeline
-	Policy *hubv1.RolloutPolicy
 	// Rows are the objects of this part of the table.
 	Rows  []rolloutObjectRow
 	Part  part
@@ -252,18 +251,18 @@ type waveOfPage struct {
 	Page   rolloutBody
 }
 
-// Asks reports whether the page has a form to approve the wave: a user has to, has not yet, and may.
+// Asks reports whether the page has a form to approve the wave: objects wait for it, and the user may.
 func (w waveOfPage) Asks() bool {
-	return w.Page.May.Approve && w.Approval == hubv1.ApprovalManual && !w.Approved && w.Page.Changing > 0 && w.State != view.WavePassed
+	return w.Page.May.Approve && !w.Approved && len(w.Waiting()) > 0
 }
 
-// Waiting are the first objects of the wave; MoreWaiting counts the others.
-func (w waveOfPage) Waiting() []view.RolloutObject {
-	return w.Objects[:min(mostWaiting, len(w.Objects))]
+// Named are the first objects of the wave; More counts the others.
+func (w waveOfPage) Named() []view.RolloutObject {
+	return w.Objects[:min(mostNamed, len(w.Objects))]
 }
 
-// MoreWaiting counts the objects of the wave that are not named.
-func (w waveOfPage) MoreWaiting() int { return len(w.Objects) - len(w.Waiting()) }
+// More counts the objects of the wave that are not named.
+func (w waveOfPage) More() int { return len(w.Objects) - len(w.Named()) }
 
 // MaySkip reports whether the page has a form to skip a cluster.
 func (w waveOfPage) MaySkip(c view.TimelineCluster) bool {
@@ -280,7 +279,7 @@ func rolloutPage(ctx context.Context, v *visit) (*page, error) {
 		return nil, err
 	}
 	body := rolloutBody{
-		RolloutTimeline: view.RolloutTimelineOf(s.Placement, s.Objects, members), Policy: s.Placement.PlacementSpec().Rollout,
+		RolloutTimeline: view.RolloutTimelineOf(s.Placement, s.Objects, members),
 		State: s.State(), CSRF: v.session.CSRF, Now: metav1.NewTime(v.now), Phase: v.FormValue("phase"), Seen: len(members) > 0,
 	}
 	for _, wave := range body.RolloutTimeline.Waves {
@@ -344,7 +343,9 @@ type rolloutObjectBody struct {
 	Namespace, Binding string
 	State, CSRF        string
 	MayUndo            bool
-	Now                metav1.Time
+	// Stored are the versions of a definition that clusters store, so that an undo may be blocked.
+	Stored string
+	Now    metav1.Time
 }
 
 // Undoes reports whether the page has a form to return to a revision.
@@ -386,7 +387,7 @@ func rolloutObjectPage(ctx context.Context, v *visit) (*page, error) {
 	id := hubv1.ObjectOf(b)
 	in := view.RolloutInput{ID: id, Binding: b, Members: members}
 	body := rolloutObjectBody{
-		History: view.RolloutHistoryOf(id, b), Namespace: b.GetNamespace(), Binding: b.GetName(), State: stateOfObject(b), CSRF: v.session.CSRF, Now: metav1.NewTime(v.now),
+		History: view.RolloutHistoryOf(id, b), Namespace: b.GetNamespace(), Binding: b.GetName(), State: stateOfObject(b), Stored: view.StoredVersions(b), CSRF: v.session.CSRF, Now: metav1.NewTime(v.now),
 	}
 	if ref := b.BindingSpec().PlacementRef; ref != nil {
 		body.PlacementPath = rolloutPath(ref.Namespace, ref.Name)

@@ -94,7 +94,7 @@ func (u *user) steering(ctx context.Context, namespace, name string) (rollout.St
 	}
 	keep := func(b hubv1.BindingObject) {
 		if rollout.Follows(b, p) {
-			s.Objects = append(s.Objects, b.DeepCopyObject().(hubv1.BindingObject))
+			s.Objects = append(s.Objects, b)
 		}
 	}
 	if namespace != "" {

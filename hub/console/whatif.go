@@ -104,7 +104,7 @@ func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	defer leave()
+	leave() // a simulation has a slot of its own, for which a user waits without one of the pages
 	var large *http.MaxBytesError
 	switch err := r.ParseForm(); {
 	case errors.As(err, &large):
@@ -122,8 +122,10 @@ func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, v, http.StatusServiceUnavailable, errBusy)
 		return
 	}
-	defer done()
-	status, answer, err := v.whatIf(ctx)
+	status, answer, err := func() (int, []byte, error) {
+		defer done() // a slow browser holds no slot
+		return v.whatIf(ctx)
+	}()
 	if err != nil {
 		c.refuse(w, v, err)
 		return
@@ -139,7 +141,7 @@ func (v *visit) whatIf(ctx context.Context) (status int, answer []byte, err erro
 	}
 	status = http.StatusOK
 	err = body.answer(ctx, v)
-	var wrong errInput
+	var wrong inputError
 	switch {
 	case errors.As(err, &wrong):
 		status, body.Fault = http.StatusUnprocessableEntity, wrong.Error()
@@ -150,18 +152,18 @@ func (v *visit) whatIf(ctx context.Context) (status int, answer []byte, err erro
 	return status, answer, err
 }
 
-// errInput is a mistake of the user in the form.
-type errInput struct{ error }
+// inputError is a mistake of the user in the form.
+type inputError struct{ error }
 
 var errNothingAsked = errors.New("choose a region or a cluster that is lost, or paste a policy")
 
 func (b *whatIfBody) answer(ctx context.Context, v *visit) error {
 	pasted, err := parsePolicies(b.Policy, b.Namespace)
 	if err != nil {
-		return errInput{err}
+		return inputError{err}
 	}
 	if len(pasted)+len(v.PostForm["region"])+len(v.PostForm["cluster"]) == 0 {
-		return errInput{errNothingAsked}
+		return inputError{errNothingAsked}
 	}
 	before, err := v.user.readFleet(ctx, b.Namespace, len(pasted) > 0, v.now)
 	if err != nil {
@@ -191,7 +193,7 @@ func (v *visit) changed(ctx context.Context, before decide.Fleet, pasted []clien
 		name := o.GetObjectKind().GroupVersionKind().Kind + " " + nameOf(o)
 		switch err := v.user.dryRun(ctx, o); {
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err):
-			return after, nil, errInput{fmt.Errorf("%s: the hub refuses it: %w", name, err)}
+			return after, nil, inputError{fmt.Errorf("%s: the hub refuses it: %w", name, err)}
 		case err != nil:
 			return after, nil, fmt.Errorf("checking %s: %w", name, err)
 		}
@@ -205,7 +207,7 @@ func (v *visit) changed(ctx context.Context, before decide.Fleet, pasted []clien
 		for _, name := range lost.names {
 			change, err := lost.lose(&after, name)
 			if err != nil {
-				return after, nil, errInput{fmt.Errorf("%q: %w", name, err)}
+				return after, nil, inputError{fmt.Errorf("%q: %w", name, err)}
 			}
 			changes = append(changes, change)
 		}
