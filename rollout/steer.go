@@ -80,8 +80,8 @@ func changing(r *hubv1.BindingRollout) bool {
 	return r != nil && r.Phase != hubv1.RolloutComplete && r.Phase != hubv1.RolloutRolledBack
 }
 
-// State is a digest of the placement's rollout and of the changes of its objects, so that a request about an older state
-// can be refused. Progress of the same changes gives the same digest.
+// State is a digest of the placement's rollout and of the changes of its objects. With it, a request about an older
+// state can be refused. Progress of the same changes gives the same digest.
 func (s Steering) State() string {
 	lines := []string{fmt.Sprintf("%s %d %s", s.Placement.GetUID(), s.Placement.GetGeneration(), s.Placement.GetAnnotations()[hubv1.RolloutPauseAnnotation])}
 	for _, b := range s.Objects {

@@ -280,7 +280,7 @@ func rolloutPage(ctx context.Context, v *visit) (*page, error) {
 	}
 	body := rolloutBody{
 		RolloutTimeline: view.RolloutTimelineOf(s.Placement, s.Objects, members),
-		State: s.State(), CSRF: v.session.CSRF, Now: metav1.NewTime(v.now), Phase: v.FormValue("phase"), Seen: len(members) > 0,
+		State:           s.State(), CSRF: v.session.CSRF, Now: metav1.NewTime(v.now), Phase: v.FormValue("phase"), Seen: len(members) > 0,
 	}
 	for _, wave := range body.RolloutTimeline.Waves {
 		body.Changing += len(wave.Objects)
