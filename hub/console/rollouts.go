@@ -270,6 +270,9 @@ func (w waveOfPage) MaySkip(c view.TimelineCluster) bool {
 }
 
 func rolloutPage(ctx context.Context, v *visit) (*page, error) {
+	if v.URL.Query().Get("name") == "" { // the user has chosen another namespace
+		return rolloutsPage(ctx, v)
+	}
 	s, err := v.user.steering(ctx, v.namespace, v.URL.Query().Get("name"))
 	if err != nil {
 		return nil, err
@@ -303,8 +306,7 @@ func rolloutPage(ctx context.Context, v *visit) (*page, error) {
 	if body.May, err = v.user.steeringRights(ctx, s); err != nil {
 		return nil, err
 	}
-	of := v.scope()
-	return &page{Title: "Rollout of " + s.Named, Nav: "rollouts", template: "rollout", Scope: of, Body: &body}, nil
+	return &page{Title: "Rollout of " + s.Named, Nav: "rollouts", template: "rollout", Scope: v.scope(), Body: &body}, nil
 }
 
 // Phases are the values by which objects are filtered.
@@ -376,6 +378,9 @@ func stateOfObject(b hubv1.BindingObject) string {
 }
 
 func rolloutObjectPage(ctx context.Context, v *visit) (*page, error) {
+	if v.URL.Query().Get("binding") == "" { // the user has chosen another namespace
+		return rolloutsPage(ctx, v)
+	}
 	b, err := v.user.rollingBinding(ctx, v.namespace, v.URL.Query().Get("binding"))
 	if err != nil {
 		return nil, err

@@ -291,6 +291,9 @@ func TestTheRolloutPagesShowWavesObjectsAndHistory(t *testing.T) {
 			t.Errorf("%s has markup of others, or inline style", path)
 		}
 	}
+	if text := b.get("/rollouts/placement?namespace=" + r.ns).text; !strings.Contains(text, "<h1>Rollouts</h1>") {
+		t.Errorf("the page of a placement for another namespace:\n%s", text)
+	}
 	if answer := b.get(rolloutPath(r.ns, "other")); answer.StatusCode != http.StatusNotFound {
 		t.Errorf("a placement that the hub does not have: %s", answer.Status)
 	}
@@ -355,5 +358,44 @@ func TestAHeldRemovalIsConfirmedOnce(t *testing.T) {
 	}
 	if text := b.get(path).text; !strings.Contains(text, "Confirmed: the copies are deleted") {
 		t.Errorf("the page after the confirmation is\n%s", text)
+	}
+}
+
+func TestTheRolloutOfAClusterPlacementIsSteered(t *testing.T) {
+	w := newWorld(t)
+	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "ConfigMap", Name: w.ns}}
+	p.Spec.Clusters.LabelSelector = &metav1.LabelSelector{}
+	p.Spec.Rollout = &hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "all"}}}
+	must(t, w.hub.Create(t.Context(), p))
+	may := append(reads(), rbacv1.PolicyRule{APIGroups: []string{hubv1.GroupVersion.Group}, Resources: []string{"clusterplacements"}, Verbs: []string{"patch", "rollout-pause"}})
+	b := w.signedIn(w.token(nil, may))
+	path := rolloutPath("", w.ns)
+	if answer := b.post("/rollouts/pause", b.form(path, "/rollouts/pause")); answer.StatusCode != http.StatusSeeOther || answer.Header.Get("Location") != path {
+		t.Fatalf("%s to %q: %s", answer.Status, answer.Header.Get("Location"), answer.text)
+	}
+	must(t, w.hub.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+	if got := p.Annotations[hubv1.RolloutPauseAnnotation]; got != "true" {
+		t.Errorf("the annotation is %q", got)
+	}
+	if text := b.get(path).text; !strings.Contains(text, `action="/rollouts/resume"`) || strings.Contains(text, `action="/rollouts/pause"`) {
+		t.Errorf("the page of a paused rollout:\n%s", text)
+	}
+}
+
+func TestALongTableHasPages(t *testing.T) {
+	for query, want := range map[string]part{
+		"":                               {From: 0, To: 100, Of: 250, Next: "/rollouts?page=2"},
+		"?page=2&sort=name":              {From: 100, To: 200, Of: 250, Previous: "/rollouts?page=1&sort=name", Next: "/rollouts?page=3&sort=name"},
+		"?page=3":                        {From: 200, To: 250, Of: 250, Previous: "/rollouts?page=2"},
+		"?page=99":                       {From: 200, To: 250, Of: 250, Previous: "/rollouts?page=2"},
+		"?page=-1":                       {From: 0, To: 100, Of: 250, Next: "/rollouts?page=2"},
+		"?page=" + "9999999999999999999": {From: 0, To: 100, Of: 250, Next: "/rollouts?page=2"},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/rollouts"+query, nil)
+		must(t, err)
+		if got := partOf(&visit{Request: r}, 250); got != want {
+			t.Errorf("%q: %+v, want %+v", query, got, want)
+		}
 	}
 }
