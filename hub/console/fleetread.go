@@ -24,10 +24,15 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// mostSimulated objects are decided on for one page, because the hub has other work.
-const mostSimulated = 5000
+const (
+	// mostSimulated objects are decided on for one page, because the hub has other work. largestFleet limits their size.
+	mostSimulated = 5000
+	largestFleet  = 32 << 20
+	// contentPage is the size of one part of a list of objects with their content.
+	contentPage = 50
+)
 
-var errManyObjects = fmt.Errorf("the console simulates at most %d objects: choose a namespace, or use hansectl simulate", mostSimulated)
+var errManyObjects = fmt.Errorf("the console simulates at most %d objects of %d MiB together: choose a namespace, or use hansectl simulate", mostSimulated, largestFleet>>20)
 
 // fleetReader reads the inputs of decisions as a user. Parts that the user may not read are notes of the page.
 type fleetReader struct {
@@ -38,6 +43,7 @@ type fleetReader struct {
 	bindings    map[hubv1.ObjectIdentity]hubv1.BindingObject
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	hubRuns     bool
+	size        int // of all objects as JSON
 }
 
 // readFleet reads the fleet of a namespace, or the whole fleet. With whole, it reads the content of all objects.
@@ -113,7 +119,9 @@ func (r *fleetReader) readBindings(ctx context.Context) error {
 	bundled := 0
 	err := r.eachBinding(ctx, r.namespace, func(b hubv1.BindingObject) {
 		if b.BindingSpec().ObjectRef.Bundle == nil {
-			r.bindings[hubv1.ObjectOf(b)] = b
+			if len(r.bindings) <= mostSimulated {
+				r.bindings[hubv1.ObjectOf(b)] = b
+			}
 			return
 		}
 		bundled++
@@ -146,7 +154,9 @@ func (r *fleetReader) readObjects(ctx context.Context) error {
 	}
 	for _, p := range r.fleet.Placements {
 		for _, s := range p.PlacementSpec().ResourceSelectors {
-			if s.Kind != everyKind && s.APIGroup != hubv1.GroupVersion.Group {
+			if s.Kind == everyKind {
+				r.notes = append(r.notes, "Of groups that a placement selects as a whole, only kinds with objects on clusters are considered")
+			} else if s.APIGroup != hubv1.GroupVersion.Group {
 				found[schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}] = true
 			}
 		}
@@ -187,18 +197,24 @@ func (r *fleetReader) readKind(ctx context.Context, gk schema.GroupKind) error {
 	divides := r.selected(gk, func(p hubv1.PlacementObject) bool { return p.PlacementSpec().Replicas.Divides() })
 	for from := ""; ; {
 		var list client.ObjectList = &metav1.PartialObjectMetadataList{}
+		limit := client.Limit(pageSize)
 		if divides || r.whole {
-			list = &unstructured.UnstructuredList{}
+			list, limit = &unstructured.UnstructuredList{}, client.Limit(contentPage)
 		}
 		list.GetObjectKind().SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(gk.Kind + "List"))
-		err := r.List(ctx, list, client.InNamespace(r.namespace), client.Limit(pageSize), client.Continue(from))
+		err := r.List(ctx, list, client.InNamespace(r.namespace), limit, client.Continue(from))
 		if err != nil {
 			return r.unlessForbidden(err, fmt.Sprintf("Objects of kind %s are not considered", gk))
 		}
 		for _, u := range contents(list, mapping.GroupVersionKind) {
 			r.add(u)
+			raw, err := u.MarshalJSON()
+			if err != nil {
+				return fmt.Errorf("reading the objects of kind %s: %w", gk, err)
+			}
+			r.size += len(raw)
 		}
-		if len(r.fleet.Objects) > mostSimulated {
+		if len(r.fleet.Objects) > mostSimulated || r.size > largestFleet {
 			return fmt.Errorf("%w: %w", errRefused, errManyObjects)
 		}
 		if from = list.GetContinue(); from == "" {

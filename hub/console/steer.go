@@ -82,6 +82,14 @@ func (u *user) placement(ctx context.Context, namespace, name string) (hubv1.Pla
 	return p, nil
 }
 
+const (
+	// mostSteered objects of a placement are kept in memory for one page, mostComplete of them with a complete rollout.
+	mostSteered  = 10000
+	mostComplete = 2000
+)
+
+var errManyChanges = fmt.Errorf("more than %d objects of the placement are changing: use hansectl rollout", mostSteered-mostComplete)
+
 // steering reads a placement that has a rollout, and the bindings of its objects.
 func (u *user) steering(ctx context.Context, namespace, name string) (rollout.Steering, error) {
 	p, err := u.placement(ctx, namespace, name)
@@ -92,15 +100,33 @@ func (u *user) steering(ctx context.Context, namespace, name string) (rollout.St
 	if p.PlacementSpec().Rollout == nil {
 		return s, fmt.Errorf("%w rollout of %s: it sets no spec.rollout, so a change goes to all clusters at once", errNotFound, s.Named)
 	}
+	complete, dropped := 0, 0
 	keep := func(b hubv1.BindingObject) {
-		if rollout.Follows(b, p) {
+		if !rollout.Follows(b, p) {
+			return
+		}
+		if r := b.BindingSpec().Rollout; r != nil && r.Phase == hubv1.RolloutComplete {
+			if complete++; complete > mostComplete {
+				dropped++
+				return
+			}
+		}
+		if len(s.Objects) <= mostSteered {
 			s.Objects = append(s.Objects, b)
 		}
 	}
 	if namespace != "" {
-		return s, u.eachBindingIn(ctx, namespace, keep)
+		err = u.eachBindingIn(ctx, namespace, keep)
+	} else {
+		err = u.eachBinding(ctx, "", keep)
 	}
-	return s, u.eachBinding(ctx, "", keep)
+	if err == nil && len(s.Objects) > mostSteered {
+		err = fmt.Errorf("%w: %w", errRefused, errManyChanges)
+	}
+	if dropped > 0 {
+		u.notes = append(u.notes, fmt.Sprintf("The waves leave out %d objects whose rollout is complete", dropped))
+	}
+	return s, err
 }
 
 // annotate changes the annotations of an object as it was read: another write in between is a conflict.
