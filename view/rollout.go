@@ -60,8 +60,10 @@ type RolloutCluster struct {
 	Health hubv1.Health `json:"health"`
 	// PassingSince is the time since which the copy is healthy at its revision; absent if it is not healthy.
 	PassingSince *metav1.Time `json:"passingSince,omitempty"`
-	Reason       string       `json:"reason,omitempty"`
-	Message      string       `json:"message,omitempty"`
+	// LastObservedTime is the time at which the cluster last answered; set while it does not answer.
+	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
+	Reason           string       `json:"reason,omitempty"`
+	Message          string       `json:"message,omitempty"`
 
 	updated bool // the cluster has the rollout's revision
 	wave    int  // index of the wave
@@ -93,6 +95,7 @@ func RolloutOf(in RolloutInput) Rollout {
 		c := RolloutCluster{Cluster: t.Name, Revision: t.Revision, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
 		if row := status.Row(t.Name); row != nil {
 			c.Holds, c.PassingSince, c.Reason, c.Message = row.Revision, row.PassingSince, row.Reason, row.Message
+			c.LastObservedTime = row.LastObservedTime
 			c.Health = cmp.Or(row.Health, hubv1.HealthUnknown)
 			c.updated = row.Revision == r.Rollout.Revision && row.Applied == metav1.ConditionTrue
 		}

@@ -72,13 +72,13 @@ func (h RolloutHistory) Write(w io.Writer, _ time.Time) {
 	fmt.Fprintln(w, printable(id.String()+gap+h.Placement+gap+revisions))
 	var rows [][]string
 	for _, r := range h.Revisions {
-		rows = append(rows, []string{revisionCell(r.Number), revisionCell(r.Generation), r.FirstSeen.UTC().Format(time.RFC3339), yes(r.Passed), list(r.Clusters), r.note()})
+		rows = append(rows, []string{revisionCell(r.Number), revisionCell(r.Generation), r.FirstSeen.UTC().Format(time.RFC3339), yes(r.Passed), list(r.Clusters), r.Note()})
 	}
 	table(w, []string{"REVISION", "GENERATION", "FIRST SEEN", "PASSED", "WHERE", "NOTE"}, rows)
 }
 
-// note describes the fate of the revision and the origin of its template.
-func (r HistoryRevision) note() string {
+// Note describes the fate of the revision and the origin of its template.
+func (r HistoryRevision) Note() string {
 	var notes []string
 	if r.Failed {
 		notes = append(notes, "failed")

@@ -23,7 +23,7 @@ const (
 
 // Write writes the simulation as text. One line shows all objects with the same placement and the same change.
 func (s Simulation) Write(w io.Writer, _ time.Time) {
-	fmt.Fprintln(w, s.headline())
+	fmt.Fprintln(w, s.Headline())
 	for _, c := range s.Changes {
 		line(w, "If", c)
 	}
@@ -33,23 +33,23 @@ func (s Simulation) Write(w io.Writer, _ time.Time) {
 	one := func(cell func(SimulatedObject) string) func([]SimulatedObject) string {
 		return func(group []SimulatedObject) string { return cell(group[0]) }
 	}
-	placement := column{"PLACEMENT", true, one(func(o SimulatedObject) string { return o.follows() })}
+	placement := column{"PLACEMENT", true, one(func(o SimulatedObject) string { return o.Follows() })}
 	names := column{"WHICH", false, which}
 	s.writeGroups(w, s.Objects, placement,
 		column{"GAINED", true, one(func(o SimulatedObject) string { return s.list(o.Gained) })},
 		column{"LOST", true, one(func(o SimulatedObject) string { return s.list(o.Lost) })},
 		column{"AWAY", true, one(func(o SimulatedObject) string { return s.list(o.Away) })},
 		column{"REPLICAS", false, s.shifts}, names)
-	problems := slices.DeleteFunc(slices.Clone(s.Objects), func(o SimulatedObject) bool { return o.problem() == "" })
+	problems := slices.DeleteFunc(slices.Clone(s.Objects), func(o SimulatedObject) bool { return o.Problem() == "" })
 	s.writeGroups(w, problems, placement,
 		column{"RUNS ON", true, one(func(o SimulatedObject) string { return fmt.Sprintf("%d -> %d", o.RunningBefore, o.Running) })},
 		column{"NO ROOM", true, one(func(o SimulatedObject) string { return o.noRoom() })},
-		names, column{"PROBLEM", true, one(func(o SimulatedObject) string { return o.problem() })})
+		names, column{"PROBLEM", true, one(func(o SimulatedObject) string { return o.Problem() })})
 	s.writeClusters(w)
 }
 
-// headline returns the summary: "412 objects: 31 change, 3 would run nowhere; 120 replicas move, 14 have no room".
-func (s Simulation) headline() string {
+// Headline returns the summary: "412 objects: 31 change, 3 would run nowhere; 120 replicas move, 14 have no room".
+func (s Simulation) Headline() string {
 	sum := s.Summary
 	text := counted(sum.Objects, "object")
 	if sum.Changed == 0 {
@@ -200,8 +200,8 @@ func (s Simulation) list(names []string) string {
 	return list(names)
 }
 
-// follows returns the placement, and the previous placement if it differs.
-func (o *SimulatedObject) follows() string {
+// Follows returns the placement, and the previous placement if it differs.
+func (o *SimulatedObject) Follows() string {
 	if o.PlacementBefore == "" {
 		return cmp.Or(o.Placement, "none")
 	}
@@ -238,8 +238,8 @@ func (o *SimulatedObject) noRoom() string {
 	return fmt.Sprintf("%d -> %d", o.NoRoomBefore, o.NoRoom)
 }
 
-// problem describes an object's problem for an operator; empty if there is none.
-func (o *SimulatedObject) problem() string {
+// Problem describes an object's problem for an operator; empty if there is none.
+func (o *SimulatedObject) Problem() string {
 	switch {
 	case o.Scheduled.Reason != hubv1.ReasonScheduled && (o.Scheduled.Status != metav1.ConditionTrue || len(o.Away) > 0):
 		return o.Scheduled.Reason + ": " + o.Scheduled.Message

@@ -14,7 +14,15 @@ var errForm = errors.New("the form is not of your session: reload the page, and 
 
 // actions change objects, by the pattern of their path. Each returns the path of the page to show next.
 func actions() map[string]func(context.Context, *visit) (next string, err error) {
-	return map[string]func(context.Context, *visit) (string, error){}
+	return map[string]func(context.Context, *visit) (string, error){
+		"/rollouts/approve": approveWave,
+		"/rollouts/pause":   pauseRollout,
+		"/rollouts/resume":  resumeRollout,
+		"/rollouts/skip":    skipCluster,
+		"/rollouts/promote": promoteRollout,
+		"/rollouts/undo":    undoRollout,
+		"/removals/confirm": confirmRemoval,
+	}
 }
 
 // sent reports whether a request has the token of the session's forms.

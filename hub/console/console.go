@@ -65,7 +65,9 @@ type Console struct {
 	opts  Options
 	users *users
 	slots *slots.Slots
-	Live  *Live
+	// simulations is the one slot of simulations, because each keeps a processor busy.
+	simulations *slots.Slots
+	Live        *Live
 }
 
 // New returns a Console.
@@ -77,7 +79,7 @@ func New(o Options) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Console{opts: o, users: u, slots: slots.New(mostPages), Live: newLive()}, nil
+	return &Console{opts: o, users: u, slots: slots.New(mostPages), simulations: slots.New(1), Live: newLive()}, nil
 }
 
 // Handler returns the handler of all requests.
@@ -98,13 +100,19 @@ func (c *Console) Handler() (http.Handler, error) {
 	for pattern, act := range actions() {
 		mux.HandleFunc("POST "+pattern, c.action(act))
 	}
+	mux.HandleFunc("POST /whatif", c.whatIf)
 	return guarded(mux), nil
 }
 
 // pages are the pages of users who have signed in, by the pattern of their path.
 func pages() map[string]func(context.Context, *visit) (*page, error) {
 	return map[string]func(context.Context, *visit) (*page, error){
-		"/{$}": fleetPage,
+		"/{$}":                fleetPage,
+		"/rollouts":           rolloutsPage,
+		"/rollouts/placement": rolloutPage,
+		"/rollouts/object":    rolloutObjectPage,
+		"/operators":          operatorsPage,
+		"/whatif":             whatIfPage,
 	}
 }
 

@@ -48,13 +48,20 @@ type frame struct {
 // link is an entry of the navigation.
 type link struct{ Nav, Path, Title string }
 
-var links = []link{{"fleet", "/", "Fleet"}}
+var links = []link{
+	{"fleet", "/", "Fleet"},
+	{"rollouts", "/rollouts", "Rollouts"},
+	{"operators", "/operators", "Operators"},
+	{"whatif", "/whatif", "What if"},
+}
 
 //go:embed templates
 var sources embed.FS
 
 // templates by the name of their page. Each has the frame of all pages.
-var templates = parse("signin", "fault", "fleet")
+var templates = parse("signin", "fault", "fleet",
+	"rollouts", "rollout", "rolloutobject", "operators", "whatif",
+)
 
 func parse(names ...string) map[string]*template.Template {
 	frame := template.Must(template.New("frame.html").Funcs(functions).ParseFS(sources, "templates/frame.html", "templates/parts.html"))
@@ -67,9 +74,13 @@ func parse(names ...string) map[string]*template.Template {
 
 // functions of templates. They take the time as an argument, because templates are parsed once.
 var functions = template.FuncMap{
-	"ago":          ago,
-	"plain":        view.Printable,
-	"clusterState": clusterState,
+	"ago":              ago,
+	"plain":            view.Printable,
+	"clusterState":     clusterState,
+	"healthState":      healthState,
+	"resultState":      resultState,
+	"waveClusterState": waveClusterState,
+	"waveState":        waveState,
 }
 
 // ago is the time since t in words, such as 5m or 3d; empty if t is not known.
@@ -121,11 +132,11 @@ func (c *Console) refuse(w http.ResponseWriter, v *visit, err error) {
 	switch {
 	case apierrors.IsUnauthorized(err):
 		c.toSignIn(w, v.Request, errExpired)
-	case apierrors.IsForbidden(err):
+	case errors.Is(err, errNoRight), apierrors.IsForbidden(err):
 		c.fail(w, v, http.StatusForbidden, err)
 	case apierrors.IsNotFound(err), errors.Is(err, errNotFound):
 		c.fail(w, v, http.StatusNotFound, err)
-	case apierrors.IsConflict(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+	case errors.Is(err, errRefused), apierrors.IsConflict(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		c.fail(w, v, http.StatusConflict, err)
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err):
 		c.fail(w, v, http.StatusGatewayTimeout, err)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/guard"
 )
 
 // confirmation is one run of the command.
@@ -86,12 +87,12 @@ func (c *confirmation) run(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("reading %s: %w", named, err)
 	}
-	held := hubv1.RemovalHeldOf(object)
+	held, confirmed := guard.Held(object)
 	if held == nil {
 		says(c.hub.streams.Out, named, "holds no removal")
 		return nil
 	}
-	if object.GetAnnotations()[hubv1.ConfirmRemovalAnnotation] == held.ID {
+	if confirmed {
 		says(c.hub.streams.Out, named, "removal %s is confirmed already", held.ID)
 		return nil
 	}
@@ -104,7 +105,7 @@ func (c *confirmation) run(ctx context.Context) error {
 	for k, v := range object.GetAnnotations() {
 		annotations[k] = v
 	}
-	annotations[hubv1.ConfirmRemovalAnnotation] = held.ID
+	guard.Confirm(held)(annotations)
 	object.SetAnnotations(annotations)
 	if err := hub.Patch(ctx, object, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("confirming removal %s of %s: %w", held.ID, named, err)

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +12,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	kindversions "github.com/hanse-dev/hanse/versions"
+	"github.com/hanse-dev/hanse/view"
 )
 
 var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
@@ -42,26 +42,14 @@ func definitionOf(u *unstructured.Unstructured) (*apiextensionsv1.CustomResource
 // scalePath returns the path of the replicas in the kind's scale subresource; empty if it has none.
 func scalePath(ctx context.Context, c client.Client, kind schema.GroupKind) (string, error) {
 	d, err := hubDefinition(ctx, c, kind)
-	return scalePathOf(d), err
-}
-
-func scalePathOf(d *apiextensionsv1.CustomResourceDefinition) string {
-	if d == nil {
-		return ""
-	}
-	for _, v := range d.Spec.Versions {
-		if v.Served && v.Subresources != nil && v.Subresources.Scale != nil {
-			return v.Subresources.Scale.SpecReplicasPath
-		}
-	}
-	return ""
+	return view.ScalePathOf(d), err
 }
 
 // otherVersions returns the further API versions at which clusters may get an object that the hub reads at one version.
 // It reads the definition only if a cluster does not serve that version. An object of a bundle has one version alone.
 func otherVersions(ctx context.Context, c client.Client, object *unstructured.Unstructured, clusters []*hubv1.MemberCluster) ([]string, error) {
 	gvk := object.GroupVersionKind()
-	if hubv1.BundleOf(object) != nil || !needsVersions(gvk, clusters) {
+	if hubv1.BundleOf(object) != nil || !view.NeedsVersions(gvk, clusters) {
 		return nil, nil
 	}
 	d, err := hubDefinition(ctx, c, gvk.GroupKind())
@@ -73,11 +61,4 @@ func othersOf(d *apiextensionsv1.CustomResourceDefinition, version string) []str
 		return nil
 	}
 	return kindversions.Others(d, version)
-}
-
-func needsVersions(gvk schema.GroupVersionKind, clusters []*hubv1.MemberCluster) bool {
-	return slices.ContainsFunc(clusters, func(m *hubv1.MemberCluster) bool {
-		served := m.ServedVersions(gvk.GroupKind())
-		return len(served) > 0 && !slices.Contains(served, gvk.Version)
-	})
 }

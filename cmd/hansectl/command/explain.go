@@ -16,6 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/plan"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -100,7 +101,7 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 		for _, m := range in.Facts.Clusters {
 			names = append(names, m.Name)
 		}
-		return fmt.Errorf("the hub has no MemberCluster %q: %s", e.cluster, someOf(names))
+		return fmt.Errorf("the hub has no MemberCluster %q: %s", e.cluster, plan.ThereAre(names))
 	}
 	if slices.ContainsFunc(in.Facts.Placements, view.NeedsCounts) {
 		if in.Objects, err = countSent(ctx, c); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/view"
 )
 
 // fileKinds are the kinds of a hub that is read from files.
@@ -65,7 +66,7 @@ func (k *fileKinds) locate(u *unstructured.Unstructured, known map[schema.GroupK
 // complete implements hubKinds.
 func (k *fileKinds) complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
 	d := k.definition(o.Identity().GroupKind(), known)
-	o.ScalePath, o.OtherVersions = scalePathOf(d), othersOf(d, o.Object.GroupVersionKind().Version)
+	o.ScalePath, o.OtherVersions = view.ScalePathOf(d), othersOf(d, o.Object.GroupVersionKind().Version)
 	return nil
 }
 

@@ -229,7 +229,7 @@ func (r *renderRun) chosen(in plan.RenderInput) ([]*hubv1.MemberCluster, error) 
 			for _, m := range in.Clusters {
 				there = append(there, m.Name)
 			}
-			return nil, fmt.Errorf("no MemberCluster has the name %s: %s", name, someOf(there))
+			return nil, fmt.Errorf("no MemberCluster has the name %s: %s", name, plan.ThereAre(there))
 		default: // the hub also renders for a cluster without labels
 			out = append(out, &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/rollout"
 )
 
 func newRollout(h *hub) *cobra.Command {
@@ -110,7 +110,7 @@ func placementArgument(arg string) (kind, name string) {
 func followers(ctx context.Context, c client.Client, p placementObject) ([]hubv1.BindingObject, error) {
 	var out []hubv1.BindingObject
 	visit := func(b hubv1.BindingObject) {
-		if follows(b, p) {
+		if rollout.Follows(b, p) {
 			out = append(out, b)
 		}
 	}
@@ -120,11 +120,6 @@ func followers(ctx context.Context, c client.Client, p placementObject) ([]hubv1
 	}
 	err := eachBinding(ctx, c, visit)
 	return out, err
-}
-
-func follows(b hubv1.BindingObject, p placementObject) bool {
-	ref := b.BindingSpec().PlacementRef
-	return ref != nil && ref.Kind == placementKind(p) && ref.UID == p.GetUID()
 }
 
 // annotate changes the annotations of an object. After a write conflict it reads the object and tries again.
@@ -143,18 +138,4 @@ func annotate(ctx context.Context, c client.Client, object client.Object, change
 		object.SetAnnotations(annotations)
 		return c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
-}
-
-// entries adds name@time to a list of such entries. It drops the previous entry of that name. It also drops entries
-// before oldest, the start of the oldest change in progress, because their changes have ended.
-func entries(list, name string, at, oldest time.Time) string {
-	var kept []string
-	for item := range strings.SplitSeq(list, ",") {
-		item = strings.TrimSpace(item)
-		other, text, _ := strings.Cut(item, "@")
-		if given, err := time.Parse(time.RFC3339, text); err == nil && other != name && !given.Before(oldest) {
-			kept = append(kept, item)
-		}
-	}
-	return strings.Join(append(kept, name+"@"+at.UTC().Format(time.RFC3339)), ",")
 }

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/rollout"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -105,7 +105,7 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) erro
 		return fmt.Errorf("%s is deleted: there is nothing to return to", id)
 	}
 	spec := found.binding.BindingSpec()
-	revision, err := undoTo(spec, to)
+	revision, err := rollout.UndoTo(spec, to)
 	if err != nil {
 		return fmt.Errorf("returning %s to an earlier revision: %w", id, err)
 	}
@@ -113,12 +113,11 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) erro
 		h.warn(fmt.Sprintf("warning: a revision without a version that clusters store is refused (UndoBlocked): %s\n", stored))
 	}
 	named := strings.ToLower(id.Kind) + "/" + id.Name
-	if state := spec.Rollout; state.Revision == revision && state.Failed != revision {
+	if rollout.Undone(spec, revision) {
 		says(h.streams.Out, named, "the clusters get revision %d already", revision)
 		return nil
 	}
-	value := fmt.Sprintf("%d@%s", revision, time.Now().UTC().Format(time.RFC3339)) // with the time, a repeated undo to one revision is a new value
-	if err := annotate(ctx, c, found.object, func(a map[string]string) { a[hubv1.RolloutUndoAnnotation] = value }); err != nil {
+	if err := annotate(ctx, c, found.object, rollout.Undo(revision, time.Now())); err != nil {
 		return fmt.Errorf("returning %s to revision %d: %w", id, revision, err)
 	}
 	how := "wave by wave, without soak and approvals: it has passed on all clusters before"
@@ -163,28 +162,4 @@ func (h *hub) undoneInBundle(ctx context.Context, c client.Client, id hubv1.Obje
 		return err
 	}
 	return fmt.Errorf("%w; a chart whose definitions lack a version that clusters store is refused (UndoBlocked): %s", err, strings.Join(stored, "; "))
-}
-
-var errNothingPassed = errors.New("no other revision has passed on all clusters: name one by --to-revision")
-
-// undoTo returns the target revision of undo: the given one, or the last other revision that passed on all clusters.
-func undoTo(spec *hubv1.BindingSpec, to int64) (int64, error) {
-	var numbers []string
-	last := int64(0)
-	for _, r := range spec.Revisions {
-		numbers = append(numbers, fmt.Sprint(r.Number))
-		if r.Passed && r.Number != spec.Rollout.Revision {
-			last = max(last, r.Number)
-		}
-	}
-	stored := strings.Join(numbers, ", ")
-	switch {
-	case to != 0 && spec.Revision(to) == nil:
-		return 0, fmt.Errorf("revision %d is gone: the hub stores %s", to, stored)
-	case to != 0:
-		return to, nil
-	case last == 0:
-		return 0, fmt.Errorf("%w; the hub stores %s", errNothingPassed, stored)
-	}
-	return last, nil
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/rollout"
 )
 
 // rollingPlacement reads a placement that has a rollout.
@@ -57,44 +56,10 @@ func (a *asking) annotate(ctx context.Context, change func(map[string]string)) e
 
 func (a *asking) says(format string, args ...any) { says(a.hub.streams.Out, a.named, format, args...) }
 
-// underway contains the changes in progress of a placement's objects. A verb records the hub's time at which the latest
-// change began, so that it does not apply to later changes.
-type underway struct {
-	objects        int
-	oldest, latest time.Time
-	clusters       []string // of all objects of the placement, sorted
-}
-
-var errNoChange = errors.New("no object of the placement is changing")
-
-// changes finds the changes in progress. Only promote sets alsoRolledBack.
-func (a *asking) changes(ctx context.Context, alsoRolledBack bool) (underway, error) {
-	bindings, err := followers(ctx, a.client, a.placement)
-	if err != nil {
-		return underway{}, err
-	}
-	var u underway
-	for _, b := range bindings {
-		for _, t := range b.BindingSpec().Clusters {
-			u.clusters = append(u.clusters, t.Name)
-		}
-		r := b.BindingSpec().Rollout
-		if r == nil || r.Phase == hubv1.RolloutComplete || r.Phase == hubv1.RolloutRolledBack && !alsoRolledBack {
-			continue
-		}
-		if u.objects++; u.objects == 1 || r.Began.Time.Before(u.oldest) {
-			u.oldest = r.Began.Time
-		}
-		if r.Began.After(u.latest) {
-			u.latest = r.Began.Time
-		}
-	}
-	slices.Sort(u.clusters)
-	u.clusters = slices.Compact(u.clusters)
-	if u.objects == 0 {
-		return u, fmt.Errorf("%s: %w", a.named, errNoChange)
-	}
-	return u, nil
+// steering reads the objects of the placement.
+func (a *asking) steering(ctx context.Context) (rollout.Steering, error) {
+	objects, err := followers(ctx, a.client, a.placement)
+	return rollout.Steering{Placement: a.placement, Named: a.named, Objects: objects}, err
 }
 
 func newRolloutPause(h *hub) *cobra.Command {
@@ -109,7 +74,7 @@ func newRolloutPause(h *hub) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.annotate(cmd.Context(), func(annotations map[string]string) { annotations[hubv1.RolloutPauseAnnotation] = "true" }); err != nil {
+			if err := a.annotate(cmd.Context(), rollout.Pause); err != nil {
 				return err
 			}
 			a.says("paused: no more clusters begin to change until hansectl rollout resume %s; clusters that have begun go on", args[0])
@@ -135,7 +100,7 @@ func newRolloutResume(h *hub) *cobra.Command {
 				a.says("is not paused")
 				return nil
 			}
-			if err := a.annotate(cmd.Context(), func(annotations map[string]string) { delete(annotations, hubv1.RolloutPauseAnnotation) }); err != nil {
+			if err := a.annotate(cmd.Context(), rollout.Resume); err != nil {
 				return err
 			}
 			a.says("resumed: changes go on where they are")
@@ -166,24 +131,18 @@ func (h *hub) approve(ctx context.Context, placement, wave string) error {
 	if err != nil {
 		return err
 	}
-	waves := a.placement.PlacementSpec().Rollout.Waves
-	i := slices.IndexFunc(waves, func(w hubv1.RolloutWave) bool { return w.Name == wave })
-	switch {
-	case i < 0:
-		return fmt.Errorf("%s has no wave %q: its waves are %s", a.named, wave, strings.Join(waveNames(a.placement), ", "))
-	case waves[i].Approval != hubv1.ApprovalManual:
-		return fmt.Errorf("wave %s of %s waits for no approval: its approval is %s", wave, a.named, hubv1.ApprovalAutomatic)
-	}
-	u, err := a.changes(ctx, false)
+	s, err := a.steering(ctx)
 	if err != nil {
 		return err
 	}
-	if err := a.annotate(ctx, func(annotations map[string]string) {
-		annotations[hubv1.RolloutApproveAnnotation] = entries(annotations[hubv1.RolloutApproveAnnotation], wave, u.latest, u.oldest)
-	}); err != nil {
+	request, err := s.Approve(wave)
+	if err != nil {
 		return err
 	}
-	a.says("wave %s is approved for the changes of %s: each enters it when it has passed the waves before", wave, counted(u.objects, "object"))
+	if err := a.annotate(ctx, request.Change); err != nil {
+		return err
+	}
+	a.says("wave %s is approved for the changes of %s: each enters it when it has passed the waves before", wave, counted(request.Objects, "object"))
 	return nil
 }
 
@@ -208,28 +167,22 @@ stops nothing.`,
 }
 
 func (h *hub) skip(ctx context.Context, placement, cluster string) error {
-	const named = 20
 	a, err := h.ask(ctx, placement)
 	if err != nil {
 		return err
 	}
-	u, err := a.changes(ctx, false)
+	s, err := a.steering(ctx)
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(u.clusters, cluster) {
-		more := ""
-		if n := len(u.clusters) - named; n > 0 {
-			more = fmt.Sprintf(" and %d more", n)
-		}
-		return fmt.Errorf("no object of %s goes to cluster %q: its clusters are %s%s", a.named, cluster, strings.Join(u.clusters[:min(named, len(u.clusters))], ", "), more)
-	}
-	if err := a.annotate(ctx, func(annotations map[string]string) {
-		annotations[hubv1.RolloutSkipAnnotation] = entries(annotations[hubv1.RolloutSkipAnnotation], cluster, u.latest, u.oldest)
-	}); err != nil {
+	request, err := s.Skip(cluster)
+	if err != nil {
 		return err
 	}
-	a.says("%s is skipped for the changes of %s: no wave waits for it, and it gets the change when its wave has passed", cluster, counted(u.objects, "object"))
+	if err := a.annotate(ctx, request.Change); err != nil {
+		return err
+	}
+	a.says("%s is skipped for the changes of %s: no wave waits for it, and it gets the change when its wave has passed", cluster, counted(request.Objects, "object"))
 	return nil
 }
 
@@ -272,28 +225,23 @@ func (p *promotion) run(ctx context.Context, placement string) error {
 	if err != nil {
 		return err
 	}
-	u, err := a.changes(ctx, true)
+	s, err := a.steering(ctx)
 	if err != nil {
 		return err
 	}
-	changes := "the changes of " + counted(u.objects, "object")
-	if err := p.hub.confirm(p.yes, "This sends %s to %s at once.", changes, counted(len(u.clusters), "cluster")); err != nil {
+	request, err := s.Promote(p.reason)
+	if err != nil {
 		return err
 	}
-	value := u.latest.UTC().Format(time.RFC3339) + " " + p.reason
-	if err := a.annotate(ctx, func(annotations map[string]string) { annotations[hubv1.RolloutPromoteAnnotation] = value }); err != nil {
+	changes := "the changes of " + counted(request.Objects, "object")
+	if err := p.hub.confirm(p.yes, "This sends %s to %s at once.", changes, counted(request.Clusters, "cluster")); err != nil {
+		return err
+	}
+	if err := a.annotate(ctx, request.Change); err != nil {
 		return err
 	}
 	a.says("%s go to all clusters at once: %s", changes, p.reason)
 	return nil
-}
-
-func waveNames(p hubv1.PlacementObject) []string {
-	var out []string
-	for _, w := range p.PlacementSpec().Rollout.Waves {
-		out = append(out, w.Name)
-	}
-	return out
 }
 
 // completeWaves offers placements, and then the waves of the placement that wait for approval.

@@ -18,6 +18,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/plan"
 )
 
 // fleetChanges are the assumptions that the flags of simulate make.
@@ -38,8 +39,8 @@ func (c fleetChanges) applyTo(ctx context.Context, f *decide.Fleet) ([]string, e
 			return addCluster(ctx, f, value)
 		}},
 		{"set-label", c.setLabels, setLabel},
-		{"without-cluster", c.withoutClusters, withoutCluster},
-		{"without-region", c.withoutRegions, withoutRegion},
+		{"without-cluster", c.withoutClusters, plan.LoseCluster},
+		{"without-region", c.withoutRegions, plan.LoseRegion},
 	} {
 		for _, value := range step.values {
 			what, err := step.apply(f, value)
@@ -50,70 +51,6 @@ func (c fleetChanges) applyTo(ctx context.Context, f *decide.Fleet) ([]string, e
 		}
 	}
 	return said, nil
-}
-
-func clusterNames(f *decide.Fleet) string {
-	var names []string
-	for _, c := range f.Clusters {
-		names = append(names, c.Name)
-	}
-	return someOf(names)
-}
-
-// someOf returns a short list of existing names: "there are a, b and 3 more".
-func someOf(names []string) string {
-	const shown = 10
-	slices.Sort(names)
-	names = slices.Compact(names)
-	if len(names) == 0 {
-		return "there are none"
-	}
-	text := "there are " + strings.Join(names[:min(len(names), shown)], ", ")
-	if more := len(names) - shown; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-func find(f *decide.Fleet, name string) (int, error) {
-	i := slices.IndexFunc(f.Clusters, func(c *hubv1.MemberCluster) bool { return c.Name == name })
-	if i < 0 {
-		return 0, fmt.Errorf("no MemberCluster has this name: %s", clusterNames(f))
-	}
-	return i, nil
-}
-
-const silent = "not answer, for longer than anything waits for it"
-
-func withoutCluster(f *decide.Fleet, name string) (string, error) {
-	i, err := find(f, name)
-	if err != nil {
-		return "", err
-	}
-	already := decide.IsAway(f.Clusters[i])
-	*f = f.Without(name)
-	if already {
-		return fmt.Sprintf("cluster %s, which is away already, does %s", name, silent), nil
-	}
-	return fmt.Sprintf("cluster %s does %s", name, silent), nil
-}
-
-func withoutRegion(f *decide.Fleet, region string) (string, error) {
-	var names, regions []string
-	for _, c := range f.Clusters {
-		in := c.SelectableLabels()[hubv1.RegionLabel]
-		if in == region {
-			names = append(names, c.Name)
-		}
-		if in != "" {
-			regions = append(regions, in)
-		}
-	}
-	if region == "" || len(names) == 0 {
-		return "", fmt.Errorf("no cluster is in this region: %s", someOf(regions))
-	}
-	*f = f.Without(names...)
-	return fmt.Sprintf("region %s does %s: %s", region, silent, strings.Join(names, ", ")), nil
 }
 
 var errLabelShape = errors.New("want CLUSTER:KEY=VALUE, or CLUSTER:KEY- to take the label off")
@@ -132,7 +69,7 @@ func setLabel(f *decide.Fleet, text string) (string, error) {
 	if err := checkLabel(key, value); err != nil {
 		return "", err
 	}
-	i, err := find(f, name)
+	i, err := plan.FindCluster(f, name)
 	if err != nil {
 		return "", err
 	}
@@ -179,7 +116,7 @@ func addCluster(ctx context.Context, f *decide.Fleet, text string) (string, erro
 	}
 	var said []string
 	for _, c := range clusters {
-		if _, err := find(f, c.Name); err == nil {
+		if _, err := plan.FindCluster(f, c.Name); err == nil {
 			return "", fmt.Errorf("there is a MemberCluster %s already", c.Name)
 		}
 		f.Clusters = append(f.Clusters, assumed(c, f.Now))

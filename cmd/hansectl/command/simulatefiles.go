@@ -170,7 +170,7 @@ func (f *fleetFiles) fleet(now time.Time, namespace string) (decide.Fleet, []str
 		o := decide.FleetObject{Object: u}
 		id := o.Identity()
 		d := definitions[id.GroupKind()]
-		o.Binding, o.ScalePath, o.OtherVersions = bindings[id], scalePathOf(d), othersOf(d, u.GroupVersionKind().Version)
+		o.Binding, o.ScalePath, o.OtherVersions = bindings[id], view.ScalePathOf(d), othersOf(d, u.GroupVersionKind().Version)
 		if o.Binding != nil {
 			o.HubRuns = view.Refused(o.Binding, u)
 		}
@@ -262,7 +262,7 @@ func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 	}
 	fleet.Clusters, fleet.Placements, fleet.Objects = slices.Clone(fleet.Clusters), slices.Clone(fleet.Placements), slices.Clone(fleet.Objects)
 	for _, c := range f.clusters {
-		if i, err := find(fleet, c.Name); err == nil {
+		if i, err := plan.FindCluster(fleet, c.Name); err == nil {
 			if fleet.Clusters[i], err = appliedTo(fleet.Clusters[i], f.written("MemberCluster", c)); err != nil {
 				return err
 			}

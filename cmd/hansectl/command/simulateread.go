@@ -375,7 +375,7 @@ func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind
 		r.definitions[kind] = d
 	}
 	gvk := o.Object.GroupVersionKind()
-	needed := needsVersions(gvk, r.clusters) || r.selected(kind, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, kind) })
+	needed := view.NeedsVersions(gvk, r.clusters) || r.selected(kind, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, kind) })
 	if _, ok := r.definitions[kind]; !ok && needed {
 		d, err := hubDefinition(r.ctx, r.Client, kind)
 		if err != nil && !meta.IsNoMatchError(err) {
@@ -385,7 +385,7 @@ func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind
 		}
 		r.definitions[kind] = d
 	}
-	if o.ScalePath = scalePathOf(r.definitions[kind]); !bundled {
+	if o.ScalePath = view.ScalePathOf(r.definitions[kind]); !bundled {
 		o.OtherVersions = othersOf(r.definitions[kind], gvk.Version)
 	}
 	return nil

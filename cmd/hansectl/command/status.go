@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/rollout"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -136,7 +137,7 @@ func (h *hub) statusOfMany(ctx context.Context, w *window, out output, args []st
 			return err
 		}
 		namespace, found.Placement = placement.GetNamespace(), view.SummaryOfPlacement(placementKind(placement), placement)
-		wanted = func(b hubv1.BindingObject) bool { return follows(b, placement) }
+		wanted = func(b hubv1.BindingObject) bool { return rollout.Follows(b, placement) }
 	case !everywhere:
 		if namespace, _, err = h.flags.ToRawKubeConfigLoader().Namespace(); err != nil {
 			return fmt.Errorf("finding the namespace: %w", err)

@@ -1,0 +1,101 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/view"
+)
+
+// operatorsBody is the body of the page of operators: a row for each cluster, a column for each operator.
+type operatorsBody struct {
+	view.Operators
+	Rows []operatorRow
+	Part part
+	// Only is notready to leave out the clusters on which every operator is ready.
+	Only string
+	Now  metav1.Time
+}
+
+type operatorRow struct {
+	Cluster string
+	// Away is true if the cluster does not answer: the cells are as of Observed.
+	Away     bool
+	Observed *metav1.Time
+	Cells    []operatorCell
+}
+
+// operatorCell is an operator on a cluster; On is nil if it is not placed there.
+type operatorCell struct {
+	On   *view.OperatorOnCluster
+	Away bool
+}
+
+// State is how the page shows the cell.
+func (c operatorCell) State() state {
+	switch {
+	case c.On == nil:
+		return state{"off", "−", "not placed"}
+	case c.Away:
+		return state{"unknown", "?", "unknown"}
+	case c.On.Ready:
+		return state{"good", "✓", "ready"}
+	}
+	return state{"wait", "…", "not ready"}
+}
+
+func operatorsPage(ctx context.Context, v *visit) (*page, error) {
+	var operators hubv1.FederatedOperatorList
+	if err := v.user.List(ctx, &operators); err != nil {
+		return nil, fmt.Errorf("listing FederatedOperators: %w", err)
+	}
+	found := view.NewOperatorGatherer(operators.Items)
+	err := v.user.unlessForbidden(v.user.eachBinding(ctx, "", found.AddBinding), "You do not see the objects of operators, and kinds without an operator")
+	if err != nil {
+		return nil, err
+	}
+	members, err := v.user.members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	body := &operatorsBody{Operators: found.Operators(), Only: v.FormValue("only"), Now: metav1.NewTime(v.now)}
+	rows := map[string]*operatorRow{}
+	for i, o := range body.Operators.Operators {
+		for j := range o.OnClusters {
+			on := &o.OnClusters[j]
+			row := rows[on.Cluster]
+			if row == nil {
+				row = &operatorRow{Cluster: on.Cluster, Cells: make([]operatorCell, len(body.Operators.Operators))}
+				rows[on.Cluster] = row
+			}
+			row.Cells[i].On = on
+		}
+	}
+	for i := range members {
+		if row := rows[members[i].Name]; row != nil && decide.IsAway(&members[i]) {
+			row.Away, row.Observed = true, members[i].Status.LastObservedTime
+			for j := range row.Cells {
+				row.Cells[j].Away = true
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		if body.Only != "notready" || rows[name].lacks() {
+			body.Rows = append(body.Rows, *rows[name])
+		}
+	}
+	body.Part = partOf(v, len(body.Rows))
+	body.Rows = body.Rows[body.Part.From:body.Part.To]
+	return &page{Title: "Operators", Nav: "operators", template: "operators", Scope: everywhere, Body: body}, nil
+}
+
+// lacks reports whether an operator is not known to be ready on the cluster.
+func (r *operatorRow) lacks() bool {
+	return slices.ContainsFunc(r.Cells, func(c operatorCell) bool { return c.On != nil && (c.Away || !c.On.Ready) })
+}

@@ -1,0 +1,481 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/guard"
+	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/rollout"
+	"github.com/hanse-dev/hanse/view"
+)
+
+const (
+	rowsPerPage = 100
+	memberKind  = "MemberCluster"
+	// heldPath is the page of held removals.
+	heldPath = "/rollouts#held"
+	// mostHeld removals have a form, because each asks for a right.
+	mostHeld = 50
+	// mostNamed objects of a wave are named; the table of objects names all.
+	mostNamed = 5
+)
+
+// address returns a path with parameters, given as name and value. It leaves out those without a value.
+func address(path string, parameters ...string) string {
+	q := url.Values{}
+	for i := 0; i+1 < len(parameters); i += 2 {
+		if parameters[i+1] != "" {
+			q.Set(parameters[i], parameters[i+1])
+		}
+	}
+	if len(q) == 0 {
+		return path
+	}
+	return path + "?" + q.Encode()
+}
+
+func rolloutPath(namespace, name string) string {
+	return address("/rollouts/placement", "namespace", namespace, "name", name)
+}
+
+func rolloutObjectPath(namespace, binding string) string {
+	return address("/rollouts/object", "namespace", namespace, "binding", binding)
+}
+
+// part is one page of a long table.
+type part struct {
+	From, To, Of   int
+	Previous, Next string // addresses; empty if there is none
+}
+
+// partOf returns the part of n rows that a request asks for by its parameter page.
+func partOf(v *visit, n int) part {
+	asked, err := strconv.Atoi(v.URL.Query().Get("page"))
+	if last := max(1, (n+rowsPerPage-1)/rowsPerPage); err != nil || asked < 1 {
+		asked = 1
+	} else {
+		asked = min(asked, last)
+	}
+	to := func(number int) string {
+		q := v.URL.Query()
+		q.Set("page", strconv.Itoa(number))
+		return v.URL.Path + "?" + q.Encode()
+	}
+	p := part{From: (asked - 1) * rowsPerPage, To: min(asked*rowsPerPage, n), Of: n}
+	if asked > 1 {
+		p.Previous = to(asked - 1)
+	}
+	if p.To < n {
+		p.Next = to(asked + 1)
+	}
+	return p
+}
+
+// First is the number of the first row, counted from 1.
+func (p part) First() int { return min(p.From+1, p.Of) }
+
+// rolloutsBody is the body of the page of all rollouts.
+type rolloutsBody struct {
+	Rollouts []rolloutRow
+	Part     part
+	// Result and Sort are what the user has chosen. Namespace is that of the page.
+	Result, Sort, Namespace string
+	Held                    []heldRow
+	MoreHeld                int
+	CSRF                    string
+}
+
+// Results are the values by which rollouts are filtered.
+func (rolloutsBody) Results() []view.RolloutResult {
+	return []view.RolloutResult{view.RolloutBroken, view.RolloutRuns, view.RolloutDone}
+}
+
+type rolloutRow struct {
+	view.PlacementRollout
+	Path string
+}
+
+// heldRow is an object whose removals the hub holds.
+type heldRow struct {
+	Kind, Namespace, Name string
+	Held                  *hubv1.RemovalHeld
+	Confirmed, May        bool
+	Since                 string
+}
+
+// Clusters are the names of the first clusters; More counts the others.
+func (h heldRow) Clusters() []string { return h.Held.Clusters[:min(20, len(h.Held.Clusters))] }
+
+// More counts the clusters that are not named.
+func (h heldRow) More() int { return len(h.Held.Clusters) - len(h.Clusters()) }
+
+func rolloutsPage(ctx context.Context, v *visit) (*page, error) {
+	placements, err := scopes.Placements(ctx, v.user, client.InNamespace(v.namespace))
+	if err := v.user.unlessForbidden(err, "You do not see all placements"); err != nil {
+		return nil, fmt.Errorf("listing placements: %w", err)
+	}
+	if len(placements) == 0 && v.namespace != "" { // a user of one namespace may read its placements alone
+		var here hubv1.PlacementList
+		if err := v.user.unlessForbidden(v.user.List(ctx, &here, client.InNamespace(v.namespace)), "You do not see placements"); err != nil {
+			return nil, fmt.Errorf("listing Placements: %w", err)
+		}
+		for i := range here.Items {
+			placements = append(placements, &here.Items[i])
+		}
+	}
+	body := rolloutsBody{Result: v.FormValue("result"), Sort: v.FormValue("sort"), Namespace: v.namespace, CSRF: v.session.CSRF}
+	var holding []client.Object
+	for _, p := range placements {
+		if held, _ := guard.Held(p); held != nil {
+			holding = append(holding, p)
+		}
+		if p.PlacementSpec().Rollout == nil {
+			continue
+		}
+		r := view.PlacementRolloutOf(p, nil)
+		if body.Result == "" || body.Result == string(r.Result) {
+			body.Rollouts = append(body.Rollouts, rolloutRow{r, rolloutPath(p.GetNamespace(), p.GetName())})
+		}
+	}
+	order := body.Results()
+	slices.SortFunc(body.Rollouts, func(a, b rolloutRow) int {
+		byName := cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		if body.Sort == "name" {
+			return byName
+		}
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Result), slices.Index(order, b.Result)), byName)
+	})
+	body.Part = partOf(v, len(body.Rollouts))
+	body.Rollouts = body.Rollouts[body.Part.From:body.Part.To]
+	if v.namespace == "" {
+		members, err := v.user.members(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range members {
+			if held, _ := guard.Held(&members[i]); held != nil {
+				holding = append(holding, &members[i])
+			}
+		}
+	}
+	if err := body.hold(ctx, v, holding); err != nil {
+		return nil, err
+	}
+	return &page{Title: "Rollouts", Nav: "rollouts", template: "rollouts", Scope: v.scope(), Body: &body}, nil
+}
+
+// hold adds the objects whose removals the hub holds, and whether the user may confirm them.
+func (b *rolloutsBody) hold(ctx context.Context, v *visit, holding []client.Object) error {
+	b.MoreHeld = max(0, len(holding)-mostHeld)
+	for _, o := range holding[:len(holding)-b.MoreHeld] {
+		held, confirmed := guard.Held(o)
+		row := heldRow{Kind: memberKind, Namespace: o.GetNamespace(), Name: o.GetName(), Held: held, Confirmed: confirmed, Since: ago(&held.Since, v.now)}
+		if _, ok := o.(hubv1.PlacementObject); ok {
+			row.Kind = kindOf(o, "Placement")
+		}
+		right := heldResource(o)
+		right.Verb = "patch"
+		var err error
+		if row.May, err = v.user.may(ctx, right); err != nil {
+			return err
+		}
+		b.Held = append(b.Held, row)
+	}
+	return nil
+}
+
+// heldResource returns the resource of an object that holds removals, for questions about rights.
+func heldResource(o client.Object) authorizationv1.ResourceAttributes {
+	if p, ok := o.(hubv1.PlacementObject); ok {
+		return resourceOf(p)
+	}
+	return authorizationv1.ResourceAttributes{Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: o.GetName()}
+}
+
+// rolloutBody is the body of the page of one placement.
+type rolloutBody struct {
+	view.RolloutTimeline
+	// Rows are the objects of this part of the table.
+	Rows  []rolloutObjectRow
+	Part  part
+	Phase string // the chosen filter
+	May   steeringRights
+	// State is the digest of the changes that the page shows.
+	State, CSRF string
+	Now         metav1.Time
+	Changing    int
+	Seen        bool // the user sees the clusters
+}
+
+type rolloutObjectRow struct {
+	view.RolloutObject
+	Path string
+}
+
+// steeringRights are the rights of the user on the rollouts of a placement.
+type steeringRights struct{ Approve, Pause, Skip, Promote bool }
+
+// Paused reports whether a user has paused the rollouts.
+func (b rolloutBody) Paused() bool { return b.Asked["Paused"] == "true" }
+
+// Waves has each wave with the page's data for the template.
+func (b rolloutBody) Waves() []waveOfPage {
+	var out []waveOfPage
+	for i, w := range b.RolloutTimeline.Waves {
+		shown := waveOfPage{TimelineWave: w, Page: b}
+		if i > 0 {
+			shown.Before = &b.RolloutTimeline.Waves[i-1]
+		}
+		out = append(out, shown)
+	}
+	return out
+}
+
+// waveOfPage is a wave, with the evidence of the wave before.
+type waveOfPage struct {
+	view.TimelineWave
+	Before *view.TimelineWave // nil for the first wave
+	Page   rolloutBody
+}
+
+// Asks reports whether the page has a form to approve the wave: objects wait for it, and the user may.
+func (w waveOfPage) Asks() bool {
+	return w.Page.May.Approve && !w.Approved && len(w.Waiting()) > 0
+}
+
+// Named are the first objects of the wave; More counts the others.
+func (w waveOfPage) Named() []view.RolloutObject {
+	return w.Objects[:min(mostNamed, len(w.Objects))]
+}
+
+// More counts the objects of the wave that are not named.
+func (w waveOfPage) More() int { return len(w.Objects) - len(w.Named()) }
+
+// MaySkip reports whether the page has a form to skip a cluster.
+func (w waveOfPage) MaySkip(c view.TimelineCluster) bool {
+	return w.Page.May.Skip && w.Page.Changing > 0 && !c.Skipped && c.State != view.WaveClusterPassing
+}
+
+func rolloutPage(ctx context.Context, v *visit) (*page, error) {
+	if v.URL.Query().Get("name") == "" { // the user has chosen another namespace
+		return rolloutsPage(ctx, v)
+	}
+	s, err := v.user.steering(ctx, v.namespace, v.URL.Query().Get("name"))
+	if err != nil {
+		return nil, err
+	}
+	members, err := v.user.members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	body := rolloutBody{
+		RolloutTimeline: view.RolloutTimelineOf(s.Placement, s.Objects, members),
+		State:           s.State(), CSRF: v.session.CSRF, Now: metav1.NewTime(v.now), Phase: v.FormValue("phase"), Seen: len(members) > 0,
+	}
+	for _, wave := range body.RolloutTimeline.Waves {
+		body.Changing += len(wave.Objects)
+	}
+	names := map[string]hubv1.BindingObject{}
+	for _, b := range s.Objects {
+		names[hubv1.ObjectOf(b).String()] = b
+	}
+	for _, o := range body.Objects {
+		if body.Phase == "" || o.Rollout != nil && string(o.Rollout.Phase) == body.Phase {
+			row := rolloutObjectRow{RolloutObject: o}
+			if b := names[o.Object]; o.Rollout != nil {
+				row.Path = rolloutObjectPath(b.GetNamespace(), b.GetName())
+			}
+			body.Rows = append(body.Rows, row)
+		}
+	}
+	body.Part = partOf(v, len(body.Rows))
+	body.Rows = body.Rows[body.Part.From:body.Part.To]
+	if body.May, err = v.user.steeringRights(ctx, s); err != nil {
+		return nil, err
+	}
+	return &page{Title: "Rollout of " + s.Named, Nav: "rollouts", template: "rollout", Scope: v.scope(), Body: &body}, nil
+}
+
+// Phases are the values by which objects are filtered.
+func (rolloutBody) Phases() []hubv1.RolloutPhase {
+	return []hubv1.RolloutPhase{
+		hubv1.RolloutFailed, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow, hubv1.RolloutWaitingForOthers, hubv1.RolloutPaused,
+		hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutRollingBack, hubv1.RolloutRolledBack,
+	}
+}
+
+func (u *user) steeringRights(ctx context.Context, s rollout.Steering) (steeringRights, error) {
+	var r steeringRights
+	on := resourceOf(s.Placement)
+	has := func(verb string) (bool, error) {
+		on.Verb = verb
+		return u.may(ctx, on)
+	}
+	if may, err := has("patch"); err != nil || !may {
+		return r, err
+	}
+	for verb, to := range map[string]*bool{"rollout-approve": &r.Approve, "rollout-pause": &r.Pause, "rollout-skip": &r.Skip, "rollout-promote": &r.Promote} {
+		var err error
+		if *to, err = has(verb); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// rolloutObjectBody is the body of the page of one object.
+type rolloutObjectBody struct {
+	view.Rollout
+	History view.RolloutHistory
+	// PlacementPath is empty if the object follows no placement.
+	PlacementPath      string
+	Namespace, Binding string
+	State, CSRF        string
+	MayUndo            bool
+	// Stored are the versions of a definition that clusters store, so that an undo may be blocked.
+	Stored string
+	Now    metav1.Time
+}
+
+// Undoes reports whether the page has a form to return to a revision.
+func (b rolloutObjectBody) Undoes(r view.HistoryRevision) bool {
+	return b.MayUndo && (r.Number != b.Rollout.Rollout.Revision || r.Number == b.Rollout.Rollout.Failed)
+}
+
+// rollingBinding reads the binding of an object that has a rollout.
+func (u *user) rollingBinding(ctx context.Context, namespace, name string) (hubv1.BindingObject, error) {
+	var b hubv1.BindingObject = &hubv1.ResourceBinding{}
+	if namespace == "" {
+		b = &hubv1.ClusterResourceBinding{}
+	}
+	if err := u.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, b); err != nil {
+		return nil, fmt.Errorf("reading the binding of an object: %w", err)
+	}
+	if b.BindingSpec().Rollout == nil {
+		return nil, fmt.Errorf("%w rollout of %s", errNotFound, hubv1.ObjectOf(b))
+	}
+	return b, nil
+}
+
+// stateOfObject is a digest of the revisions of an object, so that a form of older ones is refused.
+func stateOfObject(b hubv1.BindingObject) string {
+	r := b.BindingSpec().Rollout
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %d %s", b.GetUID(), r.Revision, r.Newest, r.Failed, r.Undone))
+	return hex.EncodeToString(sum[:])
+}
+
+func rolloutObjectPage(ctx context.Context, v *visit) (*page, error) {
+	if v.URL.Query().Get("binding") == "" { // the user has chosen another namespace
+		return rolloutsPage(ctx, v)
+	}
+	b, err := v.user.rollingBinding(ctx, v.namespace, v.URL.Query().Get("binding"))
+	if err != nil {
+		return nil, err
+	}
+	members, err := v.user.members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	id := hubv1.ObjectOf(b)
+	in := view.RolloutInput{ID: id, Binding: b, Members: members}
+	body := rolloutObjectBody{
+		History: view.RolloutHistoryOf(id, b), Namespace: b.GetNamespace(), Binding: b.GetName(), State: stateOfObject(b), Stored: view.StoredVersions(b), CSRF: v.session.CSRF, Now: metav1.NewTime(v.now),
+	}
+	if ref := b.BindingSpec().PlacementRef; ref != nil {
+		body.PlacementPath = rolloutPath(ref.Namespace, ref.Name)
+		p, err := v.user.placement(ctx, ref.Namespace, ref.Name)
+		if err := v.user.unlessForbidden(client.IgnoreNotFound(err), "You do not see the waves"); err != nil {
+			return nil, err
+		}
+		if p != nil {
+			in.Placement = p
+		}
+	}
+	body.Rollout = view.RolloutOf(in)
+	if b.BindingSpec().ObjectRef.Bundle == nil {
+		if body.MayUndo, err = v.user.mayUndo(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	return &page{Title: "Rollout of " + id.String(), Nav: "rollouts", template: "rolloutobject", Scope: v.scope(), Body: &body}, nil
+}
+
+// resultState is how a page shows the result of a rollout.
+func resultState(r view.RolloutResult) state {
+	switch r {
+	case view.RolloutDone:
+		return state{"good", "✓", "done"}
+	case view.RolloutBroken:
+		return state{"bad", "✕", "failed"}
+	}
+	return state{"wait", "…", "running"}
+}
+
+// waveState is how a page shows the state of a wave, or the phase of an object.
+func waveState(s any) state {
+	word := spaced(fmt.Sprint(s))
+	switch hubv1.RolloutPhase(fmt.Sprint(s)) {
+	case hubv1.RolloutComplete, hubv1.RolloutPhase(view.WavePassed):
+		return state{"good", "✓", word}
+	case hubv1.RolloutFailed, hubv1.RolloutRolledBack, hubv1.RolloutRollingBack:
+		return state{"bad", "✕", word}
+	case hubv1.RolloutPhase(view.WavePending):
+		return state{"off", "−", word}
+	}
+	return state{"wait", "…", word}
+}
+
+// waveClusterState is how a page shows the state of a cluster in a wave.
+func waveClusterState(s view.WaveClusterState) state {
+	word := strings.ToLower(string(s))
+	switch s {
+	case view.WaveClusterPassing:
+		return state{"good", "✓", word}
+	case view.WaveClusterDegraded:
+		return state{"bad", "✕", word}
+	case view.WaveClusterUnknown:
+		return state{"unknown", "?", word}
+	case view.WaveClusterWaiting:
+		return state{"off", "−", word}
+	}
+	return state{"wait", "…", word}
+}
+
+// healthState is how a page shows the health of a copy.
+func healthState(h hubv1.Health) state {
+	word := strings.ToLower(string(h))
+	switch h {
+	case hubv1.HealthHealthy:
+		return state{"good", "✓", word}
+	case hubv1.HealthDegraded:
+		return state{"bad", "✕", word}
+	case hubv1.HealthProgressing:
+		return state{"wait", "…", word}
+	}
+	return state{"unknown", "?", "unknown"}
+}
+
+// spaced returns words for a name in CamelCase, such as "waiting for approval".
+func spaced(name string) string {
+	var out strings.Builder
+	for i, r := range name {
+		if i > 0 && r >= 'A' && r <= 'Z' {
+			out.WriteByte(' ')
+		}
+		out.WriteRune(r)
+	}
+	return strings.ToLower(out.String())
+}

@@ -1,0 +1,287 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"strconv"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/guard"
+	"github.com/hanse-dev/hanse/rollout"
+)
+
+// errRefused is the error of a request that makes no sense now.
+var errRefused = errors.New("nothing was changed")
+
+// errNoRight is the error of a request that the user may not make.
+var errNoRight = errors.New("nothing was changed: you lack the right")
+
+// errStale is the error of a form that shows an older state than the hub has.
+var errStale = errors.New("the page showed an older state: go back, reload the page, and decide again")
+
+// errUnsure is the error of a form whose confirmation is not checked.
+var errUnsure = errors.New("the box of the confirmation is not checked")
+
+// sure is the value of the field of that name if the user has checked the confirmation.
+const sure = "yes"
+
+// may reports whether the user has a right on the hub.
+func (u *user) may(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
+	if err := u.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("asking for the right to %s %s: %w", right.Verb, right.Resource, err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// must returns an error if the user lacks one of the rights to an object.
+func (u *user) must(ctx context.Context, on authorizationv1.ResourceAttributes, verbs ...string) error {
+	for _, verb := range verbs {
+		on.Verb = verb
+		may, err := u.may(ctx, on)
+		if err != nil {
+			return err
+		}
+		if !may {
+			where := ""
+			if on.Namespace != "" {
+				where = " in namespace " + on.Namespace
+			}
+			return fmt.Errorf("%w to the verb %s on %s%s", errNoRight, verb, on.Resource, where)
+		}
+	}
+	return nil
+}
+
+// resourceOf returns the resource of a placement for questions about rights.
+func resourceOf(p hubv1.PlacementObject) authorizationv1.ResourceAttributes {
+	resource := "placements"
+	if p.GetNamespace() == "" {
+		resource = "clusterplacements"
+	}
+	return authorizationv1.ResourceAttributes{Group: hubv1.GroupVersion.Group, Resource: resource, Namespace: p.GetNamespace(), Name: p.GetName()}
+}
+
+// placement reads a placement; without a namespace it is a ClusterPlacement.
+func (u *user) placement(ctx context.Context, namespace, name string) (hubv1.PlacementObject, error) {
+	var p hubv1.PlacementObject = &hubv1.Placement{}
+	if namespace == "" {
+		p = &hubv1.ClusterPlacement{}
+	}
+	if err := u.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, p); err != nil {
+		return nil, fmt.Errorf("reading a placement: %w", err)
+	}
+	return p, nil
+}
+
+const (
+	// mostSteered objects of a placement are kept in memory for one page, mostComplete of them with a complete rollout.
+	mostSteered  = 10000
+	mostComplete = 2000
+)
+
+var errManyChanges = fmt.Errorf("more than %d objects of the placement are changing: use hansectl rollout", mostSteered-mostComplete)
+
+// steering reads a placement that has a rollout, and the bindings of its objects.
+func (u *user) steering(ctx context.Context, namespace, name string) (rollout.Steering, error) {
+	p, err := u.placement(ctx, namespace, name)
+	if err != nil {
+		return rollout.Steering{}, err
+	}
+	s := rollout.Steering{Placement: p, Named: kindOf(p, "Placement") + " " + nameOf(p)}
+	if p.PlacementSpec().Rollout == nil {
+		return s, fmt.Errorf("%w rollout of %s: it sets no spec.rollout, so a change goes to all clusters at once", errNotFound, s.Named)
+	}
+	complete, dropped := 0, 0
+	keep := func(b hubv1.BindingObject) {
+		if !rollout.Follows(b, p) {
+			return
+		}
+		if r := b.BindingSpec().Rollout; r != nil && r.Phase == hubv1.RolloutComplete {
+			if complete++; complete > mostComplete {
+				dropped++
+				return
+			}
+		}
+		if len(s.Objects) <= mostSteered {
+			s.Objects = append(s.Objects, b)
+		}
+	}
+	if namespace != "" {
+		err = u.eachBindingIn(ctx, namespace, keep)
+	} else {
+		err = u.eachBinding(ctx, "", keep)
+	}
+	if err == nil && len(s.Objects) > mostSteered {
+		err = fmt.Errorf("%w: %w", errRefused, errManyChanges)
+	}
+	if dropped > 0 {
+		u.notes = append(u.notes, fmt.Sprintf("The waves leave out %d objects whose rollout is complete", dropped))
+	}
+	return s, err
+}
+
+// annotate changes the annotations of an object as it was read: another write in between is a conflict.
+func (u *user) annotate(ctx context.Context, object client.Object, change func(map[string]string)) error {
+	before := object.DeepCopyObject().(client.Object)
+	annotations := map[string]string{}
+	maps.Copy(annotations, object.GetAnnotations())
+	change(annotations)
+	object.SetAnnotations(annotations)
+	if err := u.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("changing the annotations of %s: %w", nameOf(object), err)
+	}
+	return nil
+}
+
+// steer is an action on the rollouts of a placement. verb is the right that it needs. Of a stale form, it makes the
+// request only if stale is true.
+func steer(verb string, stale bool, request func(rollout.Steering, url.Values) (func(map[string]string), error)) func(context.Context, *visit) (string, error) {
+	return func(ctx context.Context, v *visit) (string, error) {
+		namespace, name := v.PostForm.Get("namespace"), v.PostForm.Get("name")
+		s, err := v.user.steering(ctx, namespace, name)
+		if err != nil {
+			return "", err
+		}
+		if !stale && v.PostForm.Get("state") != s.State() {
+			return "", fmt.Errorf("%w: %w", errRefused, errStale)
+		}
+		if err := v.user.must(ctx, resourceOf(s.Placement), verb, "patch"); err != nil {
+			return "", err
+		}
+		change, err := request(s, v.PostForm)
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", errRefused, err)
+		}
+		return rolloutPath(namespace, name), v.user.annotate(ctx, s.Placement, change)
+	}
+}
+
+// The actions on rollouts. A pause is never refused for an old form, because it must work in a hurry.
+var (
+	approveWave   = steer("rollout-approve", false, approval)
+	pauseRollout  = steer("rollout-pause", true, func(rollout.Steering, url.Values) (func(map[string]string), error) { return rollout.Pause, nil })
+	resumeRollout = steer("rollout-pause", false, func(rollout.Steering, url.Values) (func(map[string]string), error) { return rollout.Resume, nil })
+	skipCluster   = steer("rollout-skip", false, func(s rollout.Steering, form url.Values) (func(map[string]string), error) {
+		r, err := s.Skip(form.Get("cluster"))
+		return r.Change, err
+	})
+	promoteRollout = steer("rollout-promote", false, promotion)
+)
+
+func approval(s rollout.Steering, form url.Values) (func(map[string]string), error) {
+	r, err := s.Approve(form.Get("wave"))
+	return r.Change, err
+}
+
+func promotion(s rollout.Steering, form url.Values) (func(map[string]string), error) {
+	if form.Get("sure") != sure {
+		return nil, errUnsure
+	}
+	r, err := s.Promote(form.Get("reason"))
+	return r.Change, err
+}
+
+// undoRollout returns the clusters to an earlier revision of an object.
+func undoRollout(ctx context.Context, v *visit) (string, error) {
+	namespace, name := v.PostForm.Get("namespace"), v.PostForm.Get("binding")
+	b, err := v.user.rollingBinding(ctx, namespace, name)
+	if err != nil {
+		return "", err
+	}
+	if v.PostForm.Get("state") != stateOfObject(b) {
+		return "", fmt.Errorf("%w: %w", errRefused, errStale)
+	}
+	spec := b.BindingSpec()
+	if spec.ObjectRef.Bundle != nil {
+		return "", fmt.Errorf("%w: %w", errRefused, errInBundle)
+	}
+	if err := v.user.must(ctx, undoRight(b), "rollout-undo"); err != nil {
+		return "", err
+	}
+	to, err := strconv.ParseInt(v.PostForm.Get("revision"), 10, 64)
+	if err != nil || to < 1 {
+		return "", fmt.Errorf("%w: revision %q is no number of a revision", errRefused, v.PostForm.Get("revision"))
+	}
+	if to, err = rollout.UndoTo(spec, to); err != nil {
+		return "", fmt.Errorf("%w: %w", errRefused, err)
+	}
+	if rollout.Undone(spec, to) {
+		return "", fmt.Errorf("%w: the clusters get revision %d already", errRefused, to)
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(spec.ObjectRef.GroupVersionKind())
+	id := hubv1.ObjectOf(b)
+	if err := v.user.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, object); err != nil {
+		return "", fmt.Errorf("reading %s: %w", id, err)
+	}
+	return rolloutObjectPath(namespace, name), v.user.annotate(ctx, object, rollout.Undo(to, v.now))
+}
+
+var errInBundle = errors.New("an object of a bundle has no revision of its own: return to the earlier content of the bundle")
+
+// undoRight is the right on placements that an undo needs, as the hub's admission asks for it.
+func undoRight(b hubv1.BindingObject) authorizationv1.ResourceAttributes {
+	right := authorizationv1.ResourceAttributes{Verb: "rollout-undo", Group: hubv1.GroupVersion.Group, Resource: "placements", Namespace: b.GetNamespace()}
+	if right.Namespace == "" {
+		right.Resource = "clusterplacements"
+	}
+	return right
+}
+
+// mayUndo reports whether the user may return an object to an earlier revision.
+func (u *user) mayUndo(ctx context.Context, b hubv1.BindingObject) (bool, error) {
+	id := hubv1.ObjectOf(b)
+	mapping, err := u.RESTMapper().RESTMapping(id.GroupKind())
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("finding the kind %s: %w", id.Kind, err)
+	}
+	patch := authorizationv1.ResourceAttributes{Verb: "patch", Group: id.Group, Resource: mapping.Resource.Resource, Namespace: id.Namespace, Name: id.Name}
+	for _, right := range []authorizationv1.ResourceAttributes{undoRight(b), patch} {
+		if may, err := u.may(ctx, right); err != nil || !may {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// confirmRemoval lets the copies be deleted whose removal the hub holds, if the page showed this removal.
+func confirmRemoval(ctx context.Context, v *visit) (string, error) {
+	namespace, name := v.PostForm.Get("namespace"), v.PostForm.Get("name")
+	var object client.Object = &hubv1.MemberCluster{}
+	if v.PostForm.Get("kind") == memberKind {
+		if err := v.user.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+			return "", fmt.Errorf("reading a MemberCluster: %w", err)
+		}
+	} else {
+		p, err := v.user.placement(ctx, namespace, name)
+		if err != nil {
+			return "", err
+		}
+		object = p
+	}
+	held, confirmed := guard.Held(object)
+	switch {
+	case held == nil || held.ID != v.PostForm.Get("id"):
+		return "", fmt.Errorf("%w: %w", errRefused, errStale)
+	case v.PostForm.Get("sure") != sure:
+		return "", fmt.Errorf("%w: %w", errRefused, errUnsure)
+	case confirmed:
+		return heldPath, nil
+	}
+	if err := v.user.must(ctx, heldResource(object), "patch"); err != nil {
+		return "", err
+	}
+	return heldPath, v.user.annotate(ctx, object, guard.Confirm(held))
+}

@@ -1,0 +1,334 @@
+package console
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/slots"
+	"github.com/hanse-dev/hanse/plan"
+	"github.com/hanse-dev/hanse/view"
+)
+
+const (
+	// mostPasted policies are in one form.
+	mostPasted = 20
+	// mostMoved objects are shown of a simulation.
+	mostMoved = 200
+)
+
+// whatIfBody is the body of the page: the form, and the answer to the last one.
+type whatIfBody struct {
+	Regions, Clusters []choice
+	Namespace, Policy string
+	// Fault says why there is no answer.
+	Fault      string
+	Simulation *view.Simulation
+	// Moved are the first changed objects, those with a problem first; More counts the others.
+	Moved []view.SimulatedObject
+	More  int
+	// Plan is the plan of the pasted policies as text.
+	Plan string
+	CSRF string
+}
+
+// choice is an entry of a list in a form.
+type choice struct {
+	Name   string
+	Chosen bool
+}
+
+// Changed are the clusters whose objects or replicas differ.
+func (b whatIfBody) Changed() []view.SimulatedCluster {
+	return slices.DeleteFunc(slices.Clone(b.Simulation.Clusters), func(c view.SimulatedCluster) bool {
+		return c.Objects == c.ObjectsBefore && c.Replicas == c.ReplicasBefore && (!c.Away || c.Objects == 0)
+	})
+}
+
+func whatIfPage(ctx context.Context, v *visit) (*page, error) {
+	body, err := newWhatIf(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	return body.page(), nil
+}
+
+// page is not live, because a change of the fleet must not replace a form or an answer.
+func (b *whatIfBody) page() *page {
+	return &page{Title: "What if", Nav: "whatif", template: "whatif", Body: b}
+}
+
+// newWhatIf returns the form with the clusters that the user sees, and with the choices of a form that was sent.
+func newWhatIf(ctx context.Context, v *visit) (*whatIfBody, error) {
+	members, err := v.user.members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := &whatIfBody{Namespace: cmp.Or(v.PostForm.Get("namespace"), v.namespace), Policy: v.PostForm.Get("policy"), CSRF: v.session.CSRF}
+	regions := map[string]bool{}
+	for i := range members {
+		b.Clusters = append(b.Clusters, choice{members[i].Name, slices.Contains(v.PostForm["cluster"], members[i].Name)})
+		if region := members[i].SelectableLabels()[hubv1.RegionLabel]; region != "" && !regions[region] {
+			regions[region] = true
+			b.Regions = append(b.Regions, choice{region, slices.Contains(v.PostForm["region"], region)})
+		}
+	}
+	byName := func(a, b choice) int { return cmp.Compare(a.Name, b.Name) }
+	slices.SortFunc(b.Clusters, byName)
+	slices.SortFunc(b.Regions, byName)
+	return b, nil
+}
+
+var errLargeForm = fmt.Errorf("the form is larger than %d KiB: use hansectl plan", largestForm>>10)
+
+// whatIf answers the form. It writes nothing.
+func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
+	v, leave, ok := c.enter(w, r)
+	if !ok {
+		return
+	}
+	leave() // a simulation has a slot of its own, for which a user waits without one of the pages
+	var large *http.MaxBytesError
+	switch err := r.ParseForm(); {
+	case errors.As(err, &large):
+		c.fail(w, v, http.StatusRequestEntityTooLarge, errLargeForm)
+		return
+	case err != nil || !v.session.sent(r):
+		c.fail(w, v, http.StatusForbidden, errForm)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), readWithin)
+	defer cancel()
+	done, ok := c.simulations.Take(ctx, slots.Party{Name: v.session.User, Most: 1})
+	if !ok {
+		w.Header().Set("Retry-After", "10")
+		c.fail(w, v, http.StatusServiceUnavailable, errBusy)
+		return
+	}
+	status, answer, err := func() (int, []byte, error) {
+		defer done() // a slow browser holds no slot
+		return v.whatIf(ctx)
+	}()
+	if err != nil {
+		c.refuse(w, v, err)
+		return
+	}
+	send(w, status, answer)
+}
+
+// whatIf returns the page with the answer. A mistake in the form is shown on the page, so that the user can mend it.
+func (v *visit) whatIf(ctx context.Context) (status int, answer []byte, err error) {
+	body, err := newWhatIf(ctx, v)
+	if err != nil {
+		return 0, nil, err
+	}
+	status = http.StatusOK
+	err = body.answer(ctx, v)
+	var wrong inputError
+	switch {
+	case errors.As(err, &wrong):
+		status, body.Fault = http.StatusUnprocessableEntity, wrong.Error()
+	case err != nil:
+		return 0, nil, err
+	}
+	answer, err = body.page().render(v)
+	return status, answer, err
+}
+
+// inputError is a mistake of the user in the form.
+type inputError struct{ error }
+
+var errNothingAsked = errors.New("choose a region or a cluster that is lost, or paste a policy")
+
+func (b *whatIfBody) answer(ctx context.Context, v *visit) error {
+	pasted, err := parsePolicies(b.Policy, b.Namespace)
+	if err != nil {
+		return inputError{err}
+	}
+	if len(pasted)+len(v.PostForm["region"])+len(v.PostForm["cluster"]) == 0 {
+		return inputError{errNothingAsked}
+	}
+	before, err := v.user.readFleet(ctx, b.Namespace, len(pasted) > 0, v.now)
+	if err != nil {
+		return err
+	}
+	after, changes, err := v.changed(ctx, before, pasted)
+	if err != nil {
+		return err
+	}
+	if len(pasted) > 0 {
+		return b.plan(ctx, v, before, after, changes)
+	}
+	silent := func(int, int) {}
+	decisions, err := plan.Decide(ctx, before, after, silent, silent)
+	if err != nil {
+		return err
+	}
+	b.simulated(view.Simulate(decisions, changes, nil, false))
+	return nil
+}
+
+// changed returns the fleet with the changes of the form, and the changes in words. The losses come last, because they
+// last longer than any placement waits.
+func (v *visit) changed(ctx context.Context, before decide.Fleet, pasted []client.Object) (after decide.Fleet, changes []string, err error) {
+	after = before
+	for _, o := range pasted {
+		name := o.GetObjectKind().GroupVersionKind().Kind + " " + nameOf(o)
+		switch err := v.user.dryRun(ctx, o); {
+		case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err):
+			return after, nil, inputError{fmt.Errorf("%s: the hub refuses it: %w", name, err)}
+		case err != nil:
+			return after, nil, fmt.Errorf("checking %s: %w", name, err)
+		}
+		applyPolicy(&after, o)
+		changes = append(changes, name+" is applied")
+	}
+	for _, lost := range []struct {
+		names []string
+		lose  func(*decide.Fleet, string) (string, error)
+	}{{v.PostForm["cluster"], plan.LoseCluster}, {v.PostForm["region"], plan.LoseRegion}} {
+		for _, name := range lost.names {
+			change, err := lost.lose(&after, name)
+			if err != nil {
+				return after, nil, inputError{fmt.Errorf("%q: %w", name, err)}
+			}
+			changes = append(changes, change)
+		}
+	}
+	return after, changes, nil
+}
+
+func (b *whatIfBody) simulated(s view.Simulation) {
+	b.Simulation = &s
+	b.Moved = slices.Clone(s.Objects)
+	slices.SortStableFunc(b.Moved, func(x, y view.SimulatedObject) int {
+		return cmp.Compare(cmp.Compare(y.Problem(), ""), cmp.Compare(x.Problem(), ""))
+	})
+	b.More = max(0, len(b.Moved)-mostMoved)
+	b.Moved = b.Moved[:len(b.Moved)-b.More]
+}
+
+// plan shows the effect of policies on the content of copies, too.
+func (b *whatIfBody) plan(ctx context.Context, v *visit, before, after decide.Fleet, changes []string) error {
+	if b.Namespace != "" {
+		v.user.notes = append(v.user.notes, "Objects of other namespaces than "+b.Namespace+" are not considered")
+	}
+	made, err := plan.Make(ctx, before, after, plan.Options{})
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, change := range changes {
+		fmt.Fprintln(&text, "If: "+view.Printable(change))
+	}
+	view.Plan{Plan: made}.Write(&text, v.now)
+	b.Plan = text.String()
+	return nil
+}
+
+// policyOf returns an empty policy of a kind; nil for other kinds.
+func policyOf(kind string) client.Object {
+	switch kind {
+	case "Placement":
+		return &hubv1.Placement{}
+	case "ClusterPlacement":
+		return &hubv1.ClusterPlacement{}
+	case "OverridePolicy":
+		return &hubv1.OverridePolicy{}
+	case "ClusterOverridePolicy":
+		return &hubv1.ClusterOverridePolicy{}
+	}
+	return nil
+}
+
+// parsePolicies reads the policies of a form. An error names the document, and the line or the field.
+func parsePolicies(text, namespace string) ([]client.Object, error) {
+	var out []client.Object
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	for n := 1; ; n++ {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		u := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict(document, &u.Object); err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		if len(u.Object) == 0 {
+			continue
+		}
+		o, err := readPolicy(u, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		if out = append(out, o); len(out) > mostPasted {
+			return nil, fmt.Errorf("there are more than %d policies: use hansectl plan", mostPasted)
+		}
+	}
+}
+
+func readPolicy(u *unstructured.Unstructured, namespace string) (client.Object, error) {
+	o := policyOf(u.GetKind())
+	if o == nil || u.GetAPIVersion() != hubv1.GroupVersion.String() {
+		return nil, fmt.Errorf("%s %s: want a Placement, ClusterPlacement, OverridePolicy or ClusterOverridePolicy of %s; hansectl plan takes other objects, too", u.GetAPIVersion(), u.GetKind(), hubv1.GroupVersion)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, o, true); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
+	}
+	if _, namespaced := map[string]bool{"Placement": true, "OverridePolicy": true}[u.GetKind()]; namespaced && o.GetNamespace() == "" {
+		if namespace == "" {
+			return nil, fmt.Errorf("%s %s: metadata.namespace is missing: set it, or choose a namespace in the form", u.GetKind(), u.GetName())
+		}
+		o.SetNamespace(namespace)
+	}
+	return o, nil
+}
+
+// dryRun lets the hub check and complete a policy as if it replaced the one of its name. Nothing is stored.
+func (u *user) dryRun(ctx context.Context, o client.Object) error {
+	there := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
+	kind := o.GetObjectKind().GroupVersionKind()
+	defer func() { o.GetObjectKind().SetGroupVersionKind(kind) }()
+	err := u.Get(ctx, client.ObjectKeyFromObject(o), there)
+	switch {
+	case apierrors.IsNotFound(err):
+		return u.Create(ctx, o, client.DryRunAll)
+	case err != nil:
+		return err
+	}
+	o.SetResourceVersion(there.GetResourceVersion())
+	return u.Update(ctx, o, client.DryRunAll)
+}
+
+// applyPolicy puts a policy into a fleet, in the place of the one of its name.
+func applyPolicy(f *decide.Fleet, o client.Object) {
+	same := func(other metav1.Object) bool {
+		return other.GetNamespace() == o.GetNamespace() && other.GetName() == o.GetName()
+	}
+	switch o := o.(type) {
+	case hubv1.PlacementObject:
+		f.Placements = append(slices.DeleteFunc(slices.Clone(f.Placements), func(p hubv1.PlacementObject) bool { return same(p) }), o)
+	case hubv1.OverridePolicyObject:
+		f.Overrides = append(slices.DeleteFunc(slices.Clone(f.Overrides), func(p hubv1.OverridePolicyObject) bool { return same(p) }), o)
+	}
+}

@@ -1,0 +1,215 @@
+package rollout
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Steering turns the requests of a user about the rollouts of a placement into changes of its annotations. It refuses a
+// request without an effect.
+type Steering struct {
+	Placement hubv1.PlacementObject
+	// Named is the placement in errors, such as placement/web.
+	Named string
+	// Objects are the bindings of the objects that follow the placement.
+	Objects []hubv1.BindingObject
+}
+
+// Request is a request that has an effect now.
+type Request struct {
+	// Objects is the number of objects whose change the request concerns, Clusters that of the placement's clusters.
+	Objects, Clusters int
+	// Change makes the request in annotations of the placement.
+	Change func(annotations map[string]string)
+}
+
+// ErrNoChange means that a request has no change to which it applies.
+var ErrNoChange = errors.New("no object of the placement is changing")
+
+// mostNamed clusters are in the text of an error.
+const mostNamed = 20
+
+// Follows reports whether the object of a binding follows a placement.
+func Follows(b hubv1.BindingObject, p hubv1.PlacementObject) bool {
+	ref := b.BindingSpec().PlacementRef
+	return ref != nil && (ref.Kind == "ClusterPlacement") == (p.GetNamespace() == "") && ref.UID == p.GetUID()
+}
+
+// changes are the changes in progress. A request records the hub's time at which the latest change began, so that it
+// does not apply to later changes.
+type changes struct {
+	objects        int
+	oldest, latest time.Time
+	clusters       []string // of all objects of the placement, sorted
+}
+
+// changes finds the changes in progress. Only a promotion includes objects that were rolled back.
+func (s Steering) changes(alsoRolledBack bool) (changes, error) {
+	var c changes
+	for _, b := range s.Objects {
+		for _, t := range b.BindingSpec().Clusters {
+			c.clusters = append(c.clusters, t.Name)
+		}
+		r := b.BindingSpec().Rollout
+		if !changing(r) && (!alsoRolledBack || r == nil || r.Phase != hubv1.RolloutRolledBack) {
+			continue
+		}
+		if c.objects++; c.objects == 1 || r.Began.Time.Before(c.oldest) {
+			c.oldest = r.Began.Time
+		}
+		if r.Began.After(c.latest) {
+			c.latest = r.Began.Time
+		}
+	}
+	slices.Sort(c.clusters)
+	c.clusters = slices.Compact(c.clusters)
+	if c.objects == 0 {
+		return c, fmt.Errorf("%s: %w", s.Named, ErrNoChange)
+	}
+	return c, nil
+}
+
+func changing(r *hubv1.BindingRollout) bool {
+	return r != nil && r.Phase != hubv1.RolloutComplete && r.Phase != hubv1.RolloutRolledBack
+}
+
+// State is a digest of the placement's rollout and of the changes of its objects. With it, a request about an older
+// state can be refused. Progress of the same changes gives the same digest.
+func (s Steering) State() string {
+	lines := []string{fmt.Sprintf("%s %d %s", s.Placement.GetUID(), s.Placement.GetGeneration(), s.Placement.GetAnnotations()[hubv1.RolloutPauseAnnotation])}
+	for _, b := range s.Objects {
+		if r := b.BindingSpec().Rollout; r != nil && r.Phase != hubv1.RolloutComplete {
+			lines = append(lines, fmt.Sprintf("%s %s %s %d %d %s", b.GetUID(), b.GetNamespace(), b.GetName(), r.Revision, r.Newest, r.Began.UTC().Format(time.RFC3339)))
+		}
+	}
+	slices.Sort(lines[1:])
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+// Pause is the request that no further clusters begin to change.
+func Pause(annotations map[string]string) { annotations[hubv1.RolloutPauseAnnotation] = "true" }
+
+// Resume is the request that ends a pause.
+func Resume(annotations map[string]string) { delete(annotations, hubv1.RolloutPauseAnnotation) }
+
+// Approve lets the changes in progress enter a wave.
+func (s Steering) Approve(wave string) (Request, error) {
+	var names []string
+	var found *hubv1.RolloutWave
+	for i, w := range s.Placement.PlacementSpec().Rollout.Waves {
+		if names = append(names, w.Name); w.Name == wave {
+			found = &s.Placement.PlacementSpec().Rollout.Waves[i]
+		}
+	}
+	switch {
+	case found == nil:
+		return Request{}, fmt.Errorf("%s has no wave %q: its waves are %s", s.Named, wave, strings.Join(names, ", "))
+	case found.Approval != hubv1.ApprovalManual:
+		return Request{}, fmt.Errorf("wave %s of %s waits for no approval: its approval is %s", wave, s.Named, hubv1.ApprovalAutomatic)
+	}
+	c, err := s.changes(false)
+	if err != nil {
+		return Request{}, err
+	}
+	return c.entry(hubv1.RolloutApproveAnnotation, wave), nil
+}
+
+// Skip lets no wave wait for a cluster, for the changes in progress.
+func (s Steering) Skip(cluster string) (Request, error) {
+	c, err := s.changes(false)
+	if err != nil {
+		return Request{}, err
+	}
+	if !slices.Contains(c.clusters, cluster) {
+		more := ""
+		if n := len(c.clusters) - mostNamed; n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		return Request{}, fmt.Errorf("no object of %s goes to cluster %q: its clusters are %s%s", s.Named, cluster, strings.Join(c.clusters[:min(mostNamed, len(c.clusters))], ", "), more)
+	}
+	return c.entry(hubv1.RolloutSkipAnnotation, cluster), nil
+}
+
+// ErrNoReason means that a promotion has no reason.
+var ErrNoReason = errors.New("the reason is missing: say why the waves are left out")
+
+// Promote sends the changes in progress to all clusters at once, and changes that have failed or were rolled back.
+func (s Steering) Promote(reason string) (Request, error) {
+	reason = strings.Join(strings.Fields(reason), " ")
+	if reason == "" {
+		return Request{}, ErrNoReason
+	}
+	c, err := s.changes(true)
+	if err != nil {
+		return Request{}, err
+	}
+	value := c.latest.UTC().Format(time.RFC3339) + " " + reason
+	return Request{c.objects, len(c.clusters), func(annotations map[string]string) { annotations[hubv1.RolloutPromoteAnnotation] = value }}, nil
+}
+
+// entry is a request to add a name to an annotation, for the changes in progress.
+func (c changes) entry(annotation, name string) Request {
+	return Request{c.objects, len(c.clusters), func(annotations map[string]string) {
+		annotations[annotation] = entries(annotations[annotation], name, c.latest, c.oldest)
+	}}
+}
+
+// entries adds name@time to a list of such entries. It drops the previous entry of that name. It also drops entries
+// before oldest, the start of the oldest change in progress, because their changes have ended.
+func entries(list, name string, at, oldest time.Time) string {
+	var kept []string
+	for item := range strings.SplitSeq(list, ",") {
+		item = strings.TrimSpace(item)
+		other, text, _ := strings.Cut(item, "@")
+		if given, err := time.Parse(time.RFC3339, text); err == nil && other != name && !given.Before(oldest) {
+			kept = append(kept, item)
+		}
+	}
+	return strings.Join(append(kept, name+"@"+at.UTC().Format(time.RFC3339)), ",")
+}
+
+// ErrNothingPassed means that an undo has no revision to return to.
+var ErrNothingPassed = errors.New("no other revision has passed on all clusters: name one")
+
+// UndoTo returns the revision to which an undo returns: the given one, or for 0 the last other revision that passed on
+// all clusters.
+func UndoTo(spec *hubv1.BindingSpec, to int64) (int64, error) {
+	var numbers []string
+	last := int64(0)
+	for _, r := range spec.Revisions {
+		numbers = append(numbers, fmt.Sprint(r.Number))
+		if r.Passed && r.Number != spec.Rollout.Revision {
+			last = max(last, r.Number)
+		}
+	}
+	stored := strings.Join(numbers, ", ")
+	switch {
+	case to != 0 && spec.Revision(to) == nil:
+		return 0, fmt.Errorf("revision %d is gone: the hub stores %s", to, stored)
+	case to != 0:
+		return to, nil
+	case last == 0:
+		return 0, fmt.Errorf("%w; the hub stores %s", ErrNothingPassed, stored)
+	}
+	return last, nil
+}
+
+// Undone reports whether the clusters get a revision already, so that an undo has no effect.
+func Undone(spec *hubv1.BindingSpec, revision int64) bool {
+	return spec.Rollout.Revision == revision && spec.Rollout.Failed != revision
+}
+
+// Undo is the request to return the clusters of an object to a revision. It has the time, so that a repeated undo to
+// one revision is a new value.
+func Undo(revision int64, now time.Time) func(annotations map[string]string) {
+	value := fmt.Sprintf("%d@%s", revision, now.UTC().Format(time.RFC3339))
+	return func(annotations map[string]string) { annotations[hubv1.RolloutUndoAnnotation] = value }
+}

@@ -1,0 +1,208 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/rollout"
+)
+
+// WaveState is the state of a wave of a placement: Passed, Pending, or the phase of the objects in it.
+type WaveState string
+
+const (
+	// WavePassed means that each changing object has passed the wave, or that no object is changing.
+	WavePassed WaveState = "Passed"
+	// WavePending means that no changing object has come to the wave.
+	WavePending WaveState = "Pending"
+)
+
+// urgency orders the phases of objects in one wave: the first one is the state of the wave.
+var urgency = []hubv1.RolloutPhase{
+	hubv1.RolloutFailed, hubv1.RolloutRollingBack, hubv1.RolloutPaused, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow,
+	hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutWaitingForOthers,
+}
+
+// RolloutTimeline is a placement's rollout with its waves in order.
+type RolloutTimeline struct {
+	PlacementRollout
+	Waves []TimelineWave `json:"waves"`
+}
+
+// TimelineWave is one wave, for all objects of the placement.
+type TimelineWave struct {
+	hubv1.RolloutWave
+	State WaveState `json:"state"`
+	// Objects are in the wave now, the one that waits for the longest time first.
+	Objects []RolloutObject `json:"objects,omitempty"`
+	// Approved is true if a user has approved the wave for all changes in progress.
+	Approved bool `json:"approved,omitempty"`
+	// OnClusters are the wave's clusters that shall hold objects; absent if the user may not read the clusters.
+	OnClusters []TimelineCluster `json:"onClusters,omitempty"`
+}
+
+// TimelineCluster is a cluster of a wave, for all objects of the placement.
+type TimelineCluster struct {
+	Cluster string           `json:"cluster"`
+	State   WaveClusterState `json:"state"`
+	Skipped bool             `json:"skipped,omitempty"`
+	Objects int              `json:"objects"`
+	Updated int              `json:"updated"` // at the revision that their rollout brings
+	Since   *metav1.Time     `json:"since,omitempty"`
+	Why     string           `json:"why,omitempty"`
+}
+
+// WaveClusterState is the state of a cluster in a wave.
+type WaveClusterState string
+
+const (
+	// WaveClusterPassing means that all copies have the rollout's revision, and are healthy.
+	WaveClusterPassing WaveClusterState = "Passing"
+	// WaveClusterChanging means that some copies have the revision, and are not known to be healthy.
+	WaveClusterChanging WaveClusterState = "Changing"
+	// WaveClusterWaiting means that copies have an older revision, and are healthy.
+	WaveClusterWaiting WaveClusterState = "Waiting"
+	// WaveClusterDegraded means that a copy is degraded.
+	WaveClusterDegraded WaveClusterState = "Degraded"
+	// WaveClusterUnknown means that the cluster does not answer: the other fields are as of Since.
+	WaveClusterUnknown WaveClusterState = "Unknown"
+)
+
+// Healthy counts the clusters of the wave whose copies all have the rollout's revision and are healthy.
+func (w TimelineWave) Healthy() int {
+	n := 0
+	for _, c := range w.OnClusters {
+		if c.State == WaveClusterPassing {
+			n++
+		}
+	}
+	return n
+}
+
+// Waiting are the objects that wait for an approval of the wave, the one that waits for the longest time first.
+func (w TimelineWave) Waiting() []RolloutObject {
+	return slices.DeleteFunc(slices.Clone(w.Objects), func(o RolloutObject) bool { return o.Rollout.Phase != hubv1.RolloutWaitingForApproval })
+}
+
+// Since is the time since which an object waits for an approval of the wave; nil if none does.
+func (w TimelineWave) Since() *metav1.Time {
+	if waiting := w.Waiting(); len(waiting) > 0 {
+		return &waiting[0].Rollout.Since
+	}
+	return nil
+}
+
+// RolloutTimelineOf shows the waves of a placement that has a rollout. following are the bindings of all its objects.
+// Without members, the waves have no clusters.
+func RolloutTimelineOf(p hubv1.PlacementObject, following []hubv1.BindingObject, members []hubv1.MemberCluster) RolloutTimeline {
+	t := RolloutTimeline{PlacementRollout: PlacementRolloutOf(p, following)}
+	verbs, _ := rollout.ParseVerbs(p.GetAnnotations())
+	var changing []RolloutObject
+	var latest metav1.Time
+	for _, o := range t.Objects {
+		if r := o.Rollout; r != nil && r.Phase != hubv1.RolloutRolledBack && r.Wave != "" {
+			changing = append(changing, o)
+			if r.Began.After(latest.Time) {
+				latest = r.Began
+			}
+		}
+	}
+	clusters := clustersByWave(p, following, members, verbs, latest)
+	waves := p.PlacementSpec().Rollout.Waves
+	at := func(o RolloutObject) int {
+		return slices.IndexFunc(waves, func(w hubv1.RolloutWave) bool { return w.Name == o.Rollout.Wave })
+	}
+	for i, w := range waves {
+		wave := TimelineWave{RolloutWave: w, State: WavePassed, OnClusters: clusters[i]}
+		for _, o := range changing {
+			switch in := at(o); {
+			case in == i:
+				wave.Objects = append(wave.Objects, o)
+			case in < i && len(wave.Objects) == 0:
+				wave.State = WavePending
+			}
+		}
+		slices.SortStableFunc(wave.Objects, func(a, b RolloutObject) int {
+			return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Rollout.Since.Compare(b.Rollout.Since.Time))
+		})
+		if len(wave.Objects) > 0 {
+			wave.State = WaveState(wave.Objects[0].Rollout.Phase)
+		}
+		wave.Approved = w.Approval == hubv1.ApprovalManual && len(changing) > 0 && !verbs.Approved(w.Name).Before(latest.Time)
+		t.Waves = append(t.Waves, wave)
+	}
+	return t
+}
+
+func rank(o RolloutObject) int {
+	if i := slices.Index(urgency, o.Rollout.Phase); i >= 0 {
+		return i
+	}
+	return len(urgency)
+}
+
+// clustersByWave sums up the copies of all objects, by the index of the wave.
+func clustersByWave(p hubv1.PlacementObject, following []hubv1.BindingObject, members []hubv1.MemberCluster, verbs rollout.Verbs, latest metav1.Time) map[int][]TimelineCluster {
+	found, waveOf := map[string]*TimelineCluster{}, wavesOf(p, members)
+	for _, b := range following {
+		if b.BindingSpec().Rollout == nil {
+			continue
+		}
+		for _, c := range RolloutOf(RolloutInput{ID: hubv1.ObjectOf(b), Binding: b}).Clusters {
+			of := found[c.Cluster]
+			if of == nil {
+				of = &TimelineCluster{Cluster: c.Cluster, State: WaveClusterPassing}
+				found[c.Cluster] = of
+			}
+			of.add(c)
+		}
+	}
+	out := map[int][]TimelineCluster{}
+	for i := range members {
+		m := &members[i]
+		c := found[m.Name]
+		if c == nil {
+			continue
+		}
+		if decide.IsAway(m) {
+			c.State, c.Since = WaveClusterUnknown, m.Status.LastObservedTime
+		}
+		at := verbs.Skipped(m.Name)
+		c.Skipped = !at.IsZero() && !at.Before(latest.Time)
+		out[waveOf[m.Name]] = append(out[waveOf[m.Name]], *c)
+	}
+	for _, clusters := range out {
+		slices.SortFunc(clusters, func(a, b TimelineCluster) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	}
+	return out
+}
+
+// worse orders the states of copies on one cluster: the last one is the state of the cluster.
+var worse = []WaveClusterState{WaveClusterPassing, WaveClusterWaiting, WaveClusterChanging, WaveClusterDegraded, WaveClusterUnknown}
+
+// add adds a copy.
+func (t *TimelineCluster) add(c RolloutCluster) {
+	t.Objects++
+	state := WaveClusterChanging
+	switch {
+	case c.updated:
+		if t.Updated++; c.PassingSince != nil && c.Health == hubv1.HealthHealthy {
+			state = WaveClusterPassing
+		}
+	case c.Health == hubv1.HealthHealthy:
+		state = WaveClusterWaiting
+	}
+	if c.Health == hubv1.HealthDegraded {
+		state = WaveClusterDegraded
+	}
+	if state == WaveClusterPassing && t.State == WaveClusterPassing && (t.Since == nil || c.PassingSince.After(t.Since.Time)) {
+		t.Since = c.PassingSince
+	}
+	if slices.Index(worse, state) > slices.Index(worse, t.State) {
+		t.State, t.Since, t.Why = state, nil, why(c.Reason, c.Message)
+	}
+}
