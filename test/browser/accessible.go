@@ -58,7 +58,7 @@ type stop struct {
 
 // stops are scripts. An open page may replace its elements at any time, so an element is known by a key.
 const (
-	keyOf = `const key = (e) => e.tagName.toLowerCase() + " " + (e.id || e.getAttribute("href") || e.name || e.textContent.trim().slice(0, 60));`
+	keyOf = `const key = (e) => e.tagName.toLowerCase() + " " + (e.id || e.getAttribute("href") || e.ariaLabel || e.name || e.textContent.trim().slice(0, 60));`
 	all   = `(() => { ` + keyOf + `
   const found = document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex]:not([tabindex="-1"])');
   return [...found].filter((e) => !e.disabled && e.checkVisibility({visibilityProperty: true})).map(key);

@@ -73,11 +73,18 @@ type Tab struct {
 	*testing.T
 	ctx context.Context
 	axe string
+	log *log
+}
 
+// log of the events of a page.
+type log struct {
 	mu       sync.Mutex
 	faults   []string // of scripts
 	requests []string // addresses
 }
+
+// In is the same page for a subtest.
+func (t *Tab) In(sub *testing.T) *Tab { return &Tab{T: sub, ctx: t.ctx, axe: t.axe, log: t.log} }
 
 // noted is a script of every page: it notes which requests and scripts the policy of the page has refused.
 const noted = `window.refused = [];
@@ -87,35 +94,35 @@ document.addEventListener("securitypolicyviolation", (e) => window.refused.push(
 func (b *Browser) Open(t *testing.T) *Tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
-	tab := &Tab{T: t, ctx: ctx, axe: b.axe}
+	tab := &Tab{T: t, ctx: ctx, axe: b.axe, log: &log{}}
 	t.Cleanup(func() {
 		cancel()
-		tab.mu.Lock()
-		defer tab.mu.Unlock()
-		for _, fault := range tab.faults {
+		tab.log.mu.Lock()
+		defer tab.log.mu.Unlock()
+		for _, fault := range tab.log.faults {
 			t.Errorf("a script of a page failed: %s", fault)
 		}
 	})
 	tab.must("opening a page", chromedp.Do(ctx))
-	tab.must("listening to a page", chromedp.Listen(ctx, tab.heard))
+	tab.must("listening to a page", chromedp.Listen(ctx, tab.log.note))
 	_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: noted})
 	tab.must("adding a script to a page", err)
 	tab.Resize(1280, 800)
 	return tab
 }
 
-func (t *Tab) heard(event any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (l *log) note(event any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
-		t.requests = append(t.requests, e.Request.URL)
+		l.requests = append(l.requests, e.Request.URL)
 	case *runtime.EventExceptionThrown:
 		fault := e.ExceptionDetails.Text
 		if e.ExceptionDetails.Exception != nil {
 			fault += " " + e.ExceptionDetails.Exception.Description
 		}
-		t.faults = append(t.faults, fault)
+		l.faults = append(l.faults, fault)
 	}
 }
 
@@ -180,15 +187,9 @@ func first(script string) string {
 }
 
 // Wait waits until an expression is true in the page, for a minute at most.
-func (t *Tab) Wait(for_, expression string) { //nolint:revive // "for" is a keyword
+func (t *Tab) Wait(until, expression string) {
 	t.Helper()
-	t.WaitFor(time.Minute, for_, expression)
-}
-
-// WaitFor waits until an expression is true in the page.
-func (t *Tab) WaitFor(atMost time.Duration, until, expression string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.ctx, atMost)
+	ctx, cancel := context.WithTimeout(t.ctx, answerWithin)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -248,9 +249,9 @@ func (t *Tab) Refused() []string {
 
 // Elsewhere returns the addresses of all requests so far to other origins than one.
 func (t *Tab) Elsewhere(origin string) (addresses []string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, address := range t.requests {
+	t.log.mu.Lock()
+	defer t.log.mu.Unlock()
+	for _, address := range t.log.requests {
 		if !strings.HasPrefix(address, origin+"/") && !strings.HasPrefix(address, "data:") {
 			addresses = append(addresses, address)
 		}
