@@ -84,7 +84,9 @@ type log struct {
 }
 
 // In is the same page for a subtest.
-func (t *Tab) In(sub *testing.T) *Tab { return &Tab{T: sub, ctx: t.ctx, axe: t.axe, log: t.log} }
+func (t *Tab) In(sub *testing.T) *Tab { //nolint:thelper // t is the receiver
+	return &Tab{T: sub, ctx: t.ctx, axe: t.axe, log: t.log}
+}
 
 // noted is a script of every page: it notes which requests and scripts the policy of the page has refused.
 const noted = `window.refused = [];

@@ -33,13 +33,13 @@ var consolePages = []struct {
 	name, path string
 	// anonymous is for a page without a sign-in.
 	anonymous bool
-	// hostile is for a page that shows a text of the hostile objects.
+	// hostile is for a page that shows one of hostileTexts, of an object or of its own address.
 	hostile bool
 }{
-	{name: "the sign-in", path: "/signin?ended", anonymous: true},
+	{name: "the sign-in", path: "/signin?ended&next=/%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E", anonymous: true},
 	{name: "the fleet", path: "/", hostile: true},
 	{name: "the fleet of a namespace", path: "/?namespace={namespace}", hostile: true},
-	{name: "an error", path: "/no-such-page"},
+	{name: "an error", path: "/no-such-page/%3Cscript%3Ewindow.pwned=1%3C%2Fscript%3E", hostile: true},
 }
 
 // runningBrowser is shared by all tests.
