@@ -204,6 +204,7 @@ test-envtest: lab node-packages ## Tests against a real API server, and of the l
 test-e2e: lab build-race browser ## End-to-end tests: hub and regional clusters on the lab; E2E_RUN='TestA|TestB' runs some
 	$(call say,end-to-end tests on the lab)
 	bin/lab build prometheus
+	@$(IN_BROWSER) $(GOTESTSUM) -- -race -count=1 ./test/browser
 	@$(call ON_LAB,bin/race) $(IN_BROWSER) exec hack/e2e.sh
 
 .PHONY: test-pods
