@@ -19,6 +19,7 @@ IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 IMAGE_SETTINGS = IMAGE_REPOSITORY='$(IMAGE_REPOSITORY)' IMAGE_PLATFORMS='$(IMAGE_PLATFORMS)' VERSION='$(VERSION)'
 # What tests and benchmarks on the lab are told: see CONTRIBUTING.md.
 ON_LAB = HANSE_LAB=$(CURDIR)/bin/lab HANSE_BIN=$(CURDIR)/$(1) HANSE_HELM="$$($(TOOL) --path helm)"
+IN_BROWSER = HANSE_BROWSER="$$(hack/browser.sh --path chromium)" HANSE_AXE="$$(hack/browser.sh --path axe)"
 # Without VERSION on the command line, the version is what git describes.
 RELEASE = go run -C hack/release . $(1) -root $(CURDIR) -version $(VERSION) -registry $(IMAGE_REPOSITORY) \
 	-helm "$$($(TOOL) --path helm)" $(if $(ALLOW_DIRTY),-allow-dirty)
@@ -63,6 +64,10 @@ lab: bin/lab ## Build the lab and its control planes from source (some 10 minute
 .PHONY: node-packages
 node-packages: ## Install what real nodes of the lab need, if this is Debian and you are root
 	@hack/node-packages.sh
+
+.PHONY: browser
+browser: ## Get what tests of the console's pages need: Chromium, if this is Debian and you are root, and axe-core by npm
+	@hack/browser.sh
 
 .PHONY: bin/lab
 bin/lab:
@@ -196,10 +201,11 @@ test-envtest: lab node-packages ## Tests against a real API server, and of the l
 	cd lab && ../$(GOTESTSUM) -- -race . ./build
 
 .PHONY: test-e2e
-test-e2e: lab build-race ## End-to-end tests: hub and regional clusters on the lab; E2E_RUN='TestA|TestB' runs some
+test-e2e: lab build-race browser ## End-to-end tests: hub and regional clusters on the lab; E2E_RUN='TestA|TestB' runs some
 	$(call say,end-to-end tests on the lab)
 	bin/lab build prometheus
-	@$(call ON_LAB,bin/race) exec hack/e2e.sh
+	@$(IN_BROWSER) $(GOTESTSUM) -- -race -count=1 ./test/browser
+	@$(call ON_LAB,bin/race) $(IN_BROWSER) exec hack/e2e.sh
 
 .PHONY: test-pods
 test-pods: build lab node-packages ## Tests of the charts as pods on real nodes: install, upgrade, roll back, drain, uninstall
@@ -209,6 +215,11 @@ test-pods: build lab node-packages ## Tests of the charts as pods on real nodes:
 	bin/lab build cert-manager
 	$(call ON_LAB,bin) HANSE_IMAGES=$(CURDIR)/bin/images HANSE_OLDER="$$(hack/older.sh --path)" \
 		$(TOOL) gotestsum --format testname --packages ./test/pods -- -count=1 -timeout 15m
+
+.PHONY: screenshots
+screenshots: ## Take the pictures of docs/console.md from the console of a lab, into docs/images
+	@mkdir -p docs/images
+	$(MAKE) test-e2e E2E_RUN=TestThePagesAsPictures HANSE_SCREENSHOTS=$(CURDIR)/docs/images
 
 .PHONY: bench
 bench: build lab ## Measure throughput, latency, writes and memory against a raw client loop; ARGS="-profile wide" for flags

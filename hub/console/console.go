@@ -94,6 +94,7 @@ func (c *Console) Handler() (http.Handler, error) {
 	mux.HandleFunc("POST /signin", c.signIn)
 	mux.HandleFunc("POST /signout", c.signOut)
 	mux.HandleFunc("GET /live", c.live)
+	mux.HandleFunc("GET /", c.page(noPage))
 	for pattern, read := range pages() {
 		mux.HandleFunc("GET "+pattern, c.page(read))
 	}

@@ -22,6 +22,8 @@ const (
 	mostStreamsPerUser = 100
 	// checkEvery is how often the rights of a stream are checked.
 	checkEvery = time.Minute
+	// justNow is how old a page may be when its stream begins: a change since then may be missing on the page.
+	justNow = 15 * time.Second
 	// sendWithin limits a write to a browser.
 	sendWithin = 10 * time.Second
 )
@@ -49,6 +51,7 @@ type Live struct {
 	streams map[*stream]struct{}
 	byUser  map[string]int
 	dirty   map[scope]bool
+	last    time.Time // of the last change
 }
 
 type stream struct {
@@ -72,6 +75,7 @@ func (l *Live) ChangedEverywhere() { l.note(everywhere) }
 func (l *Live) note(s scope) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.last = time.Now()
 	if len(l.streams) > 0 {
 		l.dirty[s] = true
 	}
@@ -118,6 +122,9 @@ func (l *Live) open(user string, of scope) (*stream, func(), bool) {
 		return nil, nil, false
 	}
 	s := &stream{user: user, scope: of, changed: make(chan struct{}, 1)}
+	if time.Since(l.last) < justNow {
+		s.changed <- struct{}{}
+	}
 	l.streams[s] = struct{}{}
 	l.byUser[user]++
 	return s, func() {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -99,7 +100,7 @@ func clusterState(c view.Cluster) state {
 	switch {
 	case c.Leaving:
 		return state{"off", "−", "leaving"}
-	case c.Ready == string(metav1.ConditionFalse):
+	case c.Ready == string(metav1.ConditionFalse) && c.Reason != hubv1.ReasonUnreachable:
 		return state{"bad", "✕", "not ready"}
 	case c.Ready != string(metav1.ConditionTrue):
 		return state{"unknown", "?", "unknown"}
@@ -143,6 +144,11 @@ func (c *Console) refuse(w http.ResponseWriter, v *visit, err error) {
 	default:
 		c.fail(w, v, http.StatusBadGateway, err)
 	}
+}
+
+// noPage answers a request for a path without a page.
+func noPage(_ context.Context, v *visit) (*page, error) {
+	return nil, fmt.Errorf("%w page %s", errNotFound, v.URL.Path)
 }
 
 // fault is the body of the page of an error.

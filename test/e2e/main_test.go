@@ -102,6 +102,9 @@ func run(m *testing.M) int {
 	}
 	code := 1
 	defer func() {
+		if runningBrowser.Browser != nil {
+			_ = runningBrowser.Stop()
+		}
 		if suite.hub != nil {
 			_ = suite.hub.Kill()
 		}

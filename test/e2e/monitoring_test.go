@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,14 +127,25 @@ func prometheusOfTheHub(t *testing.T) *fleet.Prometheus {
 	})
 	token, err := suite.Hub.Token(ctx, account.Name)
 	must(t, err)
-	var secret corev1.Secret
-	eventually(t, normal, func() error {
-		err := suite.Hub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: "hanse-hub-webhook"}, &secret)
-		if err == nil && len(secret.Data["ca.crt"]) == 0 {
-			return errors.New("the Secret has no CA yet")
+	secureURL := strings.Replace(h.Metrics, "http://", "https://", 1)
+	eventually(t, normal, func() error { // before that, the certificate has the name of the console alone
+		scraper, err := metricsClient(ctx)
+		if err != nil {
+			return err
 		}
-		return err
+		defer scraper.CloseIdleConnections()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, secureURL, nil)
+		if err != nil {
+			return err
+		}
+		res, err := scraper.Do(req)
+		if err != nil {
+			return err
+		}
+		return res.Body.Close()
 	})
+	var secret corev1.Secret
+	must(t, suite.Hub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: "hanse-hub-webhook"}, &secret))
 	must(t, os.WriteFile(filepath.Join(dir, "token"), []byte(token), 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, "ca.crt"), secret.Data["ca.crt"], 0o600))
 
@@ -145,7 +157,7 @@ func prometheusOfTheHub(t *testing.T) *fleet.Prometheus {
 			"static_configs": []any{map[string]any{"targets": []string{address}, "labels": labels}},
 		}
 	}
-	secure := job("hub-scraped", strings.Replace(h.Metrics, "http://", "https://", 1))
+	secure := job("hub-scraped", secureURL)
 	secure["authorization"] = map[string]string{"credentials_file": filepath.Join(dir, "token")}
 	secure["tls_config"] = map[string]string{"ca_file": filepath.Join(dir, "ca.crt"), "server_name": "hanse-hub-metrics.hanse-system.svc"}
 	p, err := suite.StartPrometheus(ctx, dir, map[string]any{

@@ -178,16 +178,7 @@ func serveViews(t *testing.T) {
 	ip := ownAddress(t)
 	listener, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
 	must(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			from, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go pipe(from, strings.TrimPrefix(suite.hub.View, "https://"))
-		}
-	}()
+	forward(t, listener, func() string { return strings.TrimPrefix(suite.hub.View, "https://") })
 	_, text, err := net.SplitHostPort(listener.Addr().String())
 	must(t, err)
 	port, err := strconv.Atoi(text)
@@ -205,6 +196,21 @@ func serveViews(t *testing.T) {
 	}}}
 	must(t, suite.Hub.Create(ctx, endpoints))
 	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), endpoints) })
+}
+
+// forward passes connections on, each to the address of its moment, until the test ends.
+func forward(t *testing.T, listener net.Listener, address func() string) {
+	t.Helper()
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go pipe(from, address())
+		}
+	}()
 }
 
 func pipe(from net.Conn, address string) {

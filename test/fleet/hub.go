@@ -20,6 +20,7 @@ type HubProcess struct {
 	LogFile string
 	Metrics string // address of its metrics page, plain HTTP on loopback
 	View    string // address of its views of members
+	Console string // address of its pages for browsers, plain HTTP on loopback
 
 	probes string
 	cmd    *exec.Cmd
@@ -64,17 +65,24 @@ func (f *Fleet) RunHub(name string, args ...string) (*HubProcess, error) {
 	if err != nil {
 		return nil, err
 	}
+	console, err := FreeAddress()
+	if err != nil {
+		return nil, err
+	}
 	log, err := os.OpenFile(filepath.Join(f.Dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
 
-	h := &HubProcess{LogFile: log.Name(), Metrics: "http://" + metrics + "/metrics", View: "https://" + view, probes: "http://" + probes, ended: make(chan struct{})}
+	h := &HubProcess{
+		LogFile: log.Name(), Metrics: "http://" + metrics + "/metrics", View: "https://" + view, Console: "http://" + console,
+		probes: "http://" + probes, ended: make(chan struct{}),
+	}
 	h.cmd = exec.Command(filepath.Join(f.Bin, "hanse-hub"), append([]string{
 		"--kubeconfig", f.hubKubeconfig(name), "--leader-elect", "--namespace", hubv1.SystemNamespace,
 		"--health-probe-bind-address", probes, "--metrics-bind-address", metrics, "--metrics-secure=false",
-		"--view-bind-address", view,
+		"--view-bind-address", view, "--console-bind-address", console, "--console-secure=false",
 		"--removal-limit-copies", "1000", "--removal-window", "1s", // tests delete more copies in a row than users do
 	}, args...)...)
 	h.cmd.Stdout, h.cmd.Stderr = log, log

@@ -2,54 +2,87 @@
 "use strict";
 (() => {
   const main = () => document.getElementById("main");
+
+  // The keyboard scrolls a part that is wider than the page, because it can have the focus.
+  function scrollable() {
+    for (const part of document.querySelectorAll(".wide, pre")) {
+      if (part.scrollWidth <= part.clientWidth) { part.removeAttribute("tabindex"); continue; }
+      const title = part.previousElementSibling;
+      part.tabIndex = 0;
+      part.setAttribute("role", "group");
+      part.setAttribute("aria-label", title?.matches("h1, h2, h3, h4") ? title.textContent : "Scrolls sideways");
+    }
+  }
+  scrollable();
+  addEventListener("resize", scrollable);
+
   const scope = main()?.dataset.scope;
   if (!scope) return;
+  const silentFor = 40000; // the hub says at least every 15 s that it is there
   const offline = document.getElementById("offline");
-  let source = null, reading = false, again = false, seen = new Date();
+  let source = null, reading = false, again = false, seen = new Date(), heard = Date.now();
 
   const lost = () => {
     offline.textContent = "No connection to the hub. This page is as of " + seen.toLocaleTimeString() + ".";
     offline.hidden = false;
   };
 
+  const stops = () => [...main().querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")];
+  // same finds the element of the new content that takes the place of the one with the focus.
+  const same = (was, at) => {
+    const like = (e) => e && e.tagName === was.tagName && e.getAttribute("href") === was.getAttribute("href");
+    const now = stops();
+    return was.id ? document.getElementById(was.id) : like(now[at]) ? now[at] : now.find(like);
+  };
+  const typing = () => main().contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
+
   // read replaces the content, and keeps the focus, open details, typed text and the scroll position.
   async function read() {
-    if (reading) { again = true; return; }
-    const typing = document.activeElement;
-    if (typing && main().contains(typing) && typing.matches("input, textarea, select")) { again = true; return; }
+    if (reading || typing()) { again = true; return; }
     reading = true;
     try {
-      const answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual" });
+      const answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual", signal: AbortSignal.timeout(60000) });
       if (answer.type === "opaqueredirect") { location.reload(); return; }
-      if (!answer.ok) { lost(); return; }
+      if (answer.status >= 500) { lost(); return; }
       const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
-      const focus = document.activeElement?.id, open = [...main().querySelectorAll("details[open][id]")].map((d) => d.id);
-      for (const id of open) next.querySelector("#" + CSS.escape(id))?.setAttribute("open", "");
+      if (typing()) { again = true; return; }
+      for (const d of main().querySelectorAll("details[open][id]")) next.querySelector("#" + CSS.escape(d.id))?.setAttribute("open", "");
       const left = [...main().querySelectorAll(".wide")].map((w) => w.scrollLeft);
+      const focus = main().contains(document.activeElement) ? document.activeElement : null, at = stops().indexOf(focus);
       main().replaceWith(next);
+      scrollable();
       [...main().querySelectorAll(".wide")].forEach((w, i) => { w.scrollLeft = left[i] ?? 0; });
-      if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
+      if (focus) same(focus, at)?.focus({ preventScroll: true });
       seen = new Date();
       offline.hidden = true;
     } catch {
       lost();
     } finally {
       reading = false;
-      if (again) { again = false; setTimeout(read, 1000); }
+      if (again && !typing()) { again = false; setTimeout(read, 1000); }
     }
   }
+  document.addEventListener("focusout", () => setTimeout(() => { if (again && !typing()) { again = false; read(); } }));
 
   function connect() {
-    source = new EventSource("/live?scope=" + encodeURIComponent(scope));
+    source?.close();
+    const mine = source = new EventSource("/live?scope=" + encodeURIComponent(scope));
     let first = true;
-    source.addEventListener("open", () => { if (!offline.hidden || !first) read(); first = false; });
-    source.addEventListener("changed", read);
-    source.addEventListener("ended", () => { source.close(); location.reload(); });
-    source.onerror = () => { // the browser connects again, unless the hub has refused
+    heard = Date.now();
+    const on = (event, act) => mine.addEventListener(event, (e) => { if (e.data !== undefined) { heard = Date.now(); act(); } });
+    on("open", () => { if (!offline.hidden || !first) read(); first = false; });
+    on("changed", read);
+    on("beat", () => {});
+    on("ended", () => { mine.close(); location.reload(); });
+    mine.onerror = () => { // the browser connects again, unless the hub has refused
       lost();
-      if (source.readyState === EventSource.CLOSED) setTimeout(() => { if (!document.hidden) connect(); }, 30000);
+      if (mine.readyState === EventSource.CLOSED) setTimeout(() => { if (mine === source) connect(); }, 30000);
     };
   }
+  // A replica that hangs closes no connection.
+  setInterval(() => {
+    if (source?.readyState === EventSource.OPEN && Date.now() - heard > silentFor) { lost(); connect(); }
+  }, 5000);
 
   // A page that nobody sees reads nothing.
   document.addEventListener("visibilitychange", () => {

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Gets a browser and axe-core, the checker of accessibility, for the tests of the console's pages: hack/browser.sh. With
+# --path chromium or --path axe it prints where that is; nothing if this machine does not have it.
+#
+# Chromium is a package of Debian, which only root can install. axe-core is a file of a pinned npm package, and needs
+# npm. Elsewhere this script says what is missing, and does not fail: the tests are skipped by name.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+version=4.14.1
+sha512=1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b734f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5
+axe=$root/.cache/tools/axe-core-$version/axe.min.js
+
+find_chromium() { command -v chromium || command -v chromium-browser || command -v google-chrome || true; }
+
+install_chromium() {
+	if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
+		echo "the tests of the console's pages need chromium, and only root on Debian can install it" >&2
+		return
+	fi
+	echo "installing chromium for the tests of the console's pages" >&2
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -q >&2
+	apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core >&2
+}
+
+# install_axe unpacks the package under a name of its own and moves it, so that two callers at once never see half of it.
+install_axe() (
+	if ! command -v npm >/dev/null; then
+		echo "the tests of the console's accessibility need axe-core, and only npm can download it" >&2
+		return
+	fi
+	echo "downloading axe-core $version, once" >&2
+	mkdir -p "${axe%/*/*}"
+	new=$(mktemp -d "${axe%/*/*}/axe-core.XXXXXX")
+	trap 'rm -rf "$new"' EXIT
+	if ! npm pack --silent --pack-destination "$new" "axe-core@$version" >/dev/null; then
+		echo "axe-core $version could not be downloaded" >&2
+		return
+	fi
+	sha512sum --check --quiet <<<"$sha512  $new/axe-core-$version.tgz" >&2
+	tar -xzf "$new/axe-core-$version.tgz" -C "$new"
+	mv -T "$new/package" "${axe%/*}" 2>/dev/null || [[ -e $axe ]]
+)
+
+if [[ ${1:-} == --path ]]; then
+	case ${2:-} in
+	chromium) find_chromium ;;
+	axe) [[ ! -e $axe ]] || echo "$axe" ;;
+	*) echo "usage: hack/browser.sh [--path chromium|axe]" >&2 && exit 2 ;;
+	esac
+	exit
+fi
+if [[ -z $(find_chromium) ]]; then
+	install_chromium
+fi
+if [[ ! -e $axe ]]; then
+	install_axe
+fi

@@ -1,0 +1,110 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Barrier is a fault of a page that axe-core has found.
+type Barrier struct {
+	ID     string `json:"id"`
+	Impact string `json:"impact"` // minor, moderate, serious or critical
+	Help   string `json:"help"`
+	// Elements are the HTML of elements, each with the reason.
+	Elements []string `json:"elements"`
+}
+
+func (b Barrier) String() string {
+	return fmt.Sprintf("%s: %s: %s\n    %s", b.Impact, b.ID, b.Help, strings.Join(b.Elements, "\n    "))
+}
+
+// barriers asks axe-core for all rules of WCAG 2.2 A and AA, and for its best practices.
+const barriers = `(async () => {
+  const found = await axe.run(document, {resultTypes: ["violations"]});
+  return found.violations.map((v) => ({
+    id: v.id, impact: v.impact, help: v.help,
+    elements: v.nodes.map((n) => n.html.slice(0, 200) + " " + n.failureSummary.replace(/\s+/g, " ")),
+  }));
+})()`
+
+// Barriers returns the faults of the open page that axe-core calls serious or critical.
+func (t *Tab) Barriers() (serious []Barrier) {
+	t.Helper()
+	if !Eval[bool](t, `"axe" in window`) {
+		Eval[bool](t, t.axe+"\n;true")
+	}
+	for _, b := range Eval[[]Barrier](t, barriers) {
+		if b.Impact == "serious" || b.Impact == "critical" {
+			serious = append(serious, b)
+		}
+	}
+	return serious
+}
+
+// ScrollsSideways reports whether the whole page is wider than its window.
+func (t *Tab) ScrollsSideways() bool {
+	t.Helper()
+	return Eval[bool](t, `document.documentElement.scrollWidth > document.documentElement.clientWidth`)
+}
+
+// A stop is an element that the key Tab shall reach.
+type stop struct {
+	Key string `json:"key"`
+	// Outlined says that the element shows that it has the focus.
+	Outlined bool `json:"outlined"`
+	// InView says that a part of the element is in the window.
+	InView bool `json:"inView"`
+}
+
+// stops are scripts. An open page may replace its elements at any time, so an element is known by a key.
+const (
+	keyOf = `const key = (e) => e.tagName.toLowerCase() + " " + (e.id || e.getAttribute("href") || e.ariaLabel || e.name || e.textContent.trim().slice(0, 60));`
+	all   = `(() => { ` + keyOf + `
+  const found = document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex]:not([tabindex="-1"])');
+  return [...found].filter((e) => !e.disabled && e.checkVisibility({visibilityProperty: true})).map(key);
+})()`
+	focused = `(() => { ` + keyOf + `
+  const e = document.activeElement;
+  if (!e || e === document.body) return {key: ""};
+  const s = getComputedStyle(e), r = e.getBoundingClientRect();
+  return {
+    key: key(e), outlined: s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 2,
+    inView: r.width > 0 && r.height > 0 && r.bottom > 0 && r.right > 0 && r.top < innerHeight && r.left < innerWidth,
+  };
+})()`
+)
+
+// Unreached presses Tab until each link and control of the page has had the focus. It returns those that had not, and
+// those of which the user does not see it.
+func (t *Tab) Unreached() (faults []string) {
+	t.Helper()
+	left := map[string]bool{}
+	for _, key := range Eval[[]string](t, all) {
+		left[key] = true
+	}
+	if len(left) == 0 {
+		return []string{"the page has no link and no control"}
+	}
+	Eval[bool](t, `document.activeElement.blur() || true`)
+	for range 2*len(left) + 10 {
+		t.Press("\t", "")
+		at := Eval[stop](t, focused)
+		if at.Key == "" {
+			continue // the focus is in the browser's own controls
+		}
+		if left[at.Key] && !at.Outlined {
+			faults = append(faults, at.Key+" has the focus, and does not show it")
+		}
+		if left[at.Key] && !at.InView {
+			faults = append(faults, at.Key+" has the focus outside the window")
+		}
+		delete(left, at.Key)
+		if len(left) == 0 {
+			return faults
+		}
+	}
+	for key := range left {
+		faults = append(faults, key+" is not reached by Tab")
+	}
+	return faults
+}

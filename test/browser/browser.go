@@ -1,0 +1,262 @@
+// Package browser runs the console's pages in Chromium, for tests. A Tab has a profile of its own: no other tab shares
+// its cookies.
+//
+// The binary is in HANSE_BROWSER, and axe-core, the checker of accessibility, is in HANSE_AXE; hack/browser.sh gets
+// both. Without them a test is skipped, unless HANSE_REAL_BROWSER is require.
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// answerWithin limits every action in a page, for a machine that runs much else.
+const answerWithin = time.Minute
+
+// Needed skips a test on a machine without a browser or axe-core, or fails it if HANSE_REAL_BROWSER is require.
+func Needed(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"HANSE_BROWSER", "HANSE_AXE"} {
+		if os.Getenv(name) != "" {
+			continue
+		}
+		missing := name + " is not set: hack/browser.sh says which program is missing"
+		if os.Getenv("HANSE_REAL_BROWSER") == "require" {
+			t.Fatal("HANSE_REAL_BROWSER is require, and " + missing)
+		}
+		t.Skip(missing)
+	}
+}
+
+// Browser is a running Chromium without a window.
+type Browser struct {
+	ctx context.Context
+	axe string
+}
+
+// Start runs the browser until its context ends, or Stop.
+func Start(ctx context.Context) (*Browser, error) {
+	axe, err := os.ReadFile(os.Getenv("HANSE_AXE"))
+	if err != nil {
+		return nil, fmt.Errorf("reading HANSE_AXE: %w", err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(os.Getenv("HANSE_BROWSER")), chromedp.DisableGPU)
+	allocator, _ := chromedp.NewExecAllocator(ctx, options...)
+	tab, _ := chromedp.NewContext(allocator)
+	if err := chromedp.Do(tab); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", os.Getenv("HANSE_BROWSER"), err)
+	}
+	return &Browser{ctx: tab, axe: string(axe)}, nil
+}
+
+// Stop ends the browser.
+func (b *Browser) Stop() error {
+	ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
+	defer cancel()
+	return chromedp.Cancel(ctx)
+}
+
+// Tab is an open page. Its functions fail the test.
+type Tab struct {
+	*testing.T
+	ctx context.Context
+	axe string
+	log *log
+}
+
+// log of the events of a page.
+type log struct {
+	mu       sync.Mutex
+	faults   []string // of scripts
+	requests []string // addresses
+}
+
+// In is the same page for a subtest.
+func (t *Tab) In(sub *testing.T) *Tab { //nolint:thelper // t is the receiver
+	return &Tab{T: sub, ctx: t.ctx, axe: t.axe, log: t.log}
+}
+
+// noted is a script of every page: it notes which requests and scripts the policy of the page has refused.
+const noted = `window.refused = [];
+document.addEventListener("securitypolicyviolation", (e) => window.refused.push(e.effectiveDirective + " " + e.blockedURI));`
+
+// Open opens an empty page, 1280 x 800, until the test ends. The test fails if a script of a page does.
+func (b *Browser) Open(t *testing.T) *Tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
+	tab := &Tab{T: t, ctx: ctx, axe: b.axe, log: &log{}}
+	t.Cleanup(func() {
+		cancel()
+		tab.log.mu.Lock()
+		defer tab.log.mu.Unlock()
+		for _, fault := range tab.log.faults {
+			t.Errorf("a script of a page failed: %s", fault)
+		}
+	})
+	tab.must("opening a page", chromedp.Do(ctx))
+	tab.must("listening to a page", chromedp.Listen(ctx, tab.log.note))
+	_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: noted})
+	tab.must("adding a script to a page", err)
+	tab.Resize(1280, 800)
+	return tab
+}
+
+func (l *log) note(event any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		l.requests = append(l.requests, e.Request.URL)
+	case *runtime.EventExceptionThrown:
+		fault := e.ExceptionDetails.Text
+		if e.ExceptionDetails.Exception != nil {
+			fault += " " + e.ExceptionDetails.Exception.Description
+		}
+		l.faults = append(l.faults, fault)
+	}
+}
+
+func (t *Tab) must(action string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", action, err)
+	}
+}
+
+func (t *Tab) do(action string, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.ctx, answerWithin)
+	defer cancel()
+	t.must(action, chromedp.Do(ctx, steps...))
+}
+
+// Visit shows the page of an address, and waits until it is loaded.
+func (t *Tab) Visit(address string) {
+	t.Helper()
+	t.do("visiting "+address, chromedp.Navigate(address))
+}
+
+// SignIn signs a user in to the console at an origin, such as http://127.0.0.1:8445.
+func (t *Tab) SignIn(origin, token string) {
+	t.Helper()
+	t.Visit(origin + "/signin")
+	t.do("typing the token", chromedp.SetValue(chromedp.CSS("#token"), token))
+	t.Press("\r", "#token")
+	t.Wait("the sign-in ends", `location.pathname === "/" && document.readyState === "complete"`)
+}
+
+// Press sends keys to the element of a selector, or to the one with the focus if the selector is empty.
+func (t *Tab) Press(keys, selector string) {
+	t.Helper()
+	if selector != "" {
+		t.do("focusing "+selector, chromedp.Focus(chromedp.CSS(selector)))
+	}
+	t.do("pressing keys", chromedp.KeyEvent(keys))
+}
+
+// Eval returns the value of an expression in the page. It waits for a promise.
+func Eval[V any](t *Tab, expression string) V {
+	t.Helper()
+	value, err := try[V](t, expression)
+	t.must("evaluating "+first(expression), err)
+	return value
+}
+
+func try[V any](t *Tab, expression string) (V, error) {
+	ctx, cancel := context.WithTimeout(t.ctx, answerWithin)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[V](expression, chromedp.EvalAwaitPromise))
+}
+
+// first returns the begin of a long script.
+func first(script string) string {
+	if line, _, more := strings.Cut(script, "\n"); more {
+		return line + " ..."
+	}
+	return script
+}
+
+// Wait waits until an expression is true in the page, for a minute at most.
+func (t *Tab) Wait(until, expression string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.ctx, answerWithin)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		// While the browser loads another page, there is none in which to evaluate it.
+		is, err := try[bool](t, "!!("+expression+")")
+		if is {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			text, _ := try[string](t, `document.body.innerText`)
+			t.Fatalf("waiting until %s: %v: the page shows\n%s", until, errors.Join(context.Cause(ctx), err), text)
+		case <-tick.C:
+		}
+	}
+}
+
+// Text returns the text of the page as a user reads it.
+func (t *Tab) Text() string {
+	t.Helper()
+	return Eval[string](t, `document.body.innerText`)
+}
+
+// Resize sets the size of the page, in CSS pixels.
+func (t *Tab) Resize(width, height int64) {
+	t.Helper()
+	t.do("resizing a page", chromedp.EmulateViewport(width, height))
+}
+
+// Prefer sets the colour scheme of the user: light or dark.
+func (t *Tab) Prefer(scheme string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.ctx, answerWithin)
+	defer cancel()
+	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	t.must("preferring the colour scheme "+scheme, err)
+}
+
+// Screenshot returns the visible part of the page as PNG.
+func (t *Tab) Screenshot() []byte {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.ctx, answerWithin)
+	defer cancel()
+	image, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	t.must("taking a screenshot", err)
+	return image
+}
+
+// Refused returns the requests and scripts that the policy of the open page has refused.
+func (t *Tab) Refused() []string {
+	t.Helper()
+	return Eval[[]string](t, `window.refused`)
+}
+
+// Elsewhere returns the addresses of all requests so far to other origins than one.
+func (t *Tab) Elsewhere(origin string) (addresses []string) {
+	t.log.mu.Lock()
+	defer t.log.mu.Unlock()
+	for _, address := range t.log.requests {
+		if !strings.HasPrefix(address, origin+"/") && !strings.HasPrefix(address, "data:") {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
