@@ -22,8 +22,8 @@ const (
 	mostStreamsPerUser = 100
 	// checkEvery is how often the rights of a stream are checked.
 	checkEvery = time.Minute
-	// sendWithin limits a write to a browser.
-	sendWithin = 10 * time.Second
+	// slowestReader is how long a write to a browser may take.
+	slowestReader = 10 * time.Second
 )
 
 // scope is a namespace, or everywhere. A page with an empty scope is not live.
@@ -44,6 +44,8 @@ func in(namespace string) scope {
 // Live tells open pages that something has changed in their scope.
 type Live struct {
 	pace *rate.Limiter
+	// sendWithin limits a write to a browser.
+	sendWithin time.Duration
 
 	mu      sync.Mutex
 	streams map[*stream]struct{}
@@ -59,7 +61,8 @@ type stream struct {
 
 func newLive() *Live {
 	return &Live{
-		pace: rate.NewLimiter(pagesPerSecond, pagesPerSecond), streams: map[*stream]struct{}{}, byUser: map[string]int{}, dirty: map[scope]bool{},
+		pace: rate.NewLimiter(pagesPerSecond, pagesPerSecond), sendWithin: slowestReader,
+		streams: map[*stream]struct{}{}, byUser: map[string]int{}, dirty: map[scope]bool{},
 	}
 }
 
@@ -138,8 +141,12 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	of := scope(r.URL.Query().Get("scope"))
-	err := v.user.mayWatch(r.Context(), of)
-	leave()
+	err := func() error {
+		defer leave() // a stream holds no slot
+		ctx, cancel := context.WithTimeout(r.Context(), readWithin)
+		defer cancel()
+		return v.user.mayWatch(ctx, of)
+	}()
 	if err != nil {
 		c.refuse(w, v, err)
 		return
@@ -153,8 +160,9 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 	defer closed()
 	w.Header().Set("Content-Type", "text/event-stream")
 	answer := http.NewResponseController(w)
+	_ = answer.SetReadDeadline(time.Time{}) // in HTTP/1.1, the server's limit for requests would end the stream
 	say := func(event string) bool {
-		_ = answer.SetWriteDeadline(time.Now().Add(sendWithin))
+		_ = answer.SetWriteDeadline(time.Now().Add(c.Live.sendWithin))
 		_, err := fmt.Fprintf(w, "event: %s\ndata:\n\n", event)
 		return err == nil && answer.Flush() == nil
 	}
@@ -164,6 +172,8 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 	beat, check := time.NewTicker(beatEvery), time.NewTicker(checkEvery)
 	defer beat.Stop()
 	defer check.Stop()
+	end := time.NewTimer(v.session.Until.Sub(c.opts.Clock.Now()))
+	defer end.Stop()
 	for {
 		event := "beat"
 		select {
@@ -171,10 +181,13 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-beat.C:
 		case <-check.C:
-			if !c.opts.Clock.Now().Before(v.session.Until) || c.mayNotWatch(r.Context(), v, of) {
+			if c.mayNotWatch(r.Context(), v, of) {
 				say("ended")
 				return
 			}
+		case <-end.C:
+			say("ended")
+			return
 		case <-s.changed:
 			if c.Live.pace.Wait(r.Context()) != nil {
 				return

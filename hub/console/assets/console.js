@@ -5,7 +5,7 @@
   const scope = main()?.dataset.scope;
   if (!scope) return;
   const offline = document.getElementById("offline");
-  let source = null, reading = false, again = false, seen = new Date();
+  let source = null, opened = false, reading = false, again = false, seen = new Date();
 
   const lost = () => {
     offline.textContent = "No connection to the hub. This page is as of " + seen.toLocaleTimeString() + ".";
@@ -41,19 +41,20 @@
 
   function connect() {
     source = new EventSource("/live?scope=" + encodeURIComponent(scope));
-    let first = true;
-    source.addEventListener("open", () => { if (!offline.hidden || !first) read(); first = false; });
+    source.addEventListener("open", () => { if (opened) read(); opened = true; });
     source.addEventListener("changed", read);
     source.addEventListener("ended", () => { source.close(); location.reload(); });
     source.onerror = () => { // the browser connects again, unless the hub has refused
       lost();
-      if (source.readyState === EventSource.CLOSED) setTimeout(() => { if (!document.hidden) connect(); }, 30000);
+      if (source.readyState !== EventSource.CLOSED) return;
+      read(); // it finds out whether the session has ended
+      setTimeout(() => { if (!document.hidden && source?.readyState === EventSource.CLOSED) connect(); }, 30000);
     };
   }
 
   // A page that nobody sees reads nothing.
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden) { source?.close(); source = null; } else if (!source) { connect(); read(); }
+    if (document.hidden) { source?.close(); source = null; } else if (!source) connect();
   });
   if (!document.hidden) connect();
 })();
