@@ -128,24 +128,30 @@ func (c *Console) endOIDC(w http.ResponseWriter, r *http.Request) {
 		c.sendOnward(w, r, a.Next)
 	case errors.Is(err, errAdmitBusy):
 		c.sendBusy(w, r, a.Next)
-	case apierrors.IsUnauthorized(err), errors.Is(err, errBadToken):
-		c.opts.Logger.Info("The hub's API server refused an ID token", "issuer", c.opts.OIDC.Issuer)
-		c.failSignIn(w, r, http.StatusUnauthorized, a.Next, errUntrusted)
-	case errors.Is(err, errLongSession):
-		c.failSignIn(w, r, http.StatusBadRequest, a.Next, errLongSession)
 	default:
-		c.opts.Logger.Error(err, "Signing a user in with an identity provider")
-		status, shown := http.StatusBadGateway, errNoAnswer
-		for _, known := range []error{errCode, errIDToken, errProvider, errKey} {
-			if errors.Is(err, known) {
-				shown = known
-			}
+		if apierrors.IsUnauthorized(err) || errors.Is(err, errBadToken) {
+			err = fmt.Errorf("%w: %w", errUntrusted, err)
 		}
-		if shown == errCode || shown == errIDToken {
-			status = http.StatusUnauthorized
-		}
+		c.opts.Logger.Error(err, "Signing a user in with an identity provider", "issuer", c.opts.OIDC.Issuer)
+		status, shown := oidcFault(err)
 		c.failSignIn(w, r, status, a.Next, shown)
 	}
+}
+
+// oidcFault returns the reason to show to a user. The rest of the error is for the log.
+func oidcFault(err error) (status int, shown error) {
+	for _, known := range []struct {
+		why    error
+		status int
+	}{
+		{errCode, http.StatusUnauthorized}, {errIDToken, http.StatusUnauthorized}, {errUntrusted, http.StatusUnauthorized},
+		{errLongSession, http.StatusBadRequest}, {errProvider, http.StatusBadGateway}, {errKey, http.StatusInternalServerError},
+	} {
+		if errors.Is(err, known.why) {
+			return known.status, known.why
+		}
+	}
+	return http.StatusBadGateway, errNoAnswer
 }
 
 // attempt returns the sign-in that a browser has begun and the provider answers.
