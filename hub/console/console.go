@@ -36,12 +36,12 @@ const (
 	// mostPages are made at a time, mostPerUser of them for one user.
 	mostPages   = 6
 	mostPerUser = 2
-	// waitForSlot is how long a request waits for its turn.
-	waitForSlot = 10 * time.Second
+	// longestWait is how long a request waits for its turn.
+	longestWait = 10 * time.Second
 	// readWithin limits the reads of one page.
 	readWithin = 20 * time.Second
 	// answerWithin limits a whole request, until the browser has read the answer. Streams of changes set their own limit.
-	answerWithin = waitForSlot + readWithin + 30*time.Second
+	answerWithin = longestWait + readWithin + 30*time.Second
 	// largestForm limits the body of a request.
 	largestForm = 64 << 10
 )
@@ -73,7 +73,9 @@ type Console struct {
 	slots *slots.Slots
 	// provider is nil if users sign in with tokens only.
 	provider *provider
-	Live     *Live
+	// waitForSlot is how long a request waits for its turn.
+	waitForSlot time.Duration
+	Live        *Live
 }
 
 // New returns a Console.
@@ -89,7 +91,7 @@ func New(o Options) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Console{opts: o, users: u, slots: slots.New(mostPages), provider: p, Live: newLive()}, nil
+	return &Console{opts: o, users: u, slots: slots.New(mostPages), provider: p, waitForSlot: longestWait, Live: newLive()}, nil
 }
 
 // Handler returns the handler of all requests.
@@ -188,7 +190,7 @@ func (c *Console) admitted(w http.ResponseWriter, r *http.Request, s session) (v
 		c.fail(w, v, http.StatusBadRequest, errNamespace)
 		return nil, nil, false
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), waitForSlot)
+	ctx, cancel := context.WithTimeout(r.Context(), c.waitForSlot)
 	defer cancel()
 	leave, ok = c.slots.Take(ctx, slots.Party{Name: s.User, Most: mostPerUser})
 	if !ok {

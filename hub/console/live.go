@@ -164,7 +164,11 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 	say := func(event string) bool {
 		_ = answer.SetWriteDeadline(time.Now().Add(c.Live.sendWithin))
 		_, err := fmt.Fprintf(w, "event: %s\ndata:\n\n", event)
-		return err == nil && answer.Flush() == nil
+		if err != nil || answer.Flush() != nil {
+			return false
+		}
+		_ = answer.SetWriteDeadline(time.Time{}) // in HTTP/2, a deadline ends the stream even if there is nothing to write
+		return true
 	}
 	if !say("open") {
 		return

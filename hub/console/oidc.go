@@ -176,7 +176,7 @@ func (c *Console) attempt(r *http.Request) (attempt, error) {
 
 // exchange waits for a slot at the provider.
 func (c *Console) exchange(ctx context.Context) (leave func(), ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, waitForSlot)
+	ctx, cancel := context.WithTimeout(ctx, c.waitForSlot)
 	defer cancel()
 	return c.provider.slots.Take(ctx, exchangeSlot)
 }

@@ -133,7 +133,7 @@ var (
 
 // admit waits for a slot, and returns the session of a token.
 func (c *Console) admit(ctx context.Context, token string) (session, error) {
-	ctx, cancel := context.WithTimeout(ctx, waitForSlot)
+	ctx, cancel := context.WithTimeout(ctx, c.waitForSlot)
 	defer cancel()
 	leave, ok := c.slots.Take(ctx, signInSlot)
 	if !ok {
