@@ -116,7 +116,7 @@ func (c *Console) Handler() (http.Handler, error) {
 	for pattern, act := range actions() {
 		mux.HandleFunc("POST "+pattern, c.action(act))
 	}
-	return guarded(mux), nil
+	return guarded(counted(mux)), nil
 }
 
 // pages are the pages of users who have signed in, by the pattern of their path.

@@ -168,7 +168,7 @@ var nexts = map[string]string{
 	"": "/", "a": "/", "//evil.example.com": "/", "///evil.example.com": "/", `\\evil.example.com`: "/", `/\evil.example.com`: "/", `\/evil.example.com`: "/",
 	"https://evil.example.com": "/", "https:evil.example.com": "/", "//user@evil.example.com/": "/", "javascript:alert(1)": "/", "JAVASCRIPT:alert(1)": "/",
 	"/\tevil": "/", "/\r\nSet-Cookie: a=b": "/", "/\x00": "/", "/\x7f": "/", "\t//evil.example.com": "/", " //evil.example.com": "/", "/%": "/",
-	"/signin": "/", "/signout": "/", "/signin/oidc?next=/": "/", "/sign%69n": "/", "/live?scope=*": "/", "data:text/html,x": "/", "/?next=//evil.example.com": "/?next=//evil.example.com",
+	"/signin": "/", "/signout": "/", "/signin/oidc?next=/": "/", "/sign%69n": "/", "/%2Fevil.example.com/ ": "/", "/%2F ": "/", "/live?scope=*": "/", "data:text/html,x": "/", "/?next=//evil.example.com": "/?next=//evil.example.com",
 }
 
 func TestASignInLeadsToThisConsoleOnly(t *testing.T) {

@@ -123,10 +123,12 @@ func (l *Live) open(user string, of scope) (*stream, func(), bool) {
 	s := &stream{user: user, scope: of, changed: make(chan struct{}, 1)}
 	l.streams[s] = struct{}{}
 	l.byUser[user]++
+	openStreams.Inc()
 	return s, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.streams, s)
+		openStreams.Dec()
 		if l.byUser[user]--; l.byUser[user] == 0 {
 			delete(l.byUser, user)
 		}

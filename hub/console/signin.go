@@ -198,5 +198,9 @@ func localPath(next string) string {
 		strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\x00\r\n\t") || strings.HasPrefix(u.Path, "/sign") || u.Path == "/live" {
 		return "/"
 	}
-	return u.RequestURI()
+	path := u.RequestURI()
+	if strings.HasPrefix(path, "//") { // of /%2F and a character that has to be encoded
+		return "/"
+	}
+	return path
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -251,5 +252,33 @@ func TestAUserWhoAsksForTooMuchIsToldWhenToTryAgain(t *testing.T) {
 	r := b.get("/")
 	if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" || !strings.Contains(r.text, "reload the page") {
 		t.Errorf("a third page: %s: %s", r.Status, r.text)
+	}
+}
+
+// value returns the value of a counter or a gauge.
+func value(t *testing.T, of prometheus.Collector) float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(of)
+	families, err := registry.Gather()
+	must(t, err)
+	m := families[0].GetMetric()[0]
+	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+}
+
+func TestAnswersAndOpenPagesAreCounted(t *testing.T) {
+	w := newWorld(t)
+	b := w.signedIn(w.token(nil, reads()))
+	count := func(page, code string) float64 { return value(t, answers.WithLabelValues(page, code)) }
+	pages, assets, unknown, streams := count("/", "2xx"), count("/assets/{name}", "2xx"), count("other", "4xx"), value(t, openStreams)
+	b.get("/")
+	b.get("/assets/console.js")
+	b.get("/nothing/" + w.ns)
+	if count("/", "2xx") != pages+1 || count("/assets/{name}", "2xx") != assets+1 || count("other", "4xx") != unknown+1 {
+		t.Errorf("have %v pages, %v assets and %v unknown", count("/", "2xx"), count("/assets/{name}", "2xx"), count("other", "4xx"))
+	}
+	b.follow(t.Context(), w.server.URL)
+	if n := value(t, openStreams); n != streams+1 {
+		t.Errorf("%v open pages after %v", n, streams)
 	}
 }
