@@ -4,6 +4,7 @@
 //   - The console has no right of its own. Each page is read from the hub's API server with the user's bearer token,
 //     and from package memberview with the same token. So a user sees what the user may read, and no more.
 //   - Package view decides what is shown. It does so for hansectl, too.
+//   - A user signs in with a bearer token, or at an identity provider that gives one, see signin.go and oidc.go.
 //   - A session is a cookie that has the token. It is sealed with a key that all replicas share, see session.go. The
 //     hub keeps no state of a session.
 //   - A page that changes an object has a token of the session in its form, and other origins are refused, see

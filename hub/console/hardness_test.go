@@ -223,7 +223,8 @@ func sealed(key string) *Console {
 
 func FuzzSession(f *testing.F) {
 	c := sealed("a key of 32 bytes for test alone")
-	good, err := c.seal(sessionPurpose, session{Token: "t", User: "u", Until: time.Now().Add(time.Hour)})
+	only := session{Token: "t", User: "u", Until: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
+	good, err := c.seal(sessionPurpose, only)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func FuzzSession(f *testing.F) {
 		for i, value := range []string{first, second} {
 			r.AddCookie(&http.Cookie{Name: cookie(i, "", time.Time{}).Name, Value: value})
 		}
-		if s, err := c.session(r); err == nil && (first+second != good || s.User != "u") {
+		if s, err := c.session(r); err == nil && s != only {
 			t.Errorf("%q and %q are the session %+v", first, second, s)
 		}
 	})
@@ -331,7 +332,7 @@ func TestAUserWithoutRightsSeesThisAndNoCounts(t *testing.T) {
 }
 
 // cluster makes a MemberCluster with this status.
-func (w *world) cluster(status hubv1.MemberClusterStatus) *hubv1.MemberCluster {
+func (w *world) cluster(status hubv1.MemberClusterStatus) {
 	w.Helper()
 	c := &hubv1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: w.ns + "-"},
@@ -344,7 +345,6 @@ func (w *world) cluster(status hubv1.MemberClusterStatus) *hubv1.MemberCluster {
 	w.Cleanup(func() { _ = w.hub.Delete(context.WithoutCancel(w.Context()), c) })
 	c.Status = status
 	must(w.T, w.hub.Status().Update(w.Context(), c))
-	return c
 }
 
 // binding makes the binding of a ConfigMap with this status.
@@ -361,8 +361,9 @@ func (w *world) binding(status hubv1.BindingStatus) {
 	must(w.T, w.hub.Status().Update(w.Context(), b))
 }
 
-func condition(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: status, Reason: "Test", Message: message, LastTransitionTime: metav1.Now()}
+// failed is a condition that is False.
+func failed(kind, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "Test", Message: message, LastTransitionTime: metav1.Now()}
 }
 
 func TestHostileTextStaysText(t *testing.T) {
@@ -370,14 +371,14 @@ func TestHostileTextStaysText(t *testing.T) {
 	w := newWorld(t)
 	w.cluster(hubv1.MemberClusterStatus{
 		Topology: hubv1.ClusterTopology{Region: "</h3><script>alert(1)</script>\u202e"}, Version: hubv1.ClusterVersion{Kubernetes: "v1<b>\u202e"},
-		Conditions: []metav1.Condition{condition(hubv1.ConditionReady, metav1.ConditionFalse, hostile)},
+		Conditions: []metav1.Condition{failed(hubv1.ConditionReady, hostile)},
 	})
-	w.binding(hubv1.BindingStatus{Conditions: []metav1.Condition{condition(hubv1.ConditionApplied, metav1.ConditionFalse, hostile)}})
+	w.binding(hubv1.BindingStatus{Conditions: []metav1.Condition{failed(hubv1.ConditionApplied, hostile)}})
 	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "all"}}
 	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "ConfigMap"}}
 	p.Spec.Clusters.LabelSelector = &metav1.LabelSelector{}
 	must(t, w.hub.Create(t.Context(), p))
-	p.Status.Conditions = []metav1.Condition{condition(hubv1.ConditionAccepted, metav1.ConditionFalse, hostile)}
+	p.Status.Conditions = []metav1.Condition{failed(hubv1.ConditionAccepted, hostile)}
 	must(t, w.hub.Status().Update(t.Context(), p))
 	r := w.signedIn(w.token(nil, reads())).get("/")
 	if n := strings.Count(r.text, "&lt;script&gt;alert(1)&lt;/script&gt;"); r.StatusCode != http.StatusOK || n < 4 {
@@ -393,8 +394,8 @@ func TestHostileTextStaysText(t *testing.T) {
 func TestAPageIsShortWhateverItsObjectsSay(t *testing.T) {
 	w := newWorld(t)
 	long := strings.Repeat("long ", 6500)
-	w.cluster(hubv1.MemberClusterStatus{Conditions: []metav1.Condition{condition(hubv1.ConditionReady, metav1.ConditionFalse, long)}})
-	status := hubv1.BindingStatus{Conditions: []metav1.Condition{condition(hubv1.ConditionApplied, metav1.ConditionFalse, long)}}
+	w.cluster(hubv1.MemberClusterStatus{Conditions: []metav1.Condition{failed(hubv1.ConditionReady, long)}})
+	status := hubv1.BindingStatus{Conditions: []metav1.Condition{failed(hubv1.ConditionApplied, long)}}
 	for i := range 1500 {
 		status.Clusters = append(status.Clusters, hubv1.ClusterRow{
 			Name:    "c-" + strings.Repeat("x", 50) + string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676)),

@@ -16,8 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// follow opens a stream, and returns its lines after the first event.
-func (b *browser) follow(ctx context.Context, base string) (*http.Response, *bufio.Scanner) {
+// followed is a stream of a browser after its first event, or the refusal of one.
+type followed struct {
+	status     int
+	retryAfter string
+	lines      *bufio.Scanner
+}
+
+// follow opens a stream.
+func (b *browser) follow(ctx context.Context, base string) followed {
 	b.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/live?scope=*", nil)
 	must(b.T, err)
@@ -29,11 +36,11 @@ func (b *browser) follow(ctx context.Context, base string) (*http.Response, *buf
 	answer, err := b.http.Do(r)
 	must(b.T, err)
 	b.Cleanup(func() { _ = answer.Body.Close() })
-	lines := bufio.NewScanner(answer.Body)
-	if answer.StatusCode == http.StatusOK {
-		b.event(lines, "open")
+	f := followed{answer.StatusCode, answer.Header.Get("Retry-After"), bufio.NewScanner(answer.Body)}
+	if f.status == http.StatusOK {
+		b.event(f.lines, "open")
 	}
-	return answer, lines
+	return f
 }
 
 // event reads the next event.
@@ -86,9 +93,9 @@ func TestAThousandPagesAreOpenAndNoMore(t *testing.T) {
 	before := heap()
 	refused := func(b *browser) {
 		t.Helper()
-		r, _ := b.follow(ctx, w.server.URL)
-		if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
-			t.Errorf("one stream too many: %s, to be tried again after %q seconds", r.Status, r.Header.Get("Retry-After"))
+		f := b.follow(ctx, w.server.URL)
+		if f.status != http.StatusServiceUnavailable || f.retryAfter == "" {
+			t.Errorf("one stream too many: %d, to be tried again after %q seconds", f.status, f.retryAfter)
 		}
 	}
 	last := users[len(users)-1]
@@ -114,8 +121,8 @@ func TestAThousandPagesAreOpenAndNoMore(t *testing.T) {
 	}
 	cancel()
 	w.awaitStreams(0)
-	if answer, _ := last.follow(t.Context(), w.server.URL); answer.StatusCode != http.StatusOK {
-		t.Errorf("a stream after the others: %s", answer.Status)
+	if f := last.follow(t.Context(), w.server.URL); f.status != http.StatusOK {
+		t.Errorf("a stream after the others: %d", f.status)
 	}
 }
 
@@ -128,10 +135,10 @@ func TestAStreamLastsLongerThanTheLimitOfOtherRequests(t *testing.T) {
 	plain.Start()
 	t.Cleanup(func() { plain.CloseClientConnections(); plain.Close() })
 	for _, base := range []string{plain.URL, w.server.URL} {
-		_, lines := b.follow(t.Context(), base)
+		f := b.follow(t.Context(), base)
 		for range 3 { // each takes tellEvery
 			w.console.Live.Changed(w.ns)
-			b.event(lines, "changed")
+			b.event(f.lines, "changed")
 		}
 	}
 }
@@ -221,8 +228,8 @@ func TestAUserWithManySlowRequestsDelaysNoOtherUser(t *testing.T) {
 			t.Errorf("a page of another user: %s", r.Status)
 		}
 	}
-	if r, _ := other.follow(t.Context(), w.server.URL); r.StatusCode != http.StatusOK {
-		t.Errorf("a stream of another user: %s", r.Status)
+	if f := other.follow(t.Context(), w.server.URL); f.status != http.StatusOK {
+		t.Errorf("a stream of another user: %d", f.status)
 	}
 	w.signedIn(w.token(nil, reads()))
 	select {
