@@ -32,8 +32,8 @@ func (u *user) members(ctx context.Context) ([]hubv1.MemberCluster, error) {
 	return list.Items, nil
 }
 
-// pageSize is the size of one part of a long list.
-const pageSize = 500
+// pageSize is the size of one part of a long list. A binding with 2,000 clusters has about a megabyte.
+const pageSize = 100
 
 // eachBinding reads the bindings of a namespace, part by part, or all bindings if namespace is empty.
 func (u *user) eachBinding(ctx context.Context, namespace string, visit func(hubv1.BindingObject)) error {
