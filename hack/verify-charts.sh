@@ -63,6 +63,13 @@ says hanse-hub full-values.yaml "--otlp-sampling=0.1"
 says hanse-hub full-values.yaml "port: 4318"
 says hanse-hub full-values.yaml "name: collector-ca"
 says hanse-hub "" !otlp
+says hanse-hub full-values.yaml "--console-oidc-issuer=https://login.example.com:8443/realms/a"
+says hanse-hub full-values.yaml "--console-oidc-scopes=openid,groups"
+says hanse-hub full-values.yaml "--console-oidc-client-secret-file=/etc/hanse/oidc-client/client-secret"
+says hanse-hub full-values.yaml "--console-oidc-ca-file=/etc/hanse/oidc/ca.crt"
+says hanse-hub full-values.yaml "port: 8443"
+says hanse-hub full-values.yaml "secretName: hanse-oidc"
+says hanse-hub "" !oidc
 says hanse-member "" !ValidatingAdmissionPolicy
 says hanse-member full-values.yaml "kind: ValidatingAdmissionPolicyBinding"
 says hanse-hub "" "name: leader-election"

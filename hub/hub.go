@@ -37,6 +37,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/charts"
+	"github.com/hanse-dev/hanse/hub/console"
 	"github.com/hanse-dev/hanse/hub/identity"
 	"github.com/hanse-dev/hanse/hub/schedule"
 	"github.com/hanse-dev/hanse/hub/tracing"
@@ -61,7 +62,7 @@ type Options struct {
 	// Failover limits how many objects move from unreachable clusters. Its grace period is also the time after which an
 	// unreachable cluster is tainted NoExecute. Confirmed must not be set.
 	Failover schedule.Failover
-	// Proxy of connections to members and repositories; nil if there is none.
+	// Proxy of connections to members, repositories and the identity provider; nil if there is none.
 	Proxy func(*http.Request) (*url.URL, error)
 	// Repositories from which charts of operators may be fetched.
 	Repositories charts.Repositories
@@ -84,6 +85,8 @@ type Options struct {
 	// TLS with a certificate for ConsoleName; else something else has to, or only this host may reach the address.
 	ConsoleAddress string
 	ConsoleSecure  bool
+	// ConsoleOIDC is the provider at which users of these pages sign in.
+	ConsoleOIDC console.OIDC
 	// ProtectedCopies is the number of copies above which a namespace or a CustomResourceDefinition is protected from
 	// deletion. A negative number protects none.
 	ProtectedCopies int

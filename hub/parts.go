@@ -162,6 +162,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	}
 	if p.options.servesConsole() {
 		c.console, err = console.New(console.Options{
+			OIDC: p.options.ConsoleOIDC, Proxy: p.options.Proxy,
 			Config: p.mgr.GetConfig(), Mapper: p.mgr.GetRESTMapper(), Key: p.certificate.SessionKey, Logger: p.mgr.GetLogger().WithName("console"),
 		})
 		if err != nil {

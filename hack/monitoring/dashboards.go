@@ -140,6 +140,9 @@ func hub() *dashboard.DashboardBuilder {
 		WithPanel(graph("Rows of bindings", "Rows of all bindings by state.", units.Short, query{"sum by (state) (hanse_binding_clusters)", "{{state}}"})).
 		WithPanel(graph("Views", "Requests of users about members in a second, by the answer.", units.Short,
 			query{"sum by (what, code) (rate(hanse_view_requests_total[$__rate_interval])) or vector(0)", "{{what}} {{code}}"})).
+		WithPanel(graph("Console", "Requests of browsers in a second, by the answer, and pages that are open.", units.Short,
+			query{"sum by (code) (rate(hanse_console_pages_total[$__rate_interval])) or vector(0)", "{{code}}"},
+			query{"sum(hanse_console_streams)", "open pages"})).
 		WithRow(dashboard.NewRowBuilder("Objects in memory")).
 		WithPanel(graph("Hub objects", "Hub objects and objects of bundles in memory.", units.Short,
 			query{"max by (group, kind) (hanse_templates)", "{{kind}}.{{group}}"})).

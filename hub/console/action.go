@@ -33,15 +33,20 @@ func (s session) sent(r *http.Request) bool {
 // action answers a request that changes an object.
 func (c *Console) action(act func(context.Context, *visit) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v, leave, ok := c.enter(w, r)
+		s, err := c.session(r)
+		if err != nil {
+			c.toSignIn(w, r, err)
+			return
+		}
+		if !s.sent(r) { // it reads the form, so a slow browser holds no slot
+			c.fail(w, &visit{Request: r, session: s, now: c.opts.Clock.Now()}, http.StatusForbidden, errForm)
+			return
+		}
+		v, leave, ok := c.admitted(w, r, s)
 		if !ok {
 			return
 		}
 		defer leave()
-		if !v.session.sent(r) {
-			c.fail(w, v, http.StatusForbidden, errForm)
-			return
-		}
 		ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 		defer cancel()
 		next, err := act(ctx, v)

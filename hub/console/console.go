@@ -4,6 +4,7 @@
 //   - The console has no right of its own. Each page is read from the hub's API server with the user's bearer token,
 //     and from package memberview with the same token. So a user sees what the user may read, and no more.
 //   - Package view decides what is shown. It does so for hansectl, too.
+//   - A user signs in with a bearer token, or at an identity provider that gives one, see signin.go and oidc.go.
 //   - A session is a cookie that has the token. It is sealed with a key that all replicas share, see session.go. The
 //     hub keeps no state of a session.
 //   - A page that changes an object has a token of the session in its form, and other origins are refused, see
@@ -20,10 +21,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -34,12 +37,12 @@ const (
 	// mostPages are made at a time, mostPerUser of them for one user.
 	mostPages   = 6
 	mostPerUser = 2
-	// waitForSlot is how long a request waits for its turn.
-	waitForSlot = 10 * time.Second
+	// longestWait is how long a request waits for its turn.
+	longestWait = 10 * time.Second
 	// readWithin limits the reads of one page.
 	readWithin = 20 * time.Second
 	// answerWithin limits a whole request, until the browser has read the answer. Streams of changes set their own limit.
-	answerWithin = waitForSlot + readWithin + 30*time.Second
+	answerWithin = longestWait + readWithin + 30*time.Second
 	// largestForm limits the body of a request.
 	largestForm = 64 << 10
 )
@@ -47,7 +50,7 @@ const (
 //go:embed assets
 var assets embed.FS
 
-// Options of a Console. All are required, except Clock.
+// Options of a Console. All are required, except OIDC, Proxy and Clock.
 type Options struct {
 	// Config has the address and the CA of the hub's API server. Credentials in it are not used.
 	Config *rest.Config
@@ -56,6 +59,10 @@ type Options struct {
 	// Key returns the key of the replicas' sessions: at least 32 random bytes.
 	Key    func() ([]byte, error)
 	Logger logr.Logger
+	// OIDC is the provider at which users sign in; its zero value means none.
+	OIDC OIDC
+	// Proxy of connections to this provider; nil if there is none.
+	Proxy func(*http.Request) (*url.URL, error)
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock
 }
@@ -67,6 +74,10 @@ type Console struct {
 	slots *slots.Slots
 	// simulations is the one slot of simulations, because each keeps a processor busy.
 	simulations *slots.Slots
+	// provider is nil if users sign in with tokens only.
+	provider *provider
+	// waitForSlot is how long a request waits for its turn.
+	waitForSlot time.Duration
 	Live        *Live
 }
 
@@ -79,7 +90,11 @@ func New(o Options) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Console{opts: o, users: u, slots: slots.New(mostPages), simulations: slots.New(1), Live: newLive()}, nil
+	p, err := newProvider(o.OIDC, o.Proxy, o.Clock)
+	if err != nil {
+		return nil, err
+	}
+	return &Console{opts: o, users: u, slots: slots.New(mostPages), simulations: slots.New(1), provider: p, waitForSlot: longestWait, Live: newLive()}, nil
 }
 
 // Handler returns the handler of all requests.
@@ -89,10 +104,14 @@ func (c *Console) Handler() (http.Handler, error) {
 		return nil, fmt.Errorf("reading the assets of the console: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /assets/", http.StripPrefix("/assets/", http.FileServerFS(files)))
+	mux.Handle("GET /assets/{name}", http.StripPrefix("/assets/", http.FileServerFS(files))) // of no folder, which would list it
 	mux.HandleFunc("GET /signin", c.showSignIn)
 	mux.HandleFunc("POST /signin", c.signIn)
 	mux.HandleFunc("POST /signout", c.signOut)
+	if c.provider != nil {
+		mux.HandleFunc("GET "+oidcPath, c.beginOIDC)
+		mux.HandleFunc("GET "+callbackPath, c.endOIDC)
+	}
 	mux.HandleFunc("GET /live", c.live)
 	mux.HandleFunc("GET /", c.page(noPage))
 	for pattern, read := range pages() {
@@ -102,7 +121,7 @@ func (c *Console) Handler() (http.Handler, error) {
 		mux.HandleFunc("POST "+pattern, c.action(act))
 	}
 	mux.HandleFunc("POST /whatif", c.whatIf)
-	return guarded(mux), nil
+	return guarded(counted(mux)), nil
 }
 
 // pages are the pages of users who have signed in, by the pattern of their path.
@@ -158,7 +177,10 @@ func (v *visit) scope() scope {
 	return in(v.namespace)
 }
 
-var errBusy = errors.New("the console answers many requests: reload the page in a few seconds")
+var (
+	errBusy      = errors.New("the console answers many requests: reload the page in a few seconds")
+	errNamespace = errors.New("this is no name of a namespace: use small letters, digits and dashes")
+)
 
 // enter finds the session of a request, and waits for a slot. Without a session it sends the browser to the sign-in.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request) (v *visit, leave func(), ok bool) {
@@ -167,17 +189,27 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) (v *visit, leave
 		c.toSignIn(w, r, err)
 		return nil, nil, false
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), waitForSlot)
+	return c.admitted(w, r, s)
+}
+
+// admitted waits for a slot for a session.
+func (c *Console) admitted(w http.ResponseWriter, r *http.Request, s session) (v *visit, leave func(), ok bool) {
+	v = &visit{Request: r, session: s, now: c.opts.Clock.Now(), namespace: r.URL.Query().Get("namespace")}
+	if v.namespace != "" && len(validation.IsDNS1123Label(v.namespace)) > 0 {
+		v.namespace = ""
+		c.fail(w, v, http.StatusBadRequest, errNamespace)
+		return nil, nil, false
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), c.waitForSlot)
 	defer cancel()
 	leave, ok = c.slots.Take(ctx, slots.Party{Name: s.User, Most: mostPerUser})
 	if !ok {
 		w.Header().Set("Retry-After", "5")
-		c.fail(w, &visit{Request: r, session: s, now: c.opts.Clock.Now()}, http.StatusServiceUnavailable, errBusy)
+		c.fail(w, v, http.StatusServiceUnavailable, errBusy)
 		return nil, nil, false
 	}
-	return &visit{
-		Request: r, session: s, user: c.users.with(s.Token), now: c.opts.Clock.Now(), namespace: r.URL.Query().Get("namespace"),
-	}, leave, true
+	v.user, v.now = c.users.with(s.Token), c.opts.Clock.Now()
+	return v, leave, true
 }
 
 // page answers a request for a page.

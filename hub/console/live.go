@@ -24,8 +24,8 @@ const (
 	checkEvery = time.Minute
 	// justNow is how old a page may be when its stream begins: a change since then may be missing on the page.
 	justNow = 15 * time.Second
-	// sendWithin limits a write to a browser.
-	sendWithin = 10 * time.Second
+	// slowestReader is how long a write to a browser may take.
+	slowestReader = 10 * time.Second
 )
 
 // scope is a namespace, or everywhere. A page with an empty scope is not live.
@@ -46,6 +46,8 @@ func in(namespace string) scope {
 // Live tells open pages that something has changed in their scope.
 type Live struct {
 	pace *rate.Limiter
+	// sendWithin limits a write to a browser.
+	sendWithin time.Duration
 
 	mu      sync.Mutex
 	streams map[*stream]struct{}
@@ -62,7 +64,8 @@ type stream struct {
 
 func newLive() *Live {
 	return &Live{
-		pace: rate.NewLimiter(pagesPerSecond, pagesPerSecond), streams: map[*stream]struct{}{}, byUser: map[string]int{}, dirty: map[scope]bool{},
+		pace: rate.NewLimiter(pagesPerSecond, pagesPerSecond), sendWithin: slowestReader,
+		streams: map[*stream]struct{}{}, byUser: map[string]int{}, dirty: map[scope]bool{},
 	}
 }
 
@@ -127,10 +130,12 @@ func (l *Live) open(user string, of scope) (*stream, func(), bool) {
 	}
 	l.streams[s] = struct{}{}
 	l.byUser[user]++
+	openStreams.Inc()
 	return s, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.streams, s)
+		openStreams.Dec()
 		if l.byUser[user]--; l.byUser[user] == 0 {
 			delete(l.byUser, user)
 		}
@@ -145,8 +150,12 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	of := scope(r.URL.Query().Get("scope"))
-	err := v.user.mayWatch(r.Context(), of)
-	leave()
+	err := func() error {
+		defer leave() // a stream holds no slot
+		ctx, cancel := context.WithTimeout(r.Context(), readWithin)
+		defer cancel()
+		return v.user.mayWatch(ctx, of)
+	}()
 	if err != nil {
 		c.refuse(w, v, err)
 		return
@@ -160,10 +169,15 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 	defer closed()
 	w.Header().Set("Content-Type", "text/event-stream")
 	answer := http.NewResponseController(w)
+	_ = answer.SetReadDeadline(time.Time{}) // in HTTP/1.1, the server's limit for requests would end the stream
 	say := func(event string) bool {
-		_ = answer.SetWriteDeadline(time.Now().Add(sendWithin))
+		_ = answer.SetWriteDeadline(time.Now().Add(c.Live.sendWithin))
 		_, err := fmt.Fprintf(w, "event: %s\ndata:\n\n", event)
-		return err == nil && answer.Flush() == nil
+		if err != nil || answer.Flush() != nil {
+			return false
+		}
+		_ = answer.SetWriteDeadline(time.Time{}) // in HTTP/2, a deadline ends the stream even if there is nothing to write
+		return true
 	}
 	if !say("open") {
 		return
@@ -171,6 +185,8 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 	beat, check := time.NewTicker(beatEvery), time.NewTicker(checkEvery)
 	defer beat.Stop()
 	defer check.Stop()
+	end := time.NewTimer(v.session.Until.Sub(c.opts.Clock.Now()))
+	defer end.Stop()
 	for {
 		event := "beat"
 		select {
@@ -178,10 +194,13 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-beat.C:
 		case <-check.C:
-			if !c.opts.Clock.Now().Before(v.session.Until) || c.mayNotWatch(r.Context(), v, of) {
+			if c.mayNotWatch(r.Context(), v, of) {
 				say("ended")
 				return
 			}
+		case <-end.C:
+			say("ended")
+			return
 		case <-s.changed:
 			if c.Live.pace.Wait(r.Context()) != nil {
 				return

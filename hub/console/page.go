@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -26,6 +27,8 @@ type page struct {
 	Nav string
 	// Scope is what the page shows changes of, see live.go.
 	Scope scope
+	// Onward is the path of this console to which the page leads by itself; empty for none.
+	Onward string
 	// Body is the data of the page's template.
 	Body any
 
@@ -60,7 +63,7 @@ var links = []link{
 var sources embed.FS
 
 // templates by the name of their page. Each has the frame of all pages.
-var templates = parse("signin", "fault", "fleet",
+var templates = parse("signin", "fault", "onward", "fleet",
 	"rollouts", "rollout", "rolloutobject", "operators", "whatif",
 )
 
@@ -76,13 +79,19 @@ func parse(names ...string) map[string]*template.Template {
 // functions of templates. They take the time as an argument, because templates are parsed once.
 var functions = template.FuncMap{
 	"ago":              ago,
-	"plain":            view.Printable,
+	"plain":            plain,
 	"clusterState":     clusterState,
 	"healthState":      healthState,
 	"resultState":      resultState,
 	"waveClusterState": waveClusterState,
 	"waveState":        waveState,
 }
+
+// longestText of an object is shown. Its author chooses the length, so the size of a page would have no bound.
+const longestText = 2000
+
+// plain returns text of an object without characters that do not print, and at most longestText characters of it.
+func plain(text string) string { return view.Printable(hubv1.CutMessage(text, longestText)) }
 
 // ago is the time since t in words, such as 5m or 3d; empty if t is not known.
 func ago(t *metav1.Time, now time.Time) string {
@@ -142,6 +151,10 @@ func (c *Console) refuse(w http.ResponseWriter, v *visit, err error) {
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTooManyRequests(err), apierrors.IsTimeout(err):
 		c.fail(w, v, http.StatusGatewayTimeout, err)
 	default:
+		if v.Context().Err() != nil {
+			return // the browser has left
+		}
+		c.opts.Logger.Error(err, "Answering a request of a browser", "path", v.URL.Path)
 		c.fail(w, v, http.StatusBadGateway, err)
 	}
 }
@@ -151,6 +164,8 @@ func noPage(_ context.Context, v *visit) (*page, error) {
 	return nil, fmt.Errorf("%w page %s", errNotFound, v.URL.Path)
 }
 
+var errUnreachable = errors.New("the hub's API server does not answer: reload the page in a few seconds")
+
 // fault is the body of the page of an error.
 type fault struct {
 	Status  string
@@ -159,9 +174,12 @@ type fault struct {
 }
 
 func (c *Console) fail(w http.ResponseWriter, v *visit, status int, err error) {
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		err = errUnreachable // the error names an address inside the cluster
+	}
 	body := fault{Status: http.StatusText(status), Message: err.Error()}
 	if status == http.StatusForbidden && apierrors.IsForbidden(err) {
-		body.Advice = "Ask for the ClusterRole hanse-view in the namespace, or for the whole hub."
+		body.Advice = "Ask for the ClusterRole hanse-view in the namespace, or for the whole hub. Or narrow the page to a namespace that you may read."
 	}
 	p := &page{Title: body.Status, template: "fault", Body: body}
 	answer, rendering := p.render(v)

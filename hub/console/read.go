@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -31,8 +32,8 @@ func (u *user) members(ctx context.Context) ([]hubv1.MemberCluster, error) {
 	return list.Items, nil
 }
 
-// pageSize is the size of one part of a long list.
-const pageSize = 500
+// pageSize is the size of one part of a long list. A binding with 2,000 clusters has about a megabyte.
+const pageSize = 100
 
 // eachBinding reads the bindings of a namespace, part by part, or all bindings if namespace is empty.
 func (u *user) eachBinding(ctx context.Context, namespace string, visit func(hubv1.BindingObject)) error {
@@ -115,6 +116,9 @@ func nameOf(o metav1.Object) string {
 
 // mayWatch returns an error if the user may not list the bindings of a scope.
 func (u *user) mayWatch(ctx context.Context, of scope) error {
+	if of != everywhere && of != inCluster && len(validation.IsDNS1123Label(string(of))) > 0 {
+		return apierrors.NewBadRequest("the scope is no namespace")
+	}
 	var list client.ObjectList = &hubv1.ResourceBindingList{}
 	options := []client.ListOption{client.Limit(1)}
 	switch of {
@@ -132,6 +136,8 @@ func (u *user) mayWatch(ctx context.Context, of scope) error {
 
 // mayNotWatch reports whether the user has lost the right to watch. Other errors say nothing about rights.
 func (c *Console) mayNotWatch(ctx context.Context, v *visit, of scope) bool {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
 	err := v.user.mayWatch(ctx, of)
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }

@@ -25,8 +25,10 @@ const (
 	cookieSize  = 3000
 	// sessionLasts is how long a session lasts at most, if its token is valid for longer.
 	sessionLasts = 12 * time.Hour
-	// purpose of the derived key, and what is sealed with it.
-	purpose = "hanse console session v1"
+	// cookiesLast is how much longer the browser keeps the cookies of a session, so that a page can say that it has ended.
+	cookiesLast = time.Hour
+	// sessionPurpose of a derived key, see seal.
+	sessionPurpose = "hanse console session v1"
 )
 
 // session of a user, as the cookies have it.
@@ -42,13 +44,15 @@ type session struct {
 var (
 	errNoSession   = errors.New("sign in to see the fleet")
 	errExpired     = errors.New("your session has ended: sign in again")
+	errKey         = errors.New("the hub cannot read the key of sessions: an administrator finds the cause in the hub's log")
 	errLongSession = fmt.Errorf("the token is longer than a browser keeps, about %d bytes: use one with fewer claims", mostCookies*cookieSize*3/4)
 )
 
-func (c *Console) sealer() (cipher.AEAD, error) {
+// sealer returns the cipher for a purpose. Each purpose has a key of its own, so that no value passes for another.
+func (c *Console) sealer(purpose string) (cipher.AEAD, error) {
 	secret, err := c.opts.Key()
 	if err != nil {
-		return nil, fmt.Errorf("reading the key of sessions: %w", err)
+		return nil, fmt.Errorf("%w: %w", errKey, err)
 	}
 	key, err := hkdf.Key(sha256.New, secret, nil, purpose, 32)
 	if err != nil {
@@ -61,25 +65,53 @@ func (c *Console) sealer() (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// begin sets the cookies of a new session.
-func (c *Console) begin(w http.ResponseWriter, r *http.Request, s session) error {
-	s.CSRF = rand.Text()
-	plain, err := json.Marshal(s)
+// seal encrypts a value for cookies.
+func (c *Console) seal(purpose string, value any) (string, error) {
+	plain, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Errorf("writing a session: %w", err)
+		return "", fmt.Errorf("writing a cookie: %w", err)
 	}
-	aead, err := c.sealer()
+	aead, err := c.sealer(purpose)
+	if err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain, []byte(purpose))), nil
+}
+
+// unseal decrypts a value that was sealed for the same purpose. The error is errKey if the hub has no key, else
+// errExpired.
+func (c *Console) unseal(purpose, sealed string, into any) error {
+	aead, err := c.sealer(purpose)
 	if err != nil {
 		return err
 	}
-	sealed := base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain, []byte(purpose)))
+	raw, err := base64.RawURLEncoding.DecodeString(sealed)
+	if err == nil {
+		raw, err = aead.Open(nil, nil, raw, []byte(purpose))
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
+	if err != nil {
+		return errExpired // of another key, too
+	}
+	return nil
+}
+
+// begin sets the cookies of a new session.
+func (c *Console) begin(w http.ResponseWriter, r *http.Request, s session) error {
+	s.CSRF = rand.Text()
+	sealed, err := c.seal(sessionPurpose, s)
+	if err != nil {
+		return err
+	}
 	if len(sealed) > mostCookies*cookieSize {
 		return errLongSession
 	}
 	endSession(w, r) // a longer session of before
 	for i := 0; len(sealed) > 0; i++ {
 		n := min(len(sealed), cookieSize)
-		http.SetCookie(w, cookie(i, sealed[:n], s.Until))
+		http.SetCookie(w, cookie(i, sealed[:n], s.Until.Add(cookiesLast)))
 		sealed = sealed[n:]
 	}
 	return nil
@@ -103,7 +135,7 @@ func endSession(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// session returns the session of a request, or errNoSession or errExpired.
+// session returns the session of a request, or errNoSession, errExpired or errKey.
 func (c *Console) session(r *http.Request) (session, error) {
 	var sealed strings.Builder
 	for i := range mostCookies {
@@ -116,20 +148,12 @@ func (c *Console) session(r *http.Request) (session, error) {
 	if sealed.Len() == 0 {
 		return session{}, errNoSession
 	}
-	aead, err := c.sealer()
-	if err != nil {
+	var s session
+	if err := c.unseal(sessionPurpose, sealed.String(), &s); err != nil {
 		return session{}, err
 	}
-	var s session
-	raw, err := base64.RawURLEncoding.DecodeString(sealed.String())
-	if err == nil {
-		raw, err = aead.Open(nil, nil, raw, []byte(purpose))
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &s)
-	}
-	if err != nil || !c.opts.Clock.Now().Before(s.Until) {
-		return session{}, errExpired // of another key, too
+	if !c.opts.Clock.Now().Before(s.Until) {
+		return session{}, errExpired
 	}
 	return s, nil
 }

@@ -26,10 +26,22 @@ type signInForm struct {
 	Next string
 	// Fault says why the user has to sign in again; empty if there is no reason.
 	Fault string
+	// Provider is the name of the identity provider, and Begin the address at which a sign-in with it begins. Both are
+	// empty if there is no provider.
+	Provider, Begin string
 }
 
 // toSignIn sends a browser to the sign-in.
 func (c *Console) toSignIn(w http.ResponseWriter, r *http.Request, why error) {
+	switch {
+	case errors.Is(why, errKey):
+		c.opts.Logger.Error(why, "Finding the session of a browser")
+		c.fail(w, &visit{Request: r, now: c.opts.Clock.Now()}, http.StatusInternalServerError, errKey)
+		return
+	case errors.Is(why, errNoSession) && followsLink(r):
+		c.sendOnward(w, r, localPath(r.URL.RequestURI())) // the browser may have a session
+		return
+	}
 	endSession(w, r)
 	to := url.Values{}
 	if r.Method == http.MethodGet && r.URL.Path != "/" {
@@ -45,6 +57,13 @@ func (c *Console) toSignIn(w http.ResponseWriter, r *http.Request, why error) {
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
 
+// followsLink reports whether a user has followed a link of another site. Then the browser keeps the session's cookies
+// back, because they have SameSite=Strict.
+func followsLink(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return r.Method == http.MethodGet && (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") == "navigate"
+}
+
 func (c *Console) showSignIn(w http.ResponseWriter, r *http.Request) {
 	form := signInForm{Next: localPath(r.FormValue("next"))}
 	if r.URL.Query().Has("ended") {
@@ -54,6 +73,10 @@ func (c *Console) showSignIn(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Console) sendSignIn(w http.ResponseWriter, r *http.Request, status int, form signInForm) {
+	if c.provider != nil {
+		form.Provider = c.provider.name()
+		form.Begin = c.provider.at(oidcPath) + "?" + url.Values{"next": {form.Next}}.Encode()
+	}
 	p := &page{Title: "Sign in", template: "signin", Body: form}
 	answer, err := p.render(&visit{Request: r, now: c.opts.Clock.Now()})
 	if err != nil {
@@ -64,45 +87,68 @@ func (c *Console) sendSignIn(w http.ResponseWriter, r *http.Request, status int,
 	send(w, status, answer)
 }
 
+// failSignIn answers with the sign-in page, which says why there is no session.
+func (c *Console) failSignIn(w http.ResponseWriter, r *http.Request, status int, next string, why error) {
+	text := why.Error()
+	c.sendSignIn(w, r, status, signInForm{Next: next, Fault: strings.ToUpper(text[:1]) + text[1:] + "."})
+}
+
+func (c *Console) sendBusy(w http.ResponseWriter, r *http.Request, next string) {
+	w.Header().Set("Retry-After", "5")
+	c.failSignIn(w, r, http.StatusServiceUnavailable, next, errAdmitBusy)
+}
+
 // signIn begins a session if the hub's API server knows the token.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
-	form := signInForm{Next: localPath(r.PostFormValue("next"))}
+	next := localPath(r.PostFormValue("next"))
 	token := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(r.PostFormValue("token")), "Bearer "))
-	ctx, cancel := context.WithTimeout(r.Context(), waitForSlot)
-	defer cancel()
-	leave, ok := c.slots.Take(ctx, signInSlot)
-	if !ok {
-		w.Header().Set("Retry-After", "5")
-		form.Fault = "Many users sign in at this moment. Try again in a few seconds."
-		c.sendSignIn(w, r, http.StatusServiceUnavailable, form)
-		return
-	}
-	s, err := c.sessionOf(ctx, token)
-	leave()
+	s, err := c.admit(r.Context(), token)
 	if err == nil {
 		err = c.begin(w, r, s)
 	}
 	switch {
 	case err == nil:
-		http.Redirect(w, r, form.Next, http.StatusSeeOther)
+		http.Redirect(w, r, next, http.StatusSeeOther)
+	case errors.Is(err, errAdmitBusy):
+		c.sendBusy(w, r, next)
 	case apierrors.IsUnauthorized(err), errors.Is(err, errBadToken):
-		form.Fault = "The hub's API server does not know the token, or it has expired."
-		c.sendSignIn(w, r, http.StatusUnauthorized, form)
+		c.failSignIn(w, r, http.StatusUnauthorized, next, errUnknownToken)
 	case errors.Is(err, errLongSession):
-		form.Fault = errLongSession.Error()
-		c.sendSignIn(w, r, http.StatusBadRequest, form)
+		c.failSignIn(w, r, http.StatusBadRequest, next, errLongSession)
+	case errors.Is(err, errKey):
+		c.opts.Logger.Error(err, "Signing a user in")
+		c.failSignIn(w, r, http.StatusInternalServerError, next, errKey)
 	default:
 		c.opts.Logger.Error(err, "Signing a user in")
-		form.Fault = "The hub's API server did not answer. Try again."
-		c.sendSignIn(w, r, http.StatusBadGateway, form)
+		c.failSignIn(w, r, http.StatusBadGateway, next, errNoAnswer)
 	}
 }
 
-var errBadToken = errors.New("this is no bearer token")
+var (
+	errBadToken     = errors.New("this is no bearer token")
+	errUnknownToken = errors.New("the hub's API server does not know the token, or it has expired")
+	errNoAnswer     = errors.New("the hub's API server did not answer: try again")
+	errAdmitBusy    = errors.New("many users sign in at this moment: try again in a few seconds")
+)
+
+// admit waits for a slot, and returns the session of a token.
+func (c *Console) admit(ctx context.Context, token string) (session, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.waitForSlot)
+	defer cancel()
+	leave, ok := c.slots.Take(ctx, signInSlot)
+	if !ok {
+		return session{}, errAdmitBusy
+	}
+	defer leave()
+	return c.sessionOf(ctx, token)
+}
 
 // sessionOf asks the hub's API server for the user of a token, with the token itself.
 func (c *Console) sessionOf(ctx context.Context, token string) (session, error) {
-	if token == "" || len(token) > mostCookies*cookieSize || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if len(token) > mostCookies*cookieSize*3/4 {
+		return session{}, errLongSession
+	}
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return session{}, errBadToken
 	}
 	review := &authenticationv1.SelfSubjectReview{}
@@ -149,8 +195,12 @@ func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {
 func localPath(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(next, "/") ||
-		strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\x00\r\n\t") || strings.HasPrefix(u.Path, "/sign") {
+		strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\x00\r\n\t") || strings.HasPrefix(u.Path, "/sign") || u.Path == "/live" {
 		return "/"
 	}
-	return u.RequestURI()
+	path := u.RequestURI()
+	if strings.HasPrefix(path, "//") { // of /%2F and a character that has to be encoded
+		return "/"
+	}
+	return path
 }

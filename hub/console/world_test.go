@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -29,7 +28,16 @@ import (
 
 var hubConfig *rest.Config
 
-func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &hubConfig)) }
+// trusted is the provider whose tokens the hub's API server accepts.
+var trusted = newIDP()
+
+func TestMain(m *testing.M) {
+	environment := apiserver.Hub()
+	remove := trusted.trustedBy(environment)
+	code := apiserver.Run(m, environment, &hubConfig)
+	remove()
+	os.Exit(code)
+}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -47,7 +55,8 @@ type world struct {
 	server  *httptest.Server
 }
 
-func newWorld(t *testing.T) *world {
+// newWorld returns a world. The options change those of the console, which browsers reach at address.
+func newWorld(t *testing.T, options ...func(o *Options, address string)) *world {
 	t.Helper()
 	apiserver.Needed(t)
 	w := &world{T: t}
@@ -59,20 +68,22 @@ func newWorld(t *testing.T) *world {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
 	must(t, w.hub.Create(t.Context(), ns))
 	w.ns = ns.Name
-	w.console, err = New(Options{
+	w.server = httptest.NewUnstartedServer(nil)
+	o := Options{
 		Config: hubConfig, Mapper: w.hub.RESTMapper(), Logger: logr.Discard(),
 		Key: func() ([]byte, error) { return []byte("a key of 32 bytes for test alone"), nil },
-	})
+	}
+	for _, set := range options {
+		set(&o, "https://"+w.server.Listener.Addr().String())
+	}
+	w.console, err = New(o)
 	must(t, err)
-	handler, err := w.console.Handler()
+	w.server.Config.Handler, err = w.console.Handler()
 	must(t, err)
-	w.server = httptest.NewUnstartedServer(handler)
 	w.server.EnableHTTP2 = true
 	w.server.StartTLS()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	go func() { _ = w.console.Live.Start(ctx) }()
+	go func() { _ = w.console.Live.Start(t.Context()) }()
 	t.Cleanup(func() {
-		cancel()
 		w.server.CloseClientConnections()
 		w.server.Close()
 	})

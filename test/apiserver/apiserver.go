@@ -35,6 +35,7 @@ func Run(m *testing.M, environment *envtest.Environment, config **rest.Config) i
 	c, err := environment.Start()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "starting the API server:", err)
+		_ = environment.Stop() // else the programs outlive the test, and `go test` waits for their output
 		return 1
 	}
 	defer func() { _ = environment.Stop() }()

@@ -20,6 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/hub"
 	"github.com/hanse-dev/hanse/hub/certificate"
 	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/console"
 	"github.com/hanse-dev/hanse/hub/dispatch"
 	"github.com/hanse-dev/hanse/hub/membership"
 	"github.com/hanse-dev/hanse/hub/memberview"
@@ -38,7 +39,7 @@ const metricsPage = "../../docs/metrics.md"
 // collectors are all metrics of the hub.
 func collectors() []prom.Collector {
 	return append(slices.Concat(
-		hub.Metrics, certificate.Metrics, dispatch.Metrics, membership.Metrics, memberview.Metrics, notify.Metrics, pace.Metrics, policystatus.Metrics,
+		hub.Metrics, certificate.Metrics, console.Metrics, dispatch.Metrics, membership.Metrics, memberview.Metrics, notify.Metrics, pace.Metrics, policystatus.Metrics,
 		report.Metrics, schedule.Metrics, templates.Metrics, connect.Metrics, observe.Metrics,
 	), report.NewCopies())
 }
@@ -148,7 +149,8 @@ const (
 // mostValues is the largest number of values of each other label, in total with the labels beside it.
 var mostValues = map[string]int{
 	"hanse_binding_clusters":    6,
-	"hanse_view_requests_total": 100, // requests and codes
+	"hanse_view_requests_total": 100,    // requests and codes
+	"hanse_console_pages_total": 40 * 5, // pages and classes of codes
 	"hanse_hub_writes_total":    3 * fleetKinds,
 	"hanse_templates_bytes":     2,
 	"hanse_templates":           fleetKinds,

@@ -76,8 +76,8 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 {{- end -}}
 
-{{/* The port of the OTLP endpoint. */}}
-{{- define "hanse-hub.otlpPort" -}}
-{{- $url := urlParse .Values.tracing.endpoint -}}
+{{/* The port of a URL. */}}
+{{- define "hanse-hub.portOf" -}}
+{{- $url := urlParse . -}}
 {{- regexFind ":[0-9]+$" $url.host | trimPrefix ":" | default (ternary "443" "80" (eq $url.scheme "https")) -}}
 {{- end }}

@@ -76,7 +76,9 @@
     on("ended", () => { mine.close(); location.reload(); });
     mine.onerror = () => { // the browser connects again, unless the hub has refused
       lost();
-      if (mine.readyState === EventSource.CLOSED) setTimeout(() => { if (mine === source) connect(); }, 30000);
+      if (mine.readyState !== EventSource.CLOSED) return;
+      read(); // it finds out whether the session has ended
+      setTimeout(() => { if (mine === source) connect(); }, 30000);
     };
   }
   // A replica that hangs closes no connection.
@@ -86,7 +88,7 @@
 
   // A page that nobody sees reads nothing.
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden) { source?.close(); source = null; } else if (!source) { connect(); read(); }
+    if (document.hidden) { source?.close(); source = null; } else if (!source) connect();
   });
   if (!document.hidden) connect();
 })();

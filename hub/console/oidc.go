@@ -1,0 +1,226 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/hanse-dev/hanse/hub/slots"
+)
+
+// A user signs in with OpenID Connect in three steps: showSignIn links to beginOIDC, beginOIDC sends the browser to the
+// provider, and the provider sends it to endOIDC with a code. The console exchanges the code for an ID token, which is
+// the bearer token of the session. The flow is the authorization code flow with PKCE (RFC 7636).
+const (
+	oidcPath     = "/signin/oidc"
+	callbackPath = "/signin/callback"
+	// oidcCookie has a sign-in while the user is at the provider.
+	oidcCookie  = "__Host-hanse-oidc"
+	oidcPurpose = "hanse console sign-in v1"
+	// oidcLasts is how long a user has time at the provider.
+	oidcLasts = 10 * time.Minute
+	// mostExchanges are requests to the provider at a time.
+	mostExchanges = 8
+	// longestWord limits what the provider says in a page.
+	longestWord = 300
+)
+
+// exchangeSlot is the share of all users at the provider.
+var exchangeSlot = slots.Party{Name: "provider", Most: mostExchanges}
+
+// attempt is a sign-in while the user is at the provider.
+type attempt struct {
+	State    string    `json:"s"`
+	Nonce    string    `json:"n"`
+	Verifier string    `json:"v"`
+	Next     string    `json:"p"`
+	Until    time.Time `json:"e"`
+}
+
+// Reasons why a sign-in at the provider does not begin a session.
+var (
+	errNotBegun   = errors.New("this browser has not begun the sign-in at this address, or it took longer than 10 minutes: sign in again")
+	errOtherState = errors.New("the answer of the identity provider is to another sign-in: sign in again")
+	errCode       = errors.New("the identity provider did not accept the sign-in: sign in again")
+	errIDToken    = errors.New("the identity provider's ID token is not valid for the console: an administrator finds the cause in the hub's log")
+	errUntrusted  = errors.New("the hub's API server does not accept the identity provider's token: an administrator sets the issuer and the client ID in its authentication configuration")
+	errProvider   = errors.New("the identity provider does not answer: try again, or sign in with a token")
+)
+
+// beginOIDC sends the browser to the provider.
+func (c *Console) beginOIDC(w http.ResponseWriter, r *http.Request) {
+	next := localPath(r.URL.Query().Get("next"))
+	leave, ok := c.exchange(r.Context())
+	if !ok {
+		c.sendBusy(w, r, next)
+		return
+	}
+	defer leave()
+	client, _, err := c.provider.client(r.Context())
+	if err != nil {
+		c.opts.Logger.Error(err, "Sending a user to the identity provider")
+		c.failSignIn(w, r, http.StatusBadGateway, next, errProvider)
+		return
+	}
+	a := attempt{
+		State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Next: next, Until: c.opts.Clock.Now().Add(oidcLasts),
+	}
+	sealed, err := c.seal(oidcPurpose, a)
+	if err != nil {
+		c.opts.Logger.Error(err, "Sending a user to the identity provider")
+		c.failSignIn(w, r, http.StatusInternalServerError, next, errKey)
+		return
+	}
+	if len(sealed) > cookieSize { // next is too long
+		a.Next = "/"
+		sealed, _ = c.seal(oidcPurpose, a)
+	}
+	http.SetCookie(w, attemptCookie(sealed, int(oidcLasts/time.Second)))
+	http.Redirect(w, r, client.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), http.StatusSeeOther)
+}
+
+// attemptCookie is sent with the request to which the provider leads the browser, from another site.
+func attemptCookie(value string, seconds int) *http.Cookie {
+	return &http.Cookie{Name: oidcCookie, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode}
+}
+
+// endOIDC begins a session with the ID token for the provider's code.
+func (c *Console) endOIDC(w http.ResponseWriter, r *http.Request) {
+	a, err := c.attempt(r)
+	if err != nil {
+		c.failSignIn(w, r, http.StatusBadRequest, "/", err)
+		return
+	}
+	http.SetCookie(w, attemptCookie("", -1)) // it is for one answer
+	query := r.URL.Query()
+	if refused := query.Get("error"); refused != "" {
+		// The state is right, so the provider says this.
+		c.failSignIn(w, r, http.StatusUnauthorized, a.Next, fmt.Errorf("the identity provider refused the sign-in: %.*s: %.*s",
+			longestWord, refused, longestWord, query.Get("error_description")))
+		return
+	}
+	leave, ok := c.exchange(r.Context())
+	if !ok {
+		c.sendBusy(w, r, a.Next)
+		return
+	}
+	token, err := func() (string, error) {
+		defer leave()
+		return c.idToken(r.Context(), query.Get("code"), a)
+	}()
+	var s session
+	if err == nil {
+		s, err = c.admit(r.Context(), token)
+	}
+	if err == nil {
+		err = c.begin(w, r, s)
+	}
+	switch {
+	case err == nil:
+		c.sendOnward(w, r, a.Next)
+	case errors.Is(err, errAdmitBusy):
+		c.sendBusy(w, r, a.Next)
+	default:
+		if apierrors.IsUnauthorized(err) || errors.Is(err, errBadToken) {
+			err = fmt.Errorf("%w: %w", errUntrusted, err)
+		}
+		c.opts.Logger.Error(err, "Signing a user in with an identity provider", "issuer", c.opts.OIDC.Issuer)
+		status, shown := oidcFault(err)
+		c.failSignIn(w, r, status, a.Next, shown)
+	}
+}
+
+// oidcFault returns the reason to show to a user. The rest of the error is for the log.
+func oidcFault(err error) (status int, shown error) {
+	for _, known := range []struct {
+		why    error
+		status int
+	}{
+		{errCode, http.StatusUnauthorized}, {errIDToken, http.StatusUnauthorized}, {errUntrusted, http.StatusUnauthorized},
+		{errLongSession, http.StatusBadRequest}, {errProvider, http.StatusBadGateway}, {errKey, http.StatusInternalServerError},
+	} {
+		if errors.Is(err, known.why) {
+			return known.status, known.why
+		}
+	}
+	return http.StatusBadGateway, errNoAnswer
+}
+
+// attempt returns the sign-in that a browser has begun and the provider answers.
+func (c *Console) attempt(r *http.Request) (attempt, error) {
+	sealed, err := r.Cookie(oidcCookie)
+	if err != nil {
+		return attempt{}, errNotBegun
+	}
+	var a attempt
+	if err := c.unseal(oidcPurpose, sealed.Value, &a); err != nil || !c.opts.Clock.Now().Before(a.Until) {
+		return attempt{}, errNotBegun
+	}
+	query := r.URL.Query()
+	if subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(a.State)) != 1 {
+		return attempt{}, errOtherState
+	}
+	if issuer := query.Get("iss"); issuer != "" && issuer != c.opts.OIDC.Issuer { // RFC 9207
+		return attempt{}, errOtherState
+	}
+	return a, nil
+}
+
+// exchange waits for a slot at the provider.
+func (c *Console) exchange(ctx context.Context) (leave func(), ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, c.waitForSlot)
+	defer cancel()
+	return c.provider.slots.Take(ctx, exchangeSlot)
+}
+
+// idToken exchanges a code for an ID token, and verifies the token.
+func (c *Console) idToken(ctx context.Context, code string, a attempt) (string, error) {
+	client, verifier, err := c.provider.client(ctx)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errProvider, err)
+	}
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, c.provider.http), providerWithin)
+	defer cancel()
+	answer, err := client.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	if refusal := (*oauth2.RetrieveError)(nil); errors.As(err, &refusal) {
+		kind := errCode
+		if refusal.Response.StatusCode >= http.StatusInternalServerError {
+			kind = errProvider
+		}
+		// The body of the answer is not logged: it may have a part of a token.
+		return "", fmt.Errorf("%w: %s: %.*q %.*q", kind, refusal.Response.Status, longestWord, refusal.ErrorCode, longestWord, refusal.ErrorDescription)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w: exchanging a code: %w", errProvider, err)
+	}
+	raw, _ := answer.Extra("id_token").(string)
+	token, err := verifier.Verify(ctx, raw)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errIDToken, err)
+	}
+	if subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(a.Nonce)) != 1 {
+		return "", fmt.Errorf("%w: its nonce is of another sign-in", errIDToken)
+	}
+	return raw, nil
+}
+
+// sendOnward answers with a page of this site that leads on. The browser sends cookies with SameSite=Strict only with a
+// request that no other site has caused, and redirects keep the cause.
+func (c *Console) sendOnward(w http.ResponseWriter, r *http.Request, next string) {
+	p := &page{Title: "One moment", Onward: next, template: "onward", Body: next}
+	answer, err := p.render(&visit{Request: r, now: c.opts.Clock.Now()})
+	if err != nil {
+		c.opts.Logger.Error(err, "Rendering the page that leads on")
+		http.Error(w, "the console cannot show the page", http.StatusInternalServerError)
+		return
+	}
+	send(w, http.StatusOK, answer)
+}

@@ -1,0 +1,190 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+	"k8s.io/utils/clock"
+
+	"github.com/hanse-dev/hanse/hub/slots"
+)
+
+const (
+	// providerWithin limits a request to the identity provider.
+	providerWithin = 10 * time.Second
+	// providerAgain is how long the console waits after a provider did not describe itself, until it asks again.
+	providerAgain = 5 * time.Second
+	// largestAnswer of a provider is read.
+	largestAnswer = 1 << 20
+)
+
+// OIDC is a provider of OpenID Connect at which users sign in. The hub's API server has to trust its ID tokens.
+type OIDC struct {
+	// Issuer is the provider's URL; empty turns the sign-in with a provider off.
+	Issuer   string
+	ClientID string
+	// SecretFile has the secret of the client; empty for a public client. It is read for each sign-in.
+	SecretFile string
+	// Scopes are asked for; openid is always one of them.
+	Scopes []string
+	// CAFile has the PEM certificates of the provider's CAs; empty means those of the system.
+	CAFile string
+	// ConsoleURL is the address of the console for browsers, such as https://hanse.example.com.
+	ConsoleURL string
+}
+
+// Validate returns an error that names the wrong flag.
+func (o OIDC) Validate() error {
+	if o.Issuer == "" {
+		if o.ClientID != "" || o.SecretFile != "" || o.CAFile != "" {
+			return errors.New("--console-oidc-client-id, --console-oidc-client-secret-file and --console-oidc-ca-file need --console-oidc-issuer")
+		}
+		return nil
+	}
+	if u, err := url.Parse(o.Issuer); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("--console-oidc-issuer is https, a host and a path only, such as https://login.example.com: have %q", o.Issuer)
+	}
+	if o.ClientID == "" {
+		return errors.New("--console-oidc-issuer needs --console-oidc-client-id")
+	}
+	u, err := url.Parse(o.ConsoleURL)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("--console-oidc-issuer needs --console-url, https and a host only, such as https://hanse.example.com: have %q", o.ConsoleURL)
+	}
+	return nil
+}
+
+// at returns the address of a path of the console for browsers.
+func (o OIDC) at(path string) string { return strings.TrimRight(o.ConsoleURL, "/") + path }
+
+// provider asks the identity provider. It reads the provider's description with the first sign-in.
+type provider struct {
+	OIDC
+
+	http  *http.Client
+	slots *slots.Slots
+	clock clock.PassiveClock
+
+	mu        sync.Mutex // held while the description is read
+	described *oidc.Provider
+	failed    error
+	failedAt  time.Time
+}
+
+// newProvider returns a provider; nil if there is none. It does not connect.
+func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock clock.PassiveClock) (*provider, error) {
+	if err := o.Validate(); err != nil || o.Issuer == "" {
+		return nil, err
+	}
+	transport := &http.Transport{
+		Proxy: proxy, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: providerWithin, IdleConnTimeout: time.Minute, MaxConnsPerHost: mostExchanges,
+	}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading --console-oidc-ca-file: %w", err)
+		}
+		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("reading --console-oidc-ca-file: %s has no certificate in PEM", o.CAFile)
+		}
+	}
+	return &provider{OIDC: o, clock: clock, slots: slots.New(mostExchanges), http: &http.Client{
+		Transport: confined{transport}, Timeout: providerWithin,
+		// A secret or a code goes to the address that the provider describes, and nowhere else.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// confined sends requests over TLS only, and reads no more than largestAnswer of a response.
+type confined struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (c confined) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "https" {
+		return nil, fmt.Errorf("the identity provider leads to %s://%s, which is not https", r.URL.Scheme, r.URL.Host)
+	}
+	answer, err := c.next.RoundTrip(r)
+	if err == nil {
+		answer.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(answer.Body, largestAnswer), answer.Body}
+	}
+	return answer, err
+}
+
+// client returns the OAuth client of the console, and the verifier of ID tokens.
+func (p *provider) client(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVerifier, error) {
+	described, err := p.describe(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("asking the identity provider %s to describe itself: %w", p.Issuer, err)
+	}
+	client := &oauth2.Config{
+		ClientID: p.ClientID, RedirectURL: p.at(callbackPath), Scopes: p.Scopes, Endpoint: described.Endpoint(),
+	}
+	if !slices.Contains(client.Scopes, oidc.ScopeOpenID) {
+		client.Scopes = append([]string{oidc.ScopeOpenID}, client.Scopes...)
+	}
+	if p.SecretFile != "" {
+		secret, err := os.ReadFile(p.SecretFile)
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading --console-oidc-client-secret-file: %w", err)
+		}
+		client.ClientSecret = strings.TrimSpace(string(secret))
+	}
+	var supports struct {
+		Methods []string `json:"token_endpoint_auth_methods_supported"`
+	}
+	if err := described.Claims(&supports); err != nil {
+		return nil, nil, fmt.Errorf("reading the description of the identity provider %s: %w", p.Issuer, err)
+	}
+	// Else the library would try both ways, and a provider takes a code only once.
+	client.Endpoint.AuthStyle = oauth2.AuthStyleInHeader
+	if client.ClientSecret == "" || supports.Methods != nil && !slices.Contains(supports.Methods, "client_secret_basic") {
+		client.Endpoint.AuthStyle = oauth2.AuthStyleInParams
+	}
+	return client, described.Verifier(&oidc.Config{ClientID: p.ClientID, Now: p.clock.Now}), nil
+}
+
+// describe returns the provider's description, which is read once. After a failure, it is read again a moment later.
+func (p *provider) describe(ctx context.Context) (*oidc.Provider, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.described != nil {
+		return p.described, nil
+	}
+	if p.failed != nil && p.clock.Since(p.failedAt) < providerAgain {
+		return nil, p.failed
+	}
+	// A browser that leaves does not end it for others.
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.http), providerWithin)
+	defer cancel()
+	p.described, p.failed = oidc.NewProvider(ctx, p.Issuer)
+	p.failedAt = p.clock.Now()
+	return p.described, p.failed
+}
+
+// name is how pages call the provider.
+func (p *provider) name() string {
+	u, err := url.Parse(p.Issuer)
+	if err != nil {
+		return p.Issuer
+	}
+	return cmp.Or(u.Hostname(), p.Issuer)
+}
