@@ -169,7 +169,7 @@ func (e *explain) copyOf(ctx context.Context, c client.Client, id hubv1.ObjectId
 		return nil, err
 	}
 	var answer memberview.CopyAnswer
-	if err := views.ask(ctx, e.cluster, memberview.Copy, id.Namespace, memberview.CopyRequest{Object: memberview.ObjectOf(id)}, &answer); err != nil {
+	if err := views.Ask(ctx, e.cluster, memberview.Copy, id.Namespace, memberview.CopyRequest{Object: memberview.ObjectOf(id)}, &answer); err != nil {
 		return nil, err
 	}
 	if answer.Object == nil && answer.Refused != nil {

@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/placement"
 	"github.com/hanse-dev/hanse/view"
@@ -65,8 +66,8 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 // narrowed reports whether the hub has answered for a user who may not list clusters. Then the answer has only the
 // clusters that concern the namespace.
 func (r *fleetReader) narrowed() bool {
-	c, ok := r.Client.(*tenantClient)
-	return ok && !c.asked.IsZero()
+	c, ok := r.Client.(*memberview.Narrowed)
+	return ok && c.Partial()
 }
 
 // read reads the fleet, with the objects of all kinds that the placements of the hub or the files select.
