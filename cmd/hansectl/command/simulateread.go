@@ -17,6 +17,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/inputs"
 	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/placement"
@@ -376,9 +377,9 @@ func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind
 		r.definitions[kind] = d
 	}
 	gvk := o.Object.GroupVersionKind()
-	needed := needsVersions(gvk, r.clusters) || r.selected(kind, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, kind) })
+	needed := inputs.NeedsVersions(gvk, r.clusters) || r.selected(kind, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, kind) })
 	if _, ok := r.definitions[kind]; !ok && needed {
-		d, err := hubDefinition(r.ctx, r.Client, kind)
+		d, err := inputs.Definition(r.ctx, r.Client, kind)
 		if err != nil && !meta.IsNoMatchError(err) {
 			if err := r.unlessForbidden(err, fmt.Sprintf("the definition of %s is not considered", kind)); err != nil {
 				return err
@@ -386,8 +387,8 @@ func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind
 		}
 		r.definitions[kind] = d
 	}
-	if o.ScalePath = scalePathOf(r.definitions[kind]); !bundled {
-		o.OtherVersions = othersOf(r.definitions[kind], gvk.Version)
+	if o.ScalePath = inputs.ScalePath(r.definitions[kind]); !bundled {
+		o.OtherVersions = inputs.OthersOf(r.definitions[kind], gvk.Version)
 	}
 	return nil
 }
