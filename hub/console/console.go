@@ -47,12 +47,14 @@ const (
 //go:embed assets
 var assets embed.FS
 
-// Options of a Console. All are required, except Clock.
+// Options of a Console. All are required, except Clock and Views.
 type Options struct {
 	// Config has the address and the CA of the hub's API server. Credentials in it are not used.
 	Config *rest.Config
 	// Mapper has the kinds of the hub.
 	Mapper meta.RESTMapper
+	// Views answers questions about members, see package memberview; nil if the hub serves no views.
+	Views http.Handler
 	// Key returns the key of the replicas' sessions: at least 32 random bytes.
 	Key    func() ([]byte, error)
 	Logger logr.Logger
@@ -66,6 +68,8 @@ type Console struct {
 	users *users
 	slots *slots.Slots
 	Live  *Live
+
+	membersWithin time.Duration
 }
 
 // New returns a Console.
@@ -77,7 +81,7 @@ func New(o Options) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Console{opts: o, users: u, slots: slots.New(mostPages), Live: newLive()}, nil
+	return &Console{opts: o, users: u, slots: slots.New(mostPages), Live: newLive(), membersWithin: membersWithin}, nil
 }
 
 // Handler returns the handler of all requests.
@@ -104,7 +108,10 @@ func (c *Console) Handler() (http.Handler, error) {
 // pages are the pages of users who have signed in, by the pattern of their path.
 func pages() map[string]func(context.Context, *visit) (*page, error) {
 	return map[string]func(context.Context, *visit) (*page, error){
-		"/{$}": fleetPage,
+		"/{$}":             fleetPage,
+		"/objects":         matrixPage,
+		"/object":          objectPage,
+		"/clusters/{name}": clusterPage,
 	}
 }
 
@@ -139,6 +146,8 @@ type visit struct {
 	now     time.Time
 	// namespace to which the page is narrowed; empty for all that the user may see.
 	namespace string
+	// membersWithin limits the questions to members.
+	membersWithin time.Duration
 }
 
 // scope is the scope of a page about the visit's namespace, or about everything.
@@ -166,9 +175,9 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) (v *visit, leave
 		c.fail(w, &visit{Request: r, session: s, now: c.opts.Clock.Now()}, http.StatusServiceUnavailable, errBusy)
 		return nil, nil, false
 	}
-	return &visit{
-		Request: r, session: s, user: c.users.with(s.Token), now: c.opts.Clock.Now(), namespace: r.URL.Query().Get("namespace"),
-	}, leave, true
+	v = &visit{Request: r, session: s, now: c.opts.Clock.Now(), namespace: r.URL.Query().Get("namespace"), membersWithin: c.membersWithin}
+	v.user = c.users.with(s.Token).narrowed(v.namespace, c.viewsOf(s.Token))
+	return v, leave, true
 }
 
 // page answers a request for a page.

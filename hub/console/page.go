@@ -48,13 +48,19 @@ type frame struct {
 // link is an entry of the navigation.
 type link struct{ Nav, Path, Title string }
 
-var links = []link{{"fleet", "/", "Fleet"}}
+var links = []link{
+	{"fleet", "/", "Fleet"},
+	{"objects", "/objects", "Objects"},
+}
 
 //go:embed templates
 var sources embed.FS
 
 // templates by the name of their page. Each has the frame of all pages.
-var templates = parse("signin", "fault", "fleet")
+var templates = parse(
+	"signin", "fault", "fleet",
+	"choose", "matrix", "object", "cluster",
+)
 
 func parse(names ...string) map[string]*template.Template {
 	frame := template.Must(template.New("frame.html").Funcs(functions).ParseFS(sources, "templates/frame.html", "templates/parts.html"))
@@ -70,6 +76,11 @@ var functions = template.FuncMap{
 	"ago":          ago,
 	"plain":        view.Printable,
 	"clusterState": clusterState,
+	"copyState":    copyState,
+	"since":        sinceOf,
+	"conditions":   conditionsOf,
+	"path":         pathOf,
+	"objectPath":   objectPath,
 }
 
 // ago is the time since t in words, such as 5m or 3d; empty if t is not known.
@@ -121,6 +132,8 @@ func (c *Console) refuse(w http.ResponseWriter, v *visit, err error) {
 	switch {
 	case apierrors.IsUnauthorized(err):
 		c.toSignIn(w, v.Request, errExpired)
+	case errors.Is(err, errNeedsNamespace):
+		c.choose(w, v)
 	case apierrors.IsForbidden(err):
 		c.fail(w, v, http.StatusForbidden, err)
 	case apierrors.IsNotFound(err), errors.Is(err, errNotFound):
@@ -145,6 +158,9 @@ func (c *Console) fail(w http.ResponseWriter, v *visit, status int, err error) {
 	body := fault{Status: http.StatusText(status), Message: err.Error()}
 	if status == http.StatusForbidden && apierrors.IsForbidden(err) {
 		body.Advice = "Ask for the ClusterRole hanse-view in the namespace, or for the whole hub."
+		if v.namespace != "" {
+			body.Advice = "Ask for the ClusterRole hanse-view in namespace " + v.namespace + "."
+		}
 	}
 	p := &page{Title: body.Status, template: "fault", Body: body}
 	answer, rendering := p.render(v)

@@ -98,7 +98,7 @@ func (a *recorder) SetReadDeadline(time.Time) error { return nil }
 // SetWriteDeadline implements the optional method of http.ResponseController.
 func (a *recorder) SetWriteDeadline(time.Time) error { return nil }
 
-// views asks the views with a user's token; nil if the hub serves none.
+// viewsOf asks the views with a user's token; nil if the hub serves none.
 func (c *Console) viewsOf(token string) *memberview.Client {
 	if c.opts.Views == nil {
 		return nil
@@ -108,10 +108,9 @@ func (c *Console) viewsOf(token string) *memberview.Client {
 	}
 }
 
-// eachMember asks members, a few at a time, and returns the clusters without an answer. ask must not write to the same
-// value for two clusters: after the time limit it may still run.
+// eachMember asks members, a few at a time, and returns the clusters without an answer.
 func (v *visit) eachMember(ctx context.Context, clusters []string, ask func(ctx context.Context, cluster string) error) (notAsked []view.ClusterNote) {
-	ctx, cancel := context.WithTimeout(ctx, membersWithin)
+	ctx, cancel := context.WithTimeout(ctx, v.membersWithin)
 	defer cancel()
 	for _, cluster := range clusters[min(len(clusters), mostAsked):] {
 		notAsked = append(notAsked, view.ClusterNote{Cluster: cluster, Note: fmt.Sprintf("a page asks %d clusters: choose this one", mostAsked)})
@@ -134,7 +133,7 @@ func (v *visit) eachMember(ctx context.Context, clusters []string, ask func(ctx 
 	return notAsked
 }
 
-var errNoAnswer = fmt.Errorf("the member did not answer within %s", membersWithin)
+var errNoAnswer = errors.New("the member did not answer in time: reload the page to ask it again")
 
 func (v *visit) oneMember(ctx context.Context, cluster string, ask func(ctx context.Context, cluster string) error) error {
 	if v.user.views == nil {
