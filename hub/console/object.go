@@ -105,10 +105,9 @@ func (b objectBody) With(pairs ...string) string { return with("/object", b.quer
 
 // onMembers are the parts of the page that members have answered, because the user has asked for them.
 type onMembers struct {
-	Diff *view.ClusterDiff
-	Tree *view.TreeObject
-	// Notes are about clusters that did not answer, or not wholly.
-	Notes []view.ClusterNote
+	Diff      *view.ClusterDiff
+	Tree      *view.TreeObject
+	TreeNotes []view.ClusterNote
 	// Asked is true if the page has asked a member. It does not change by itself then.
 	Asked bool
 }
@@ -299,98 +298,98 @@ func (r *objectReader) holders(named string) []string {
 	return out
 }
 
-// askMembers adds the parts that the query asks of members. They share the time limit of eachMember.
+// askMembers adds the parts that the query asks of members. They share one time limit.
 func (r *objectReader) askMembers(ctx context.Context, body *objectBody, in *decide.Input) {
 	ctx, cancel := context.WithTimeout(ctx, r.membersWithin)
 	defer cancel()
-	object := memberview.ObjectOf(r.id)
-	ofOne := func(parameter string) string { // which has no answer for every cluster
-		return strings.TrimPrefix(body.query.Get(parameter), every)
-	}
-	var notes [4][]view.ClusterNote
+	ask := r.questions()
 	var parts sync.WaitGroup
-	part := func(i int, named string, ask func(ctx context.Context, cluster string) error) {
-		if named == "" {
-			return
+	part := func(named string, read func(clusters []string)) {
+		if named != "" && named != every {
+			named = strings.Join(r.holders(named), "")
 		}
-		body.Asked = true
-		parts.Go(func() { notes[i] = r.eachMember(ctx, r.holders(named), ask) })
+		if named != "" {
+			body.Asked = true
+			parts.Go(func() { read(r.holders(named)) })
+		}
 	}
-	var onMember *unstructured.Unstructured
+	one := func(named string) string { return strings.TrimPrefix(named, every) } // which has no answer for all clusters
 	if in != nil {
-		part(0, ofOne("cluster"), func(ctx context.Context, cluster string) (err error) {
-			onMember, err = r.copy(ctx, cluster, object)
-			return err
-		})
+		part(one(body.Cluster), func(clusters []string) { body.Fields = r.fields(ctx, ask, in, clusters[0]) })
 	}
-	part(1, ofOne("diff"), func(ctx context.Context, cluster string) error {
-		var answer memberview.DiffAnswer
-		err := r.user.views.Ask(ctx, cluster, memberview.Diff, r.id.Namespace, memberview.DiffRequest{Object: object}, &answer)
-		if err == nil {
-			diff := view.DiffOf(cluster, r.id, answer, nil)
-			body.Diff = &diff
-		}
-		return err
+	part(one(body.query.Get("diff")), func(clusters []string) { body.Diff = r.diff(ctx, ask, clusters[0]) })
+	part(body.query.Get("tree"), func(clusters []string) { body.Tree, body.TreeNotes = r.tree(ctx, ask, clusters) })
+	part(body.query.Get("events"), func(clusters []string) { r.events(ctx, ask, clusters, body.Events) })
+	parts.Wait()
+}
+
+func (r *objectReader) diff(ctx context.Context, ask *questions, cluster string) *view.ClusterDiff {
+	var answer memberview.DiffAnswer
+	fault := ask.one(ctx, cluster, func(ctx context.Context, cluster string) error {
+		request := memberview.DiffRequest{Object: memberview.ObjectOf(r.id)}
+		return ask.views.Ask(ctx, cluster, memberview.Diff, r.id.Namespace, request, &answer)
 	})
+	diff := view.DiffOf(cluster, r.id, answer, fault)
+	return &diff
+}
+
+func (r *objectReader) tree(ctx context.Context, ask *questions, clusters []string) (*view.TreeObject, []view.ClusterNote) {
+	tree := view.TreeOf(view.PlacementName{}, []hubv1.BindingObject{r.binding}, clusters, 1)
+	object := memberview.ObjectOf(r.id)
 	var mu sync.Mutex
-	tree := view.TreeOf(view.PlacementName{}, []hubv1.BindingObject{r.binding}, r.holders(body.query.Get("tree")), 1)
-	part(2, body.query.Get("tree"), func(ctx context.Context, cluster string) error {
+	var notes []view.ClusterNote
+	notAsked := ask.each(ctx, clusters, func(ctx context.Context, cluster string) error {
 		var answer memberview.ChildrenAnswer
 		request := memberview.ChildrenRequest{Objects: []memberview.Object{object}}
-		err := r.user.views.Ask(ctx, cluster, memberview.Children, r.id.Namespace, request, &answer)
+		err := ask.views.Ask(ctx, cluster, memberview.Children, r.id.Namespace, request, &answer)
 		mu.Lock()
 		defer mu.Unlock()
 		tree.Grow(cluster, answer.Objects)
 		for _, note := range answer.Notes {
-			body.Notes = append(body.Notes, view.ClusterNote{Cluster: cluster, Note: note})
+			notes = append(notes, view.ClusterNote{Cluster: cluster, Note: note})
 		}
 		return err
 	})
-	part(3, body.query.Get("events"), func(ctx context.Context, cluster string) error {
-		var answer memberview.EventsAnswer
-		err := r.user.views.Ask(ctx, cluster, memberview.Events, r.id.Namespace, memberview.EventsRequest{Object: object}, &answer)
-		mu.Lock()
-		defer mu.Unlock()
-		body.Events.Add(cluster, answer)
-		return err
-	})
-	parts.Wait()
-	if body.query.Get("tree") != "" {
-		body.Tree = &tree.Objects[0]
+	for _, n := range notAsked {
+		tree.Grow(n.Cluster, []memberview.ObjectChildren{{Object: object, Refused: &memberview.Reason{Message: n.Note}}})
 	}
-	if in != nil && body.Cluster != "" {
-		body.Fields = r.fields(in, body.Cluster, onMember, notes[0])
-	}
-	body.Notes = slices.Concat(body.Notes, notes[1], notes[2], notes[3], body.Events.Notes)
+	return &tree.Objects[0], notes
 }
 
-// copy reads the copy on a member, which names the managers of fields.
-func (r *objectReader) copy(ctx context.Context, cluster string, object memberview.Object) (*unstructured.Unstructured, error) {
-	var answer memberview.CopyAnswer
-	if err := r.user.views.Ask(ctx, cluster, memberview.Copy, r.id.Namespace, memberview.CopyRequest{Object: object}, &answer); err != nil {
-		return nil, err
-	}
-	switch {
-	case answer.Object != nil:
-		return &unstructured.Unstructured{Object: answer.Object}, nil
-	case answer.Refused != nil:
-		return nil, errors.New(answer.Refused.Reason + ": " + answer.Refused.Message)
-	}
-	return nil, errors.New("there is no copy")
+func (r *objectReader) events(ctx context.Context, ask *questions, clusters []string, to *view.Events) {
+	var mu sync.Mutex
+	to.NotAsked = ask.each(ctx, clusters, func(ctx context.Context, cluster string) error {
+		var answer memberview.EventsAnswer
+		request := memberview.EventsRequest{Object: memberview.ObjectOf(r.id)}
+		err := ask.views.Ask(ctx, cluster, memberview.Events, r.id.Namespace, request, &answer)
+		mu.Lock()
+		defer mu.Unlock()
+		to.Add(cluster, answer)
+		return err
+	})
 }
 
 // fields tells who set each field on a cluster; nil if the cluster is not known. It has fewer details without the copy.
-func (r *objectReader) fields(in *decide.Input, cluster string, onMember *unstructured.Unstructured, notes []view.ClusterNote) *view.Fields {
+func (r *objectReader) fields(ctx context.Context, ask *questions, in *decide.Input, cluster string) *view.Fields {
 	i := slices.IndexFunc(in.Facts.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == cluster })
 	if i < 0 {
 		return nil
 	}
-	fields := view.FieldsOf(*in, in.Facts.Overrides, in.Facts.Clusters[i], onMember)
+	var answer memberview.CopyAnswer
+	fault := ask.one(ctx, cluster, func(ctx context.Context, cluster string) error {
+		request := memberview.CopyRequest{Object: memberview.ObjectOf(r.id)}
+		return ask.views.Ask(ctx, cluster, memberview.Copy, r.id.Namespace, request, &answer)
+	})
+	var onMember *unstructured.Unstructured
 	switch {
-	case len(notes) > 0:
-		fields.Note = "the copy could not be read: " + notes[0].Note
-	case onMember == nil:
-		fields.Note = "the object does not go to this cluster: these fields are what it would have there"
+	case answer.Object != nil:
+		onMember = &unstructured.Unstructured{Object: answer.Object}
+	case fault == nil && answer.Refused != nil:
+		fault = errors.New(answer.Refused.Reason + ": " + answer.Refused.Message)
+	}
+	fields := view.FieldsOf(*in, in.Facts.Overrides, in.Facts.Clusters[i], onMember)
+	if fault != nil {
+		fields.Note = "the copy could not be read: " + fault.Error()
 	}
 	return fields
 }

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/view"
@@ -23,8 +23,8 @@ const (
 	// membersWithin limits the questions to members for one page. It is shorter than readWithin, so that a member that
 	// hangs does not delay the page beyond its limit.
 	membersWithin = 12 * time.Second
-	// askedAtOnce is the number of members that one page asks at the same time: the views give a user two slots for slow
-	// requests.
+	// askedAtOnce is the number of questions of one page at the same time: the views give a user two slots of a member, and
+	// two for slow questions.
 	askedAtOnce = 2
 	// mostAsked is the number of members that one page asks.
 	mostAsked = 20
@@ -108,39 +108,53 @@ func (c *Console) viewsOf(token string) *memberview.Client {
 	}
 }
 
-// eachMember asks members, a few at a time, and returns the clusters without an answer.
-func (v *visit) eachMember(ctx context.Context, clusters []string, ask func(ctx context.Context, cluster string) error) (notAsked []view.ClusterNote) {
-	ctx, cancel := context.WithTimeout(ctx, v.membersWithin)
-	defer cancel()
+// questions are those of one page to members. So that a member that hangs leaves time for the others, each question has
+// half of the time of all.
+type questions struct {
+	views  *memberview.Client
+	within time.Duration
+	slots  *semaphore.Weighted
+}
+
+func (v *visit) questions() *questions {
+	return &questions{views: v.user.views, within: v.membersWithin / 2, slots: semaphore.NewWeighted(askedAtOnce)}
+}
+
+// each asks members and returns the clusters without an answer.
+func (q *questions) each(ctx context.Context, clusters []string, ask func(ctx context.Context, cluster string) error) (notAsked []view.ClusterNote) {
 	for _, cluster := range clusters[min(len(clusters), mostAsked):] {
 		notAsked = append(notAsked, view.ClusterNote{Cluster: cluster, Note: fmt.Sprintf("a page asks %d clusters: choose this one", mostAsked)})
 	}
 	var mu sync.Mutex
-	var asking errgroup.Group
-	asking.SetLimit(askedAtOnce)
+	var asking sync.WaitGroup
 	for _, cluster := range clusters[:min(len(clusters), mostAsked)] {
-		asking.Go(func() error {
-			if err := v.oneMember(ctx, cluster, ask); err != nil {
+		asking.Go(func() {
+			if err := q.one(ctx, cluster, ask); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				notAsked = append(notAsked, view.ClusterNote{Cluster: cluster, Note: err.Error()})
 			}
-			return nil
 		})
 	}
-	_ = asking.Wait() // each cluster has its own error
+	asking.Wait()
 	slices.SortFunc(notAsked, func(a, b view.ClusterNote) int { return strings.Compare(a.Cluster, b.Cluster) })
 	return notAsked
 }
 
 var errNoAnswer = errors.New("the member did not answer in time: reload the page to ask it again")
 
-func (v *visit) oneMember(ctx context.Context, cluster string, ask func(ctx context.Context, cluster string) error) error {
-	if v.user.views == nil {
+func (q *questions) one(ctx context.Context, cluster string, ask func(ctx context.Context, cluster string) error) error {
+	if q.views == nil {
 		return memberview.ErrNoViews
 	}
+	if q.slots.Acquire(ctx, 1) != nil {
+		return errNoAnswer
+	}
+	defer q.slots.Release(1)
+	ctx, cancel := context.WithTimeout(ctx, q.within)
+	defer cancel()
 	err := ask(ctx, cluster)
-	if errors.Is(err, context.DeadlineExceeded) || err != nil && ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return errNoAnswer
 	}
 	return err

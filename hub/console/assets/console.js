@@ -18,6 +18,7 @@
     const typing = document.activeElement;
     if (typing && main().contains(typing) && typing.matches("input, textarea, select")) { again = true; return; }
     reading = true;
+    const began = performance.now();
     try {
       const answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual" });
       if (answer.type === "opaqueredirect") { location.reload(); return; }
@@ -34,8 +35,11 @@
     } catch {
       lost();
     } finally {
-      reading = false;
-      if (again) { again = false; setTimeout(read, 1000); }
+      // A page that takes long to make is read less often.
+      setTimeout(() => {
+        reading = false;
+        if (again) { again = false; read(); }
+      }, Math.max(1000, 4 * (performance.now() - began)));
     }
   }
 
