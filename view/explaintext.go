@@ -46,7 +46,13 @@ func (e Explanation) Write(w io.Writer, _ time.Time) {
 func (e Explanation) Headline() string { return e.subject() + e.by() }
 
 // Lines returns the lines about the decision, without those of single clusters.
-func (e Explanation) Lines() []Line { return filled(slices.Concat(e.about(), e.below())) }
+func (e Explanation) Lines() []Line {
+	replicas := Line{Name: "Replicas"}
+	if e.Division != nil {
+		replicas.Text = e.Division.heading()
+	}
+	return filled(slices.Concat(e.about(), []Line{replicas}, e.below()))
+}
 
 // about returns the lines above the table of clusters.
 func (e Explanation) about() []Line {
@@ -164,11 +170,7 @@ func (e Explanation) writeAll(w io.Writer) {
 }
 
 func (e Explanation) writeOne(w io.Writer, c ExplainedCluster) {
-	var answers []string
-	for _, f := range c.Filters {
-		answers = append(answers, f.answer())
-	}
-	line(w, "Filter", strings.Join(answers, " > "))
+	line(w, "Filter", strings.Join(c.Answers(), " > "))
 	line(w, "Why", c.Why())
 	var parts []string
 	for _, p := range c.Parts {
@@ -211,6 +213,15 @@ func (c Choice) writeSpread(w io.Writer, steps []SpreadStep) {
 	for _, s := range c.Shortfalls {
 		line(w, "Lacking", s)
 	}
+}
+
+// Answers returns what each filter says, in order.
+func (c ExplainedCluster) Answers() []string {
+	var out []string
+	for _, f := range c.Filters {
+		out = append(out, f.answer())
+	}
+	return out
 }
 
 // Passed returns the number of filters that the cluster passes, and the number of all filters.

@@ -110,8 +110,9 @@ type MatrixQuery struct {
 }
 
 const (
-	// MatrixObjects and MatrixClusters are shown on one page.
-	MatrixObjects  = 50
+	// MatrixObjects is the number of objects on one page.
+	MatrixObjects = 50
+	// MatrixClusters is the number of clusters on one page.
 	MatrixClusters = 100
 	// mostMatrixCells are kept, with 16 bytes each, and mostMatrixRows.
 	mostMatrixCells = 1 << 20

@@ -286,6 +286,7 @@ func TestAnObjectPageLeadsFromRedToWhy(t *testing.T) {
 	one := b.get(objectQuery(w, "settings", "cluster", bad))
 	one.shows(t, "Only cluster", "Who set each field on "+bad, "the hub serves no views of members")
 	one.hides(t, `>`+other+`</a>`)
+	b.get(objectQuery(w, "settings", "cluster", other)).shows(t, "<li>", "NotSelected")
 	if r := b.get(objectQuery(w, "missing")); r.StatusCode != http.StatusNotFound {
 		t.Errorf("an object that the hub does not have: %s", r.Status)
 	}

@@ -23,8 +23,8 @@ const (
 	// membersWithin limits the questions to members for one page. It is shorter than readWithin, so that a member that
 	// hangs does not delay the page beyond its limit.
 	membersWithin = 12 * time.Second
-	// askedAtOnce is the number of questions of one page at the same time: the views give a user two slots of a member, and
-	// two for slow questions.
+	// askedAtOnce is the number of questions of one page at the same time: the views give a user two slots of a member,
+	// and two for slow questions.
 	askedAtOnce = 2
 	// mostAsked is the number of members that one page asks.
 	mostAsked = 20

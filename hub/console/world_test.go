@@ -69,7 +69,7 @@ func newWorld(t *testing.T) *world {
 	w.server = httptest.NewUnstartedServer(handler)
 	w.server.EnableHTTP2 = true
 	w.server.StartTLS()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	go func() { _ = w.console.Live.Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
