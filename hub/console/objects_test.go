@@ -299,6 +299,21 @@ func TestAnObjectPageLeadsFromRedToWhy(t *testing.T) {
 	unplaced.hides(t, "hidden-value")
 }
 
+func TestTheObjectOfABundleHasAPage(t *testing.T) {
+	w := newWorld(t)
+	name := w.cluster("one", "eu", metav1.ConditionTrue)
+	id := hubv1.ObjectIdentity{Group: "other.dev", Kind: "Widget", Namespace: w.ns, Name: "bundled"} // which the hub does not serve
+	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: id.BindingName()}}
+	b.Spec.ObjectRef = hubv1.ObjectReference{
+		APIVersion: "other.dev/v1", Kind: id.Kind, Name: id.Name, UID: "1", Bundle: &hubv1.BundleReference{Kind: "Bundle", Namespace: w.ns, Name: "web"},
+	}
+	b.Spec.Clusters = []hubv1.BindingTarget{{Name: name, State: hubv1.TargetPresent}}
+	must(t, w.hub.Create(t.Context(), b))
+	b.Status.Clusters = []hubv1.ClusterRow{refusedOn(name, "a reason")}
+	must(t, w.hub.Status().Update(t.Context(), b))
+	w.admin().get(objectPath(id, "")).shows(t, "in Bundle "+w.ns+"/web", "FieldConflict: a reason", "hansectl explain")
+}
+
 func TestAnObjectPageShowsWhatMembersAnswer(t *testing.T) {
 	w := newWorld(t)
 	here, hangs := w.cluster("here", "eu", metav1.ConditionTrue), w.cluster("hangs", "cn", metav1.ConditionTrue)
