@@ -423,6 +423,11 @@ func TestTheFleetLinksProblemsToTheirPages(t *testing.T) {
 	b := w.place("settings", refusedOn(name, "x"))
 	b.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionApplied, Status: metav1.ConditionFalse, Reason: "FailedOnSome", LastTransitionTime: metav1.Now()}}
 	must(t, w.hub.Status().Update(t.Context(), b))
-	w.admin().get("/?namespace="+w.ns).shows(t, `<a href="/clusters/`+name+`?namespace=`+w.ns+`">MemberCluster `+name,
+	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "wrong"}}
+	p.Spec.ResourceSelectors, p.Spec.Clusters.Names = []hubv1.ResourceSelector{{Kind: "ConfigMap"}}, []string{name}
+	must(t, w.hub.Create(t.Context(), p))
+	p.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: "Invalid", LastTransitionTime: metav1.Now()}}
+	must(t, w.hub.Status().Update(t.Context(), p))
+	w.admin().get("/?namespace="+w.ns).shows(t, `<a href="/objects?namespace=`+w.ns+`&amp;placement=Placement&#43;`+w.ns+`%2Fwrong">`, `<a href="/clusters/`+name+`?namespace=`+w.ns+`">MemberCluster `+name,
 		`<a href="/object?kind=ConfigMap&amp;name=settings&amp;namespace=`+w.ns+`">ConfigMap `+w.ns+`/settings`)
 }

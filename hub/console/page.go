@@ -81,6 +81,7 @@ var functions = template.FuncMap{
 	"conditions":   conditionsOf,
 	"path":         pathOf,
 	"objectPath":   objectPath,
+	"problemPath":  problemPath,
 }
 
 // ago is the time since t in words, such as 5m or 3d; empty if t is not known.

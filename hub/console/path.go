@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,15 @@ func objectPath(id hubv1.ObjectIdentity, namespace string) string {
 		return pathOf("/clusters/"+url.PathEscape(id.Name), "namespace", namespace)
 	}
 	return pathOf("/object", "group", id.Group, "kind", id.Kind, "namespace", id.Namespace, "name", id.Name)
+}
+
+// problemPath returns the path of the page that shows more of a problem: that of the cluster or object, or the objects of
+// a placement. It is empty if there is none.
+func problemPath(p view.Problem, namespace string) string {
+	if strings.HasPrefix(p.Of, "Placement ") || strings.HasPrefix(p.Of, "ClusterPlacement ") { // as MatrixQuery names it
+		return pathOf("/objects", "placement", p.Of, "namespace", namespace)
+	}
+	return objectPath(p.ID, namespace)
 }
 
 // copyState is how pages show the state of a copy.
