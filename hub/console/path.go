@@ -50,8 +50,8 @@ func objectPath(id hubv1.ObjectIdentity, namespace string) string {
 	return pathOf("/object", "group", id.Group, "kind", id.Kind, "namespace", id.Namespace, "name", id.Name)
 }
 
-// problemPath returns the path of the page that shows more of a problem: that of the cluster or object, or the objects of
-// a placement. It is empty if there is none.
+// problemPath returns the path of the page that shows more of a problem: that of the cluster or object, or the objects
+// of a placement. It is empty if there is none.
 func problemPath(p view.Problem, namespace string) string {
 	if strings.HasPrefix(p.Of, "Placement ") || strings.HasPrefix(p.Of, "ClusterPlacement ") { // as MatrixQuery names it
 		return pathOf("/objects", "placement", p.Of, "namespace", namespace)
