@@ -102,8 +102,8 @@ func conditionsOf(all []metav1.Condition, now time.Time) []condition {
 	return out
 }
 
-// choice is the body of the page that asks for a namespace.
-type choice struct {
+// namespaceChoice is the body of the page that asks for a namespace.
+type namespaceChoice struct {
 	Path string
 	// Keep are the other parameters of the wanted page.
 	Keep []parameter
@@ -113,7 +113,7 @@ type parameter struct{ Name, Value string }
 
 // choose asks a user who may not see all namespaces for one.
 func (c *Console) choose(w http.ResponseWriter, v *visit) {
-	body := choice{Path: v.URL.Path}
+	body := namespaceChoice{Path: v.URL.Path}
 	query := v.URL.Query()
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if name != "namespace" {
