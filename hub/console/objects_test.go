@@ -22,7 +22,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/member"
+	members "github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -132,9 +132,9 @@ func (w *world) admin() *browser {
 type stubMember struct {
 	memberview.Member
 	live     *unstructured.Unstructured
-	preview  member.Preview
-	children []member.Child
-	events   []member.Event
+	preview  members.Preview
+	children []members.Child
+	events   []members.Event
 	hangs    bool
 }
 
@@ -146,21 +146,21 @@ func (m *stubMember) wait(ctx context.Context) {
 }
 
 // View implements member.Viewer.
-func (m *stubMember) View(ctx context.Context, _ member.ViewIntent) (*unstructured.Unstructured, *member.Outcome) {
+func (m *stubMember) View(ctx context.Context, _ members.ViewIntent) (*unstructured.Unstructured, *members.Outcome) {
 	m.wait(ctx)
 	return m.live, nil
 }
 
 // Preview implements member.Viewer.
-func (m *stubMember) Preview(ctx context.Context, _ member.ApplyIntent) member.Preview {
+func (m *stubMember) Preview(ctx context.Context, _ members.ApplyIntent) members.Preview {
 	m.wait(ctx)
 	return m.preview
 }
 
 // Children implements member.Viewer.
-func (m *stubMember) Children(ctx context.Context, owners []member.Owner) member.Children {
+func (m *stubMember) Children(ctx context.Context, owners []members.Owner) members.Children {
 	m.wait(ctx)
-	out := member.Children{Of: map[types.UID][]member.Child{}}
+	out := members.Children{Of: map[types.UID][]members.Child{}}
 	for _, o := range owners {
 		out.Of[o.UID] = m.children
 	}
@@ -168,26 +168,26 @@ func (m *stubMember) Children(ctx context.Context, owners []member.Owner) member
 }
 
 // Events implements member.Reader.
-func (m *stubMember) Events(ctx context.Context, _ string, _ []member.Involved) (member.Events, error) {
+func (m *stubMember) Events(ctx context.Context, _ string, _ []members.Involved) (members.Events, error) {
 	m.wait(ctx)
-	return member.Events{Items: m.events}, nil
+	return members.Events{Items: m.events}, nil
 }
 
 // serveViews lets the console ask members through the real views.
-func (w *world) serveViews(members map[string]*stubMember) {
+func (w *world) serveViews(stubs map[string]*stubMember) {
 	w.console.opts.Views = memberview.New(memberview.Options{
 		Client: w.hub, APIReader: w.hub, Mapper: w.hub.RESTMapper(), Logger: logr.Discard(),
 		HubObject: func(_ context.Context, ref hubv1.ObjectReference, template *unstructured.Unstructured) (hubv1.HubObject, error) {
 			return hubv1.HubObjectOf(ref, template), nil
 		},
 		Members: func(name string) (memberview.Member, error) {
-			if m := members[name]; m != nil {
+			if m := stubs[name]; m != nil {
 				return m, nil
 			}
-			return nil, member.ErrNotConnected
+			return nil, members.ErrNotConnected
 		},
-		Intent: func(context.Context, string, hubv1.ObjectIdentity, []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error) {
-			return member.ApplyIntent{Manifest: &unstructured.Unstructured{}}, nil, nil
+		Intent: func(context.Context, string, hubv1.ObjectIdentity, []hubv1.OverridePolicyObject) (members.ApplyIntent, *members.Outcome, error) {
+			return members.ApplyIntent{Manifest: &unstructured.Unstructured{}}, nil, nil
 		},
 		Holder: func(string) memberview.Holder { return memberview.Holder{Here: true} },
 		Rank:   func(schema.GroupKind) int { return 0 },
@@ -325,9 +325,9 @@ func TestAnObjectPageShowsWhatMembersAnswer(t *testing.T) {
 	}
 	w.serveViews(map[string]*stubMember{
 		here: {
-			live: copied("red"), preview: member.Preview{Before: copied("blue<b>"), After: copied("red")},
-			children: []member.Child{{Kind: "ReplicaSet", Name: "web-1", Children: []member.Child{{Kind: "Pod", Name: "web-1-a<i>", State: "CrashLoopBackOff 0/1"}}}},
-			events:   []member.Event{{Kind: "Pod", Name: "web-1-a", Type: "Warning", Reason: "BackOff", Message: "restarting <u>", Last: metav1.Now()}},
+			live: copied("red"), preview: members.Preview{Before: copied("blue<b>"), After: copied("red")},
+			children: []members.Child{{Kind: "ReplicaSet", Name: "web-1", Children: []members.Child{{Kind: "Pod", Name: "web-1-a<i>", State: "CrashLoopBackOff 0/1"}}}},
+			events:   []members.Event{{Kind: "Pod", Name: "web-1-a", Type: "Warning", Reason: "BackOff", Message: "restarting <u>", Last: metav1.Now()}},
 		},
 		hangs: {hangs: true},
 	})
