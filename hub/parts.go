@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -164,6 +165,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		c.console, err = console.New(console.Options{
 			OIDC: p.options.ConsoleOIDC, Proxy: p.options.Proxy,
 			Config: p.mgr.GetConfig(), Mapper: p.mgr.GetRESTMapper(), Key: p.certificate.SessionKey, Logger: p.mgr.GetLogger().WithName("console"),
+			Views: p.answersOfViews(),
 		})
 		if err != nil {
 			return nil, err
@@ -235,7 +237,6 @@ func (p *parts) addProtection() error {
 	return p.protection.SetupWithManager(p.mgr)
 }
 
-// addViews serves the views of members.
 // addConsole serves the pages for browsers, in every replica.
 func (p *parts) addConsole() error {
 	if p.console == nil {
@@ -251,6 +252,15 @@ func (p *parts) addConsole() error {
 	return p.mgr.Add(p.console.Live)
 }
 
+// answersOfViews answers questions of the console by the handler that addViews makes; nil if views are turned off.
+func (p *process) answersOfViews() http.Handler {
+	if p.views == nil {
+		return nil
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.views.Handler.ServeHTTP(w, r) })
+}
+
+// addViews serves the views of members.
 func (p *parts) addViews() error {
 	if p.views == nil {
 		return nil

@@ -77,7 +77,7 @@ func NewestGeneration(b hubv1.BindingObject) int64 {
 	return newest
 }
 
-// Unread returns what a binding tells of an object of a bundle whose manifests cannot be read.
+// Unread returns what a binding tells of an object that cannot be read, such as one of a bundle.
 func Unread(b hubv1.BindingObject) *unstructured.Unstructured {
 	ref, id := b.BindingSpec().ObjectRef, hubv1.ObjectOf(b)
 	u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -86,6 +86,8 @@ func Unread(b hubv1.BindingObject) *unstructured.Unstructured {
 	u.SetName(id.Name)
 	u.SetUID(ref.UID)
 	u.SetGeneration(NewestGeneration(b))
-	u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: *ref.Bundle}.Annotation()})
+	if ref.Bundle != nil {
+		u.SetAnnotations(map[string]string{hubv1.BundleAnnotation: hubv1.ObjectBundle{BundleReference: *ref.Bundle}.Annotation()})
+	}
 	return u
 }

@@ -99,14 +99,9 @@ const (
 // Write writes the differences of all clusters, one after the other.
 func (d Diff) Write(w io.Writer, _ time.Time) {
 	for _, c := range d.Clusters {
-		for text := range strings.Lines(c.Diff) {
-			text = strings.Map(func(r rune) rune {
-				if unicode.IsPrint(r) || r == '\t' {
-					return r
-				}
-				return -1
-			}, strings.TrimSuffix(text, "\n"))
-			if colour := colourOf(text); d.Colours && colour != "" {
+		for _, l := range c.Lines() {
+			text := l.Text
+			if colour := colourOf(l.Sign); d.Colours && colour != "" {
 				text = colour + text + plain
 			}
 			fmt.Fprintln(w, text)
@@ -114,16 +109,39 @@ func (d Diff) Write(w io.Writer, _ time.Time) {
 	}
 }
 
-func colourOf(line string) string {
+// DiffLine is a line of a unified diff, without control characters. Its Sign is "+", "-", "@" for the place in the
+// file, "=" for the names of both sides, or empty for a line that is equal.
+type DiffLine struct{ Sign, Text string }
+
+// Lines returns the lines of the diff.
+func (c ClusterDiff) Lines() []DiffLine {
+	var out []DiffLine
+	for text := range strings.Lines(c.Diff) {
+		text = strings.Map(func(r rune) rune {
+			if unicode.IsPrint(r) || r == '\t' {
+				return r
+			}
+			return -1
+		}, strings.TrimSuffix(text, "\n"))
+		out = append(out, DiffLine{signOf(text), text})
+	}
+	return out
+}
+
+func signOf(line string) string {
 	switch {
 	case strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "):
-		return bold
+		return "="
 	case strings.HasPrefix(line, "@@"):
-		return cyan
+		return "@"
 	case strings.HasPrefix(line, "-"):
-		return red
+		return "-"
 	case strings.HasPrefix(line, "+"):
-		return green
+		return "+"
 	}
 	return ""
+}
+
+func colourOf(sign string) string {
+	return map[string]string{"=": bold, "@": cyan, "-": red, "+": green}[sign]
 }

@@ -26,18 +26,8 @@ func (e Explanation) Write(w io.Writer, _ time.Time) {
 		}
 	}
 	fmt.Fprintln(w, printable(subject+e.by()))
-	for _, n := range e.NotFollowed {
-		line(w, "Also", n.Placement+" - not followed: "+n.Why)
-	}
-	line(w, "Fleet", e.Scheduled.Reason+": "+e.Scheduled.Message)
-	if r := e.Recorded; r != nil && *r != e.Scheduled {
-		line(w, "Hub said", r.Reason+": "+r.Message)
-	}
-	for _, d := range e.Differences {
-		line(w, "Differs", d)
-	}
-	if len(e.Missing) > 0 {
-		line(w, "Missing", strings.Join(e.Missing, ", ")+": in the binding, without a MemberCluster; nothing is decided")
+	for _, l := range e.about() {
+		line(w, l.Name, l.Text)
 	}
 	if e.cluster == "" {
 		e.writeAll(w)
@@ -47,12 +37,52 @@ func (e Explanation) Write(w io.Writer, _ time.Time) {
 	if e.Fields != nil {
 		e.Fields.write(w)
 	}
+	for _, l := range e.below() {
+		line(w, l.Name, l.Text)
+	}
+}
+
+// Headline returns the first line.
+func (e Explanation) Headline() string { return e.subject() + e.by() }
+
+// Lines returns the lines about the decision, without those of single clusters.
+func (e Explanation) Lines() []Line {
+	replicas := Line{Name: "Replicas"}
+	if e.Division != nil {
+		replicas.Text = e.Division.heading()
+	}
+	return filled(slices.Concat(e.about(), []Line{replicas}, e.below()))
+}
+
+// about returns the lines above the table of clusters.
+func (e Explanation) about() []Line {
+	var out []Line
+	for _, n := range e.NotFollowed {
+		out = append(out, Line{"Also", n.Placement + " - not followed: " + n.Why})
+	}
+	out = append(out, Line{"Fleet", e.Scheduled.Reason + ": " + e.Scheduled.Message})
+	if r := e.Recorded; r != nil && *r != e.Scheduled {
+		out = append(out, Line{"Hub said", r.Reason + ": " + r.Message})
+	}
+	for _, d := range e.Differences {
+		out = append(out, Line{"Differs", d})
+	}
+	if len(e.Missing) > 0 {
+		out = append(out, Line{"Missing", strings.Join(e.Missing, ", ") + ": in the binding, without a MemberCluster; nothing is decided"})
+	}
+	return out
+}
+
+// below returns the lines below the table of clusters.
+func (e Explanation) below() []Line {
+	var out []Line
 	if e.Rollout != nil {
-		line(w, "Rollout", inShort(e.Rollout))
+		out = append(out, Line{"Rollout", inShort(e.Rollout)})
 	}
 	for _, n := range e.Notes {
-		line(w, "Note", n)
+		out = append(out, Line{"Note", n})
 	}
+	return out
 }
 
 func line(w io.Writer, name, text string) {
@@ -126,7 +156,7 @@ func (e Explanation) writeAll(w io.Writer) {
 		fmt.Fprintln(w)
 		var rows [][]string
 		for _, c := range e.Clusters {
-			rows = append(rows, []string{c.Cluster, c.Region, c.Result, yes(c.Held), c.score(), replicasOf(c.Replicas), c.passed(), c.why()})
+			rows = append(rows, []string{c.Cluster, c.Region, c.Result, yes(c.Held), c.score(), replicasOf(c.Replicas), c.Passed(), c.Why()})
 		}
 		table(w, []string{"CLUSTER", "REGION", "RESULT", "HELD", "SCORE", "REPLICAS", "FILTERS", "WHY"}, rows)
 	}
@@ -140,12 +170,8 @@ func (e Explanation) writeAll(w io.Writer) {
 }
 
 func (e Explanation) writeOne(w io.Writer, c ExplainedCluster) {
-	var answers []string
-	for _, f := range c.Filters {
-		answers = append(answers, f.answer())
-	}
-	line(w, "Filter", strings.Join(answers, " > "))
-	line(w, "Why", c.why())
+	line(w, "Filter", strings.Join(c.Answers(), " > "))
+	line(w, "Why", c.Why())
 	var parts []string
 	for _, p := range c.Parts {
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%s %d %s", p.Part, p.Score, p.Note)))
@@ -189,8 +215,17 @@ func (c Choice) writeSpread(w io.Writer, steps []SpreadStep) {
 	}
 }
 
-// passed returns the number of filters that the cluster passes, and the number of all filters.
-func (c ExplainedCluster) passed() string {
+// Answers returns what each filter says, in order.
+func (c ExplainedCluster) Answers() []string {
+	var out []string
+	for _, f := range c.Filters {
+		out = append(out, f.answer())
+	}
+	return out
+}
+
+// Passed returns the number of filters that the cluster passes, and the number of all filters.
+func (c ExplainedCluster) Passed() string {
 	if len(c.Filters) == 0 {
 		return ""
 	}
@@ -203,8 +238,8 @@ func (c ExplainedCluster) passed() string {
 	return fmt.Sprintf("%d/%d", passed, len(c.Filters))
 }
 
-// why names every filter that rejects the cluster, in order, or the result of the spread.
-func (c ExplainedCluster) why() string {
+// Why names every filter that rejects the cluster, in order, or the result of the spread.
+func (c ExplainedCluster) Why() string {
 	var against []string
 	for _, f := range c.Filters {
 		if f.Reason != "" {

@@ -33,10 +33,12 @@ type Problems struct {
 
 // Problem is a condition of a cluster, a policy or an object of the hub.
 type Problem struct {
-	Of      string       `json:"of"`
-	Since   *metav1.Time `json:"since,omitempty"`
-	Reason  string       `json:"reason"`
-	Message string       `json:"message,omitempty"`
+	Of string `json:"of"`
+	// ID is of a MemberCluster or of an object; empty for a policy.
+	ID      hubv1.ObjectIdentity `json:"-"`
+	Since   *metav1.Time         `json:"since,omitempty"`
+	Reason  string               `json:"reason"`
+	Message string               `json:"message,omitempty"`
 }
 
 // SlowCluster is a cluster whose copies are not up to date.
@@ -93,13 +95,13 @@ func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
 	for i := range members {
 		m := &members[i]
 		g.members[m.Name] = m
-		of := "MemberCluster " + m.Name
+		of, id := "MemberCluster "+m.Name, hubv1.ObjectIdentity{Group: hubv1.GroupVersion.Group, Kind: "MemberCluster", Name: m.Name}
 		if c := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady); c == nil || c.Status != metav1.ConditionTrue {
-			g.ofClusters = append(g.ofClusters, problem(of, c))
+			g.ofClusters = append(g.ofClusters, problem(of, c).with(id))
 		}
 		for _, t := range troubles {
 			if c := meta.FindStatusCondition(m.Status.Conditions, t); c != nil && c.Status == metav1.ConditionTrue {
-				g.ofClusters = append(g.ofClusters, problem(of, c))
+				g.ofClusters = append(g.ofClusters, problem(of, c).with(id))
 			}
 		}
 	}
@@ -117,6 +119,11 @@ func problem(of string, c *metav1.Condition) Problem {
 		return Problem{Of: of, Reason: hubv1.ReasonPending, Message: "the hub has not processed it yet"}
 	}
 	return Problem{Of: of, Since: &c.LastTransitionTime, Reason: c.Reason, Message: c.Message}
+}
+
+func (p Problem) with(id hubv1.ObjectIdentity) Problem {
+	p.ID = id
+	return p
 }
 
 // AddPolicy examines the conditions of a placement or an override policy; of is its kind and name.
@@ -142,7 +149,7 @@ func (t *Gatherer) AddBundle(b hubv1.BundleObject) {
 func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 	for _, kind := range []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy} {
 		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
-			t.ofObjects = append(t.ofObjects, problem(name, c))
+			t.ofObjects = append(t.ofObjects, problem(name, c).with(hubv1.ObjectOf(b)))
 			return
 		}
 	}

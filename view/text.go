@@ -49,7 +49,7 @@ func (s Status) Undated(wide bool) string {
 }
 
 func (s Status) write(w io.Writer, now time.Time, wide bool) {
-	fmt.Fprintln(w, strings.Join(s.header(), gap))
+	fmt.Fprintln(w, strings.Join(s.Headline(), gap))
 	if s.Silence != nil {
 		line(w, "Hub", s.Silence.Text(now))
 	}
@@ -69,7 +69,46 @@ func (s Status) write(w io.Writer, now time.Time, wide bool) {
 		}
 		table(w, append(header, "WHY"), s.rows(now, wide))
 	}
-	for _, part := range [][2]string{
+	for _, l := range s.lines(now, wide) {
+		line(w, l.Name, l.Text)
+	}
+}
+
+// Line is a named text below a table.
+type Line struct{ Name, Text string }
+
+// Lines returns the lines about the whole object. Lines without a text are left out.
+func (s Status) Lines(now time.Time) []Line { return filled(s.lines(now, false)) }
+
+func filled(all []Line) []Line {
+	return slices.DeleteFunc(all, func(l Line) bool { return l.Text == "" })
+}
+
+// Summed returns the numbers of the object; none without a binding.
+func (s Status) Summed() []string {
+	if s.Federated.Summary == nil {
+		return nil
+	}
+	return s.summary()
+}
+
+// RowText has the texts of a row's columns.
+type RowText struct{ Generation, Revision, Ready, Health, AsOf, Since, Why string }
+
+// TextOf returns the texts of a row.
+func (s Status) TextOf(r Row, now time.Time) RowText {
+	text := RowText{
+		Generation: r.generation(s.Object.Generation), Ready: r.ready(), Health: r.health(), AsOf: r.asOf(now),
+		Since: since(r.LastTransitionTime, now), Why: r.why(),
+	}
+	if s.Rollout != nil {
+		text.Revision = r.revision(s.Rollout.Newest)
+	}
+	return text
+}
+
+func (s Status) lines(now time.Time, wide bool) []Line {
+	return []Line{
 		{"Regions", s.regions(wide)},
 		{"On object", s.onObject(wide)},
 		{"Scheduled", s.scheduled()},
@@ -78,8 +117,6 @@ func (s Status) write(w io.Writer, now time.Time, wide bool) {
 		{"Rows", s.truncated()},
 		{"Waiting", s.waits()},
 		{"Give up", s.giveUp()},
-	} {
-		line(w, part[0], part[1])
 	}
 }
 
@@ -92,7 +129,8 @@ func (s Silence) Text(now time.Time) string {
 	return fmt.Sprintf("no hub has run for %s: nothing here is newer, and %s", age(*s.Since, now), so)
 }
 
-func (s Status) header() []string {
+// Headline returns the parts of the first line.
+func (s Status) Headline() []string {
 	name := s.Object.Name
 	if s.Object.Namespace != "" {
 		name = s.Object.Namespace + "/" + name

@@ -50,12 +50,14 @@ const (
 //go:embed assets
 var assets embed.FS
 
-// Options of a Console. All are required, except OIDC, Proxy and Clock.
+// Options of a Console. All are required, except OIDC, Proxy, Views and Clock.
 type Options struct {
 	// Config has the address and the CA of the hub's API server. Credentials in it are not used.
 	Config *rest.Config
 	// Mapper has the kinds of the hub.
 	Mapper meta.RESTMapper
+	// Views answers questions about members, see package memberview; nil if the hub serves no views.
+	Views http.Handler
 	// Key returns the key of the replicas' sessions: at least 32 random bytes.
 	Key    func() ([]byte, error)
 	Logger logr.Logger
@@ -79,6 +81,8 @@ type Console struct {
 	// waitForSlot is how long a request waits for its turn.
 	waitForSlot time.Duration
 	Live        *Live
+	// membersWithin is how long a page waits for members.
+	membersWithin time.Duration
 }
 
 // New returns a Console.
@@ -94,7 +98,10 @@ func New(o Options) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Console{opts: o, users: u, slots: slots.New(mostPages), simulations: slots.New(1), provider: p, waitForSlot: longestWait, Live: newLive()}, nil
+	return &Console{
+		opts: o, users: u, slots: slots.New(mostPages), simulations: slots.New(1), provider: p, waitForSlot: longestWait, Live: newLive(),
+		membersWithin: membersWithin,
+	}, nil
 }
 
 // Handler returns the handler of all requests.
@@ -133,6 +140,9 @@ func pages() map[string]func(context.Context, *visit) (*page, error) {
 		"/rollouts/object":    rolloutObjectPage,
 		"/operators":          operatorsPage,
 		"/whatif":             whatIfPage,
+		"/objects":            matrixPage,
+		"/object":             objectPage,
+		"/clusters/{name}":    clusterPage,
 	}
 }
 
@@ -167,6 +177,8 @@ type visit struct {
 	now     time.Time
 	// namespace to which the page is narrowed; empty for all that the user may see.
 	namespace string
+	// membersWithin limits the questions to members.
+	membersWithin time.Duration
 }
 
 // scope is the scope of a page about the visit's namespace, or about everything.
@@ -208,7 +220,8 @@ func (c *Console) admitted(w http.ResponseWriter, r *http.Request, s session) (v
 		c.fail(w, v, http.StatusServiceUnavailable, errBusy)
 		return nil, nil, false
 	}
-	v.user, v.now = c.users.with(s.Token), c.opts.Clock.Now()
+	v.now, v.membersWithin = c.opts.Clock.Now(), c.membersWithin
+	v.user = c.users.with(s.Token).narrowed(v.namespace, c.viewsOf(s.Token))
 	return v, leave, true
 }
 

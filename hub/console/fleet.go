@@ -22,6 +22,8 @@ type fleetBody struct {
 	Ready    int
 	Problems view.Problems
 	Now      time.Time
+	// Namespace to which the page is narrowed; empty for all.
+	Namespace string
 }
 
 // problems of one sort, for the template.
@@ -29,10 +31,14 @@ type problems struct {
 	Title    string
 	Problems []view.Problem
 	Now      time.Time
+	// Namespace is that of the page.
+	Namespace string
 }
 
 // Of returns the argument of the template of problems.
-func (b fleetBody) Of(title string, of []view.Problem) problems { return problems{title, of, b.Now} }
+func (b fleetBody) Of(title string, of []view.Problem) problems {
+	return problems{title, of, b.Now, b.Namespace}
+}
 
 // regionOfClusters are the clusters of a region; the empty name is for those without one.
 type regionOfClusters struct {
@@ -64,7 +70,7 @@ func fleetPage(ctx context.Context, v *visit) (*page, error) {
 			return nil, err
 		}
 	}
-	body := fleetBody{Problems: found.Worst(mostProblems), Now: v.now}
+	body := fleetBody{Problems: found.Worst(mostProblems), Now: v.now, Namespace: v.namespace}
 	for _, c := range view.Clusters(members, objects, nil, v.now).Clusters {
 		i := slices.IndexFunc(body.Regions, func(r regionOfClusters) bool { return r.Name == c.Region })
 		if i < 0 {

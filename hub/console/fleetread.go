@@ -18,9 +18,9 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/inputs"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/placement"
-	"github.com/hanse-dev/hanse/versions"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -260,7 +260,7 @@ func (r *fleetReader) add(u *unstructured.Unstructured) {
 		o.HubRuns = placement.HubWouldRun(kind, r.hubRuns)
 	}
 	if d := r.definitions[kind]; d != nil {
-		o.ScalePath, o.OtherVersions = view.ScalePathOf(d), versions.Others(d, u.GroupVersionKind().Version)
+		o.ScalePath, o.OtherVersions = inputs.ScalePath(d), inputs.OthersOf(d, u.GroupVersionKind().Version)
 	}
 	r.fleet.Objects = append(r.fleet.Objects, o)
 }
@@ -279,7 +279,7 @@ var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResource
 // readDefinition reads the definition of a kind if a decision needs it.
 func (r *fleetReader) readDefinition(ctx context.Context, mapping *meta.RESTMapping) error {
 	gk := mapping.GroupVersionKind.GroupKind()
-	if !view.NeedsVersions(mapping.GroupVersionKind, r.fleet.Clusters) && !r.selected(gk, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, gk) }) {
+	if !inputs.NeedsVersions(mapping.GroupVersionKind, r.fleet.Clusters) && !r.selected(gk, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, gk) }) {
 		return nil
 	}
 	u := &unstructured.Unstructured{}

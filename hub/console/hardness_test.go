@@ -331,8 +331,8 @@ func TestAUserWithoutRightsSeesThisAndNoCounts(t *testing.T) {
 	}
 }
 
-// cluster makes a MemberCluster with this status.
-func (w *world) cluster(status hubv1.MemberClusterStatus) {
+// clusterWith makes a MemberCluster with this status.
+func (w *world) clusterWith(status hubv1.MemberClusterStatus) {
 	w.Helper()
 	c := &hubv1.MemberCluster{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: w.ns + "-"},
@@ -369,7 +369,7 @@ func failed(kind, message string) metav1.Condition {
 func TestHostileTextStaysText(t *testing.T) {
 	const hostile = "</td><script>alert(1)</script>\x1b[31m\u202eevil\u2066 \"'><img src=x onerror=alert(1)>\r\n{{.CSRF}}"
 	w := newWorld(t)
-	w.cluster(hubv1.MemberClusterStatus{
+	w.clusterWith(hubv1.MemberClusterStatus{
 		Topology: hubv1.ClusterTopology{Region: "</h3><script>alert(1)</script>\u202e"}, Version: hubv1.ClusterVersion{Kubernetes: "v1<b>\u202e"},
 		Conditions: []metav1.Condition{failed(hubv1.ConditionReady, hostile)},
 	})
@@ -394,7 +394,7 @@ func TestHostileTextStaysText(t *testing.T) {
 func TestAPageIsShortWhateverItsObjectsSay(t *testing.T) {
 	w := newWorld(t)
 	long := strings.Repeat("long ", 6500)
-	w.cluster(hubv1.MemberClusterStatus{Conditions: []metav1.Condition{failed(hubv1.ConditionReady, long)}})
+	w.clusterWith(hubv1.MemberClusterStatus{Conditions: []metav1.Condition{failed(hubv1.ConditionReady, long)}})
 	status := hubv1.BindingStatus{Conditions: []metav1.Condition{failed(hubv1.ConditionApplied, long)}}
 	for i := range 1500 {
 		status.Clusters = append(status.Clusters, hubv1.ClusterRow{

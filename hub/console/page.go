@@ -54,6 +54,7 @@ type link struct{ Nav, Path, Title string }
 
 var links = []link{
 	{"fleet", "/", "Fleet"},
+	{"objects", "/objects", "Objects"},
 	{"rollouts", "/rollouts", "Rollouts"},
 	{"operators", "/operators", "Operators"},
 	{"whatif", "/whatif", "What if"},
@@ -65,6 +66,7 @@ var sources embed.FS
 // templates by the name of their page. Each has the frame of all pages.
 var templates = parse("signin", "fault", "onward", "fleet",
 	"rollouts", "rollout", "rolloutobject", "operators", "whatif",
+	"choose", "matrix", "object", "cluster",
 )
 
 func parse(names ...string) map[string]*template.Template {
@@ -85,6 +87,12 @@ var functions = template.FuncMap{
 	"resultState":      resultState,
 	"waveClusterState": waveClusterState,
 	"waveState":        waveState,
+	"copyState":        copyState,
+	"since":            sinceOf,
+	"conditions":       conditionsOf,
+	"path":             pathOf,
+	"objectPath":       objectPath,
+	"problemPath":      problemPath,
 }
 
 // longestText of an object is shown. Its author chooses the length, so the size of a page would have no bound.
@@ -142,6 +150,8 @@ func (c *Console) refuse(w http.ResponseWriter, v *visit, err error) {
 	switch {
 	case apierrors.IsUnauthorized(err):
 		c.toSignIn(w, v.Request, errExpired)
+	case errors.Is(err, errNeedsNamespace):
+		c.choose(w, v)
 	case errors.Is(err, errNoRight), apierrors.IsForbidden(err):
 		c.fail(w, v, http.StatusForbidden, err)
 	case apierrors.IsNotFound(err), errors.Is(err, errNotFound):
@@ -179,7 +189,10 @@ func (c *Console) fail(w http.ResponseWriter, v *visit, status int, err error) {
 	}
 	body := fault{Status: http.StatusText(status), Message: err.Error()}
 	if status == http.StatusForbidden && apierrors.IsForbidden(err) {
-		body.Advice = "Ask for the ClusterRole hanse-view in the namespace, or for the whole hub. Or narrow the page to a namespace that you may read."
+		body.Advice = "Ask for the ClusterRole hanse-view in the namespace, or for the whole hub."
+		if v.namespace != "" {
+			body.Advice = "Ask for the ClusterRole hanse-view in namespace " + v.namespace + "."
+		}
 	}
 	p := &page{Title: body.Status, template: "fault", Body: body}
 	answer, rendering := p.render(v)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,13 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
 // unlessForbidden turns an error about a missing right into a note, so that the user sees the rest of the page.
 func (u *user) unlessForbidden(err error, so string) error {
 	if apierrors.IsForbidden(err) {
-		u.notes = append(u.notes, so+": "+err.Error())
+		u.note(so + ": " + err.Error())
 		return nil
 	}
 	return err
@@ -31,6 +33,36 @@ func (u *user) members(ctx context.Context) ([]hubv1.MemberCluster, error) {
 	}
 	return list.Items, nil
 }
+
+// member reads a MemberCluster. A user who may see one namespace gets the part that concerns the namespace.
+func (u *user) member(ctx context.Context, name string) (*hubv1.MemberCluster, error) {
+	m := &hubv1.MemberCluster{}
+	err := u.Get(ctx, client.ObjectKey{Name: name}, m)
+	if err == nil {
+		return m, nil
+	}
+	narrowed, ok := u.Client.(*memberview.Narrowed)
+	switch {
+	case apierrors.IsForbidden(err) && !ok:
+		return nil, fmt.Errorf("%w: %w", errNeedsNamespace, err)
+	case !apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("reading MemberCluster %s: %w", name, err)
+	}
+	var list hubv1.MemberClusterList
+	if err := narrowed.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("reading MemberCluster %s: %w", name, err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Name == name {
+			u.note("You see the part of the cluster that concerns namespace " + narrowed.Namespace + ".")
+			return &list.Items[i], nil
+		}
+	}
+	return nil, fmt.Errorf("%w cluster %s for namespace %s", errNotFound, name, narrowed.Namespace)
+}
+
+// errNeedsNamespace is the error for a user who may see a namespace at most and has named none.
+var errNeedsNamespace = errors.New("you may not see all namespaces")
 
 // pageSize is the size of one part of a long list. A binding with 2,000 clusters has about a megabyte.
 const pageSize = 100
@@ -59,6 +91,9 @@ func (u *user) eachBindingIn(ctx context.Context, namespace string, visit func(h
 	for {
 		err := u.List(ctx, list, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(list.Continue))
 		if err != nil {
+			if namespace == "" && apierrors.IsForbidden(err) {
+				err = fmt.Errorf("%w: %w", errNeedsNamespace, err)
+			}
 			return fmt.Errorf("listing ResourceBindings: %w", err)
 		}
 		for i := range list.Items {

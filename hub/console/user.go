@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
 // users makes clients with the tokens of users. They share their connections.
@@ -40,6 +42,8 @@ func newUsers(config *rest.Config, mapper meta.RESTMapper) (*users, error) {
 // user reads and writes the hub as a user.
 type user struct {
 	client.Client
+	// views answers questions about members; nil if the hub serves no views.
+	views *memberview.Client
 	// notes tell the user which parts of a page are missing.
 	notes []string
 }
@@ -67,3 +71,24 @@ func (u *users) with(token string) *user {
 	}
 	return &user{Client: c}
 }
+
+// narrowed is the user of a page about one namespace. A user who may not list clusters and policies gets the part that
+// concerns the namespace from the views. An empty namespace means all.
+func (u *user) narrowed(namespace string, views *memberview.Client) *user {
+	u.views = views
+	if namespace != "" {
+		u.Client = &memberview.Narrowed{
+			Client: u.Client, Namespace: namespace, Note: u.note,
+			Views: func(context.Context) (*memberview.Client, error) {
+				if views == nil {
+					return nil, memberview.ErrNoViews
+				}
+				return views, nil
+			},
+		}
+	}
+	return u
+}
+
+// note tells the user which part of the page is missing.
+func (u *user) note(text string) { u.notes = append(u.notes, text) }

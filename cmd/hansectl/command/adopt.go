@@ -139,7 +139,7 @@ func holdsCopy(binding hubv1.BindingObject, cluster string) bool {
 }
 
 // ask asks the given clusters about their objects, and adopts the objects that can be adopted.
-func (a *adoption) ask(ctx context.Context, views *views, found view.Adoption, which func(view.ClusterAdoption) bool) {
+func (a *adoption) ask(ctx context.Context, views *memberview.Client, found view.Adoption, which func(view.ClusterAdoption) bool) {
 	asking, ctx := errgroup.WithContext(ctx)
 	asking.SetLimit(askedAtOnce)
 	for i := range found.Clusters {
@@ -153,7 +153,7 @@ func (a *adoption) ask(ctx context.Context, views *views, found view.Adoption, w
 				request.Adoption = hubv1.AdoptionAlways
 			}
 			there.AdoptAnswer = memberview.AdoptAnswer{}
-			err := views.ask(ctx, there.Cluster, memberview.Adopt, found.Object.Namespace, request, &there.AdoptAnswer)
+			err := views.Ask(ctx, there.Cluster, memberview.Adopt, found.Object.Namespace, request, &there.AdoptAnswer)
 			if err != nil {
 				there.Error = err.Error()
 			}

@@ -89,7 +89,7 @@ func (h *hub) askMembers(ctx context.Context, w *window, c client.Client, questi
 			}
 			out[i].memberQuestion = q
 			request := memberview.DiffRequest{Object: memberview.ObjectOf(q.object), Policies: policies}
-			out[i].err = views.ask(ctx, q.cluster, memberview.Diff, q.object.Namespace, request, &out[i].DiffAnswer)
+			out[i].err = views.Ask(ctx, q.cluster, memberview.Diff, q.object.Namespace, request, &out[i].DiffAnswer)
 			return nil
 		})
 	}

@@ -54,7 +54,7 @@ func clusters(ctx context.Context, h *hub, w *window, out output) error {
 	}
 	objects, err := countObjects(ctx, c)
 	if apierrors.IsForbidden(err) {
-		objects, err = countObjectsIn(ctx, c, c.namespace)
+		objects, err = countObjectsIn(ctx, c, c.Namespace)
 	}
 	if err != nil {
 		fmt.Fprintf(h.streams.ErrOut, "warning: the objects of each cluster cannot be counted: %v\n", err)

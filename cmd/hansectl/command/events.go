@@ -76,7 +76,7 @@ func (e *events) run(ctx context.Context, kind, name string) error {
 	found.NotAsked = eachMember(clusters, func(cluster string) error {
 		var answer memberview.EventsAnswer
 		request := memberview.EventsRequest{Object: memberview.ObjectOf(id)}
-		if err := views.ask(ctx, cluster, memberview.Events, id.Namespace, request, &answer); err != nil {
+		if err := views.Ask(ctx, cluster, memberview.Events, id.Namespace, request, &answer); err != nil {
 			return err
 		}
 		mu.Lock()

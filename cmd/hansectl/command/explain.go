@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/inputs"
 	"github.com/hanse-dev/hanse/hub/memberview"
-	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/plan"
 	"github.com/hanse-dev/hanse/view"
 )
@@ -88,13 +87,10 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 	if _, err := e.hub.warnOfSilence(ctx, c); err != nil {
 		return err
 	}
-	facts, err := scopes.Facts(ctx, c, id.Namespace)
+	reader := inputs.Reader{Client: c, Unless: e.hub.unlessForbidden, Count: func(ctx context.Context) (map[string]int, error) { return countSent(ctx, c) }}
+	in, err := reader.Read(ctx, object, binding, time.Now())
 	if err != nil {
-		return fmt.Errorf("reading the policies and clusters: %w", err)
-	}
-	in := decide.Input{
-		Object:  decide.Object{ID: id, Template: object, HubRuns: view.Refused(binding, object)},
-		Binding: binding, Facts: facts, Now: time.Now(),
+		return err
 	}
 	if e.cluster != "" && !slices.ContainsFunc(in.Facts.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == e.cluster }) {
 		var names []string
@@ -103,29 +99,6 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 		}
 		return fmt.Errorf("the hub has no MemberCluster %q: %s", e.cluster, plan.ThereAre(names))
 	}
-	if slices.ContainsFunc(in.Facts.Placements, view.NeedsCounts) {
-		if in.Objects, err = countSent(ctx, c); err != nil {
-			if err := e.hub.unlessForbidden(err, "the objects of each cluster are not counted"); err != nil {
-				return err
-			}
-			in.Objects = nil
-		}
-	}
-	if slices.ContainsFunc(in.Facts.Placements, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, id.GroupKind()) }) {
-		if in.Object.ScalePath, err = scalePath(ctx, c, id.GroupKind()); meta.IsNoMatchError(err) {
-			err = nil // of an object of a bundle
-		}
-		if err := e.hub.unlessForbidden(err, "the definition of the kind is not considered"); err != nil {
-			return err
-		}
-	}
-	in.Object.OtherVersions, err = otherVersions(ctx, c, object, facts.Clusters)
-	if err := e.hub.unlessForbidden(err, "other versions of the kind are not considered"); err != nil {
-		return err
-	}
-	if in.Referrers, err = e.referrers(ctx, c, binding); err != nil {
-		return err
-	}
 	shown := view.Explain(in, decide.Replay(in), e.cluster)
 	if e.fields {
 		if shown.Fields, err = e.fieldsOf(ctx, c, in); err != nil {
@@ -133,18 +106,6 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 		}
 	}
 	return e.out.print(e.hub.streams.Out, shown)
-}
-
-// referrers returns the objects that need an object, if its decision follows them; nil if they cannot be read.
-func (e *explain) referrers(ctx context.Context, c client.Client, binding hubv1.BindingObject) ([]decide.Referrer, error) {
-	if !binding.BindingSpec().Referenced {
-		return nil, nil
-	}
-	bindings, err := scopes.Bindings(ctx, c, binding.GetNamespace())
-	if err != nil {
-		return nil, e.hub.unlessForbidden(err, "the objects that need it are not known")
-	}
-	return decide.ReferrersIn(bindings, hubv1.ObjectOf(binding)), nil
 }
 
 // fieldsOf returns who set each field on the cluster. It has fewer details if the copy cannot be read.
@@ -170,7 +131,7 @@ func (e *explain) copyOf(ctx context.Context, c client.Client, id hubv1.ObjectId
 		return nil, err
 	}
 	var answer memberview.CopyAnswer
-	if err := views.ask(ctx, e.cluster, memberview.Copy, id.Namespace, memberview.CopyRequest{Object: memberview.ObjectOf(id)}, &answer); err != nil {
+	if err := views.Ask(ctx, e.cluster, memberview.Copy, id.Namespace, memberview.CopyRequest{Object: memberview.ObjectOf(id)}, &answer); err != nil {
 		return nil, err
 	}
 	if answer.Object == nil && answer.Refused != nil {

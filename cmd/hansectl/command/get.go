@@ -188,7 +188,7 @@ func (g *get) targets(bindings []hubv1.BindingObject) map[string][]hubv1.Binding
 }
 
 // read asks each cluster for its copies.
-func (g *get) read(ctx context.Context, views *views, byCluster map[string][]hubv1.BindingObject, found *view.Copies) {
+func (g *get) read(ctx context.Context, views *memberview.Client, byCluster map[string][]hubv1.BindingObject, found *view.Copies) {
 	var mu sync.Mutex
 	var asking errgroup.Group
 	asking.SetLimit(askedAtOnce)
@@ -210,12 +210,12 @@ func (g *get) read(ctx context.Context, views *views, byCluster map[string][]hub
 // readCopies asks a cluster for one copy after the other. It stops at the first error. A refusal does not stop it,
 // because it may concern one object only.
 func readCopies(
-	ctx context.Context, views *views, cluster string, bindings []hubv1.BindingObject,
+	ctx context.Context, views *memberview.Client, cluster string, bindings []hubv1.BindingObject,
 ) (copies []view.MemberCopy, refusal error) {
 	for _, b := range bindings {
 		id := hubv1.ObjectOf(b)
 		request, answer := memberview.CopyRequest{Object: memberview.ObjectOf(id)}, memberview.CopyAnswer{}
-		err := views.ask(ctx, cluster, memberview.Copy, id.Namespace, request, &answer)
+		err := views.Ask(ctx, cluster, memberview.Copy, id.Namespace, request, &answer)
 		switch {
 		case apierrors.IsForbidden(err):
 			refusal = err // of this object, or of all objects

@@ -78,7 +78,7 @@ func (g *get) watchList(ctx context.Context, look func() *view.Listed) error {
 }
 
 // ask asks the clusters for the objects. A cluster that does not serve the kind has none.
-func (g *get) ask(ctx context.Context, views *views, clusters []string, id hubv1.ObjectIdentity, version string) *view.Listed {
+func (g *get) ask(ctx context.Context, views *memberview.Client, clusters []string, id hubv1.ObjectIdentity, version string) *view.Listed {
 	request := memberview.ListRequest{
 		Group: id.Group, Version: version, Kind: id.Kind, Name: id.Name, LabelSelector: g.selector, Most: g.limit,
 		Whole: g.out.format != "name" && !g.out.text(),
@@ -87,7 +87,7 @@ func (g *get) ask(ctx context.Context, views *views, clusters []string, id hubv1
 	var mu sync.Mutex
 	found.NotAsked = eachMember(clusters, func(cluster string) error {
 		var answer memberview.ListAnswer
-		if err := views.ask(ctx, cluster, memberview.List, id.Namespace, request, &answer); err != nil {
+		if err := views.Ask(ctx, cluster, memberview.List, id.Namespace, request, &answer); err != nil {
 			return err
 		}
 		mu.Lock()

@@ -99,7 +99,7 @@ func (l *logs) run(ctx context.Context, kind, name string) error {
 }
 
 // print asks the clusters and prints the lines that are new.
-func (l *logs) print(ctx context.Context, views *views, r *view.LogReader, clusters []string, request func(cluster string) memberview.LogsRequest) error {
+func (l *logs) print(ctx context.Context, views *memberview.Client, r *view.LogReader, clusters []string, request func(cluster string) memberview.LogsRequest) error {
 	requests := map[string]memberview.LogsRequest{}
 	for _, cluster := range clusters {
 		requests[cluster] = request(cluster)
@@ -109,7 +109,7 @@ func (l *logs) print(ctx context.Context, views *views, r *view.LogReader, clust
 	notAsked := eachMember(clusters, func(cluster string) error {
 		var answer memberview.LogsAnswer
 		in := requests[cluster]
-		if err := views.ask(ctx, cluster, memberview.Logs, in.Object.Namespace, in, &answer); err != nil {
+		if err := views.Ask(ctx, cluster, memberview.Logs, in.Object.Namespace, in, &answer); err != nil {
 			return err
 		}
 		mu.Lock()

@@ -16,7 +16,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
-	"github.com/hanse-dev/hanse/view"
+	"github.com/hanse-dev/hanse/hub/inputs"
 )
 
 // fileKinds are the kinds of a hub that is read from files.
@@ -47,7 +47,7 @@ func (k *fileKinds) definition(kind schema.GroupKind, known map[schema.GroupKind
 // locate implements hubKinds. An unknown kind counts as namespaced if the user names a namespace.
 func (k *fileKinds) locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
 	kind := u.GroupVersionKind().GroupKind()
-	if u.GetNamespace() != "" || kind == (schema.GroupKind{Kind: "Namespace"}) || kind == definitionKind.GroupKind() {
+	if u.GetNamespace() != "" || kind == (schema.GroupKind{Kind: "Namespace"}) || kind == inputs.DefinitionKind.GroupKind() {
 		return nil
 	}
 	namespaced, seen := k.namespaced[kind]
@@ -66,7 +66,7 @@ func (k *fileKinds) locate(u *unstructured.Unstructured, known map[schema.GroupK
 // complete implements hubKinds.
 func (k *fileKinds) complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
 	d := k.definition(o.Identity().GroupKind(), known)
-	o.ScalePath, o.OtherVersions = view.ScalePathOf(d), othersOf(d, o.Object.GroupVersionKind().Version)
+	o.ScalePath, o.OtherVersions = inputs.ScalePath(d), inputs.OthersOf(d, o.Object.GroupVersionKind().Version)
 	return nil
 }
 
@@ -158,7 +158,7 @@ func (r *fleetReader) definitionsFor(files *fleetFiles) (map[schema.GroupKind]*a
 		d, known := r.definitions[kind]
 		if !known {
 			var err error
-			d, err = hubDefinition(r.ctx, r.Client, kind)
+			d, err = inputs.Definition(r.ctx, r.Client, kind)
 			if err != nil && !meta.IsNoMatchError(err) {
 				if err := r.unlessForbidden(err, fmt.Sprintf("objects are not compared with the definition of %s", kind)); err != nil {
 					return nil, err

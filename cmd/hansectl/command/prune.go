@@ -97,7 +97,7 @@ func aboutToPrune(copies []view.UnclaimedCopy) string {
 }
 
 // pruneCopies removes the copies cluster by cluster, in the order in which they were listed.
-func pruneCopies(ctx context.Context, views *views, copies []view.UnclaimedCopy) view.Pruned {
+func pruneCopies(ctx context.Context, views *memberview.Client, copies []view.UnclaimedCopy) view.Pruned {
 	var byCluster [][]view.UnclaimedCopy
 	for i, c := range copies {
 		if i == 0 || c.Cluster != copies[i-1].Cluster {
@@ -122,13 +122,13 @@ func pruneCopies(ctx context.Context, views *views, copies []view.UnclaimedCopy)
 }
 
 // pruneSome deletes several copies on one cluster with one request.
-func pruneSome(ctx context.Context, views *views, copies []view.UnclaimedCopy) []view.PrunedCopy {
+func pruneSome(ctx context.Context, views *memberview.Client, copies []view.UnclaimedCopy) []view.PrunedCopy {
 	cluster, request := copies[0].Cluster, memberview.PruneRequest{}
 	for _, c := range copies {
 		request.Copies = append(request.Copies, c.ShownCopy)
 	}
 	var answer memberview.PruneAnswer
-	err := views.ask(ctx, cluster, memberview.Prune, "", request, &answer)
+	err := views.Ask(ctx, cluster, memberview.Prune, "", request, &answer)
 	if err == nil && len(answer.Copies) != len(copies) {
 		err = fmt.Errorf("the hub answered for %d of %d copies", len(answer.Copies), len(copies))
 	}

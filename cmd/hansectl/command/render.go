@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/inputs"
 	"github.com/hanse-dev/hanse/plan"
 	"github.com/hanse-dev/hanse/view"
 )
@@ -180,7 +181,7 @@ func (r *renderRun) readAround(ctx context.Context, c client.Client, in *plan.Re
 		return err
 	}
 	in.Policies = files.policiesOver(policies)
-	in.OtherVersions, err = otherVersions(ctx, c, in.Object, in.Clusters)
+	in.OtherVersions, err = inputs.OtherVersions(ctx, c, in.Object, in.Clusters)
 	if err := r.hub.unlessForbidden(err, "other versions of the kind are not considered"); err != nil {
 		return err
 	}

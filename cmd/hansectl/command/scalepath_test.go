@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
+
+	"github.com/hanse-dev/hanse/hub/inputs"
 )
 
 const scalable = `
@@ -33,15 +35,19 @@ func TestTheScalePathOfAKindIsReadFromItsDefinition(t *testing.T) {
 	must(t, yaml.Unmarshal([]byte(scalable), &definition.Object))
 	apply(t, onHub, definition)
 	widget := schema.GroupKind{Group: "test.hanse.dev", Kind: "Widget"}
+	pathOf := func(ctx context.Context, kind schema.GroupKind) (string, error) {
+		d, err := inputs.Definition(ctx, onHub, kind)
+		return inputs.ScalePath(d), err
+	}
 	var path string
 	var err error
 	if wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
-		path, err = scalePath(ctx, onHub, widget) // an error until the kind is served
+		path, err = pathOf(ctx, widget) // an error until the kind is served
 		return err == nil, nil
 	}) != nil || path != ".spec.size" {
 		t.Errorf("a Widget has the scale path %q, %v", path, err)
 	}
-	if path, err := scalePath(t.Context(), onHub, schema.GroupKind{Kind: "ConfigMap"}); path != "" || err != nil {
+	if path, err := pathOf(t.Context(), schema.GroupKind{Kind: "ConfigMap"}); path != "" || err != nil {
 		t.Errorf("a ConfigMap has the scale path %q, %v", path, err)
 	}
 }

@@ -23,6 +23,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/inputs"
 	"github.com/hanse-dev/hanse/overrides"
 	"github.com/hanse-dev/hanse/plan"
 	"github.com/hanse-dev/hanse/view"
@@ -170,7 +171,7 @@ func (f *fleetFiles) fleet(now time.Time, namespace string) (decide.Fleet, []str
 		o := decide.FleetObject{Object: u}
 		id := o.Identity()
 		d := definitions[id.GroupKind()]
-		o.Binding, o.ScalePath, o.OtherVersions = bindings[id], view.ScalePathOf(d), othersOf(d, u.GroupVersionKind().Version)
+		o.Binding, o.ScalePath, o.OtherVersions = bindings[id], inputs.ScalePath(d), inputs.OthersOf(d, u.GroupVersionKind().Version)
 		if o.Binding != nil {
 			o.HubRuns = view.Refused(o.Binding, u)
 		}
@@ -230,10 +231,10 @@ func labelsOf(all map[string]map[string]string, u *unstructured.Unstructured) {
 func (f *fleetFiles) definitions() map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition {
 	definitions := map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}
 	for _, u := range f.objects {
-		if u.GroupVersionKind().GroupKind() != definitionKind.GroupKind() {
+		if u.GroupVersionKind().GroupKind() != inputs.DefinitionKind.GroupKind() {
 			continue
 		}
-		if d, err := definitionOf(u); err == nil {
+		if d, err := inputs.DefinitionOf(u); err == nil {
 			definitions[schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}] = d
 		}
 	}

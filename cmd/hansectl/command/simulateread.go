@@ -17,6 +17,8 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/inputs"
+	"github.com/hanse-dev/hanse/hub/memberview"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/placement"
 	"github.com/hanse-dev/hanse/view"
@@ -65,8 +67,8 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 // narrowed reports whether the hub has answered for a user who may not list clusters. Then the answer has only the
 // clusters that concern the namespace.
 func (r *fleetReader) narrowed() bool {
-	c, ok := r.Client.(*tenantClient)
-	return ok && !c.asked.IsZero()
+	c, ok := r.Client.(*memberview.Narrowed)
+	return ok && c.Partial()
 }
 
 // read reads the fleet, with the objects of all kinds that the placements of the hub or the files select.
@@ -375,9 +377,9 @@ func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind
 		r.definitions[kind] = d
 	}
 	gvk := o.Object.GroupVersionKind()
-	needed := view.NeedsVersions(gvk, r.clusters) || r.selected(kind, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, kind) })
+	needed := inputs.NeedsVersions(gvk, r.clusters) || r.selected(kind, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, kind) })
 	if _, ok := r.definitions[kind]; !ok && needed {
-		d, err := hubDefinition(r.ctx, r.Client, kind)
+		d, err := inputs.Definition(r.ctx, r.Client, kind)
 		if err != nil && !meta.IsNoMatchError(err) {
 			if err := r.unlessForbidden(err, fmt.Sprintf("the definition of %s is not considered", kind)); err != nil {
 				return err
@@ -385,8 +387,8 @@ func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind
 		}
 		r.definitions[kind] = d
 	}
-	if o.ScalePath = view.ScalePathOf(r.definitions[kind]); !bundled {
-		o.OtherVersions = othersOf(r.definitions[kind], gvk.Version)
+	if o.ScalePath = inputs.ScalePath(r.definitions[kind]); !bundled {
+		o.OtherVersions = inputs.OthersOf(r.definitions[kind], gvk.Version)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/inputs"
 	"github.com/hanse-dev/hanse/plan"
 	"github.com/hanse-dev/hanse/rollout"
 	"github.com/hanse-dev/hanse/view"
@@ -255,7 +256,7 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 	}
 	var others []string
 	if err == nil {
-		others, err = otherVersions(ctx, c, object, clusters)
+		others, err = inputs.OtherVersions(ctx, c, object, clusters)
 	}
 	if apierrors.IsForbidden(err) {
 		return nil, nil

@@ -170,11 +170,11 @@ func following(ctx context.Context, c client.Client, p hubv1.PlacementObject) ([
 const askedTogether = 25
 
 // grow adds the objects on the members. If a member does not answer, only its branches are missing.
-func (t *tree) grow(ctx context.Context, views *views, namespace string, shown view.Tree) (notes []string) {
+func (t *tree) grow(ctx context.Context, views *memberview.Client, namespace string, shown view.Tree) (notes []string) {
 	for _, cluster := range shown.Clusters() {
 		for objects := range slices.Chunk(shown.On(cluster), askedTogether) {
 			var answer memberview.ChildrenAnswer
-			if err := views.ask(ctx, cluster, memberview.Children, namespace, memberview.ChildrenRequest{Objects: objects}, &answer); err != nil {
+			if err := views.Ask(ctx, cluster, memberview.Children, namespace, memberview.ChildrenRequest{Objects: objects}, &answer); err != nil {
 				notes = append(notes, fmt.Sprintf("%s: %v", cluster, err))
 				break
 			}

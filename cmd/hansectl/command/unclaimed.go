@@ -62,7 +62,7 @@ func (h *hub) completeMoreClusters(cmd *cobra.Command, args []string, typed stri
 
 // unclaimed lists the copies without a binding on the given clusters, or on all. faults are the errors of clusters that
 // could not be asked.
-func (h *hub) unclaimed(ctx context.Context, c client.Client, views *views, clusters []string) (found view.Unclaimed, faults []view.ClusterNote, err error) {
+func (h *hub) unclaimed(ctx context.Context, c client.Client, views *memberview.Client, clusters []string) (found view.Unclaimed, faults []view.ClusterNote, err error) {
 	if len(clusters) == 0 {
 		if clusters, err = memberNames(ctx, c); err != nil {
 			return found, nil, err
@@ -75,7 +75,7 @@ func (h *hub) unclaimed(ctx context.Context, c client.Client, views *views, clus
 	asking.SetLimit(askedAtOnce)
 	for i, cluster := range clusters {
 		asking.Go(func() error {
-			errs[i] = views.ask(ctx, cluster, memberview.Unclaimed, "", memberview.UnclaimedRequest{}, &answers[i])
+			errs[i] = views.Ask(ctx, cluster, memberview.Unclaimed, "", memberview.UnclaimedRequest{}, &answers[i])
 			return nil
 		})
 	}

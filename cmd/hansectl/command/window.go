@@ -1,13 +1,9 @@
 package command
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,45 +40,38 @@ func (w *window) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&w.tokenFile, "token-file", "", "File with a token that says who you are, if your kubeconfig has none.")
 }
 
-// views sends requests about members to the hub.
-type views struct {
-	base  *url.URL
-	http  *http.Client
-	token string
-}
-
 // open finds the address of the hub. It sends no request yet.
-func (w *window) open(ctx context.Context, h *hub, c client.Client) (*views, error) {
+func (w *window) open(ctx context.Context, h *hub, c client.Client) (*memberview.Client, error) {
 	config, err := h.flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the hub: %w", err)
 	}
-	v := &views{}
-	if v.token, err = w.token(config); errors.Is(err, errNoToken) || errors.Is(err, errImpersonating) {
-		v.token, err = h.prove(ctx, c, err)
+	v := &memberview.Client{}
+	if v.Token, err = w.token(config); errors.Is(err, errNoToken) || errors.Is(err, errImpersonating) {
+		v.Token, err = h.prove(ctx, c, err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if w.endpoint != "" {
-		if v.base, err = url.Parse(w.endpoint); err != nil || v.base.Scheme != "https" || v.base.Host == "" {
+		if v.Base, err = url.Parse(w.endpoint); err != nil || v.Base.Scheme != "https" || v.Base.Host == "" {
 			return nil, &ExitError{Code: 2, Err: fmt.Errorf("--hub-endpoint %q: want https://HOST:PORT", w.endpoint)}
 		}
 		certificates, err := replicaCertificates(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		v.http = &http.Client{Transport: memberview.Transport(certificates...), Timeout: askTimeout}
+		v.HTTP = &http.Client{Transport: memberview.Transport(certificates...), Timeout: askTimeout}
 		return v, nil
 	}
-	if v.base, _, err = rest.DefaultServerUrlFor(config); err != nil {
+	if v.Base, _, err = rest.DefaultServerUrlFor(config); err != nil {
 		return nil, fmt.Errorf("reading the address of the hub's API server: %w", err)
 	}
-	v.base = v.base.JoinPath("api", "v1", "namespaces", hubv1.SystemNamespace, "services", viewService, "proxy")
-	if v.http, err = rest.HTTPClientFor(config); err != nil {
+	v.Base = v.Base.JoinPath("api", "v1", "namespaces", hubv1.SystemNamespace, "services", viewService, "proxy")
+	if v.HTTP, err = rest.HTTPClientFor(config); err != nil {
 		return nil, fmt.Errorf("connecting to the hub's API server: %w", err)
 	}
-	v.http.Timeout = askTimeout
+	v.HTTP.Timeout = askTimeout
 	return v, nil
 }
 
@@ -182,87 +170,4 @@ type headers struct{ sent http.Header }
 func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	h.sent = r.Header
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
-}
-
-// largestView is the maximum size of one response.
-const largestView = 32 << 20
-
-const (
-	// mostTries is how often a request is sent that the hub puts off.
-	mostTries = 5
-	// longestPause is the longest pause between two tries.
-	longestPause = 30 * time.Second
-)
-
-// ask sends a request about one member, or about none. It sends it again if too many ask at the same time, because then
-// the hub has done nothing yet. namespace is the namespace of all requested objects; empty for cluster-scoped objects
-// or several namespaces.
-func (v *views) ask(ctx context.Context, cluster, what, namespace string, in, out any) error {
-	for tries := 1; ; tries++ {
-		err := v.askOnce(ctx, cluster, what, namespace, in, out)
-		if !apierrors.IsTooManyRequests(err) || tries == mostTries {
-			return err
-		}
-		seconds, _ := apierrors.SuggestsClientDelay(err)
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(min(time.Duration(max(seconds, 1))*time.Second, longestPause)):
-		}
-	}
-}
-
-// askOnce sends the request of ask.
-func (v *views) askOnce(ctx context.Context, cluster, what, namespace string, in, out any) error {
-	about := cmp.Or(cluster, "namespace "+namespace)
-	body, err := json.Marshal(in)
-	if err != nil {
-		return fmt.Errorf("asking about %s: %w", about, err)
-	}
-	path, err := url.Parse(memberview.PathIn(cluster, what, namespace))
-	if err != nil {
-		return fmt.Errorf("asking about %s: %w", about, err)
-	}
-	to := v.base.JoinPath(path.Path)
-	to.RawQuery = path.RawQuery
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("asking about %s: %w", about, err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set(memberview.TokenHeader, v.token)
-	response, err := v.http.Do(request)
-	if err != nil {
-		return fmt.Errorf("asking the hub about %s: %w", about, err)
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, largestView))
-	if err != nil {
-		return fmt.Errorf("asking the hub about %s: %w", about, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return refusal(response, answer)
-	}
-	if err := json.Unmarshal(answer, out); err != nil {
-		return fmt.Errorf("reading the hub's answer about %s: %w", about, err)
-	}
-	return nil
-}
-
-// refusal returns the error of a response from the hub, or from its API server as a proxy.
-func refusal(response *http.Response, answer []byte) error {
-	status := metav1.Status{}
-	if json.Unmarshal(answer, &status) != nil || status.Kind != "Status" {
-		return fmt.Errorf("the hub answered %s: %.200q", response.Status, answer)
-	}
-	err := &apierrors.StatusError{ErrStatus: status}
-	if d := status.Details; d != nil && d.Kind == "services" {
-		switch {
-		case apierrors.IsForbidden(err):
-			return fmt.Errorf("you may not reach the hub by its API server, which the Role hanse-view in namespace "+hubv1.SystemNamespace+" allows; or pass --hub-endpoint: %w", err)
-		case apierrors.IsNotFound(err):
-			return fmt.Errorf("the hub has no Service hanse-hub-view: set view.enabled of its chart, or pass --hub-endpoint: %w", err)
-		}
-	}
-	return err
 }

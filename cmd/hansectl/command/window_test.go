@@ -89,14 +89,14 @@ func TestTheHubIsAskedByItsAPIServer(t *testing.T) {
 	v, err := (&window{}).open(t.Context(), &hub{flags: flags}, nil)
 	must(t, err)
 	var answer memberview.DiffAnswer
-	must(t, v.ask(t.Context(), "cn-sha-1", memberview.Diff, "shop", memberview.DiffRequest{}, &answer))
+	must(t, v.Ask(t.Context(), "cn-sha-1", memberview.Diff, "shop", memberview.DiffRequest{}, &answer))
 	if diff := cmp.Diff(memberview.DiffAnswer{Before: map[string]any{"kind": "Widget"}}, answer); diff != "" {
 		t.Error(diff)
 	}
 	for cluster, says := range map[string]string{
 		"eu-fra-1": "needs the verb view", "ap-se-1": "the Role hanse-view in namespace hanse-system allows", "us-1": "view.enabled", "us-2": "502",
 	} {
-		refused(t, v.ask(t.Context(), cluster, memberview.Diff, "shop", memberview.DiffRequest{}, &answer), says)
+		refused(t, v.Ask(t.Context(), cluster, memberview.Diff, "shop", memberview.DiffRequest{}, &answer), says)
 	}
 	_, err = (&window{endpoint: "http://hub:8444"}).open(t.Context(), &hub{flags: flags}, nil)
 	refused(t, err, "want https://HOST:PORT")

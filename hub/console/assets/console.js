@@ -40,6 +40,7 @@
   async function read() {
     if (reading || typing()) { again = true; return; }
     reading = true;
+    const began = performance.now();
     try {
       const answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual", signal: AbortSignal.timeout(60000) });
       if (answer.type === "opaqueredirect") { location.reload(); return; }
@@ -58,8 +59,11 @@
     } catch {
       lost();
     } finally {
-      reading = false;
-      if (again && !typing()) { again = false; setTimeout(read, 1000); }
+      // A page that takes long to make is read less often.
+      setTimeout(() => {
+        reading = false;
+        if (again && !typing()) { again = false; read(); }
+      }, Math.max(1000, 4 * (performance.now() - began)));
     }
   }
   document.addEventListener("focusout", () => setTimeout(() => { if (again && !typing()) { again = false; read(); } }));

@@ -1,0 +1,53 @@
+package console
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/view"
+)
+
+// clusterBody is the body of the page of a cluster.
+type clusterBody struct {
+	Cluster    view.Cluster
+	Facts      []view.Line
+	Capacity   []view.CapacityRow
+	Operators  []hubv1.OperatorFact
+	Conditions []metav1.Condition
+	// Objects are the copies on the cluster that the user may see, by state.
+	Objects   view.CopyCounts
+	Namespace string
+	Now       time.Time
+}
+
+// States are the states that a copy on the cluster has.
+func (b clusterBody) States() []view.CopyState {
+	var out []view.CopyState
+	for _, s := range view.CopyStates() {
+		if b.Objects.Of(s) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func clusterPage(ctx context.Context, v *visit) (*page, error) {
+	m, err := v.user.member(ctx, v.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	members := []hubv1.MemberCluster{*m}
+	copies := view.NewMatrixGatherer(members, view.MatrixQuery{Cluster: m.Name}, v.now)
+	err = v.user.eachBinding(ctx, v.namespace, copies.Add)
+	if err := v.user.unlessForbidden(err, "You do not see the objects of all namespaces"); err != nil {
+		return nil, err
+	}
+	body := clusterBody{
+		Cluster: view.Clusters(members, nil, nil, v.now).Clusters[0], Facts: view.ClusterFacts(m, v.now), Capacity: view.CapacityOf(m),
+		Operators: m.Status.Operators, Conditions: m.Status.Conditions, Objects: copies.Matrix().Copies, Namespace: v.namespace, Now: v.now,
+	}
+	return &page{Title: m.Name, Nav: "fleet", template: "cluster", Scope: v.scope(), Body: body}, nil
+}

@@ -1,0 +1,395 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/inputs"
+	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/scopes"
+	"github.com/hanse-dev/hanse/view"
+)
+
+// every stands for all clusters of an object, in a query.
+const every = "*"
+
+// objectBody is the body of the page of an object.
+type objectBody struct {
+	ID     hubv1.ObjectIdentity
+	Status view.Status
+	Now    time.Time
+	// Cluster to which the page is narrowed; empty for all.
+	Cluster string
+	// Explanation is nil if the decision cannot be replayed, and Fields are nil without a Cluster.
+	Explanation *view.Explanation
+	Fields      *view.Fields
+	// Events of the hub, and of the members that were asked.
+	Events *view.Events
+	onMembers
+
+	query url.Values
+}
+
+// rowsOnPage is the number of clusters on one page of an object.
+const rowsOnPage = 100
+
+// objectRow is the row of a cluster.
+type objectRow struct {
+	view.Row
+	Text view.RowText
+}
+
+// rowsOfPage has one page of rows, and its place among all.
+type rowsOfPage[T any] struct {
+	Rows []T
+	// All is the number of all rows. Previous and Next are the paths of the pages beside; empty if there is none.
+	All            int
+	Previous, Next string
+}
+
+// pageOf returns the page of rows that a parameter of the query names.
+func pageOf[T any](b objectBody, parameter string, all []T) rowsOfPage[T] {
+	page, _ := strconv.Atoi(b.query.Get(parameter)) // any other text is the first page
+	page = min(max(page, 1), max((len(all)+rowsOnPage-1)/rowsOnPage, 1))
+	out := rowsOfPage[T]{Rows: all[(page-1)*rowsOnPage : min(page*rowsOnPage, len(all))], All: len(all)}
+	if page > 1 {
+		out.Previous = b.With(parameter, strconv.Itoa(page-1))
+	}
+	if page*rowsOnPage < len(all) {
+		out.Next = b.With(parameter, strconv.Itoa(page+1))
+	}
+	return out
+}
+
+// Rows are the clusters that hold the object, the worst first, or the one to which the page is narrowed.
+func (b objectBody) Rows() rowsOfPage[objectRow] {
+	var all []objectRow
+	for _, row := range b.Status.Clusters {
+		if b.Cluster == "" || b.Cluster == row.Cluster {
+			all = append(all, objectRow{row, b.Status.TextOf(row, b.Now)})
+		}
+	}
+	slices.SortStableFunc(all, func(x, y objectRow) int { return cmp.Compare(x.Copy(), y.Copy()) })
+	return pageOf(b, "page", all)
+}
+
+// Elsewhere are the clusters that do not get the object, or the one to which the page is narrowed.
+func (b objectBody) Elsewhere() rowsOfPage[view.ExplainedCluster] {
+	var all []view.ExplainedCluster
+	for _, c := range b.Explanation.Clusters {
+		if b.Cluster == c.Cluster || b.Cluster == "" && c.Result != view.Selected {
+			all = append(all, c)
+		}
+	}
+	return pageOf(b, "elsewhere", all)
+}
+
+// With returns the path of this page with other parameters. An empty value removes its parameter.
+func (b objectBody) With(pairs ...string) string { return with("/object", b.query, pairs...) }
+
+// onMembers are the parts of the page that members have answered, because the user has asked for them.
+type onMembers struct {
+	Diff      *view.ClusterDiff
+	Tree      *view.TreeObject
+	TreeNotes []view.ClusterNote
+	// Asked is true if the page has asked a member. It does not change by itself then.
+	Asked bool
+}
+
+// objectReader reads the page of an object.
+type objectReader struct {
+	*visit
+	id      hubv1.ObjectIdentity
+	object  *unstructured.Unstructured // nil if it is deleted
+	binding hubv1.BindingObject        // nil if there is none
+	unread  bool                       // object has only what the binding tells
+}
+
+func objectPage(ctx context.Context, v *visit) (*page, error) {
+	query := v.URL.Query()
+	r := &objectReader{visit: v, id: hubv1.ObjectIdentity{
+		Group: query.Get("group"), Kind: query.Get("kind"), Namespace: v.namespace, Name: query.Get("name"),
+	}}
+	if r.id.Kind == "" || r.id.Name == "" {
+		return nil, fmt.Errorf("%w object without a kind and a name", errNotFound)
+	}
+	if err := r.read(ctx); err != nil {
+		return nil, err
+	}
+	body := objectBody{ID: r.id, Now: v.now, Cluster: query.Get("cluster"), Events: &view.Events{}, query: query}
+	var err error
+	if body.Status, err = r.status(ctx); err != nil {
+		return nil, err
+	}
+	decision, err := r.inputs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.hubEvents(ctx, body.Events); err != nil {
+		return nil, err
+	}
+	if r.binding != nil {
+		r.askMembers(ctx, &body, decision)
+	}
+	if decision != nil {
+		e := view.Explain(*decision, decide.Replay(*decision), body.Cluster)
+		body.Explanation = &e
+	}
+	body.Events.Sort()
+	p := &page{Title: r.id.String(), Nav: "objects", template: "object", Scope: in(r.id.Namespace), Body: body}
+	if body.Asked {
+		p.Scope = ""
+	}
+	return p, nil
+}
+
+// read reads the object and its binding. Without the right to read the object, the binding tells what it knows.
+func (r *objectReader) read(ctx context.Context) error {
+	binding := hubv1.NewBinding(r.id.BindingKey())
+	err := r.user.Get(ctx, r.id.BindingKey(), binding)
+	switch {
+	case err == nil && hubv1.ObjectOf(binding) == r.id:
+		r.binding = binding
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("reading the binding of %s: %w", r.id, err)
+	}
+	if r.binding != nil && r.binding.BindingSpec().ObjectRef.Bundle != nil {
+		r.object, r.unread = view.Unread(r.binding), true
+		return nil
+	}
+	r.object, err = r.hubObject(ctx)
+	if apierrors.IsForbidden(err) && r.binding != nil {
+		r.user.note("You do not see the object itself: " + err.Error())
+		r.object, r.unread, err = view.Unread(r.binding), true, nil
+	}
+	if err == nil && r.object == nil && r.binding == nil {
+		err = fmt.Errorf("%w %s", errNotFound, r.id)
+	}
+	return err
+}
+
+// hubObject returns nil if the hub does not have the object.
+func (r *objectReader) hubObject(ctx context.Context) (*unstructured.Unstructured, error) {
+	mapping, err := r.user.RESTMapper().RESTMapping(r.id.GroupKind())
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the kind %s: %w", r.id.GroupKind(), err)
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(mapping.GroupVersionKind)
+	err = r.user.Get(ctx, client.ObjectKey{Namespace: r.id.Namespace, Name: r.id.Name}, object)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", r.id, err)
+	}
+	annotations := object.GetAnnotations()
+	delete(annotations, hubv1.BundleAnnotation) // only objects of bundles have it, and the hub sets it
+	object.SetAnnotations(annotations)
+	return object, nil
+}
+
+func (r *objectReader) status(ctx context.Context) (view.Status, error) {
+	members, err := r.user.members(ctx)
+	if err != nil {
+		return view.Status{}, err
+	}
+	status := view.Of(view.StatusInput{ID: r.id, Object: r.object, Binding: r.binding, Members: members, Now: r.now})
+	if r.binding != nil {
+		return status, nil
+	}
+	around := view.Surroundings{}
+	around.Placements, err = scopes.PlacementsFor(ctx, r.user, r.id.Namespace)
+	if err := r.user.unlessForbidden(err, "You do not see all placements"); err != nil {
+		return status, err
+	}
+	if r.id.Namespace != "" {
+		var ns corev1.Namespace
+		err := r.user.Get(ctx, client.ObjectKey{Name: r.id.Namespace}, &ns)
+		if err := r.user.unlessForbidden(err, "Labels of the namespace are not considered"); err != nil {
+			return status, fmt.Errorf("reading namespace %s: %w", r.id.Namespace, err)
+		}
+		around.NamespaceLabels = ns.Labels
+	}
+	status.NotFederated = view.WhyNot(r.id, r.object, around)
+	return status, nil
+}
+
+// inputs returns the inputs of the decision; nil if there is no decision to replay, or if they cannot be read.
+func (r *objectReader) inputs(ctx context.Context) (*decide.Input, error) {
+	if r.binding == nil || r.object == nil || r.unread || r.object.GetDeletionTimestamp() != nil {
+		return nil, nil
+	}
+	reader := inputs.Reader{Client: r.user, Unless: r.user.unlessForbidden, Count: func(ctx context.Context) (map[string]int, error) {
+		counts := map[string]int{}
+		err := r.user.eachBinding(ctx, "", func(b hubv1.BindingObject) {
+			for _, t := range b.BindingSpec().Clusters {
+				if t.State == hubv1.TargetPresent {
+					counts[t.Name]++
+				}
+			}
+		})
+		return counts, err
+	}}
+	in, err := reader.Read(ctx, r.object, r.binding, r.now)
+	if err != nil {
+		return nil, r.user.unlessForbidden(err, "You do not see why the object is on these clusters")
+	}
+	return &in, nil
+}
+
+// hubEvents adds the events about the hub object, and about its binding.
+func (r *objectReader) hubEvents(ctx context.Context, to *view.Events) error {
+	namespace := r.id.Namespace
+	if namespace == "" {
+		namespace = corev1.NamespaceDefault
+	}
+	var of []client.Object
+	if r.object != nil {
+		of = append(of, r.object)
+	}
+	if r.binding != nil {
+		of = append(of, r.binding)
+	}
+	for _, o := range of {
+		var list corev1.EventList
+		err := r.user.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(o.GetUID())}, client.Limit(mostEvents))
+		if err := r.user.unlessForbidden(err, "You do not see the events of the hub"); err != nil {
+			return fmt.Errorf("listing events in namespace %s: %w", namespace, err)
+		}
+		for i := range list.Items {
+			to.AddHub(list.Items[i])
+		}
+	}
+	return nil
+}
+
+// mostEvents are read of one object of the hub.
+const mostEvents = 200
+
+// holders are the clusters that hold the object, or the one that the query names.
+func (r *objectReader) holders(named string) []string {
+	var out []string
+	for _, t := range r.binding.BindingSpec().Clusters {
+		if named == every || named == t.Name {
+			out = append(out, t.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// askMembers adds the parts that the query asks of members. They share one time limit.
+func (r *objectReader) askMembers(ctx context.Context, body *objectBody, in *decide.Input) {
+	ctx, cancel := context.WithTimeout(ctx, r.membersWithin)
+	defer cancel()
+	ask := r.questions()
+	var parts sync.WaitGroup
+	part := func(named string, read func(clusters []string)) {
+		if named != "" && named != every {
+			named = strings.Join(r.holders(named), "")
+		}
+		if named != "" {
+			body.Asked = true
+			parts.Go(func() { read(r.holders(named)) })
+		}
+	}
+	one := func(named string) string { return strings.TrimPrefix(named, every) } // which has no answer for all clusters
+	if in != nil {
+		part(one(body.Cluster), func(clusters []string) { body.Fields = r.fields(ctx, ask, in, clusters[0]) })
+	}
+	part(one(body.query.Get("diff")), func(clusters []string) { body.Diff = r.diff(ctx, ask, clusters[0]) })
+	part(body.query.Get("tree"), func(clusters []string) { body.Tree, body.TreeNotes = r.tree(ctx, ask, clusters) })
+	part(body.query.Get("events"), func(clusters []string) { r.events(ctx, ask, clusters, body.Events) })
+	parts.Wait()
+}
+
+func (r *objectReader) diff(ctx context.Context, ask *questions, cluster string) *view.ClusterDiff {
+	var answer memberview.DiffAnswer
+	fault := ask.one(ctx, cluster, func(ctx context.Context, cluster string) error {
+		request := memberview.DiffRequest{Object: memberview.ObjectOf(r.id)}
+		return ask.views.Ask(ctx, cluster, memberview.Diff, r.id.Namespace, request, &answer)
+	})
+	diff := view.DiffOf(cluster, r.id, answer, fault)
+	return &diff
+}
+
+func (r *objectReader) tree(ctx context.Context, ask *questions, clusters []string) (*view.TreeObject, []view.ClusterNote) {
+	tree := view.TreeOf(view.PlacementName{}, []hubv1.BindingObject{r.binding}, clusters, 1)
+	object := memberview.ObjectOf(r.id)
+	var mu sync.Mutex
+	var notes []view.ClusterNote
+	notAsked := ask.each(ctx, clusters, func(ctx context.Context, cluster string) error {
+		var answer memberview.ChildrenAnswer
+		request := memberview.ChildrenRequest{Objects: []memberview.Object{object}}
+		err := ask.views.Ask(ctx, cluster, memberview.Children, r.id.Namespace, request, &answer)
+		mu.Lock()
+		defer mu.Unlock()
+		tree.Grow(cluster, answer.Objects)
+		for _, note := range answer.Notes {
+			notes = append(notes, view.ClusterNote{Cluster: cluster, Note: note})
+		}
+		return err
+	})
+	for _, n := range notAsked {
+		tree.Grow(n.Cluster, []memberview.ObjectChildren{{Object: object, Refused: &memberview.Reason{Message: n.Note}}})
+	}
+	return &tree.Objects[0], notes
+}
+
+func (r *objectReader) events(ctx context.Context, ask *questions, clusters []string, to *view.Events) {
+	var mu sync.Mutex
+	to.NotAsked = ask.each(ctx, clusters, func(ctx context.Context, cluster string) error {
+		var answer memberview.EventsAnswer
+		request := memberview.EventsRequest{Object: memberview.ObjectOf(r.id)}
+		err := ask.views.Ask(ctx, cluster, memberview.Events, r.id.Namespace, request, &answer)
+		mu.Lock()
+		defer mu.Unlock()
+		to.Add(cluster, answer)
+		return err
+	})
+}
+
+// fields tells who set each field on a cluster; nil if the cluster is not known. It has fewer details without the copy.
+func (r *objectReader) fields(ctx context.Context, ask *questions, in *decide.Input, cluster string) *view.Fields {
+	i := slices.IndexFunc(in.Facts.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == cluster })
+	if i < 0 {
+		return nil
+	}
+	var answer memberview.CopyAnswer
+	fault := ask.one(ctx, cluster, func(ctx context.Context, cluster string) error {
+		request := memberview.CopyRequest{Object: memberview.ObjectOf(r.id)}
+		return ask.views.Ask(ctx, cluster, memberview.Copy, r.id.Namespace, request, &answer)
+	})
+	var onMember *unstructured.Unstructured
+	switch {
+	case answer.Object != nil:
+		onMember = &unstructured.Unstructured{Object: answer.Object}
+	case fault == nil && answer.Refused != nil:
+		fault = errors.New(answer.Refused.Reason + ": " + answer.Refused.Message)
+	}
+	fields := view.FieldsOf(*in, in.Facts.Overrides, in.Facts.Clusters[i], onMember)
+	if fault != nil {
+		fields.Note = "the copy could not be read: " + fault.Error()
+	}
+	return fields
+}

@@ -1,0 +1,131 @@
+package console
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/view"
+)
+
+// pathOf returns a path with a query of names and values. Empty values are left out.
+func pathOf(path string, pairs ...string) string {
+	query := url.Values{}
+	for pair := range slices.Chunk(pairs, 2) {
+		query.Del(pair[0])
+		if pair[1] != "" {
+			query.Set(pair[0], pair[1])
+		}
+	}
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}
+
+// with returns a path with the parameters of a query, of which some are replaced. Empty values are left out.
+func with(path string, query url.Values, replaced ...string) string {
+	var pairs []string
+	for name := range query {
+		pairs = append(pairs, name, query.Get(name))
+	}
+	return pathOf(path, append(pairs, replaced...)...)
+}
+
+// objectPath returns the path of the page of a MemberCluster or of an object; empty if there is none. namespace is the
+// one to which the user's pages are narrowed.
+func objectPath(id hubv1.ObjectIdentity, namespace string) string {
+	switch {
+	case id.Kind == "":
+		return ""
+	case id.Group == hubv1.GroupVersion.Group && id.Kind == "MemberCluster":
+		return pathOf("/clusters/"+url.PathEscape(id.Name), "namespace", namespace)
+	}
+	return pathOf("/object", "group", id.Group, "kind", id.Kind, "namespace", id.Namespace, "name", id.Name)
+}
+
+// problemPath returns the path of the page that shows more of a problem: that of the cluster or object, or the objects
+// of a placement. It is empty if there is none.
+func problemPath(p view.Problem, namespace string) string {
+	if strings.HasPrefix(p.Of, "Placement ") || strings.HasPrefix(p.Of, "ClusterPlacement ") { // as MatrixQuery names it
+		return pathOf("/objects", "placement", p.Of, "namespace", namespace)
+	}
+	return objectPath(p.ID, namespace)
+}
+
+// copyState is how pages show the state of a copy.
+func copyState(s view.CopyState) state {
+	switch s {
+	case view.CopyNotApplied:
+		return state{"bad", "✕", "not applied"}
+	case view.CopyDegraded:
+		return state{"bad", "!", "degraded"}
+	case view.CopyUnknown:
+		return state{"unknown", "?", "unknown"}
+	case view.CopyProgressing:
+		return state{"wait", "…", "progressing"}
+	case view.CopyLeaving:
+		return state{"off", "−", "leaving"}
+	case view.CopyHealthy:
+		return state{"good", "✓", "healthy"}
+	}
+	return state{}
+}
+
+// moment is a time in the past; its texts are empty if it is not known.
+type moment struct{ Age, Stamp string }
+
+func sinceOf(t metav1.Time, now time.Time) moment {
+	if t.IsZero() {
+		return moment{}
+	}
+	return moment{ago(&t, now), t.UTC().Format(time.RFC3339)}
+}
+
+// condition is a condition of an object, for a template.
+type condition struct {
+	metav1.Condition
+	Since moment
+}
+
+func conditionsOf(all []metav1.Condition, now time.Time) []condition {
+	var out []condition
+	for _, c := range all {
+		out = append(out, condition{c, sinceOf(c.LastTransitionTime, now)})
+	}
+	return out
+}
+
+// namespaceChoice is the body of the page that asks for a namespace.
+type namespaceChoice struct {
+	Path string
+	// Keep are the other parameters of the wanted page.
+	Keep []parameter
+}
+
+type parameter struct{ Name, Value string }
+
+// choose asks a user who may not see all namespaces for one.
+func (c *Console) choose(w http.ResponseWriter, v *visit) {
+	body := namespaceChoice{Path: v.URL.Path}
+	query := v.URL.Query()
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if name != "namespace" {
+			body.Keep = append(body.Keep, parameter{name, query.Get(name)})
+		}
+	}
+	v.user = nil // notes about single kinds say less
+	answer, err := (&page{Title: "Choose a namespace", template: "choose", Body: body}).render(v)
+	if err != nil {
+		c.opts.Logger.Error(err, "Rendering the choice of a namespace")
+		http.Error(w, "the console cannot show the page", http.StatusInternalServerError)
+		return
+	}
+	send(w, http.StatusOK, answer)
+}

@@ -1,0 +1,161 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/view"
+)
+
+const (
+	// membersWithin limits the questions to members for one page. It is shorter than readWithin, so that a member that
+	// hangs does not delay the page beyond its limit.
+	membersWithin = 12 * time.Second
+	// askedAtOnce is the number of questions of one page at the same time: the views give a user two slots of a member,
+	// and two for slow questions.
+	askedAtOnce = 2
+	// mostAsked is the number of members that one page asks.
+	mostAsked = 20
+	// largestView limits what the views answer for a page.
+	largestView = 4 << 20
+)
+
+// local answers requests in this process, by a handler.
+type local struct{ handler http.Handler }
+
+var errLargeAnswer = fmt.Errorf("the answer is larger than %d MiB", largestView>>20)
+
+// RoundTrip implements http.RoundTripper. It returns when the request's context ends, even if the handler goes on.
+func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.RemoteAddr = "console"
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	answer := &recorder{header: http.Header{}, status: http.StatusOK}
+	ended := make(chan error, 1)
+	go func() {
+		defer func() {
+			if fault := recover(); fault != nil {
+				ended <- fmt.Errorf("answering %s: %v", r.URL.Path, fault)
+			}
+		}()
+		l.handler.ServeHTTP(answer, r)
+		ended <- nil
+	}()
+	select {
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	case err := <-ended:
+		if err == nil && answer.large {
+			err = errLargeAnswer
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &http.Response{
+		StatusCode: answer.status, Status: http.StatusText(answer.status), Header: answer.header, Request: r,
+		Body: io.NopCloser(&answer.body), ContentLength: int64(answer.body.Len()), ProtoMajor: 1, ProtoMinor: 1,
+	}, nil
+}
+
+// recorder keeps the answer of a handler. Its deadlines do nothing, because there is no connection.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+	large  bool
+}
+
+func (a *recorder) Header() http.Header { return a.header }
+
+func (a *recorder) WriteHeader(status int) { a.status = status }
+
+func (a *recorder) Write(part []byte) (int, error) {
+	if a.body.Len()+len(part) > largestView {
+		a.large = true
+		return 0, errLargeAnswer
+	}
+	return a.body.Write(part)
+}
+
+// SetReadDeadline implements the optional method of http.ResponseController.
+func (a *recorder) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline implements the optional method of http.ResponseController.
+func (a *recorder) SetWriteDeadline(time.Time) error { return nil }
+
+// viewsOf asks the views with a user's token; nil if the hub serves none.
+func (c *Console) viewsOf(token string) *memberview.Client {
+	if c.opts.Views == nil {
+		return nil
+	}
+	return &memberview.Client{
+		Base: &url.URL{Scheme: "https", Host: "hub.invalid"}, HTTP: &http.Client{Transport: local{c.opts.Views}}, Token: token,
+	}
+}
+
+// questions are those of one page to members. So that a member that hangs leaves time for the others, each question has
+// half of the time of all.
+type questions struct {
+	views  *memberview.Client
+	within time.Duration
+	slots  *semaphore.Weighted
+}
+
+func (v *visit) questions() *questions {
+	return &questions{views: v.user.views, within: v.membersWithin / 2, slots: semaphore.NewWeighted(askedAtOnce)}
+}
+
+// each asks members and returns the clusters without an answer.
+func (q *questions) each(ctx context.Context, clusters []string, ask func(ctx context.Context, cluster string) error) (notAsked []view.ClusterNote) {
+	for _, cluster := range clusters[min(len(clusters), mostAsked):] {
+		notAsked = append(notAsked, view.ClusterNote{Cluster: cluster, Note: fmt.Sprintf("a page asks %d clusters: choose this one", mostAsked)})
+	}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for _, cluster := range clusters[:min(len(clusters), mostAsked)] {
+		asking.Go(func() {
+			if err := q.one(ctx, cluster, ask); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				notAsked = append(notAsked, view.ClusterNote{Cluster: cluster, Note: err.Error()})
+			}
+		})
+	}
+	asking.Wait()
+	slices.SortFunc(notAsked, func(a, b view.ClusterNote) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return notAsked
+}
+
+var errNoMember = errors.New("the member did not answer in time: reload the page to ask it again")
+
+func (q *questions) one(ctx context.Context, cluster string, ask func(ctx context.Context, cluster string) error) error {
+	if q.views == nil {
+		return memberview.ErrNoViews
+	}
+	if q.slots.Acquire(ctx, 1) != nil {
+		return errNoMember
+	}
+	defer q.slots.Release(1)
+	ctx, cancel := context.WithTimeout(ctx, q.within)
+	defer cancel()
+	err := ask(ctx, cluster)
+	if err != nil && ctx.Err() != nil {
+		return errNoMember
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package memberview
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Client sends requests to the views of a hub, as one user.
+type Client struct {
+	// Base is the address of the views. It is that of the hub itself, or of a proxy of its API server.
+	Base *url.URL
+	HTTP *http.Client
+	// Token is the user's bearer token, or a proof, see proof.go.
+	Token string
+}
+
+// largestView is the maximum size of one response.
+const largestView = 32 << 20
+
+const (
+	// mostTries is how often a request is sent that the hub puts off.
+	mostTries = 5
+	// longestPause is the longest pause between two tries.
+	longestPause = 30 * time.Second
+)
+
+// Ask sends a request about one member, or about none. It sends it again if too many ask at the same time, because then
+// the hub has done nothing yet. namespace is the namespace of all requested objects; empty for cluster-scoped objects
+// or several namespaces.
+func (c *Client) Ask(ctx context.Context, cluster, what, namespace string, in, out any) error {
+	for tries := 1; ; tries++ {
+		err := c.askOnce(ctx, cluster, what, namespace, in, out)
+		if !apierrors.IsTooManyRequests(err) || tries == mostTries {
+			return err
+		}
+		seconds, _ := apierrors.SuggestsClientDelay(err)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(min(time.Duration(max(seconds, 1))*time.Second, longestPause)):
+		}
+	}
+}
+
+// askOnce sends the request of Ask.
+func (c *Client) askOnce(ctx context.Context, cluster, what, namespace string, in, out any) error {
+	about := cmp.Or(cluster, "namespace "+namespace)
+	body, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("asking about %s: %w", about, err)
+	}
+	path, err := url.Parse(PathIn(cluster, what, namespace))
+	if err != nil {
+		return fmt.Errorf("asking about %s: %w", about, err)
+	}
+	to := c.Base.JoinPath(path.Path)
+	to.RawQuery = path.RawQuery
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("asking about %s: %w", about, err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(TokenHeader, c.Token)
+	response, err := c.HTTP.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking the hub about %s: %w", about, err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, largestView))
+	if err != nil {
+		return fmt.Errorf("asking the hub about %s: %w", about, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return refusal(response, answer)
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("reading the hub's answer about %s: %w", about, err)
+	}
+	return nil
+}
+
+// refusal returns the error of a response from the hub, or from its API server as a proxy.
+func refusal(response *http.Response, answer []byte) error {
+	status := metav1.Status{}
+	if json.Unmarshal(answer, &status) != nil || status.Kind != "Status" {
+		return fmt.Errorf("the hub answered %s: %.200q", response.Status, answer)
+	}
+	err := &apierrors.StatusError{ErrStatus: status}
+	if d := status.Details; d != nil && d.Kind == "services" {
+		switch {
+		case apierrors.IsForbidden(err):
+			return fmt.Errorf("you may not reach the hub by its API server, which the Role hanse-view in namespace "+hubv1.SystemNamespace+" allows; or pass --hub-endpoint: %w", err)
+		case apierrors.IsNotFound(err):
+			return fmt.Errorf("the hub has no Service hanse-hub-view: set view.enabled of its chart, or pass --hub-endpoint: %w", err)
+		}
+	}
+	return err
+}

@@ -1,0 +1,98 @@
+package memberview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// Narrowed is the client of a user who may see one namespace. It lists the clusters and policies that affect the
+// namespace: if the user may not list a kind, it asks the views for the part that concerns the namespace.
+type Narrowed struct {
+	client.Client
+	Namespace string
+	// Views returns the client for the views. It is called only if the user may not list a kind.
+	Views func(context.Context) (*Client, error)
+	// Note is called with each note about omitted data.
+	Note func(text string)
+
+	mu    sync.Mutex
+	facts FactsAnswer
+	fault error
+	asked time.Time
+}
+
+// factsLast is how long an answer is used: for all kinds that one look at an object lists.
+const factsLast = time.Second
+
+// List implements client.Reader.
+func (n *Narrowed) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := n.Client.List(ctx, list, opts...)
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	var from client.ListOptions
+	from.ApplyOptions(opts)
+	switch list := list.(type) {
+	case *hubv1.MemberClusterList:
+		return n.take(ctx, err, func(f *FactsAnswer) { list.Items = f.MemberClusters })
+	case *hubv1.ClusterPlacementList:
+		return n.take(ctx, err, func(f *FactsAnswer) { list.Items = f.ClusterPlacements })
+	case *hubv1.ClusterOverridePolicyList:
+		return n.take(ctx, err, func(f *FactsAnswer) { list.Items = f.ClusterOverridePolicies })
+	case *hubv1.OverridePolicyList:
+		if from.Namespace == n.Namespace {
+			return n.take(ctx, err, func(f *FactsAnswer) { list.Items = f.OverridePolicies })
+		}
+	}
+	return err
+}
+
+// Partial reports whether the views have answered for a kind. Then its list has only the part about the namespace.
+func (n *Narrowed) Partial() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.asked.IsZero()
+}
+
+// take takes a kind from the facts of the namespace. refused is the error of the list that the user may not make.
+func (n *Narrowed) take(ctx context.Context, refused error, from func(*FactsAnswer)) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if time.Since(n.asked) > factsLast {
+		n.facts = FactsAnswer{}
+		n.fault = n.read(ctx)
+		n.asked = time.Now()
+	}
+	switch {
+	case errors.Is(n.fault, ErrNoViews):
+		return refused
+	case apierrors.IsForbidden(n.fault): // it names the role to ask for
+		return fmt.Errorf("reading the policies and clusters of namespace %s from the hub: %w; %w", n.Namespace, n.fault, refused)
+	case n.fault != nil:
+		return fmt.Errorf("%w; reading the policies and clusters of namespace %s from the hub: %w", refused, n.Namespace, n.fault)
+	}
+	for _, note := range n.facts.Notes {
+		n.Note(note)
+	}
+	from(&n.facts)
+	return nil
+}
+
+// ErrNoViews is the error of Narrowed.Views if the hub serves no views.
+var ErrNoViews = errors.New("the hub serves no views of members: it runs without --view-bind-address")
+
+func (n *Narrowed) read(ctx context.Context) error {
+	views, err := n.Views(ctx)
+	if err != nil {
+		return err
+	}
+	return views.Ask(ctx, "", Facts, n.Namespace, FactsRequest{}, &n.facts)
+}

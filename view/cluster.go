@@ -1,0 +1,94 @@
+package view
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// ClusterFacts returns the lines about a cluster that are known. A user who may see one namespace has few of them.
+func ClusterFacts(m *hubv1.MemberCluster, now time.Time) []Line {
+	nodes := ""
+	if n := m.Status.Nodes; n.Total > 0 {
+		nodes = fmt.Sprintf("%d ready of %d", n.Ready, n.Total)
+	}
+	served := 0
+	for _, kind := range m.Status.APIResources {
+		if len(kind.Versions) > 0 {
+			served++
+		}
+	}
+	kinds := ""
+	if all := len(m.Status.APIResources); all > 0 {
+		kinds = fmt.Sprintf("%d served of %d that placements select", served, all)
+	}
+	unclaimed := ""
+	if n := m.Status.Unclaimed; n != nil {
+		unclaimed = strconv.Itoa(int(*n)) + ": see hansectl unclaimed " + m.Name
+	}
+	return filled([]Line{
+		{"Kubernetes", m.Status.Version.Kubernetes},
+		{"Region", region(m)},
+		{"Zones", strings.Join(m.Status.Topology.Zones, ", ")},
+		{"Nodes", nodes},
+		{"Kinds", kinds},
+		{"Credentials", credentials(m, now)},
+		{"Unclaimed copies", unclaimed},
+		{"Cluster ID", m.Status.ClusterID},
+		{"Joined", age(m.CreationTimestamp, now) + " ago"},
+	})
+}
+
+// credentials returns how long the hub's credentials are valid; empty if nothing is known.
+func credentials(m *hubv1.MemberCluster, now time.Time) string {
+	c := m.Status.Credentials
+	switch {
+	case c == nil:
+		return ""
+	case c.ExpireTime == nil:
+		return "no known expiry"
+	case !now.Before(c.ExpireTime.Time):
+		return "expired " + age(*c.ExpireTime, now) + " ago"
+	}
+	left := c.ExpireTime.Sub(now)
+	if days := int(left.Hours() / 24); days > 1 {
+		return fmt.Sprintf("valid for %d days", days)
+	}
+	return fmt.Sprintf("valid for %d hours", int(left.Hours()))
+}
+
+// CapacityRow is a resource of a cluster's nodes.
+type CapacityRow struct {
+	Resource string
+	// Capacity is of all nodes, and Allocatable of the ready, schedulable ones.
+	Capacity, Allocatable string
+}
+
+// CapacityOf returns the resources by name.
+func CapacityOf(m *hubv1.MemberCluster) []CapacityRow {
+	names := map[corev1.ResourceName]bool{}
+	for _, list := range []corev1.ResourceList{m.Status.Capacity, m.Status.Allocatable} {
+		for name := range list {
+			names[name] = true
+		}
+	}
+	quantity := func(list corev1.ResourceList, name corev1.ResourceName) string {
+		q, known := list[name]
+		if !known {
+			return ""
+		}
+		return q.String()
+	}
+	var out []CapacityRow
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		out = append(out, CapacityRow{string(name), quantity(m.Status.Capacity, name), quantity(m.Status.Allocatable, name)})
+	}
+	return out
+}

@@ -1,0 +1,377 @@
+package view
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// CopyState is the state of a copy in one word, from the worst to the best. Zero means that there is no copy.
+type CopyState uint8
+
+// The states of copies.
+const (
+	CopyNotApplied  CopyState = iota + 1 // the hub cannot write the desired content
+	CopyDegraded                         // the copy says that it does not work
+	CopyUnknown                          // the hub does not hear the cluster, or cannot tell the health
+	CopyProgressing                      // the copy is written, or becomes ready
+	CopyLeaving                          // the copy is withdrawn, or moves to another cluster
+	CopyHealthy
+)
+
+var copyStates = []string{"", "NotApplied", "Degraded", "Unknown", "Progressing", "Leaving", "Healthy"}
+
+// String returns the word.
+func (s CopyState) String() string { return copyStates[s] }
+
+// ParseCopyState returns zero for any other text than a state.
+func ParseCopyState(text string) CopyState { return CopyState(max(slices.Index(copyStates, text), 0)) }
+
+// CopyStates are all states, the worst first.
+func CopyStates() []CopyState {
+	return []CopyState{CopyNotApplied, CopyDegraded, CopyUnknown, CopyProgressing, CopyLeaving, CopyHealthy}
+}
+
+// Copy returns the state of the row's copy. While the hub does not hear the cluster, nothing else is known.
+func (r Row) Copy() CopyState {
+	switch {
+	case r.lastKnown():
+		return CopyUnknown
+	case r.State != hubv1.TargetPresent:
+		return CopyLeaving
+	case r.Applied != metav1.ConditionTrue && r.Reason == hubv1.ReasonPending:
+		return CopyProgressing
+	case r.Applied == metav1.ConditionFalse:
+		return CopyNotApplied
+	case r.Applied != metav1.ConditionTrue:
+		return CopyUnknown
+	}
+	switch r.Health {
+	case hubv1.HealthHealthy:
+		return CopyHealthy
+	case hubv1.HealthDegraded:
+		return CopyDegraded
+	case hubv1.HealthProgressing:
+		return CopyProgressing
+	}
+	return CopyUnknown
+}
+
+// CopyCounts are the numbers of copies, by state.
+type CopyCounts [CopyHealthy + 1]int
+
+// Total is the number of all copies.
+func (c CopyCounts) Total() int {
+	n := 0
+	for _, of := range c {
+		n += of
+	}
+	return n
+}
+
+// Of is the number of copies in a state.
+func (c CopyCounts) Of(s CopyState) int { return c[s] }
+
+// Healthy is the number of healthy copies.
+func (c CopyCounts) Healthy() int { return c[CopyHealthy] }
+
+// worst is the worst state of the copies; zero if there are none.
+func (c CopyCounts) worst() CopyState {
+	for _, s := range CopyStates() {
+		if c[s] > 0 {
+			return s
+		}
+	}
+	return 0
+}
+
+// MatrixQuery selects the part of a matrix to show. An empty field selects all.
+type MatrixQuery struct {
+	// Placement is a name such as "Placement shop/web" or "ClusterPlacement fleet".
+	Placement string
+	// Kind is a kind with its group, such as "Deployment.apps".
+	Kind string
+	// Text is a part of the object's name.
+	Text string
+	// Region and Cluster select columns, and the objects that have a copy there.
+	Region, Cluster string
+	// State selects objects with such a copy.
+	State CopyState
+	// WorstFirst sorts by the worst state. Otherwise objects are sorted by name.
+	WorstFirst bool
+	// Page of the objects and Columns of the clusters count from 1.
+	Page, Columns int
+}
+
+const (
+	// MatrixObjects is the number of objects on one page.
+	MatrixObjects = 50
+	// MatrixClusters is the number of clusters on one page.
+	MatrixClusters = 100
+	// mostMatrixCells are kept, with 16 bytes each, and mostMatrixRows.
+	mostMatrixCells = 1 << 20
+	mostMatrixRows  = 50_000
+	// mostMatrixChoices are offered of placements, kinds and regions.
+	mostMatrixChoices = 200
+)
+
+// Matrix shows objects as rows and clusters as columns.
+type Matrix struct {
+	// Clusters and Objects are the shown page.
+	Clusters []MatrixColumn
+	Objects  []MatrixRow
+	// AllObjects and AllClusters are the numbers on all pages, and Copies those of their copies.
+	AllObjects, AllClusters int
+	Copies                  CopyCounts
+	// Page of Pages, and the columns of ColumnPages, count from 1.
+	Page, Pages, Columns, ColumnPages int
+	MatrixChoices
+	// More is the number of selected objects that are too many for one matrix.
+	More int
+}
+
+// MatrixChoices are the values that queries can name.
+type MatrixChoices struct{ Placements, Kinds, Regions []string }
+
+// MatrixColumn is a cluster.
+type MatrixColumn struct {
+	Cluster, Region string
+	Copies          CopyCounts
+}
+
+// MatrixRow is an object with one cell for each shown column.
+type MatrixRow struct {
+	ObjectSummary
+	Copies CopyCounts
+	Cells  []MatrixCell
+}
+
+// MatrixCell is a copy; its State is zero if the object does not go to the cluster.
+type MatrixCell struct {
+	State CopyState
+	// AsOf is the time to which an Unknown state belongs; nil if it is not known.
+	AsOf   *metav1.Time
+	Reason string
+}
+
+// MatrixGatherer collects the rows of a matrix from bindings. It keeps a few bytes of each copy.
+type MatrixGatherer struct {
+	query   MatrixQuery
+	now     time.Time
+	members map[string]*hubv1.MemberCluster
+	// names and reasons are kept once, and cells have their indexes.
+	names, reasons names
+	objects        []matrixObject
+	cells, more    int
+	choices        [3]map[string]bool // placements, kinds, regions
+}
+
+// names are texts by index.
+type names struct {
+	all   []string
+	index map[string]int
+}
+
+func (n *names) of(text string) int {
+	if i, known := n.index[text]; known {
+		return i
+	}
+	if n.index == nil {
+		n.index = map[string]int{}
+	}
+	i := len(n.all)
+	n.index[text], n.all = i, append(n.all, text)
+	return i
+}
+
+type matrixObject struct {
+	summary ObjectSummary
+	copies  CopyCounts
+	cells   []matrixCell
+}
+
+// matrixCell has the time in seconds; zero if it is not known.
+type matrixCell struct {
+	asOf    int64
+	cluster int32
+	reason  uint16
+	state   CopyState
+}
+
+// NewMatrixGatherer returns a gatherer without bindings.
+func NewMatrixGatherer(members []hubv1.MemberCluster, q MatrixQuery, now time.Time) *MatrixGatherer {
+	g := &MatrixGatherer{query: q, now: now, members: map[string]*hubv1.MemberCluster{}}
+	for i := range members {
+		g.members[members[i].Name] = &members[i]
+	}
+	for i := range g.choices {
+		g.choices[i] = map[string]bool{}
+	}
+	return g
+}
+
+// PlacementOf names the placement that an object follows, as MatrixQuery does; empty if there is none.
+func PlacementOf(b hubv1.BindingObject) string {
+	ref := b.BindingSpec().PlacementRef
+	switch {
+	case ref == nil:
+		return ""
+	case ref.Kind == "Placement":
+		return ref.Kind + " " + qualified(b.GetNamespace(), ref.Name)
+	}
+	return ref.Kind + " " + ref.Name
+}
+
+// Add adds the object of a binding if the query selects it.
+func (g *MatrixGatherer) Add(b hubv1.BindingObject) {
+	id, q := hubv1.ObjectOf(b), g.query
+	kind, by := id.GroupKind().String(), PlacementOf(b)
+	g.offer(0, by)
+	g.offer(1, kind)
+	if q.Kind != "" && q.Kind != kind || q.Placement != "" && q.Placement != by ||
+		!strings.Contains(strings.ToLower(id.Name), strings.ToLower(q.Text)) {
+		return
+	}
+	o := matrixObject{summary: SummaryOf(b)}
+	status := b.BindingStatus()
+	rows := make(map[string]*hubv1.ClusterRow, len(status.Clusters))
+	for i := range status.Clusters {
+		rows[status.Clusters[i].Name] = &status.Clusters[i]
+	}
+	for _, t := range b.BindingSpec().Clusters {
+		m := g.members[t.Name]
+		in := ""
+		if m != nil {
+			in = region(m)
+		}
+		g.offer(2, in)
+		if q.Cluster != "" && q.Cluster != t.Name || q.Region != "" && q.Region != in {
+			continue
+		}
+		cell := g.cellOf(rowOf(t, rows[t.Name], m, g.now))
+		o.copies[cell.state]++
+		o.cells = append(o.cells, cell)
+	}
+	if (q.Cluster != "" || q.Region != "") && len(o.cells) == 0 || q.State != 0 && o.copies[q.State] == 0 {
+		return
+	}
+	if len(g.objects) >= mostMatrixRows || g.cells+len(o.cells) > mostMatrixCells {
+		g.more++
+		return
+	}
+	g.cells += len(o.cells)
+	g.objects = append(g.objects, o)
+}
+
+func (g *MatrixGatherer) offer(which int, choice string) {
+	if of := g.choices[which]; choice != "" && len(of) < mostMatrixChoices && !of[choice] {
+		of[choice] = true
+	}
+}
+
+func (g *MatrixGatherer) cellOf(r Row) matrixCell {
+	cell := matrixCell{cluster: int32(g.names.of(r.Cluster)), state: r.Copy()}
+	if cell.state == CopyUnknown && r.LastObservedTime != nil {
+		cell.asOf = r.LastObservedTime.Unix()
+	}
+	if reason := r.Reason; cell.state != CopyHealthy && len(g.reasons.all) < 1<<16-1 {
+		cell.reason = uint16(g.reasons.of(reason))
+	} else {
+		cell.reason = uint16(g.reasons.of(""))
+	}
+	return cell
+}
+
+// Matrix returns the page that the query selects.
+func (g *MatrixGatherer) Matrix() Matrix {
+	m := Matrix{AllObjects: len(g.objects), More: g.more, MatrixChoices: MatrixChoices{
+		Placements: slices.Sorted(maps.Keys(g.choices[0])), Kinds: slices.Sorted(maps.Keys(g.choices[1])), Regions: slices.Sorted(maps.Keys(g.choices[2])),
+	}}
+	columns := g.columns()
+	m.AllClusters = len(columns)
+	for _, c := range columns {
+		for s, n := range c.Copies {
+			m.Copies[s] += n
+		}
+	}
+	slices.SortFunc(g.objects, g.compare)
+	var objects []matrixObject
+	objects, m.Page, m.Pages = pageOf(g.objects, g.query.Page, MatrixObjects)
+	m.Clusters, m.Columns, m.ColumnPages = pageOf(columns, g.query.Columns, MatrixClusters)
+	at := map[int]int{} // the column of a name
+	for i, c := range m.Clusters {
+		at[g.names.of(c.Cluster)] = i
+	}
+	for _, o := range objects {
+		row := MatrixRow{ObjectSummary: o.summary, Copies: o.copies, Cells: make([]MatrixCell, len(m.Clusters))}
+		for _, c := range o.cells {
+			i, shown := at[int(c.cluster)]
+			if !shown {
+				continue
+			}
+			row.Cells[i] = MatrixCell{State: c.state, Reason: g.reasons.all[c.reason]}
+			if c.asOf != 0 {
+				t := metav1.Unix(c.asOf, 0)
+				row.Cells[i].AsOf = &t
+			}
+		}
+		m.Objects = append(m.Objects, row)
+	}
+	return m
+}
+
+// columns returns the clusters that have a copy of a selected object, by name.
+func (g *MatrixGatherer) columns() []MatrixColumn {
+	counts := make([]CopyCounts, len(g.names.all))
+	for _, o := range g.objects {
+		for _, c := range o.cells {
+			counts[c.cluster][c.state]++
+		}
+	}
+	var out []MatrixColumn
+	for i, name := range g.names.all {
+		if counts[i].Total() == 0 {
+			continue // of objects that the query does not select
+		}
+		c := MatrixColumn{Cluster: name, Copies: counts[i]}
+		if m := g.members[name]; m != nil {
+			c.Region = region(m)
+		}
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b MatrixColumn) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return out
+}
+
+// compare orders objects by their worst copies if the query says so, and then by name.
+func (g *MatrixGatherer) compare(a, b matrixObject) int {
+	by := 0
+	if g.query.WorstFirst {
+		worst := a.worst()
+		by = cmp.Or(cmp.Compare(worst, b.worst()), cmp.Compare(b.copies[worst], a.copies[worst]))
+	}
+	return cmp.Or(
+		by, cmp.Compare(a.summary.Kind, b.summary.Kind), cmp.Compare(a.summary.Namespace, b.summary.Namespace),
+		cmp.Compare(a.summary.Name, b.summary.Name), cmp.Compare(a.summary.Group, b.summary.Group))
+}
+
+// worst is the worst state of the object's copies. An object that goes nowhere for a reason comes first.
+func (o matrixObject) worst() CopyState {
+	if len(o.cells) == 0 && o.summary.Reason == "" {
+		return CopyHealthy
+	}
+	return o.copies.worst()
+}
+
+// pageOf returns one page of a list. A page that does not exist is the nearest one.
+func pageOf[T any](all []T, page, size int) (shown []T, number, pages int) {
+	pages = max((len(all)+size-1)/size, 1)
+	number = min(max(page, 1), pages)
+	return all[(number-1)*size : min(number*size, len(all))], number, pages
+}
