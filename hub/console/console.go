@@ -120,7 +120,7 @@ func (c *Console) Handler() (http.Handler, error) {
 		mux.HandleFunc("GET "+callbackPath, c.endOIDC)
 	}
 	mux.HandleFunc("GET /live", c.live)
-	mux.HandleFunc("GET /", c.page(noPage))
+	mux.HandleFunc(anyOther, c.page(noPage))
 	for pattern, read := range pages() {
 		mux.HandleFunc("GET "+pattern, c.page(read))
 	}
@@ -145,6 +145,9 @@ func pages() map[string]func(context.Context, *visit) (*page, error) {
 		"/clusters/{name}":    clusterPage,
 	}
 }
+
+// anyOther is the pattern of paths without a page.
+const anyOther = "GET /"
 
 // policy of browsers for each page: scripts, styles and requests of this origin alone, none in the page itself, and no
 // page of another origin may frame it.

@@ -31,7 +31,7 @@ func counted(mux *http.ServeMux) http.Handler {
 		answer := &answerOf{ResponseWriter: w, status: http.StatusOK}
 		defer func() {
 			_, page, _ := strings.Cut(strings.TrimSuffix(r.Pattern, "{$}"), " ") // without the method
-			if page == "" {
+			if page == "" || r.Pattern == anyOther {
 				page = "other"
 			}
 			answers.WithLabelValues(page, strconv.Itoa(answer.status/100)+"xx").Inc()

@@ -282,12 +282,11 @@ func TestAnswersAndOpenPagesAreCounted(t *testing.T) {
 	b.get("/")
 	b.get("/assets/console.js")
 	b.get("/nothing/" + w.ns)
-	for count("/", "2xx") != pages+1 || count("/assets/{name}", "2xx") != assets+1 || count("other", "4xx") != unknown+1 {
-		select { // an answer is counted after it is sent
-		case <-t.Context().Done():
-			t.Fatalf("have %v pages, %v assets and %v unknown", count("/", "2xx"), count("/assets/{name}", "2xx"), count("other", "4xx"))
-		case <-time.After(10 * time.Millisecond):
-		}
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		return count("/", "2xx") == pages+1 && count("/assets/{name}", "2xx") == assets+1 && count("other", "4xx") == unknown+1, nil
+	}) // an answer is counted after it is sent
+	if err != nil {
+		t.Errorf("have %v pages, %v assets and %v unknown: %v", count("/", "2xx"), count("/assets/{name}", "2xx"), count("other", "4xx"), err)
 	}
 	b.follow(t.Context(), w.server.URL)
 	if n := value(t, openStreams); n != streams+1 {

@@ -103,6 +103,9 @@ func (w *world) token(inNamespace, onHub []rbacv1.PolicyRule) string {
 	global := metav1.ObjectMeta{Name: w.ns + "-" + sa.Name}
 	must(w.T, w.hub.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: global, Rules: onHub}))
 	must(w.T, w.hub.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: global, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: global.Name}}))
+	user := "system:serviceaccount:" + w.ns + ":" + sa.Name
+	apiserver.AwaitRights(w.T, hubConfig, user, w.ns, inNamespace...)
+	apiserver.AwaitRights(w.T, hubConfig, user, "", onHub...)
 	request := &authenticationv1.TokenRequest{}
 	must(w.T, w.hub.SubResource("token").Create(ctx, sa, request))
 	return request.Status.Token

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp/kb"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/test/browser"
@@ -28,7 +30,7 @@ import (
 )
 
 // consolePages are the pages of the console, for the tests that hold for every page: a hostile object, a keyboard, a
-// narrow screen. {namespace} and {object} stand for the Widget of hostileObjects.
+// narrow screen. {group}, {namespace} and {object} stand for the Widget of hostileObjects, {cluster} for its cluster.
 var consolePages = []struct {
 	name, path string
 	// anonymous is for a page without a sign-in.
@@ -39,6 +41,16 @@ var consolePages = []struct {
 	{name: "the sign-in", path: "/signin?ended&next=/%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E", anonymous: true},
 	{name: "the fleet", path: "/", hostile: true},
 	{name: "the fleet of a namespace", path: "/?namespace={namespace}", hostile: true},
+	{name: "the objects", path: "/objects?namespace={namespace}"},
+	{name: "the objects of the hub, worst first", path: "/objects?sort=worst"},
+	{name: "an object", path: "/object?group={group}&kind=Widget&namespace={namespace}&name={object}", hostile: true},
+	{name: "the fields of an object", path: "/object?group={group}&kind=Widget&namespace={namespace}&name={object}&cluster={cluster}", hostile: true},
+	{name: "the difference of a copy", path: "/object?group={group}&kind=Widget&namespace={namespace}&name={object}&diff={cluster}", hostile: true},
+	{name: "a cluster", path: "/clusters/{cluster}"},
+	{name: "a cluster with a hostile region", path: "/clusters/hostile-{namespace}", hostile: true},
+	{name: "the rollouts", path: "/rollouts"},
+	{name: "the operators", path: "/operators"},
+	{name: "what if", path: "/whatif"},
 	{name: "an error", path: "/no-such-page/%3Cscript%3Ewindow.pwned=1%3C%2Fscript%3E", hostile: true},
 }
 
@@ -235,6 +247,34 @@ func TestAnOpenPageChangesByItself(t *testing.T) {
 	}
 }
 
+// TestAWaveIsApprovedOnItsPage goes from the list of rollouts to the button by links, with the keyboard.
+func TestAWaveIsApprovedOnItsPage(t *testing.T) {
+	tab := openTab(t)
+	ctx, ns := t.Context(), namespace(t)
+	web := deployment(ns, "approved-web")
+	var spec hubv1.PlacementSpec
+	must(t, yaml.UnmarshalStrict([]byte(europeFirst), &spec))
+	place(t, ns, "approved", deployments, spec)
+	must(t, suite.Hub.Create(ctx, web))
+	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), web.DeepCopy()) })
+	eventually(t, time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutComplete, "") })
+	setImage(t, web, "example.org/web:2")
+
+	origin := suite.hub.Console
+	tab.SignIn(origin, consoleUser(t, "cluster-admin"))
+	tab.Visit(origin + "/rollouts?namespace=" + ns)
+	tab.Press(kb.Enter, `main a[href*="name=approved"]`)
+	const button = `form[action="/rollouts/approve"] button`
+	tab.Wait("the page asks for the approval", `!!document.querySelector('`+button+`')`)
+	must(t, rolloutIs(ctx, web, hubv1.RolloutWaitingForApproval, "singapore"))
+	tab.Press(kb.Enter, button)
+	eventually(t, 2*time.Minute, func() error { return rolloutIs(ctx, web, hubv1.RolloutComplete, "") })
+	tab.Wait("the page shows that the rollout is complete", `document.querySelector("main").innerText.includes("complete")`)
+	for _, name := range members {
+		must(t, imageOn(ctx, name, web, "example.org/web:2"))
+	}
+}
+
 // hostileTexts are texts of a member that would run a script in a careless page, or mislead its reader.
 var hostileTexts = []string{
 	`<script>window.pwned=1</script>`, `"><img src=x onerror=window.pwned=1>`, `</title></script><svg onload=window.pwned=1>`,
@@ -283,7 +323,7 @@ func hostileObjects(t *testing.T) *strings.Replacer {
 	})
 	region := fmt.Sprintf(`{"status":{"topology":{"region":%s}}}`, toJSON(t, hostileTexts[1]))
 	must(t, asHub(t).Status().Patch(ctx, member.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(region))))
-	return strings.NewReplacer("{namespace}", ns, "{object}", "hostile")
+	return strings.NewReplacer("{namespace}", ns, "{object}", "hostile", "{group}", widgetKind.Group, "{cluster}", shanghai)
 }
 
 // asHub is a client that may write the status of Hanse's kinds.
@@ -382,6 +422,10 @@ func TestThePagesAsPictures(t *testing.T) {
 	for _, picture := range []struct{ name, path, scheme string }{
 		{"fleet", "/", "light"},
 		{"fleet-dark", "/", "dark"},
+		{"objects", "/objects?namespace=" + ns, "light"},
+		{"object", "/object?group=" + widgetKind.Group + "&kind=Widget&namespace=" + ns + "&name=payments", "light"},
+		{"cluster", "/clusters/" + frankfurt, "light"},
+		{"whatif", "/whatif?namespace=" + ns, "dark"},
 	} {
 		tab.Prefer(picture.scheme)
 		tab.Visit(suite.hub.Console + picture.path)
