@@ -71,14 +71,14 @@ func openTab(t *testing.T) *browser.Tab {
 	return b.Open(t)
 }
 
-// consoleUser is the token of a new user who has the rights of a ClusterRole in the whole hub.
-func consoleUser(t *testing.T, role string) string {
+// consoleAdmin is the token of a new user who may do everything on the hub.
+func consoleAdmin(t *testing.T) string {
 	t.Helper()
 	ctx := t.Context()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, GenerateName: "console-"}}
 	must(t, suite.Hub.Create(ctx, account))
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: account.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		ObjectMeta: metav1.ObjectMeta{Name: account.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: account.Namespace, Name: account.Name}},
 	}
 	must(t, suite.Hub.Create(ctx, binding))
@@ -117,7 +117,7 @@ func mayListMembers(t *testing.T, name string) {
 func signedIn(t *testing.T, origin string) *browser.Tab {
 	t.Helper()
 	tab := openTab(t)
-	tab.SignIn(origin, consoleUser(t, "cluster-admin"))
+	tab.SignIn(origin, consoleAdmin(t))
 	return tab
 }
 
@@ -261,7 +261,7 @@ func TestAWaveIsApprovedOnItsPage(t *testing.T) {
 	setImage(t, web, "example.org/web:2")
 
 	origin := suite.hub.Console
-	tab.SignIn(origin, consoleUser(t, "cluster-admin"))
+	tab.SignIn(origin, consoleAdmin(t))
 	tab.Visit(origin + "/rollouts?namespace=" + ns)
 	tab.Press(kb.Enter, `main a[href*="name=approved"]`)
 	const button = `form[action="/rollouts/approve"] button`
@@ -341,7 +341,7 @@ func TestNoPageRunsAScriptOfAnObject(t *testing.T) {
 	tab := openTab(t)
 	path := hostileObjects(t)
 	origin := suite.hub.Console
-	tab.SignIn(origin, consoleUser(t, "cluster-admin"))
+	tab.SignIn(origin, consoleAdmin(t))
 	for _, p := range consolePages {
 		t.Run(p.name, func(t *testing.T) {
 			tab := tab.In(t)
@@ -372,7 +372,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	admin := openTab(t)
 	path := hostileObjects(t)
 	origin := suite.hub.Console
-	admin.SignIn(origin, consoleUser(t, "cluster-admin"))
+	admin.SignIn(origin, consoleAdmin(t))
 	anonymous := openTab(t)
 	for _, p := range consolePages {
 		t.Run(p.name, func(t *testing.T) {
