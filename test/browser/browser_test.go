@@ -21,6 +21,9 @@ const faulty = `<!doctype html><html lang="en"><head><title>Faulty</title><style
 </main></body></html>`
 
 func TestATabFindsTheFaultsOfAPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: it needs a browser")
+	}
 	Needed(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Security-Policy", "default-src 'self' 'unsafe-inline'")
