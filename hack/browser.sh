@@ -2,8 +2,7 @@
 # Gets a browser and axe-core, the checker of accessibility, for the tests of the console's pages: hack/browser.sh. With
 # --path chromium or --path axe it prints where that is; nothing if this machine does not have it.
 #
-# Chromium is a package of Debian, which only root can install. axe-core is a file of a pinned npm package, and needs
-# npm. Elsewhere this script says what is missing, and does not fail: the tests are skipped by name.
+# Chromium and npm are packages of Debian, which only root can install. axe-core is a file of a pinned npm package. Elsewhere this script says what is missing, and does not fail: the tests are skipped by name.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -13,19 +12,25 @@ axe=$root/.cache/tools/axe-core-$version/axe.min.js
 
 find_chromium() { command -v chromium || command -v chromium-browser || command -v google-chrome || true; }
 
-install_chromium() {
+# install_packages WHAT PACKAGE...: packages of Debian.
+install_packages() {
+	local what=$1
+	shift
 	if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
-		echo "the tests of the console's pages need chromium, and only root on Debian can install it" >&2
+		echo "the tests of the console's pages need $what, and only root on Debian can install it" >&2
 		return
 	fi
-	echo "installing chromium for the tests of the console's pages" >&2
+	echo "installing $what for the tests of the console's pages" >&2
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get update -q >&2
-	apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core >&2
+	apt-get install -q -y --no-install-recommends "$@" >&2
 }
 
 # install_axe unpacks the package under a name of its own and moves it, so that two callers at once never see half of it.
 install_axe() (
+	if ! command -v npm >/dev/null; then
+		install_packages npm npm
+	fi
 	if ! command -v npm >/dev/null; then
 		echo "the tests of the console's accessibility need axe-core, and only npm can download it" >&2
 		return
@@ -52,7 +57,7 @@ if [[ ${1:-} == --path ]]; then
 	exit
 fi
 if [[ -z $(find_chromium) ]]; then
-	install_chromium
+	install_packages chromium chromium fonts-dejavu-core
 fi
 if [[ ! -e $axe ]]; then
 	install_axe
