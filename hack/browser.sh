@@ -2,7 +2,8 @@
 # Gets a browser and axe-core, the checker of accessibility, for the tests of the console's pages: hack/browser.sh. With
 # --path chromium or --path axe it prints where that is; nothing if this machine does not have it.
 #
-# Chromium and npm are packages of Debian, which only root can install. axe-core is a file of a pinned npm package. Elsewhere this script says what is missing, and does not fail: the tests are skipped by name.
+# Chromium and npm are packages of Debian, which only root can install. axe-core is a file of a pinned npm package.
+# Elsewhere this script says what is missing, and does not fail: the tests are skipped by name.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
