@@ -236,6 +236,9 @@ func TestTheMatrixOfAThousandObjectsOnAHundredClustersHasABoundedPage(t *testing
 	fast.QPS = -1
 	hub, err := client.New(fast, client.Options{Scheme: w.hub.Scheme(), Mapper: w.hub.RESTMapper()})
 	must(t, err)
+	t.Cleanup(func() { // pages of other tests show all namespaces
+		must(t, hub.DeleteAllOf(context.WithoutCancel(t.Context()), &hubv1.ResourceBinding{}, client.InNamespace(w.ns)))
+	})
 	var writes errgroup.Group
 	writes.SetLimit(8)
 	for i := range 1000 {

@@ -207,6 +207,7 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestAUserWithManySlowRequestsDelaysNoOtherUser(t *testing.T) {
 	w := newWorld(t)
+	page := "/?namespace=" + w.ns // without the objects of other tests
 	slow, other := w.signedIn(w.token(nil, reads())), w.signedIn(w.token(nil, reads()))
 	var s session
 	must(t, w.console.unseal(sessionPurpose, strings.Join(slow.cookies(), ""), &s))
@@ -216,7 +217,7 @@ func TestAUserWithManySlowRequestsDelaysNoOtherUser(t *testing.T) {
 	var reading sync.WaitGroup
 	for range 20 {
 		reading.Go(func() {
-			if r := slow.get("/"); r.StatusCode != http.StatusOK {
+			if r := slow.get(page); r.StatusCode != http.StatusOK {
 				t.Errorf("a slow page: %s", r.Status)
 			}
 		})
@@ -225,7 +226,7 @@ func TestAUserWithManySlowRequestsDelaysNoOtherUser(t *testing.T) {
 		<-g.entered
 	}
 	for range 5 {
-		if r := other.get("/"); r.StatusCode != http.StatusOK {
+		if r := other.get(page); r.StatusCode != http.StatusOK {
 			t.Errorf("a page of another user: %s", r.Status)
 		}
 	}
@@ -244,6 +245,7 @@ func TestAUserWithManySlowRequestsDelaysNoOtherUser(t *testing.T) {
 
 func TestAUserWhoAsksForTooMuchIsToldWhenToTryAgain(t *testing.T) {
 	w := newWorld(t)
+	page := "/?namespace=" + w.ns
 	b := w.signedIn(w.token(nil, reads()))
 	var s session
 	must(t, w.console.unseal(sessionPurpose, strings.Join(b.cookies(), ""), &s))
@@ -253,11 +255,11 @@ func TestAUserWhoAsksForTooMuchIsToldWhenToTryAgain(t *testing.T) {
 	defer reading.Wait()
 	defer close(g.open)
 	for range mostPerUser {
-		reading.Go(func() { b.get("/") })
+		reading.Go(func() { b.get(page) })
 		<-g.entered
 	}
 	w.console.waitForSlot = time.Millisecond
-	r := b.get("/")
+	r := b.get(page)
 	if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" || !strings.Contains(r.text, "reload the page") {
 		t.Errorf("a third page: %s: %s", r.Status, r.text)
 	}
