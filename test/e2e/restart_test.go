@@ -56,7 +56,12 @@ func TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing(t *testing.T) {
 	must(t, err)
 	for resource, n := range after {
 		if more := beyondSights(resource, n-before[resource], time.Since(since)); more > 0 && !isApart(resource) {
-			t.Errorf("a restart with nothing to do wrote %s %v times on the hub: %v", resource, more, hubWritesOf(t, resource, since))
+			written := hubWritesOf(t, resource, since)
+			if others := writesElsewhere(t, ns, since); len(others) > 0 && isEpoch(written) {
+				t.Logf("the restarted hub tries to write copies of earlier tests again, so it begins an epoch: %v", others)
+				continue
+			}
+			t.Errorf("a restart with nothing to do wrote %s %v times on the hub: %v", resource, more, written)
 		}
 	}
 	for name, version := range memberVersions(ctx, t, ns) {
@@ -83,6 +88,25 @@ func hubWritesOf(t *testing.T, resource string, since time.Time) []string {
 		return e.ObjectRef.Resource == plural && e.StageTimestamp.After(since) && slices.Contains([]string{"create", "update", "patch", "delete"}, e.Verb)
 	}) {
 		out = append(out, e.Verb+" "+e.RequestURI)
+	}
+	return out
+}
+
+// isEpoch is true for the one write with which a hub begins an epoch, before its first write to a member.
+func isEpoch(written []string) bool {
+	return len(written) == 1 && strings.HasSuffix(written[0], "/configmaps/"+hubv1.EpochsConfigMap)
+}
+
+// writesElsewhere returns the writes of the hub to members outside a namespace, whether or not the members accepted.
+func writesElsewhere(t *testing.T, ns string, since time.Time) []string {
+	t.Helper()
+	var out []string
+	for _, name := range members {
+		for _, e := range auditedWrites(t, suite.Members[name].AuditLog, func(e auditEvent) bool {
+			return e.ObjectRef.Namespace != ns && e.StageTimestamp.After(since)
+		}) {
+			out = append(out, fmt.Sprintf("%s %s on %s: %d", e.Verb, e.RequestURI, name, e.ResponseStatus.Code))
+		}
 	}
 	return out
 }
