@@ -417,7 +417,7 @@ func (o OperatorOnClusters) write(w io.Writer, now time.Time, kinds string) {
 	table(w, []string{"CLUSTER", "VERSION", "READY", "OBJECTS", "RESOURCES", "WAITS FOR"}, rows)
 }
 
-// Extends reports whether every API server has a kind to extend it: those that client-go does not register.
+// Extends reports whether a kind extends API servers. Every API server has these kinds, and client-go registers none.
 func Extends(gk schema.GroupKind) bool {
 	return gk.Group == "apiextensions.k8s.io" || gk.Group == "apiregistration.k8s.io"
 }

@@ -53,8 +53,11 @@ func run() error {
 	flag.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics over TLS, to clients that may get the path /metrics.")
 	flag.StringVar(&o.ViewAddress, "view-bind-address", "0", "Address at which users with a token view copies on members, over TLS; 0 turns it off.")
 	flag.StringVar(&o.ViewHost, "view-advertise-host", "", "Host or IP address at which other replicas reach --view-bind-address, if that names none.")
-	flag.StringVar(&o.ConsoleAddress, "console-bind-address", "0", "Address of the pages for browsers; 0 turns them off.")
-	flag.BoolVar(&o.ConsoleSecure, "console-secure", true, "Serve --console-bind-address over TLS. Without it, serve on a loopback address, or behind a proxy that does.")
+	flag.StringVar(&o.ConsoleAddress, "console-bind-address", "0",
+		"Address of the pages for browsers; 0 turns them off.")
+	flag.BoolVar(&o.ConsoleSecure, "console-secure", true,
+		"Serve --console-bind-address over TLS. Without it, serve on a loopback address, or behind a proxy "+
+			"that does.")
 	scopes := consoleFlags(&o)
 	flag.StringVar(&o.WebhookAddress, "webhook-bind-address", "0", "Address of the webhook that reviews policies; 0 turns it off.")
 	flag.StringVar(&webhookNames, "webhook-dns-names", "hanse-hub-webhook."+hubv1.SystemNamespace+".svc", "DNS names, separated by commas, by which the hub's API server calls the webhook.")
@@ -69,7 +72,9 @@ func run() error {
 	grace := flag.Duration("failover-grace", time.Minute, "How long a member may not answer before it is tainted hanse.dev/unreachable:NoExecute, and how long a new leader moves nothing from members that are away.")
 	flag.IntVar(&o.Failover.PerSecond, "failover-evictions-per-second", 10, "How many objects are moved from members that are away in a second, at most.")
 	flag.IntVar(&o.Failover.MostAway, "failover-max-away-percent", placement.DefaultMostAway, "While more than this share of the members is away, nothing is moved from them.")
-	proxied := flag.Bool("proxy-from-environment", false, "Connect to members, repositories of charts, the identity provider and the hub's API server through the proxy that HTTPS_PROXY and NO_PROXY name; else without one.")
+	proxied := flag.Bool("proxy-from-environment", false,
+		"Connect to members, repositories of charts, the identity provider and the hub's API server through "+
+			"the proxy that HTTPS_PROXY and NO_PROXY name; else without one.")
 	flag.IntVar(&o.ProtectedCopies, "protected-copies", 5, "Above this number of copies a namespace or CustomResourceDefinition is named in the ConfigMap hanse-protected, by which the API server protects it from deletion; below 0 none is.")
 	flag.IntVar(&o.Guard.Limit.Copies, "removal-limit-copies", guard.DefaultLimit.Copies, "How many copies decisions may delete at once from a member, or of a placement without removalLimit, even if they are a larger share than percent.")
 	flag.IntVar(&o.Guard.Limit.Percent, "removal-limit-percent", guard.DefaultLimit.Percent, "Which share of the copies of a member, or of a placement without removalLimit, decisions may delete at once. The larger limit counts; above it a user has to confirm.")
@@ -122,12 +127,20 @@ func run() error {
 // consoleFlags adds the flags of the sign-in to the console with an identity provider, and returns the scopes as text.
 func consoleFlags(o *hub.Options) *string {
 	p := &o.ConsoleOIDC
-	flag.StringVar(&p.ConsoleURL, "console-url", "", "Address of the pages for browsers as their users know it, such as https://hanse.example.com; --console-oidc-issuer needs it.")
-	flag.StringVar(&p.Issuer, "console-oidc-issuer", "", "URL of the OpenID Connect provider at which users of the pages sign in; the hub's API server has to trust its ID tokens. Empty means that they sign in with tokens only.")
-	flag.StringVar(&p.ClientID, "console-oidc-client-id", "", "Client ID of the pages at the provider. It is the audience of the ID tokens.")
-	flag.StringVar(&p.SecretFile, "console-oidc-client-secret-file", "", "File with the secret of this client; empty means a public client.")
-	flag.StringVar(&p.CAFile, "console-oidc-ca-file", "", "File with the PEM certificates of the CAs of the provider; empty means the CAs of the system.")
-	return flag.String("console-oidc-scopes", "openid,email,groups", "Scopes, separated by commas, that are asked of the provider.")
+	flag.StringVar(&p.ConsoleURL, "console-url", "",
+		"Address of the pages for browsers as their users know it, such as https://hanse.example.com; "+
+			"--console-oidc-issuer needs it.")
+	flag.StringVar(&p.Issuer, "console-oidc-issuer", "",
+		"URL of the OpenID Connect provider at which users of the pages sign in; the hub's API server has to "+
+			"trust its ID tokens. Empty means that they sign in with tokens only.")
+	flag.StringVar(&p.ClientID, "console-oidc-client-id", "",
+		"Client ID of the pages at the provider. It is the audience of the ID tokens.")
+	flag.StringVar(&p.SecretFile, "console-oidc-client-secret-file", "",
+		"File with the secret of this client; empty means a public client.")
+	flag.StringVar(&p.CAFile, "console-oidc-ca-file", "",
+		"File with the PEM certificates of the CAs of the provider; empty means the CAs of the system.")
+	return flag.String("console-oidc-scopes", "openid,email,groups",
+		"Scopes, separated by commas, that are asked of the provider.")
 }
 
 // useProxy sets the proxy of all connections: the proxy of the environment, or none unless a kubeconfig names one for

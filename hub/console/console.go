@@ -1,5 +1,5 @@
 // Package console serves pages about the fleet to browsers: clusters, objects, rollouts and operators, and the reasons
-// for what is not as it should be. Every replica serves them over HTTPS.
+// of their problems. Every replica serves the pages over HTTPS.
 //
 //   - The console has no right of its own. Each page is read from the hub's API server with the user's bearer token,
 //     and from package memberview with the same token. So a user sees what the user may read, and no more.

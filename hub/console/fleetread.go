@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -274,25 +273,14 @@ func (r *fleetReader) selected(gk schema.GroupKind, such func(hubv1.PlacementObj
 	})
 }
 
-var definitionKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
-
 // readDefinition reads the definition of a kind if a decision needs it.
 func (r *fleetReader) readDefinition(ctx context.Context, mapping *meta.RESTMapping) error {
 	gk := mapping.GroupVersionKind.GroupKind()
 	if !inputs.NeedsVersions(mapping.GroupVersionKind, r.fleet.Clusters) && !r.selected(gk, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, gk) }) {
 		return nil
 	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(definitionKind)
-	err := r.Get(ctx, client.ObjectKey{Name: mapping.Resource.GroupResource().String()}, u)
-	if err := r.unlessForbidden(client.IgnoreNotFound(err), fmt.Sprintf("The definition of %s is not considered", gk)); err != nil {
-		return fmt.Errorf("reading the definition of %s: %w", gk, err)
-	}
-	if err != nil {
-		return nil //nolint:nilerr // a built-in kind has no definition, and a forbidden one is noted
-	}
-	d := &apiextensionsv1.CustomResourceDefinition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, d); err != nil {
+	d, err := inputs.Definition(ctx, r, gk)
+	if err := r.unlessForbidden(err, fmt.Sprintf("The definition of %s is not considered", gk)); err != nil {
 		return fmt.Errorf("reading the definition of %s: %w", gk, err)
 	}
 	r.definitions[gk] = d

@@ -62,7 +62,8 @@ func TestEveryAnswerTellsTheBrowserToTrustNothingElse(t *testing.T) {
 	nobody, user := w.browser(), w.signedIn(w.token(nil, reads()))
 	for _, answer := range []response{
 		nobody.get("/"), nobody.get("/signin"), nobody.get("/assets/console.css"), nobody.get("/assets/console.js"), nobody.get("/assets/icon.svg"),
-		nobody.get("/assets/"), nobody.get("/nothing"), nobody.get("//evil.example.com"), nobody.get("/live?scope=*"), nobody.get(oidcPath), nobody.get(callbackPath),
+		nobody.get("/assets/"), nobody.get("/nothing"), nobody.get("//evil.example.com"), nobody.get("/live?scope=*"),
+		nobody.get(oidcPath), nobody.get(callbackPath),
 		nobody.post("/signin", url.Values{"token": {"x"}}), nobody.send(http.MethodPost, "/signin", nil, map[string]string{"Sec-Fetch-Site": "cross-site"}),
 		nobody.send(http.MethodGet, "/", nil, map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}),
 		user.get("/"), user.get("/?namespace=none"), user.get("/?namespace=%2Fetc"), user.post("/signout", nil), user.get("/live?scope=%2Fetc"),

@@ -69,40 +69,16 @@ const pageSize = 100
 
 // eachBinding reads the bindings of a namespace, part by part, or all bindings if namespace is empty.
 func (u *user) eachBinding(ctx context.Context, namespace string, visit func(hubv1.BindingObject)) error {
-	if err := u.eachBindingIn(ctx, namespace, visit); err != nil || namespace != "" {
+	err := scopes.EachBinding(ctx, u, namespace, pageSize, visit)
+	switch {
+	case namespace != "":
+		return err
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w: %w", errNeedsNamespace, err)
+	case err != nil:
 		return err
 	}
-	list := &hubv1.ClusterResourceBindingList{}
-	for {
-		if err := u.List(ctx, list, client.Limit(pageSize), client.Continue(list.Continue)); err != nil {
-			return u.unlessForbidden(err, "You do not see objects without a namespace")
-		}
-		for i := range list.Items {
-			visit(&list.Items[i])
-		}
-		if list.Continue == "" {
-			return nil
-		}
-	}
-}
-
-func (u *user) eachBindingIn(ctx context.Context, namespace string, visit func(hubv1.BindingObject)) error {
-	list := &hubv1.ResourceBindingList{}
-	for {
-		err := u.List(ctx, list, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(list.Continue))
-		if err != nil {
-			if namespace == "" && apierrors.IsForbidden(err) {
-				err = fmt.Errorf("%w: %w", errNeedsNamespace, err)
-			}
-			return fmt.Errorf("listing ResourceBindings: %w", err)
-		}
-		for i := range list.Items {
-			visit(&list.Items[i])
-		}
-		if list.Continue == "" {
-			return nil
-		}
-	}
+	return u.unlessForbidden(scopes.EachClusterBinding(ctx, u, pageSize, visit), "You do not see objects without a namespace")
 }
 
 // eachPolicy reads the conditions of the placements and override policies of a namespace, or of all.

@@ -159,7 +159,7 @@ func (c *Console) sessionOf(ctx context.Context, token string) (session, error) 
 	return session{Token: token, User: review.Status.UserInfo.Username, Until: endOf(token, now.Add(sessionLasts))}, nil
 }
 
-// signatures of the tokens whose expiry is read: those that API servers take.
+// signatures are the algorithms of the tokens whose expiry is read. API servers take the same ones.
 var signatures = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }

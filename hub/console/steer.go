@@ -115,11 +115,7 @@ func (u *user) steering(ctx context.Context, namespace, name string) (rollout.St
 			s.Objects = append(s.Objects, b)
 		}
 	}
-	if namespace != "" {
-		err = u.eachBindingIn(ctx, namespace, keep)
-	} else {
-		err = u.eachBinding(ctx, "", keep)
-	}
+	err = u.eachBinding(ctx, namespace, keep)
 	if err == nil && len(s.Objects) > mostSteered {
 		err = fmt.Errorf("%w: %w", errRefused, errManyChanges)
 	}

@@ -120,3 +120,35 @@ func add[T, O any](out []O, items []T, as func(*T) O) []O {
 	}
 	return out
 }
+
+// EachBinding reads the ResourceBindings of a namespace, or of all namespaces if it is empty, in parts of this size.
+func EachBinding(ctx context.Context, r client.Reader, namespace string, part int64, visit func(hubv1.BindingObject)) error {
+	var list hubv1.ResourceBindingList
+	for {
+		if err := r.List(ctx, &list, client.InNamespace(namespace), client.Limit(part), client.Continue(list.Continue)); err != nil {
+			return fmt.Errorf("listing ResourceBindings: %w", err)
+		}
+		for i := range list.Items {
+			visit(&list.Items[i])
+		}
+		if list.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// EachClusterBinding reads the bindings of objects without a namespace, in parts of this size.
+func EachClusterBinding(ctx context.Context, r client.Reader, part int64, visit func(hubv1.BindingObject)) error {
+	var list hubv1.ClusterResourceBindingList
+	for {
+		if err := r.List(ctx, &list, client.Limit(part), client.Continue(list.Continue)); err != nil {
+			return fmt.Errorf("listing ClusterResourceBindings: %w", err)
+		}
+		for i := range list.Items {
+			visit(&list.Items[i])
+		}
+		if list.Continue == "" {
+			return nil
+		}
+	}
+}

@@ -74,8 +74,8 @@ const (
 })()`
 )
 
-// Unreached presses Tab until each link and control of the page has had the focus. It returns those that had not, and
-// those of which the user does not see it.
+// Unreached presses Tab once for each link and control of the page. It returns the links and controls that never got the
+// focus, and those whose focus is not visible.
 func (t *Tab) Unreached() (faults []string) {
 	t.Helper()
 	left := map[string]bool{}

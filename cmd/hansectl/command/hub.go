@@ -15,6 +15,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/memberview"
+	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
 // hub is the hub cluster that the flags select.
@@ -97,34 +98,12 @@ func eachBinding(ctx context.Context, c client.Client, visit func(hubv1.BindingO
 
 // eachClusterBinding reads the bindings of objects without a namespace.
 func eachClusterBinding(ctx context.Context, c client.Client, visit func(hubv1.BindingObject)) error {
-	var cluster hubv1.ClusterResourceBindingList
-	for {
-		if err := c.List(ctx, &cluster, client.Limit(pageSize), client.Continue(cluster.Continue)); err != nil {
-			return fmt.Errorf("listing ClusterResourceBindings: %w", err)
-		}
-		for i := range cluster.Items {
-			visit(&cluster.Items[i])
-		}
-		if cluster.Continue == "" {
-			return nil
-		}
-	}
+	return scopes.EachClusterBinding(ctx, c, pageSize, visit)
 }
 
 // eachBindingIn reads the bindings of a namespace, or of all namespaces if it is empty.
 func eachBindingIn(ctx context.Context, c client.Client, namespace string, visit func(hubv1.BindingObject)) error {
-	var list hubv1.ResourceBindingList
-	for {
-		if err := c.List(ctx, &list, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(list.Continue)); err != nil {
-			return fmt.Errorf("listing ResourceBindings: %w", err)
-		}
-		for i := range list.Items {
-			visit(&list.Items[i])
-		}
-		if list.Continue == "" {
-			return nil
-		}
-	}
+	return scopes.EachBinding(ctx, c, namespace, pageSize, visit)
 }
 
 // countObjects counts for each cluster the hub objects that it shall hold or still has.
