@@ -74,8 +74,8 @@ const (
 })()`
 )
 
-// Unreached presses Tab once for each link and control of the page. It returns the links and controls that never got the
-// focus, and those whose focus is not visible.
+// Unreached presses Tab once for each link and control of the page. It returns the links and controls that never got
+// the focus, and those whose focus is not visible.
 func (t *Tab) Unreached() (faults []string) {
 	t.Helper()
 	left := map[string]bool{}
