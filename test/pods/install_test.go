@@ -79,6 +79,8 @@ func olderHubIsInstalled(t *testing.T) {
 		filepath.Join(suite.images, "hanse-hub.tar"), filepath.Join(suite.images, "hansectl.tar"))
 	helmUpgrade(t, older("charts", "hanse-hub"), "--set", "image.tag="+olderTag, "--set", "uninstallHook.image.tag="+olderTag)
 	must(t, podsReady(t.Context(), olderTag))
+	// A node learns of the addresses behind a Service after the pods are ready: until then it refuses connections.
+	eventually(t, func() error { return review(t.Context(), metav1.NamespaceDefault) })
 }
 
 func load(t *testing.T, cluster string, images ...string) {
@@ -283,13 +285,7 @@ func reviewed(t *testing.T, do func()) {
 		for ctx.Err() == nil {
 			r.asked++
 			begin := time.Now()
-			err := suite.Hub.Create(context.WithoutCancel(ctx), &hubv1.Placement{
-				ObjectMeta: metav1.ObjectMeta{Namespace: loaded, GenerateName: "reviewed-"},
-				Spec: hubv1.PlacementSpec{
-					ResourceSelectors: []hubv1.ResourceSelector{{Kind: "ConfigMap", Name: "none"}},
-					Clusters:          hubv1.ClusterSelection{Names: []string{frankfurt}},
-				},
-			}, client.DryRunAll)
+			err := review(context.WithoutCancel(ctx), loaded)
 			if err != nil {
 				r.faults = append(r.faults, fmt.Sprintf("at %s, after %.1f s: %v", begin.Format(time.TimeOnly), time.Since(begin).Seconds(), err))
 			}
@@ -303,6 +299,17 @@ func reviewed(t *testing.T, do func()) {
 	for _, fault := range r.faults {
 		t.Errorf("a policy was not reviewed %s", fault)
 	}
+}
+
+// review has the webhook review a policy, by a dry run.
+func review(ctx context.Context, namespace string) error {
+	return suite.Hub.Create(ctx, &hubv1.Placement{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "reviewed-"},
+		Spec: hubv1.PlacementSpec{
+			ResourceSelectors: []hubv1.ResourceSelector{{Kind: "ConfigMap", Name: "none"}},
+			Clusters:          hubv1.ClusterSelection{Names: []string{frankfurt}},
+		},
+	}, client.DryRunAll)
 }
 
 func hubIsRolledBack(t *testing.T) {
