@@ -223,7 +223,7 @@ screenshots: ## Take the pictures of docs/console.md from the console of a lab, 
 
 .PHONY: bench
 bench: build lab ## Measure throughput, latency, writes and memory against a raw client loop; ARGS="-profile wide" for flags
-	$(call ON_LAB,bin) go run ./test/bench $(ARGS)
+	$(call ON_LAB,bin) $(IN_BROWSER) go run ./test/bench $(ARGS)
 
 .PHONY: bench-compare
 bench-compare: ## Print the last run of bench beside the last recorded one of its size; ARGS="a.json b.json" for others

@@ -165,7 +165,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		c.console, err = console.New(console.Options{
 			OIDC: p.options.ConsoleOIDC, Proxy: p.options.Proxy,
 			Config: p.mgr.GetConfig(), Mapper: p.mgr.GetRESTMapper(), Key: p.certificate.SessionKey, Logger: p.mgr.GetLogger().WithName("console"),
-			Views: p.answersOfViews(),
+			Views: p.answersOfViews(), Bindings: p.mgr.GetCache(),
 		})
 		if err != nil {
 			return nil, err

@@ -2,7 +2,8 @@
 // of their problems. Every replica serves the pages over HTTPS.
 //
 //   - The console has no right of its own. Each page is read from the hub's API server with the user's bearer token,
-//     and from package memberview with the same token. So a user sees what the user may read, and no more.
+//     and from package memberview with the same token. So a user sees what the user may read, and no more. A page
+//     takes bindings from the hub's memory, after the API server has listed one of them with the user's token.
 //   - Package view decides what is shown. It does so for hansectl, too.
 //   - A user signs in with a bearer token, or at an identity provider that gives one, see signin.go and oidc.go.
 //   - A session is a cookie that has the token. It is sealed with a key that all replicas share, see session.go. The
@@ -29,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hanse-dev/hanse/hub/slots"
 )
@@ -50,7 +52,7 @@ const (
 //go:embed assets
 var assets embed.FS
 
-// Options of a Console. All are required, except OIDC, Proxy, Views and Clock.
+// Options of a Console. All are required, except OIDC, Proxy, Views, Bindings and Clock.
 type Options struct {
 	// Config has the address and the CA of the hub's API server. Credentials in it are not used.
 	Config *rest.Config
@@ -58,6 +60,8 @@ type Options struct {
 	Mapper meta.RESTMapper
 	// Views answers questions about members, see package memberview; nil if the hub serves no views.
 	Views http.Handler
+	// Bindings is the hub's cache of bindings, for pages; nil means that pages read them at the API server.
+	Bindings client.Reader
 	// Key returns the key of the replicas' sessions: at least 32 random bytes.
 	Key    func() ([]byte, error)
 	Logger logr.Logger
@@ -237,6 +241,7 @@ func (c *Console) page(read func(context.Context, *visit) (*page, error)) http.H
 		}
 		answer, err := func() ([]byte, error) {
 			defer leave() // a slow browser holds no slot
+			v.user.cache = c.opts.Bindings
 			ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 			defer cancel()
 			p, err := read(ctx, v)

@@ -154,7 +154,7 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 		defer leave() // a stream holds no slot
 		ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 		defer cancel()
-		return v.user.mayWatch(ctx, of)
+		return v.user.mayList(ctx, of)
 	}()
 	if err != nil {
 		c.refuse(w, v, err)

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -67,18 +69,44 @@ var errNeedsNamespace = errors.New("you may not see all namespaces")
 // pageSize is the size of one part of a long list. A binding with 2,000 clusters has about a megabyte.
 const pageSize = 100
 
-// eachBinding reads the bindings of a namespace, part by part, or all bindings if namespace is empty.
+// eachBinding calls visit for the bindings of a namespace, or for all bindings if namespace is empty. visit must not
+// change a binding.
 func (u *user) eachBinding(ctx context.Context, namespace string, visit func(hubv1.BindingObject)) error {
-	err := scopes.EachBinding(ctx, u, namespace, pageSize, visit)
-	switch {
-	case namespace != "":
-		return err
-	case apierrors.IsForbidden(err):
+	if namespace != "" {
+		return u.eachIn(ctx, in(namespace), visit)
+	}
+	if err := u.eachIn(ctx, everywhere, visit); apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w: %w", errNeedsNamespace, err)
-	case err != nil:
+	} else if err != nil {
 		return err
 	}
-	return u.unlessForbidden(scopes.EachClusterBinding(ctx, u, pageSize, visit), "You do not see objects without a namespace")
+	return u.unlessForbidden(u.eachIn(ctx, inCluster, visit), "You do not see objects without a namespace")
+}
+
+// eachIn calls visit for the bindings of a scope. A page gets those of the hub's cache, but only after the API server
+// has answered a list of them with the user's token: many open pages that each read all bindings would keep the API
+// server and the hub from their work. An action reads the API server.
+func (u *user) eachIn(ctx context.Context, of scope, visit func(hubv1.BindingObject)) error {
+	if u.cache != nil {
+		if err := u.mayList(ctx, of); err != nil {
+			return err
+		}
+		list, options := bindingsOf(of)
+		if err := u.cache.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+			return fmt.Errorf("reading the hub's bindings of %s: %w", of, err)
+		}
+		return meta.EachListItem(list, func(o runtime.Object) error {
+			visit(o.(hubv1.BindingObject))
+			return nil
+		})
+	}
+	switch of {
+	case inCluster:
+		return scopes.EachClusterBinding(ctx, u, pageSize, visit)
+	case everywhere:
+		return scopes.EachBinding(ctx, u, "", pageSize, visit)
+	}
+	return scopes.EachBinding(ctx, u, string(of), pageSize, visit)
 }
 
 // eachPolicy reads the conditions of the placements and override policies of a namespace, or of all.
@@ -125,30 +153,33 @@ func nameOf(o metav1.Object) string {
 	return strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 }
 
-// mayWatch returns an error if the user may not list the bindings of a scope.
-func (u *user) mayWatch(ctx context.Context, of scope) error {
+// mayList returns an error if the user may not list the bindings of a scope.
+func (u *user) mayList(ctx context.Context, of scope) error {
 	if of != everywhere && of != inCluster && len(validation.IsDNS1123Label(string(of))) > 0 {
 		return apierrors.NewBadRequest("the scope is no namespace")
 	}
-	var list client.ObjectList = &hubv1.ResourceBindingList{}
-	options := []client.ListOption{client.Limit(1)}
-	switch of {
-	case everywhere:
-	case inCluster:
-		list = &hubv1.ClusterResourceBindingList{}
-	default:
-		options = append(options, client.InNamespace(string(of)))
-	}
-	if err := u.List(ctx, list, options...); err != nil {
-		return fmt.Errorf("watching %s: %w", of, err)
+	list, options := bindingsOf(of)
+	if err := u.List(ctx, list, append(options, client.Limit(1))...); err != nil {
+		return fmt.Errorf("listing the bindings of %s: %w", of, err)
 	}
 	return nil
+}
+
+// bindingsOf returns an empty list for the bindings of a scope, and the options of the request.
+func bindingsOf(of scope) (client.ObjectList, []client.ListOption) {
+	switch of {
+	case inCluster:
+		return &hubv1.ClusterResourceBindingList{}, nil
+	case everywhere:
+		return &hubv1.ResourceBindingList{}, nil
+	}
+	return &hubv1.ResourceBindingList{}, []client.ListOption{client.InNamespace(string(of))}
 }
 
 // mayNotWatch reports whether the user has lost the right to watch. Other errors say nothing about rights.
 func (c *Console) mayNotWatch(ctx context.Context, v *visit, of scope) bool {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	err := v.user.mayWatch(ctx, of)
+	err := v.user.mayList(ctx, of)
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }

@@ -44,6 +44,8 @@ type user struct {
 	client.Client
 	// views answers questions about members; nil if the hub serves no views.
 	views *memberview.Client
+	// cache is the hub's cache of bindings; nil for a user who reads them at the API server.
+	cache client.Reader
 	// notes tell the user which parts of a page are missing.
 	notes []string
 }

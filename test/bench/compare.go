@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -220,6 +221,14 @@ func (r *Result) figures() []figure {
 	if r.Lost != nil {
 		add("lost: rows after the grace s", r.Lost.RowsSeconds)
 		add("lost: p50 of a single create, meanwhile over before", r.Lost.P50Ratio)
+	}
+	if p := r.Pages; p != nil {
+		for _, path := range slices.Sorted(maps.Keys(p.FirstPaints)) {
+			add("pages: p50 ms of the first paint of "+path, p.FirstPaints[path].P50)
+		}
+		add("pages: p50 ms of a single create with open pages", p.Open.Create.P50)
+		add("pages: that over raw, over the same without", p.P50Ratio)
+		add("pages: memory of open pages MiB", p.MiB)
 	}
 	return out
 }

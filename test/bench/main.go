@@ -36,6 +36,7 @@ func profiles() map[string]profile {
 		"memory":    {"the heap for 5000 objects of 1 and of 50 KiB on 3 members and on 1", 5000, 3, 2, 1, (*run).memory},
 		"isolation": {"400 objects to 10 members, of which 3 are bad", 400, 10, bad + 1, 1, (*run).isolation},
 		"lost":      {"the rows of 1000 objects of a lost member, one of 3", 1000, 3, 2, 1, (*run).lost},
+		"pages":     {"500 open pages of the console, 1000 objects on 10 members", 1000, 10, 1, 1, (*run).pages},
 		"tenants":   {"one tenant beside 10000 objects of a noisy one on 3 members", 10_000, 3, 1, 1, (*run).tenants},
 	}
 }

@@ -26,12 +26,13 @@ type Result struct {
 	Versions    Versions `json:"versions"`
 	Phases      []Phase  `json:"phases,omitempty"`
 	Restart     *Restart `json:"restart,omitempty"`
-	// Heaps, Isolation, Neighbours and Lost are of the profiles memory, isolation, tenants and lost.
+	// Heaps, Isolation, Neighbours, Lost and Pages are of the profiles memory, isolation, tenants, lost and pages.
 	Heaps      []Heap      `json:"heaps,omitempty"`
 	Added      []Added     `json:"addedPerMember,omitempty"`
 	Isolation  []Isolation `json:"isolation,omitempty"`
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
 	Lost       *Lost       `json:"lost,omitempty"`
+	Pages      *Pages      `json:"pages,omitempty"`
 	Error      string      `json:"error,omitempty"` // why later phases are missing
 }
 
@@ -138,7 +139,7 @@ func (r *Result) shares(name string) []float64 {
 }
 
 func (r *Result) empty() bool {
-	return len(r.Phases)+len(r.Heaps)+len(r.Isolation)+len(r.Neighbours) == 0 && r.Lost == nil
+	return len(r.Phases)+len(r.Heaps)+len(r.Isolation)+len(r.Neighbours) == 0 && r.Lost == nil && r.Pages == nil
 }
 
 // derive computes the figures that compare phases, heaps and scenarios.

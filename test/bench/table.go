@@ -15,7 +15,7 @@ func (r *Result) markdown() string {
 	fmt.Fprintf(&b, "%d objects of %d bytes to %d members, %d requests in flight to each. %d cores (%s), %.0f GiB, %s, load %.1f before the run.\n",
 		r.Objects, r.ObjectBytes, r.Members, r.InFlight, m.Cores, m.CPU, m.MemoryGiB, m.OS, m.LoadBefore)
 	fmt.Fprintf(&b, "Hanse %s, Kubernetes %s, etcd %s, %s.\n\n", v.Hanse, v.Kubernetes, v.Etcd, v.Go)
-	for _, table := range []func(*strings.Builder){r.speed, r.costs, r.restart, r.heaps, r.isolation, r.neighbours, r.lost, r.targetTable} {
+	for _, table := range []func(*strings.Builder){r.speed, r.costs, r.restart, r.heaps, r.isolation, r.neighbours, r.lost, r.pageTable, r.targetTable} {
 		before := b.Len()
 		table(&b)
 		if b.Len() > before {
@@ -177,6 +177,28 @@ func (r *Result) lost(b *strings.Builder) {
 	row(b, "all rows after the grace", "single create before p50 / p99", "meanwhile p50 / p99", "p50 meanwhile over before")
 	row(b, slices.Repeat([]string{"---"}, 4)...)
 	row(b, seconds(r.Lost.RowsSeconds), quantiles(r.Lost.Before), quantiles(r.Lost.Meanwhile), fmt.Sprintf("%.2f", r.Lost.P50Ratio))
+}
+
+// pageTable is the table of open pages of the console.
+func (r *Result) pageTable(b *strings.Builder) {
+	if r.Pages == nil {
+		return
+	}
+	row(b, "first paint", "p50 / p99")
+	row(b, slices.Repeat([]string{"---"}, 2)...)
+	for _, path := range slices.Sorted(maps.Keys(r.Pages.FirstPaints)) {
+		row(b, path, quantiles(r.Pages.FirstPaints[path]))
+	}
+	b.WriteByte('\n')
+	row(b, "open pages", "read again a second", "single create p50 / p99", "raw p50 / p99", "peak of the hub's memory")
+	row(b, slices.Repeat([]string{"---"}, 5)...)
+	for _, x := range []struct {
+		pages int
+		reads float64
+		Beside
+	}{{0, 0, r.Pages.Closed}, {r.Pages.OpenPages, r.Pages.ReadsPerSecond, r.Pages.Open}} {
+		row(b, fmt.Sprint(x.pages), fmt.Sprintf("%.1f", x.reads), quantiles(x.Create), quantiles(x.Raw), fmt.Sprintf("%.0f MiB", x.PeakMiB))
+	}
 }
 
 // targetTable is the table of what the figures must hold.

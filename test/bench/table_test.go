@@ -243,3 +243,32 @@ func TestMarkdownOfALostMember(t *testing.T) {
 		t.Errorf("markdown (-want +got):\n%s", diff)
 	}
 }
+
+func TestMarkdownOfOpenPages(t *testing.T) {
+	r := &Result{Pages: &Pages{
+		FirstPaints: map[string]Latency{"/": {P50: 70, P99: 100}, "/objects": {P50: 800, P99: 1200}}, OpenPages: 500, ReadsPerSecond: 20,
+		Closed: Beside{Create: Latency{P50: 40, P99: 80}, Raw: Latency{P50: 30, P99: 60}, PeakMiB: 250},
+		Open:   Beside{Create: Latency{P50: 60, P99: 90}, Raw: Latency{P50: 30, P99: 60}, PeakMiB: 300}, MiB: 50, P50Ratio: 1.5,
+	}}
+	_, got, _ := strings.Cut(r.markdown(), "| first paint |")
+	want := ` p50 / p99 |
+| --- | --- |
+| / | 70 / 100 ms |
+| /objects | 0.80 / 1.20 s |
+
+| open pages | read again a second | single create p50 / p99 | raw p50 / p99 | peak of the hub's memory |
+| --- | --- | --- | --- | --- |
+| 0 | 0.0 | 40 / 80 ms | 30 / 60 ms | 250 MiB |
+| 500 | 20.0 | 60 / 90 ms | 30 / 60 ms | 300 MiB |
+
+| target | must be | is | holds |
+| --- | --- | --- | --- |
+| pages: p99 of the first paint of / | at most 1 s | 0.10 s | yes |
+| pages: p99 of the first paint of /objects | at most 1 s | 1.20 s | no |
+| pages: memory of open pages | at most 95 MiB | 50.00 MiB | yes |
+| pages: p50 of a single create over raw, with open pages over the same without | at most 1.1 | 1.50 | no |
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("markdown (-want +got):\n%s", diff)
+	}
+}

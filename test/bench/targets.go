@@ -1,5 +1,10 @@
 package main
 
+import (
+	"maps"
+	"slices"
+)
+
 // target is a measured value that Hanse must reach.
 type target struct {
 	what    string
@@ -62,6 +67,13 @@ func (r *Result) targets() []target {
 	if r.Lost != nil {
 		out = append(out, target{what: "lost: rows of the lost member after the grace", is: r.Lost.RowsSeconds, limit: 15, unit: " s"},
 			target{what: "lost: p50 of a single create, meanwhile over before", is: r.Lost.P50Ratio, limit: 2})
+	}
+	if p := r.Pages; p != nil {
+		for _, path := range slices.Sorted(maps.Keys(p.FirstPaints)) {
+			out = append(out, target{what: "pages: p99 of the first paint of " + path, is: p.FirstPaints[path].P99 / 1000, limit: 1, unit: " s"})
+		}
+		out = append(out, target{what: "pages: memory of open pages", is: p.MiB, limit: 95, unit: " MiB"}, // 100 MB
+			target{what: "pages: p50 of a single create over raw, with open pages over the same without", is: p.P50Ratio, limit: 1.1})
 	}
 	if len(r.Isolation) > 0 {
 		out = append(out, target{what: "isolation: p99 of the good members over the same without faults", is: worst(r.Isolation), limit: 1.3})

@@ -107,29 +107,36 @@ func (s *setting) neighbour(ctx context.Context, w *watcher, scenario string, fr
 			return err
 		}
 	}
-	var all, raw []time.Duration
-	for i := from; i < from+neighbours; i++ {
-		if err := rest(ctx, pause); err != nil {
-			return err
-		}
-		took, err := s.createRaw(ctx, i)
-		if err != nil {
-			return fmt.Errorf("creating %s without Hanse: %w", widgetName(i), err)
-		}
-		raw = append(raw, took)
-		if err := rest(ctx, pause); err != nil {
-			return err
-		}
-		took, err = s.createOne(ctx, w, s.members, i)
-		if err != nil {
-			return fmt.Errorf("scenario %s: %w", scenario, err)
-		}
-		all = append(all, took)
+	all, raw, err := s.createInTurn(ctx, w, from, neighbours)
+	if err != nil {
+		return fmt.Errorf("scenario %s: %w", scenario, err)
 	}
 	n := Neighbour{Scenario: scenario, Create: latency(all), Raw: latency(raw)}
 	s.result.Neighbours = append(s.result.Neighbours, n)
 	s.say("%s: %s, raw %s", scenario, quantiles(n.Create), quantiles(n.Raw))
 	return nil
+}
+
+// createInTurn creates n objects from an index on, one after the other, with one object without Hanse before each.
+func (s *setting) createInTurn(ctx context.Context, w *watcher, from, n int) (all, raw []time.Duration, err error) {
+	for i := from; i < from+n; i++ {
+		if err := rest(ctx, pause); err != nil {
+			return nil, nil, err
+		}
+		took, err := s.createRaw(ctx, i)
+		if err != nil {
+			return nil, nil, fmt.Errorf("creating %s without Hanse: %w", widgetName(i), err)
+		}
+		raw = append(raw, took)
+		if err := rest(ctx, pause); err != nil {
+			return nil, nil, err
+		}
+		if took, err = s.createOne(ctx, w, s.members, i); err != nil {
+			return nil, nil, err
+		}
+		all = append(all, took)
+	}
+	return all, raw, nil
 }
 
 // createRaw writes an object without a placement to the hub, and then to all members at once. The latency is to the
