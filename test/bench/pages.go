@@ -275,10 +275,10 @@ func (p *openPage) readAgain(ctx context.Context, changed <-chan struct{}) error
 
 // unlessEnded returns err, unless the page was closed.
 func (p *openPage) unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
-		return nil
+	if ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // read reads the page. A console that is too busy is asked again with the next change, as by a browser.
