@@ -112,7 +112,7 @@ type Options struct {
 type Scheduler struct {
 	Options
 	wants     *wants
-	liveFacts liveFacts
+	liveFacts *liveFacts
 	decisions decisions
 	known
 	clusterSizes
@@ -155,7 +155,7 @@ func New(o Options) *Scheduler {
 	if o.Pacer == nil {
 		o.Pacer = pace.New(o.Clock)
 	}
-	s := &Scheduler{Options: o, liveFacts: liveFacts{reader: o.APIReader, clock: o.Clock}}
+	s := &Scheduler{Options: o, liveFacts: newLiveFacts(o.APIReader, o.Clock)}
 	s.gone.objects.clock = o.Clock
 	s.Failover = o.Failover.WithDefaults()
 	s.limits.Failover = s.Failover

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -23,74 +24,68 @@ import (
 // objects may lose a cluster at once. Facts that are older than the cache only delay a withdrawal.
 type liveFacts struct {
 	reader client.Reader
-	clock  clock.PassiveClock
-
-	mu   sync.Mutex
-	read map[string]readFacts
-	all  map[string]readBindings
+	facts  recent[decide.Facts]
+	all    recent[[]hubv1.BindingObject]
 }
 
-type readBindings struct {
-	bindings []hubv1.BindingObject
-	at       time.Time
+func newLiveFacts(reader client.Reader, clock clock.PassiveClock) *liveFacts {
+	return &liveFacts{
+		reader: reader, facts: recent[decide.Facts]{clock: clock, kept: map[string]readAt[decide.Facts]{}},
+		all: recent[[]hubv1.BindingObject]{clock: clock, kept: map[string]readAt[[]hubv1.BindingObject]{}},
+	}
 }
 
 // bindings lists the bindings of a namespace.
 func (l *liveFacts) bindings(ctx context.Context, namespace string) ([]hubv1.BindingObject, error) {
-	now := l.clock.Now()
-	l.mu.Lock()
-	maps.DeleteFunc(l.all, func(_ string, r readBindings) bool { return now.Sub(r.at) > pace.FreshFor })
-	r, ok := l.all[namespace]
-	l.mu.Unlock()
-	if ok {
-		return r.bindings, nil
-	}
-	found, err := scopes.Bindings(ctx, l.reader, namespace)
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all == nil {
-		l.all = map[string]readBindings{}
-	}
-	l.all[namespace] = readBindings{bindings: found, at: now}
-	return found, nil
+	return l.all.get(namespace, func() ([]hubv1.BindingObject, error) { return scopes.Bindings(ctx, l.reader, namespace) })
 }
 
-type readFacts struct {
-	facts decide.Facts
-	at    time.Time
-}
-
+// get reads the facts of a namespace.
 func (l *liveFacts) get(ctx context.Context, namespace string) (decide.Facts, error) {
-	now := l.clock.Now()
-	l.mu.Lock()
-	for ns, r := range l.read {
-		if now.Sub(r.at) > pace.FreshFor {
-			delete(l.read, ns)
+	return l.facts.get(namespace, func() (decide.Facts, error) {
+		f, err := scopes.Facts(ctx, l.reader, namespace)
+		if err != nil {
+			return decide.Facts{}, err
 		}
-	}
-	r, ok := l.read[namespace]
-	l.mu.Unlock()
-	if ok {
-		return r.facts, nil
-	}
-	f, err := scopes.Facts(ctx, l.reader, namespace)
-	if err != nil {
-		return decide.Facts{}, err
-	}
-	// This check comes last: objects disappear with their definition only after the definition has a deletionTimestamp.
-	if err := l.stand(ctx); err != nil {
-		return decide.Facts{}, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.read == nil {
-		l.read = map[string]readFacts{}
-	}
-	l.read[namespace] = readFacts{facts: f, at: now}
-	return f, nil
+		// This check comes last: objects disappear with their definition only after the definition has a deletionTimestamp.
+		return f, l.stand(ctx)
+	})
+}
+
+// recent keeps what was read of a namespace for pace.FreshFor. Callers at the same time share one read.
+type recent[T any] struct {
+	clock  clock.PassiveClock
+	flight singleflight.Group
+
+	mu   sync.Mutex
+	kept map[string]readAt[T]
+}
+
+type readAt[T any] struct {
+	value T
+	at    time.Time // of the begin
+}
+
+func (r *recent[T]) get(namespace string, read func() (T, error)) (T, error) {
+	value, err, _ := r.flight.Do(namespace, func() (any, error) {
+		now := r.clock.Now()
+		r.mu.Lock()
+		maps.DeleteFunc(r.kept, func(_ string, k readAt[T]) bool { return now.Sub(k.at) > pace.FreshFor })
+		k, ok := r.kept[namespace]
+		r.mu.Unlock()
+		if ok {
+			return k.value, nil
+		}
+		value, err := read()
+		if err != nil {
+			return value, err
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.kept[namespace] = readAt[T]{value, now}
+		return value, nil
+	})
+	return value.(T), err
 }
 
 // definitionKind is the kind of definitions. Only their metadata is read.

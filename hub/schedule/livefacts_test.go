@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ type definitions struct {
 	client.Reader
 	ending string
 	lists  int
+	answer chan struct{} // closed when lists are answered; nil answers at once
 }
 
 func (d *definitions) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -29,6 +31,9 @@ func (d *definitions) Get(_ context.Context, key client.ObjectKey, into client.O
 
 func (d *definitions) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	d.lists++
+	if d.answer != nil {
+		<-d.answer
+	}
 	return nil
 }
 
@@ -36,7 +41,7 @@ func TestAWorldWhoseDefinitionsAreEndingIsNoWorld(t *testing.T) {
 	t.Parallel()
 	for _, plural := range []string{"memberclusters", "placements", "clusterplacements"} {
 		name := plural + "." + hubv1.GroupVersion.Group
-		facts := liveFacts{reader: &definitions{ending: name}, clock: testclock.NewFakePassiveClock(now)}
+		facts := newLiveFacts(&definitions{ending: name}, testclock.NewFakePassiveClock(now))
 		if _, err := facts.get(t.Context(), "shop"); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("while %s is being deleted: error %v", name, err)
 		}
@@ -46,7 +51,7 @@ func TestAWorldWhoseDefinitionsAreEndingIsNoWorld(t *testing.T) {
 func TestAWorldIsReadOnceASecond(t *testing.T) {
 	t.Parallel()
 	reader, clock := &definitions{}, testclock.NewFakePassiveClock(now)
-	facts := liveFacts{reader: reader, clock: clock}
+	facts := newLiveFacts(reader, clock)
 	read := func() int {
 		if _, err := facts.get(t.Context(), "shop"); err != nil {
 			t.Fatal(err)
@@ -61,4 +66,29 @@ func TestAWorldIsReadOnceASecond(t *testing.T) {
 	if later := read(); later == first {
 		t.Error("facts of two seconds ago were used")
 	}
+}
+
+func TestDecisionsAtTheSameTimeShareOneReadOfTheWorld(t *testing.T) {
+	t.Parallel()
+	alone := &definitions{}
+	if _, err := newLiveFacts(alone, testclock.NewFakePassiveClock(now)).get(t.Context(), "shop"); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		reader := &definitions{answer: make(chan struct{})}
+		facts := newLiveFacts(reader, testclock.NewFakePassiveClock(now))
+		for range 10 {
+			go func() {
+				if _, err := facts.get(t.Context(), "shop"); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		synctest.Wait() // all wait for the API server
+		close(reader.answer)
+		synctest.Wait()
+		if reader.lists != alone.lists {
+			t.Errorf("10 decisions made %d lists, want the %d of one", reader.lists, alone.lists)
+		}
+	})
 }
