@@ -219,10 +219,6 @@ func (c *Controller) Reconcile(ctx context.Context, of hubv1.BundleReference) (r
 	var has content
 	deleted := err != nil || b.GetDeletionTimestamp() != nil
 	if deleted {
-		if of.Kind == hubv1.FederatedOperatorKind {
-			c.forgetRendering(of.Name)
-			c.Charts.Forget(of.Name)
-		}
 		err = c.removeAll(ctx, of)
 	} else {
 		stored, has, err = c.store(ctx, b)

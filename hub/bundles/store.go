@@ -289,8 +289,13 @@ func (c *Controller) stored(of hubv1.BundleReference) []*unstructured.Unstructur
 	return out
 }
 
-// removeAll removes the objects of a bundle that is deleted, if an uncached read proves the deletion.
+// removeAll removes the objects of a bundle that is deleted, if an uncached read proves the deletion. It forgets the
+// chart of an operator.
 func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) error {
+	if of.Kind == hubv1.FederatedOperatorKind {
+		c.forgetRendering(of.Name)
+		c.Charts.Forget(of.Name)
+	}
 	var remove []*unstructured.Unstructured
 	var since time.Time // a time at which the bundle existed
 	for _, o := range c.stored(of) {

@@ -89,11 +89,10 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 		return reconcile.Result{}, nil
 	}
 	defer turn.Done()
-	run, err := r.begin(ctx, key)
+	run, err := r.begin(ctx, key, class)
 	if run == nil || err != nil {
 		return reconcile.Result{}, err
 	}
-	run.class = class
 	if part, err := run.share(ctx); err != nil || !part {
 		return reconcile.Result{}, err
 	}
@@ -154,7 +153,7 @@ func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
 }
 
 // begin ends the window and reads the binding. The run is nil if there is no work now.
-func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, error) {
+func (r *Reporter) begin(ctx context.Context, key types.NamespacedName, class pace.Class) (*run, error) {
 	opened := r.shut(key)
 	binding := hubv1.NewBinding(key)
 	if err := r.opts.Client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy); err != nil {
@@ -173,7 +172,7 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName) (*run, e
 		return nil, nil
 	}
 	return &run{
-		opened: opened, reporter: r, key: key, id: hubv1.ObjectOf(binding), binding: binding, targets: binding.BindingSpec().Clusters,
+		opened: opened, reporter: r, key: key, class: class, id: hubv1.ObjectOf(binding), binding: binding, targets: binding.BindingSpec().Clusters,
 		now:     metav1.NewTime(r.opts.Clock.Now()),
 		known:   known{outcomes: maps.Clone(e.outcomes), merged: e.merged, refusal: e.refusal},
 		writing: writing{waitingSince: e.waitingSince},
