@@ -22,8 +22,8 @@
   const offline = document.getElementById("offline");
   let source = null, reading = false, again = false, seen = new Date(), heard = Date.now();
 
-  const lost = () => {
-    offline.textContent = "No connection to the hub. This page is as of " + seen.toLocaleTimeString() + ".";
+  const lost = (why = "No connection to the hub.") => {
+    offline.textContent = why + " This page is as of " + seen.toLocaleTimeString() + ".";
     offline.hidden = false;
   };
 
@@ -40,11 +40,13 @@
   async function read() {
     if (reading || typing()) { again = true; return; }
     reading = true;
+    let pause = 1000; // at least, in milliseconds
+    const fail = (why) => { lost(why); again = true; pause = 5000; };
     const began = performance.now();
     try {
       const answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual", signal: AbortSignal.timeout(60000) });
       if (answer.type === "opaqueredirect") { location.reload(); return; }
-      if (answer.status >= 500) { lost(); return; }
+      if (answer.status >= 500) { fail(answer.headers.has("Retry-After") ? "The hub is busy." : undefined); return; }
       const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
       if (typing()) { again = true; return; }
       for (const d of main().querySelectorAll("details[open][id]")) next.querySelector("#" + CSS.escape(d.id))?.setAttribute("open", "");
@@ -57,13 +59,13 @@
       seen = new Date();
       offline.hidden = true;
     } catch {
-      lost();
+      fail();
     } finally {
-      // A page that takes long to make is read less often.
+      // A page that takes long to make is read less often, and one that failed is tried again.
       setTimeout(() => {
         reading = false;
-        if (again && !typing()) { again = false; read(); }
-      }, Math.max(1000, 4 * (performance.now() - began)));
+        if (again && !typing() && !document.hidden) { again = false; read(); }
+      }, Math.max(pause, 4 * (performance.now() - began)));
     }
   }
   document.addEventListener("focusout", () => setTimeout(() => { if (again && !typing()) { again = false; read(); } }));
