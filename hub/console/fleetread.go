@@ -7,13 +7,10 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
@@ -51,65 +48,18 @@ func (u *user) readFleet(ctx context.Context, namespace string, whole bool, now 
 		user: u, namespace: namespace, whole: whole, fleet: decide.Fleet{Now: now}, bindings: map[hubv1.ObjectIdentity]hubv1.BindingObject{},
 		definitions: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{},
 	}
-	for _, read := range []func(context.Context) error{r.readAround, r.readNamespaces, r.readBindings, r.readObjects} {
+	around := inputs.Fleet{Client: r, Namespace: namespace, Unless: u.unlessForbidden}
+	if err := around.Around(ctx, &r.fleet); err != nil {
+		return decide.Fleet{}, err
+	}
+	runs, err := scopes.RunsWorkloads(ctx, r)
+	r.hubRuns = runs || err != nil // a hub that cannot be asked counts as one that runs workloads
+	for _, read := range []func(context.Context) error{r.readBindings, r.readObjects} {
 		if err := read(ctx); err != nil {
 			return decide.Fleet{}, err
 		}
 	}
 	return r.fleet, nil
-}
-
-// readAround reads the clusters and policies. Without the clusters, there is nothing to decide.
-func (r *fleetReader) readAround(ctx context.Context) error {
-	var members hubv1.MemberClusterList
-	if err := r.List(ctx, &members); err != nil {
-		return fmt.Errorf("listing MemberClusters: %w", err)
-	}
-	for i := range members.Items {
-		r.fleet.Clusters = append(r.fleet.Clusters, &members.Items[i])
-	}
-	var everywhere hubv1.ClusterPlacementList
-	if err := r.unlessForbidden(r.List(ctx, &everywhere), "ClusterPlacements are not considered"); err != nil {
-		return fmt.Errorf("listing ClusterPlacements: %w", err)
-	}
-	for i := range everywhere.Items {
-		r.fleet.Placements = append(r.fleet.Placements, &everywhere.Items[i])
-	}
-	var here hubv1.PlacementList
-	if err := r.List(ctx, &here, client.InNamespace(r.namespace)); err != nil {
-		return fmt.Errorf("listing Placements: %w", err)
-	}
-	for i := range here.Items {
-		r.fleet.Placements = append(r.fleet.Placements, &here.Items[i])
-	}
-	overrides, err := scopes.OverridePolicies(ctx, r, client.InNamespace(r.namespace))
-	if err := r.unlessForbidden(err, "Override policies are not considered"); err != nil {
-		return fmt.Errorf("listing override policies: %w", err)
-	}
-	r.fleet.Overrides = overrides
-	runs, err := scopes.RunsWorkloads(ctx, r)
-	r.hubRuns = runs || err != nil // a hub that cannot be asked counts as one that runs workloads
-	return nil
-}
-
-func (r *fleetReader) readNamespaces(ctx context.Context) error {
-	r.fleet.NamespaceLabels = map[string]map[string]string{}
-	if r.namespace != "" {
-		var ns corev1.Namespace
-		if err := r.unlessForbidden(r.Get(ctx, client.ObjectKey{Name: r.namespace}, &ns), "Labels of the namespace are not considered"); err != nil {
-			return fmt.Errorf("reading namespace %s: %w", r.namespace, err)
-		}
-		r.fleet.NamespaceLabels[r.namespace] = ns.Labels
-		return nil
-	}
-	var all corev1.NamespaceList
-	if err := r.unlessForbidden(r.List(ctx, &all), "Labels of namespaces are not considered"); err != nil {
-		return fmt.Errorf("listing namespaces: %w", err)
-	}
-	for _, ns := range all.Items {
-		r.fleet.NamespaceLabels[ns.Name] = ns.Labels
-	}
-	return nil
 }
 
 // readBindings reads the bindings. The objects of bundles are not on the hub, so they are counted alone.
@@ -147,21 +97,12 @@ func (r *fleetReader) readBindings(ctx context.Context) error {
 
 // readObjects reads the objects of all kinds that have bindings, or that placements select.
 func (r *fleetReader) readObjects(ctx context.Context) error {
-	found := map[schema.GroupKind]bool{}
+	found, groups := inputs.SelectedKinds(r.fleet.Placements)
 	for id := range r.bindings {
 		found[id.GroupKind()] = true
 	}
-	for _, p := range r.fleet.Placements {
-		for _, s := range p.PlacementSpec().ResourceSelectors {
-			if s.Kind == everyKind {
-				r.notes = append(r.notes, "Of groups that a placement selects as a whole, only kinds with objects on clusters are considered")
-			} else if s.APIGroup != hubv1.GroupVersion.Group {
-				found[schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}] = true
-			}
-		}
-		for _, gk := range decide.ReferencedKinds(p.PlacementSpec().References) {
-			found[gk] = true
-		}
+	if len(groups) > 0 {
+		r.note("Of groups that a placement selects as a whole, only kinds with objects on clusters are considered")
 	}
 	var kinds []schema.GroupKind
 	for gk := range found {
@@ -175,9 +116,6 @@ func (r *fleetReader) readObjects(ctx context.Context) error {
 	}
 	return nil
 }
-
-// everyKind stands in a selector for all kinds of a group.
-const everyKind = "*"
 
 // readKind reads the objects of a kind, and their content only if it is needed.
 func (r *fleetReader) readKind(ctx context.Context, gk schema.GroupKind) error {
@@ -193,19 +131,18 @@ func (r *fleetReader) readKind(ctx context.Context, gk schema.GroupKind) error {
 	if err := r.readDefinition(ctx, mapping); err != nil {
 		return err
 	}
-	divides := r.selected(gk, func(p hubv1.PlacementObject) bool { return p.PlacementSpec().Replicas.Divides() })
-	for from := ""; ; {
-		var list client.ObjectList = &metav1.PartialObjectMetadataList{}
-		limit := client.Limit(pageSize)
-		if divides || r.whole {
-			list, limit = &unstructured.UnstructuredList{}, client.Limit(contentPage)
-		}
-		list.GetObjectKind().SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(gk.Kind + "List"))
-		err := r.List(ctx, list, client.InNamespace(r.namespace), limit, client.Continue(from))
+	part, whole := int64(pageSize), r.whole || inputs.Selects(r.fleet.Placements, gk, inputs.Divides)
+	if whole {
+		part = contentPage
+	}
+	kind := mapping.GroupVersionKind
+	for from, more := "", true; more; more = from != "" {
+		var objects []*unstructured.Unstructured
+		objects, from, err = inputs.Fleet{Client: r, Namespace: r.namespace}.Objects(ctx, kind, whole, part, from)
 		if err != nil {
 			return r.unlessForbidden(err, fmt.Sprintf("Objects of kind %s are not considered", gk))
 		}
-		for _, u := range contents(list, mapping.GroupVersionKind) {
+		for _, u := range objects {
 			r.add(u)
 			raw, err := u.MarshalJSON()
 			if err != nil {
@@ -216,41 +153,14 @@ func (r *fleetReader) readKind(ctx context.Context, gk schema.GroupKind) error {
 		if len(r.fleet.Objects) > mostSimulated || r.size > largestFleet {
 			return fmt.Errorf("%w: %w", errRefused, errManyObjects)
 		}
-		if from = list.GetContinue(); from == "" {
-			return nil
-		}
 	}
-}
-
-// contents returns the objects of a list. Those of a list of metadata have the metadata that decisions read.
-func contents(list client.ObjectList, gvk schema.GroupVersionKind) []*unstructured.Unstructured {
-	var out []*unstructured.Unstructured
-	switch list := list.(type) {
-	case *unstructured.UnstructuredList:
-		for i := range list.Items {
-			out = append(out, &list.Items[i])
-		}
-	case *metav1.PartialObjectMetadataList:
-		for i := range list.Items {
-			m, u := &list.Items[i], &unstructured.Unstructured{Object: map[string]any{}}
-			u.SetGroupVersionKind(gvk)
-			u.SetNamespace(m.Namespace)
-			u.SetName(m.Name)
-			u.SetUID(m.UID)
-			u.SetLabels(m.Labels)
-			u.SetGeneration(m.Generation)
-			u.SetDeletionTimestamp(m.DeletionTimestamp)
-			out = append(out, u)
-		}
-	}
-	return out
+	return nil
 }
 
 func (r *fleetReader) add(u *unstructured.Unstructured) {
 	if u.GetDeletionTimestamp() != nil {
 		return
 	}
-	unstructured.RemoveNestedField(u.Object, "metadata", "annotations", hubv1.BundleAnnotation) // only the hub may set it
 	o := decide.FleetObject{Object: u}
 	kind := o.Identity().GroupKind()
 	if o.Binding = r.bindings[o.Identity()]; o.Binding != nil {
@@ -264,19 +174,10 @@ func (r *fleetReader) add(u *unstructured.Unstructured) {
 	r.fleet.Objects = append(r.fleet.Objects, o)
 }
 
-// selected reports whether a placement that matches such may select objects of a kind.
-func (r *fleetReader) selected(gk schema.GroupKind, such func(hubv1.PlacementObject) bool) bool {
-	return slices.ContainsFunc(r.fleet.Placements, func(p hubv1.PlacementObject) bool {
-		return such(p) && slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, func(s hubv1.ResourceSelector) bool {
-			return s.APIGroup == gk.Group && (s.Kind == gk.Kind || s.Kind == everyKind)
-		})
-	})
-}
-
 // readDefinition reads the definition of a kind if a decision needs it.
 func (r *fleetReader) readDefinition(ctx context.Context, mapping *meta.RESTMapping) error {
 	gk := mapping.GroupVersionKind.GroupKind()
-	if !inputs.NeedsVersions(mapping.GroupVersionKind, r.fleet.Clusters) && !r.selected(gk, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, gk) }) {
+	if !inputs.NeedsVersions(mapping.GroupVersionKind, r.fleet.Clusters) && !inputs.Selects(r.fleet.Placements, gk, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, gk) }) {
 		return nil
 	}
 	d, err := inputs.Definition(ctx, r, gk)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -92,5 +93,8 @@ func (u *user) narrowed(namespace string, views *memberview.Client) *user {
 	return u
 }
 
-// note tells the user which part of the page is missing.
-func (u *user) note(text string) { u.notes = append(u.notes, text) }
+// note tells the user which part of the page is missing, as a sentence.
+func (u *user) note(text string) {
+	first := min(1, len(text))
+	u.notes = append(u.notes, strings.ToUpper(text[:first])+text[first:])
+}

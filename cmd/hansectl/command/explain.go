@@ -111,7 +111,7 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 // fieldsOf returns who set each field on the cluster. It has fewer details if the copy cannot be read.
 func (e *explain) fieldsOf(ctx context.Context, c client.Client, in decide.Input) (*view.Fields, error) {
 	id := hubv1.ObjectOf(in.Binding)
-	policies, err := readOverrides(ctx, c, id.Namespace != "", id.Namespace, e.hub.unlessForbidden)
+	policies, err := inputs.Overrides(ctx, c, id.Namespace != "", id.Namespace, e.hub.unlessForbidden)
 	if err != nil {
 		return nil, err
 	}

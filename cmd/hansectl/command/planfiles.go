@@ -152,7 +152,7 @@ func (r *fleetReader) definitionsFor(files *fleetFiles) (map[schema.GroupKind]*a
 		}
 	}
 	for _, kind := range kinds {
-		if _, known := out[kind]; known || !strings.Contains(kind.Group, ".") || kind.Kind == everyKind {
+		if _, known := out[kind]; known || !strings.Contains(kind.Group, ".") || kind.Kind == inputs.EveryKind {
 			continue
 		}
 		d, known := r.definitions[kind]

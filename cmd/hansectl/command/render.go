@@ -176,7 +176,7 @@ func (r *renderRun) readAround(ctx context.Context, c client.Client, in *plan.Re
 	for i := range members.Items {
 		in.Clusters = append(in.Clusters, &members.Items[i])
 	}
-	policies, err := readOverrides(ctx, c, namespace != "", namespace, r.hub.unlessForbidden)
+	policies, err := inputs.Overrides(ctx, c, namespace != "", namespace, r.hub.unlessForbidden)
 	if err != nil {
 		return err
 	}

@@ -7,10 +7,8 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -80,9 +78,6 @@ func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, erro
 	r.clusters = slices.Concat(fleet.Clusters, files.clusters)
 	files.defaultNamespaces(r.home)
 	r.placements = slices.Concat(fleet.Placements, files.placements)
-	if err := r.readNamespaces(&fleet); err != nil {
-		return fleet, err
-	}
 	bindings := map[hubv1.ObjectIdentity]hubv1.BindingObject{}
 	if err := r.readBindings(&fleet, bindings); err != nil {
 		return fleet, err
@@ -102,62 +97,13 @@ func (r *fleetReader) read(files *fleetFiles, now time.Time) (decide.Fleet, erro
 	return fleet, nil
 }
 
-// readAround reads the clusters and policies.
+// readAround reads the clusters, the policies and the labels of namespaces.
 func (r *fleetReader) readAround(fleet *decide.Fleet) error {
-	var members hubv1.MemberClusterList
-	if err := r.List(r.ctx, &members); err != nil {
-		if meta.IsNoMatchError(err) {
-			return errNoHub
-		}
-		return fmt.Errorf("listing MemberClusters: %w", err)
+	err := inputs.Fleet{Client: r, Namespace: r.namespace, Unless: r.unlessForbidden}.Around(r.ctx, fleet)
+	if meta.IsNoMatchError(err) {
+		return errNoHub
 	}
-	for i := range members.Items {
-		fleet.Clusters = append(fleet.Clusters, &members.Items[i])
-	}
-	if err := r.readPlacements(fleet); err != nil {
-		return err
-	}
-	var err error
-	fleet.Overrides, err = readOverrides(r.ctx, r.Client, true, r.namespace, r.unlessForbidden)
 	return err
-}
-
-func (r *fleetReader) readPlacements(fleet *decide.Fleet) error {
-	var everywhere hubv1.ClusterPlacementList
-	if err := r.unlessForbidden(r.List(r.ctx, &everywhere), "ClusterPlacements are not considered"); err != nil {
-		return fmt.Errorf("listing ClusterPlacements: %w", err)
-	}
-	for i := range everywhere.Items {
-		fleet.Placements = append(fleet.Placements, &everywhere.Items[i])
-	}
-	var here hubv1.PlacementList
-	if err := r.List(r.ctx, &here, client.InNamespace(r.namespace)); err != nil {
-		return fmt.Errorf("listing Placements: %w", err)
-	}
-	for i := range here.Items {
-		fleet.Placements = append(fleet.Placements, &here.Items[i])
-	}
-	return nil
-}
-
-func (r *fleetReader) readNamespaces(fleet *decide.Fleet) error {
-	fleet.NamespaceLabels = map[string]map[string]string{}
-	if r.namespace != "" {
-		var ns corev1.Namespace
-		if err := r.unlessForbidden(r.Get(r.ctx, client.ObjectKey{Name: r.namespace}, &ns), "labels of the namespace are not considered"); err != nil {
-			return fmt.Errorf("reading namespace %s: %w", r.namespace, err)
-		}
-		fleet.NamespaceLabels[r.namespace] = ns.Labels
-		return nil
-	}
-	var all corev1.NamespaceList
-	if err := r.List(r.ctx, &all); err != nil {
-		return fmt.Errorf("listing namespaces: %w", err)
-	}
-	for _, ns := range all.Items {
-		fleet.NamespaceLabels[ns.Name] = ns.Labels
-	}
-	return nil
 }
 
 // readBindings reads the bindings of the simulated objects. If a placement scores clusters by their number of objects,
@@ -166,14 +112,8 @@ func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.Objec
 	if r.namespace == "" {
 		return eachBinding(r.ctx, r.Client, func(b hubv1.BindingObject) { bindings[hubv1.ObjectOf(b)] = b })
 	}
-	here := &hubv1.ResourceBindingList{}
-	for more := true; more; more = here.Continue != "" {
-		if err := r.List(r.ctx, here, client.InNamespace(r.namespace), client.Limit(pageSize), client.Continue(here.Continue)); err != nil {
-			return fmt.Errorf("listing ResourceBindings: %w", err)
-		}
-		for i := range here.Items {
-			bindings[hubv1.ObjectOf(&here.Items[i])] = &here.Items[i]
-		}
+	if err := eachBindingIn(r.ctx, r.Client, r.namespace, func(b hubv1.BindingObject) { bindings[hubv1.ObjectOf(b)] = b }); err != nil {
+		return err
 	}
 	if !slices.ContainsFunc(r.placements, view.NeedsCounts) {
 		return nil
@@ -204,23 +144,10 @@ func (r *fleetReader) unlessForbidden(err error, so string) error {
 
 // kinds returns the kinds that placements select and the kinds that have bindings.
 func (r *fleetReader) kinds(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) ([]schema.GroupKind, error) {
-	found := map[schema.GroupKind]bool{}
-	groups := map[string]bool{}
+	found, groups := inputs.SelectedKinds(r.placements)
 	for id, b := range bindings {
 		if b.BindingSpec().ObjectRef.Bundle == nil {
 			found[id.GroupKind()] = true
-		}
-	}
-	for _, p := range r.placements {
-		for _, s := range p.PlacementSpec().ResourceSelectors {
-			if s.Kind == everyKind {
-				groups[s.APIGroup] = true
-				continue
-			}
-			found[schema.GroupKind{Group: s.APIGroup, Kind: s.Kind}] = true
-		}
-		for _, gk := range decide.ReferencedKinds(p.PlacementSpec().References) {
-			found[gk] = true
 		}
 	}
 	if len(groups) > 0 {
@@ -237,9 +164,6 @@ func (r *fleetReader) kinds(bindings map[hubv1.ObjectIdentity]hubv1.BindingObjec
 	slices.SortFunc(out, func(a, b schema.GroupKind) int { return cmp.Compare(a.String(), b.String()) })
 	return out, nil
 }
-
-// everyKind stands in a selector for all kinds of a group.
-const everyKind = "*"
 
 // kindsOf adds the kinds of groups that can be listed.
 func (r *fleetReader) kindsOf(groups map[string]bool, found map[schema.GroupKind]bool) error {
@@ -278,10 +202,12 @@ func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bi
 	if r.namespace != "" && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 		return nil
 	}
+	whole := r.whole || inputs.Selects(r.placements, kind, inputs.Divides)
 	next := ""
 	for more := true; more; more = next != "" {
 		var page []*unstructured.Unstructured
-		if page, next, err = r.page(mapping.GroupVersionKind, next); err != nil {
+		page, next, err = inputs.Fleet{Client: r, Namespace: r.namespace}.Objects(r.ctx, mapping.GroupVersionKind, whole, pageSize, next)
+		if err != nil {
 			if err := r.unlessForbidden(err, fmt.Sprintf("objects of kind %s are not considered", kind)); err != nil {
 				return fmt.Errorf("listing the objects of kind %s: %w", kind, err)
 			}
@@ -302,48 +228,6 @@ func (r *fleetReader) readObjects(fleet *decide.Fleet, kind schema.GroupKind, bi
 	}
 	return nil
 }
-
-func (r *fleetReader) page(gvk schema.GroupVersionKind, from string) (page []*unstructured.Unstructured, next string, err error) {
-	options := []client.ListOption{client.InNamespace(r.namespace), client.Limit(pageSize), client.Continue(from)}
-	listKind := gvk.GroupVersion().WithKind(gvk.Kind + "List")
-	if r.whole || r.selected(gvk.GroupKind(), divides) {
-		var list unstructured.UnstructuredList
-		list.SetGroupVersionKind(listKind)
-		err = r.List(r.ctx, &list, options...)
-		for i := range list.Items {
-			hubObject(&list.Items[i])
-			page = append(page, &list.Items[i])
-		}
-		return page, list.GetContinue(), err
-	}
-	var list metav1.PartialObjectMetadataList
-	list.SetGroupVersionKind(listKind)
-	err = r.List(r.ctx, &list, options...)
-	for i := range list.Items {
-		m := &list.Items[i]
-		u := &unstructured.Unstructured{Object: map[string]any{}}
-		u.SetGroupVersionKind(gvk)
-		u.SetNamespace(m.Namespace)
-		u.SetName(m.Name)
-		u.SetUID(m.UID)
-		u.SetLabels(m.Labels)
-		u.SetGeneration(m.Generation)
-		u.SetDeletionTimestamp(m.DeletionTimestamp)
-		page = append(page, u)
-	}
-	return page, list.Continue, err
-}
-
-// selected reports whether a known placement that matches such may select objects of a kind.
-func (r *fleetReader) selected(kind schema.GroupKind, such func(hubv1.PlacementObject) bool) bool {
-	return slices.ContainsFunc(r.placements, func(p hubv1.PlacementObject) bool {
-		return such(p) && slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, func(s hubv1.ResourceSelector) bool {
-			return s.APIGroup == kind.Group && (s.Kind == kind.Kind || s.Kind == everyKind)
-		})
-	})
-}
-
-func divides(p hubv1.PlacementObject) bool { return p.PlacementSpec().Replicas.Divides() }
 
 // locate implements hubKinds.
 func (r *fleetReader) locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
@@ -377,7 +261,7 @@ func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind
 		r.definitions[kind] = d
 	}
 	gvk := o.Object.GroupVersionKind()
-	needed := inputs.NeedsVersions(gvk, r.clusters) || r.selected(kind, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, kind) })
+	needed := inputs.NeedsVersions(gvk, r.clusters) || inputs.Selects(r.placements, kind, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, kind) })
 	if _, ok := r.definitions[kind]; !ok && needed {
 		d, err := inputs.Definition(r.ctx, r.Client, kind)
 		if err != nil && !meta.IsNoMatchError(err) {

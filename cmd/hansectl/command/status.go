@@ -249,7 +249,7 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 		clusters = append(clusters, &members[i])
 	}
 	strict := func(err error, _ string) error { return err } // the digest needs all inputs
-	policies, err := readOverrides(ctx, c, id.Namespace != "", id.Namespace, strict)
+	policies, err := inputs.Overrides(ctx, c, id.Namespace != "", id.Namespace, strict)
 	var ns corev1.Namespace
 	if err == nil && id.Namespace != "" {
 		err = c.Get(ctx, client.ObjectKey{Name: id.Namespace}, &ns)
