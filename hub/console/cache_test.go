@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -89,11 +90,23 @@ func TestPagesAreMadeFromTheCacheOfAHub(t *testing.T) {
 	cached, err := cache.New(hubConfig, cache.Options{Scheme: w.hub.Scheme(), Mapper: w.hub.RESTMapper()})
 	must(t, err)
 	go func() { _ = cached.Start(t.Context()) }()
+	if !cached.WaitForCacheSync(t.Context()) {
+		t.Fatal("the cache does not start")
+	}
 	w.console.opts.Bindings = cached // it begins with what is there
+	var before, after hubv1.ResourceBindingList
+	must(t, cached.List(t.Context(), &before))
 	b := w.signedIn(w.token(nil, reads()))
 	b.get("/objects?namespace="+w.ns).shows(t, "kept")
 	b.get("/").shows(t, w.ns+"-one")
 	b.get("/clusters/"+w.ns+"-one?namespace="+w.ns).shows(t, "Healthy")
+	for _, path := range []string{"/operators", "/rollouts", "/whatif?lost=cluster/" + w.ns + "-one", objectQuery(w, "kept")} {
+		b.get(path)
+	}
+	must(t, cached.List(t.Context(), &after))
+	if diff := cmp.Diff(before.Items, after.Items); diff != "" {
+		t.Errorf("pages changed the cache (-before +after):\n%s", diff)
+	}
 }
 
 func TestAUserWhoMayNotListObjectsWithoutANamespaceSeesTheOthers(t *testing.T) {
