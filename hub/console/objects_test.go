@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -302,19 +303,84 @@ func TestAnObjectPageLeadsFromRedToWhy(t *testing.T) {
 	unplaced.hides(t, "hidden-value")
 }
 
+// bundled makes the binding of a Widget, which the hub does not serve, as an object of a bundle on a cluster.
+func (w *world) bundled(name string, of hubv1.BundleReference, cluster string) (page string) {
+	w.Helper()
+	id := hubv1.ObjectIdentity{Group: "other.dev", Kind: "Widget", Namespace: w.ns, Name: name}
+	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: id.BindingName()}}
+	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "other.dev/v1", Kind: id.Kind, Name: id.Name, UID: "1", Bundle: &of}
+	b.Spec.Clusters = []hubv1.BindingTarget{{Name: cluster, State: hubv1.TargetPresent}}
+	must(w.T, w.hub.Create(w.Context(), b))
+	b.Status.Clusters = []hubv1.ClusterRow{refusedOn(cluster, "a reason")}
+	must(w.T, w.hub.Status().Update(w.Context(), b))
+	return objectPath(id, "")
+}
+
+// widget is the manifest of an object of a bundle.
+func (w *world) widget(name string) string {
+	return `{"apiVersion": "other.dev/v1", "kind": "Widget", "metadata": {"namespace": "` + w.ns + `", "name": "` + name + `"}}`
+}
+
 func TestTheObjectOfABundleHasAPage(t *testing.T) {
 	w := newWorld(t)
-	name := w.cluster("one", "eu", metav1.ConditionTrue)
-	id := hubv1.ObjectIdentity{Group: "other.dev", Kind: "Widget", Namespace: w.ns, Name: "bundled"} // which the hub does not serve
-	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: id.BindingName()}}
-	b.Spec.ObjectRef = hubv1.ObjectReference{
-		APIVersion: "other.dev/v1", Kind: id.Kind, Name: id.Name, UID: "1", Bundle: &hubv1.BundleReference{Kind: "Bundle", Namespace: w.ns, Name: "web"},
+	here, other := w.cluster("one", "eu", metav1.ConditionTrue), w.cluster("two", "cn", metav1.ConditionTrue)
+	create := func(objects ...client.Object) {
+		t.Helper()
+		for _, o := range objects {
+			must(t, w.hub.Create(t.Context(), o))
+			t.Cleanup(func() { _ = w.hub.Delete(context.WithoutCancel(t.Context()), o) })
+		}
 	}
-	b.Spec.Clusters = []hubv1.BindingTarget{{Name: name, State: hubv1.TargetPresent}}
-	must(t, w.hub.Create(t.Context(), b))
-	b.Status.Clusters = []hubv1.ClusterRow{refusedOn(name, "a reason")}
-	must(t, w.hub.Status().Update(t.Context(), b))
-	w.admin().get(objectPath(id, "")).shows(t, "in Bundle "+w.ns+"/web", "FieldConflict: a reason", "hansectl explain")
+	name, spec := metav1.ObjectMeta{Namespace: w.ns, Name: "web"}, hubv1.BundleSpec{ConfigMaps: []hubv1.ConfigMapSource{{Name: "manifests"}}}
+	everywhere := metav1.ObjectMeta{Name: w.ns}
+	manifests := hubv1.BundleSpec{Manifests: []runtime.RawExtension{{Raw: []byte(w.widget("everywhere"))}}}
+	chart := &hubv1.OperatorChart{Namespace: w.ns, Archive: &hubv1.ArchiveSource{ConfigMap: "chart"}}
+	p := &hubv1.Placement{ObjectMeta: name}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.BundleKind}}
+	p.Spec.Clusters.Names = []string{here}
+	all := &hubv1.ClusterPlacement{ObjectMeta: everywhere}
+	all.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.ClusterBundleKind, Name: w.ns}}
+	all.Spec.Clusters.Names = []string{here}
+	create(p, all, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "manifests"}, Data: map[string]string{"a.json": w.widget("bundled")}},
+		&hubv1.Bundle{ObjectMeta: name, Spec: spec}, &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "broken"}, Spec: hubv1.BundleSpec{ConfigMaps: []hubv1.ConfigMapSource{{Name: "none"}}}},
+		&hubv1.ClusterBundle{ObjectMeta: everywhere, Spec: manifests}, &hubv1.FederatedOperator{ObjectMeta: everywhere, Spec: hubv1.FederatedOperatorSpec{Chart: chart}})
+	bundled := w.bundled("bundled", hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: w.ns, Name: "web"}, here)
+	why := []string{"FieldConflict: a reason", "Why not elsewhere", ">" + other + "</a>", "NotSelected"}
+	admin, unseen := w.admin(), []string{"Why not elsewhere", ">" + other + "</a>"}
+	for name, tc := range map[string]struct {
+		page         string
+		shows, hides []string
+	}{
+		"of a Bundle with a ConfigMap": {page: bundled, shows: append(why, "in Bundle "+w.ns+"/web", "generation 1 of Bundle "+w.ns+"/web is not stored yet")},
+		"of a ClusterBundle": {
+			page: w.bundled("everywhere", hubv1.BundleReference{Kind: hubv1.ClusterBundleKind, Name: w.ns}, here), shows: append(why, "in ClusterBundle "+w.ns),
+		},
+		"of an operator with a chart": {
+			page:  w.bundled("charted", hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: w.ns}, here),
+			shows: []string{"FieldConflict: a reason", "a page renders no chart, see hansectl explain for objects of FederatedOperator " + w.ns}, hides: unseen,
+		},
+		"of a Bundle without its ConfigMap": {
+			page:  w.bundled("broken", hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: w.ns, Name: "broken"}, here),
+			shows: []string{"FieldConflict: a reason", "You do not see why the object is on these clusters: reading ConfigMap " + w.ns + "/none"}, hides: unseen,
+		},
+		"of a Bundle that is gone": {
+			page:  w.bundled("gone", hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: w.ns, Name: "gone"}, here),
+			shows: []string{"FieldConflict: a reason", "deleted"}, hides: unseen,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			page := admin.get(tc.page)
+			page.shows(t, tc.shows...)
+			page.hides(t, tc.hides...)
+		})
+	}
+	t.Run("of a Bundle that the user may not read", func(t *testing.T) {
+		rules := tenantRules()
+		rules[0].Resources = []string{"placements", "resourcebindings"}
+		page := w.user(rules, nil).get(bundled)
+		page.shows(t, "FieldConflict: a reason", "You do not see why the object is on these clusters: reading Bundle "+w.ns+"/web")
+		page.hides(t, unseen...)
+	})
 }
 
 func TestAnObjectPageShowsWhatMembersAnswer(t *testing.T) {
