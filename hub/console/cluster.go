@@ -49,5 +49,5 @@ func clusterPage(ctx context.Context, v *visit) (*page, error) {
 		Cluster: view.Clusters(members, nil, nil, v.now).Clusters[0], Facts: view.ClusterFacts(m, v.now), Capacity: view.CapacityOf(m),
 		Operators: m.Status.Operators, Conditions: m.Status.Conditions, Objects: copies.Matrix().Copies, Namespace: v.namespace, Now: v.now,
 	}
-	return &page{Title: m.Name, Nav: "fleet", template: "cluster", Scope: v.scope(), Body: body}, nil
+	return &page{Title: m.Name, Nav: "fleet", template: "cluster", Scope: v.scope(), Body: &body}, nil
 }

@@ -207,7 +207,7 @@ func TestTheMatrixShowsWhichCopiesAreNotWellAndWhereTheyAre(t *testing.T) {
 	b := w.admin()
 	page := b.get("/objects?namespace=" + w.ns)
 	page.shows(t, "2 objects, 4 copies on 3 clusters", `>1 not applied</a>`, `>1 unknown</a>`, `<span class="sr">not applied</span>`,
-		`<td class="unknown"`, `</span> 120m</td>`, "/clusters/"+bad, ">ConfigMap colours</a>", ">1/3</a>")
+		`<td class="unknown"`, `>120m</time></td>`, "/clusters/"+bad, ">ConfigMap colours</a>", ">1/3</a>")
 	if strings.Index(page.text, ">ConfigMap colours</a>") > strings.Index(page.text, ">ConfigMap settings</a>") {
 		t.Error("the objects are not sorted by name")
 	}
@@ -270,19 +270,24 @@ func TestTheMatrixOfAThousandObjectsOnAHundredClustersHasABoundedPage(t *testing
 func TestAnObjectPageLeadsFromRedToWhy(t *testing.T) {
 	w := newWorld(t)
 	good, bad, other := w.cluster("good", "eu", metav1.ConditionTrue), w.cluster("bad", "cn", metav1.ConditionTrue), w.cluster("other", "us", metav1.ConditionTrue)
+	away := w.cluster("away", "us", metav1.ConditionFalse)
 	hostile := `"><img src=x onerror=alert(1)>`
 	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "europe"}}
 	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "ConfigMap"}}
 	p.Spec.Clusters.Names = []string{good, bad}
 	must(t, w.hub.Create(t.Context(), p))
-	binding := w.place("settings", healthyOn(good), refusedOn(bad, hostile))
+	binding := w.place("settings", healthyOn(good), refusedOn(bad, hostile), healthyOn(away))
+	since := metav1.NewTime(time.Now().Add(-3 * time.Hour))
+	binding.Spec.Rollout = &hubv1.BindingRollout{Revision: 1, Newest: 1, Phase: hubv1.RolloutFailed, Began: since, Since: since}
+	must(t, w.hub.Update(t.Context(), binding))
 	must(t, w.hub.Create(t.Context(), &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "one"}, Type: "Warning", Reason: "NotGood", Message: hostile, LastTimestamp: metav1.Now(),
 		InvolvedObject: corev1.ObjectReference{Kind: "ResourceBinding", Namespace: w.ns, Name: binding.Name, UID: binding.UID},
 	}))
 	b := w.admin()
 	page := b.get(objectQuery(w, "settings"))
-	page.shows(t, "APPLIED", "FieldConflict", "not applied", "NotGood", "Why not elsewhere", other, "Placement "+w.ns+"/europe", "NotSelected")
+	page.shows(t, "APPLIED", "FieldConflict", "not applied", "NotGood", "Why not elsewhere", other, "Placement "+w.ns+"/europe", "NotSelected",
+		"<td>live</td>", `>120m</time></td>`, `failed</span> for <time class="age"`, `>3h</time></span>`)
 	page.hides(t, "<img", "<script>alert", " style=")
 	if strings.Index(page.text, `>`+bad+`</a>`) > strings.Index(page.text, `>`+good+`</a>`) {
 		t.Error("the worst cluster is not the first")
@@ -472,13 +477,14 @@ func TestAClusterPageShowsItsFactsAndItsCopies(t *testing.T) {
 	m.Spec.Unschedulable = true
 	must(t, w.hub.Update(t.Context(), m))
 	m.Status.Operators = []hubv1.OperatorFact{{Name: "cert-manager", Version: "v1.18.2", Installed: true}}
-	m.Status.Credentials = &hubv1.CredentialsStatus{ExpireTime: &metav1.Time{Time: time.Now().Add(30*24*time.Hour + time.Hour)}}
+	expires := metav1.NewTime(time.Now().Add(30*24*time.Hour + time.Hour))
+	m.Status.Credentials = &hubv1.CredentialsStatus{ExpireTime: &expires}
 	m.Status.APIResources = []hubv1.ServedKind{{Kind: "ConfigMap", Versions: []string{"v1"}}, {Group: "x.dev", Kind: "Y"}}
 	must(t, w.hub.Status().Update(t.Context(), m))
 	w.place("settings", healthyOn(name))
 	b := w.admin()
 	page := b.get("/clusters/" + name)
-	page.shows(t, "not ready", "120m ago", "v1.36.3", "2 ready of 3", "eu", "cert-manager", "v1.18.2", "valid for 30 days", "1 served of 2",
+	page.shows(t, "not ready", `">120m</time> ago`, "v1.36.3", "2 ready of 3", "eu", "cert-manager", "v1.18.2", "valid for 30 days, until "+expires.UTC().Format("2006-01-02 15:04 UTC"), `<dt>Joined</dt><dd><time class="age"`, "1 served of 2",
 		"TestSays", "cordoned", `<a href="/objects?cluster=`+url.QueryEscape(name)+`">1</a>`, ">1 unknown</a>")
 	page.hides(t, "<script>alert", " style=")
 	if r := b.get("/clusters/missing-" + w.ns); r.StatusCode != http.StatusNotFound {
