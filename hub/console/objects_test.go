@@ -492,6 +492,27 @@ func TestAClusterPageShowsItsFactsAndItsCopies(t *testing.T) {
 	}
 }
 
+func TestAClusterPageShowsTheProgressOfADrain(t *testing.T) {
+	w := newWorld(t)
+	name := w.cluster("one", "eu", metav1.ConditionTrue)
+	m := &hubv1.MemberCluster{}
+	must(t, w.hub.Get(t.Context(), types.NamespacedName{Name: name}, m))
+	m.Spec.Drain = &hubv1.DrainPolicy{}
+	must(t, w.hub.Update(t.Context(), m))
+	w.serveViews(nil)
+	w.place("settings", healthyOn(name))
+	admin, tenant := w.admin(), w.user(tenantRules(), nil)
+	admin.get("/clusters/"+name).hides(t, "Progress")
+	m.Status.Drain = &hubv1.DrainStatus{Total: 5, Remaining: 2, Moving: 1, Staying: 1, Evicted: 1, Message: "1 object stays: <i>"}
+	must(t, w.hub.Status().Update(t.Context(), m))
+	page := admin.get("/clusters/" + name)
+	page.shows(t, "draining", "The hub drains the cluster", "Progress: 2 of 5 objects moved, 1 evicted until the drain ends; 1 object stays: &lt;i&gt;.")
+	page.hides(t, "<i>")
+	page = tenant.get("/clusters/" + name + "?namespace=" + w.ns)
+	page.shows(t, "draining", "The hub drains the cluster")
+	page.hides(t, "Progress", "object stays")
+}
+
 func TestTheFleetLinksProblemsToTheirPages(t *testing.T) {
 	w := newWorld(t)
 	name := w.cluster("one", "eu", metav1.ConditionFalse)
