@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -18,9 +17,9 @@ import (
 // manifest of the Widget shop/web.
 const manifest = `{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "web", "namespace": "shop", "annotations": {"of": "its author"}}}`
 
-// identity of a stored bundle.
-func identity(namespace, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name)}
+// stack is the metadata of a stored bundle.
+func stack(namespace string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: "stack", UID: "uid-of-stack"}
 }
 
 func configMap(namespace, text string) *corev1.ConfigMap {
@@ -40,16 +39,16 @@ func TestAnObjectOfABundleIsReadAsTheHubWouldStoreIt(t *testing.T) {
 		says string
 		gone bool
 	}{
-		"of a Bundle":                              {bundle: &hubv1.Bundle{ObjectMeta: identity("shop", "stack"), Spec: inline}},
-		"of a Bundle with a ConfigMap":             {bundle: &hubv1.Bundle{ObjectMeta: identity("shop", "stack"), Spec: inConfigMap}, configMap: configMap("shop", manifest)},
-		"of a ClusterBundle, of the hub's own":     {bundle: &hubv1.ClusterBundle{ObjectMeta: identity("", "stack"), Spec: inConfigMap}, configMap: configMap(hubv1.SystemNamespace, manifest)},
-		"of a bundle that no longer has it":        {bundle: &hubv1.Bundle{ObjectMeta: identity("shop", "stack"), Spec: inConfigMap}, configMap: configMap("shop", strings.Replace(manifest, `"web"`, `"b"`, 1)), gone: true},
-		"of a bundle whose ConfigMap is not there": {bundle: &hubv1.Bundle{ObjectMeta: identity("shop", "stack"), Spec: inConfigMap}, says: "reading ConfigMap shop/manifests of Bundle shop/stack: "},
+		"of a Bundle":                              {bundle: &hubv1.Bundle{ObjectMeta: stack("shop"), Spec: inline}},
+		"of a Bundle with a ConfigMap":             {bundle: &hubv1.Bundle{ObjectMeta: stack("shop"), Spec: inConfigMap}, configMap: configMap("shop", manifest)},
+		"of a ClusterBundle, of the hub's own":     {bundle: &hubv1.ClusterBundle{ObjectMeta: stack(""), Spec: inConfigMap}, configMap: configMap(hubv1.SystemNamespace, manifest)},
+		"of a bundle that no longer has it":        {bundle: &hubv1.Bundle{ObjectMeta: stack("shop"), Spec: inConfigMap}, configMap: configMap("shop", strings.Replace(manifest, `"web"`, `"b"`, 1)), gone: true},
+		"of a bundle whose ConfigMap is not there": {bundle: &hubv1.Bundle{ObjectMeta: stack("shop"), Spec: inConfigMap}, says: "reading ConfigMap shop/manifests of Bundle shop/stack: "},
 		"of a bundle that the hub refuses": {
-			bundle: &hubv1.Bundle{ObjectMeta: identity("shop", "stack"), Spec: inConfigMap}, configMap: configMap("shop", `{"kind": "Widget"}`), says: "reading the objects of Bundle shop/stack: ",
+			bundle: &hubv1.Bundle{ObjectMeta: stack("shop"), Spec: inConfigMap}, configMap: configMap("shop", `{"kind": "Widget"}`), says: "reading the objects of Bundle shop/stack: ",
 		},
 		"of an operator, by the caller's renderer": {
-			bundle: &hubv1.FederatedOperator{ObjectMeta: identity("", "stack"), Spec: hubv1.FederatedOperatorSpec{Chart: charted}}, configMap: configMap(hubv1.SystemNamespace, manifest),
+			bundle: &hubv1.FederatedOperator{ObjectMeta: stack(""), Spec: hubv1.FederatedOperatorSpec{Chart: charted}}, configMap: configMap(hubv1.SystemNamespace, manifest),
 			charts: func(o *hubv1.FederatedOperator, configMaps ConfigMaps) ([]*unstructured.Unstructured, error) {
 				archive, err := configMaps(client.ObjectKey{Namespace: BundleHome(o), Name: o.Spec.Chart.Archive.ConfigMap})
 				if err != nil {
@@ -60,7 +59,7 @@ func TestAnObjectOfABundleIsReadAsTheHubWouldStoreIt(t *testing.T) {
 			},
 		},
 		"of an operator that is not rendered": {
-			bundle: &hubv1.FederatedOperator{ObjectMeta: identity("", "stack"), Spec: hubv1.FederatedOperatorSpec{Chart: charted}}, says: "rendering the chart of FederatedOperator stack: not here",
+			bundle: &hubv1.FederatedOperator{ObjectMeta: stack(""), Spec: hubv1.FederatedOperatorSpec{Chart: charted}}, says: "rendering the chart of FederatedOperator stack: not here",
 			charts: func(*hubv1.FederatedOperator, ConfigMaps) ([]*unstructured.Unstructured, error) {
 				return nil, errors.New("not here")
 			},
