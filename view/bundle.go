@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -24,13 +25,26 @@ type BundleSummary struct {
 }
 
 // SummaryOfBundle sums up a bundle.
-func SummaryOfBundle(b hubv1.BundleObject, unstored string) *BundleSummary {
+func SummaryOfBundle(b hubv1.BundleObject) *BundleSummary {
 	status := b.BundleStatus()
 	of := hubv1.OfBundle(b)
 	return &BundleSummary{
 		Kind: of.Kind, Name: of.Name, Namespace: of.Namespace, Generation: b.GetGeneration(), Stored: status.Objects, Placed: status.Placed,
-		Conditions: status.Conditions, Unstored: unstored,
+		Conditions: status.Conditions, Unstored: Unstored(b),
 	}
+}
+
+// Unstored says that the hub has not stored the newest manifests of a bundle; empty if it has.
+func Unstored(b hubv1.BundleObject) string {
+	name := hubv1.OfBundle(b).String()
+	c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored)
+	switch {
+	case c == nil || b.BundleStatus().ObservedGeneration < b.GetGeneration():
+		return fmt.Sprintf("generation %d of %s is not stored yet: the hub still sends the objects of the last stored one", b.GetGeneration(), name)
+	case c.Status != metav1.ConditionTrue:
+		return fmt.Sprintf("generation %d of %s is not stored: %s: %s", b.GetGeneration(), name, c.Reason, c.Message)
+	}
+	return ""
 }
 
 func (b *BundleSummary) write(w io.Writer) {

@@ -46,11 +46,11 @@ func TestTheTreeOfAPlacementNamesTheBundleOfAnObject(t *testing.T) {
 
 func TestTheStatusOfABundleCountsTheClustersOfItsObjects(t *testing.T) {
 	bindings, unplaced := stack(t)
-	b := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "monitoring", Name: "stack", Generation: 3}, Status: hubv1.BundleStatus{Objects: 3, Placed: 2, Conditions: []metav1.Condition{
+	b := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "monitoring", Name: "stack", Generation: 3}, Status: hubv1.BundleStatus{ObservedGeneration: 3, Objects: 3, Placed: 2, Conditions: []metav1.Condition{
 		{Type: hubv1.ConditionApplied, Status: metav1.ConditionFalse, Reason: hubv1.ReasonFailedOnSome, Message: "ConfigMap monitoring/rules: eu-fra-1: Forbidden"},
 		{Type: hubv1.ConditionStored, Status: metav1.ConditionTrue, Reason: hubv1.ReasonStored},
 	}}}
-	o := Objects{Bundle: SummaryOfBundle(b, ""), Objects: []ObjectSummary{UnplacedOf(unplaced)}}
+	o := Objects{Bundle: SummaryOfBundle(b), Objects: []ObjectSummary{UnplacedOf(unplaced)}}
 	for _, binding := range bindings {
 		o.Objects = append(o.Objects, SummaryOf(binding))
 	}

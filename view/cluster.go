@@ -42,7 +42,6 @@ func ClusterFacts(m *hubv1.MemberCluster, now time.Time) []Line {
 		{"Credentials", credentials(m, now)},
 		{"Unclaimed copies", unclaimed},
 		{"Cluster ID", m.Status.ClusterID},
-		{"Joined", age(m.CreationTimestamp, now) + " ago"},
 	})
 }
 
@@ -54,14 +53,15 @@ func credentials(m *hubv1.MemberCluster, now time.Time) string {
 		return ""
 	case c.ExpireTime == nil:
 		return "no known expiry"
-	case !now.Before(c.ExpireTime.Time):
-		return "expired " + age(*c.ExpireTime, now) + " ago"
 	}
-	left := c.ExpireTime.Sub(now)
-	if days := int(left.Hours() / 24); days > 1 {
-		return fmt.Sprintf("valid for %d days", days)
+	until := c.ExpireTime.UTC().Format("2006-01-02 15:04 UTC")
+	if !now.Before(c.ExpireTime.Time) {
+		return "expired at " + until
 	}
-	return fmt.Sprintf("valid for %d hours", int(left.Hours()))
+	if days := int(c.ExpireTime.Sub(now).Hours() / 24); days > 1 {
+		return fmt.Sprintf("valid for %d days, until %s", days, until)
+	}
+	return "valid until " + until
 }
 
 // CapacityRow is a resource of a cluster's nodes.

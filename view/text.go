@@ -69,7 +69,7 @@ func (s Status) write(w io.Writer, now time.Time, wide bool) {
 		}
 		table(w, append(header, "WHY"), s.rows(now, wide))
 	}
-	for _, l := range s.lines(now, wide) {
+	for _, l := range s.lines(s.rollout(now), wide) {
 		line(w, l.Name, l.Text)
 	}
 }
@@ -77,8 +77,14 @@ func (s Status) write(w io.Writer, now time.Time, wide bool) {
 // Line is a named text below a table.
 type Line struct{ Name, Text string }
 
-// Lines returns the lines about the whole object. Lines without a text are left out.
-func (s Status) Lines(now time.Time) []Line { return filled(s.lines(now, false)) }
+// Lines returns the lines about the whole object, without ages. Lines without a text are left out.
+func (s Status) Lines() []Line {
+	rollout := ""
+	if s.Rollout != nil {
+		rollout = inShort(s.Rollout)
+	}
+	return filled(s.lines(rollout, false))
+}
 
 func filled(all []Line) []Line {
 	return slices.DeleteFunc(all, func(l Line) bool { return l.Text == "" })
@@ -93,13 +99,13 @@ func (s Status) Summed() []string {
 }
 
 // RowText has the texts of a row's columns.
-type RowText struct{ Generation, Revision, Ready, Health, AsOf, Since, Why string }
+type RowText struct{ Generation, Revision, Ready, Health, AsOf, Why string }
 
 // TextOf returns the texts of a row.
 func (s Status) TextOf(r Row, now time.Time) RowText {
 	text := RowText{
 		Generation: r.generation(s.Object.Generation), Ready: r.ready(), Health: r.health(), AsOf: r.asOf(now),
-		Since: since(r.LastTransitionTime, now), Why: r.why(),
+		Why: r.why(),
 	}
 	if s.Rollout != nil {
 		text.Revision = r.revision(s.Rollout.Newest)
@@ -107,12 +113,12 @@ func (s Status) TextOf(r Row, now time.Time) RowText {
 	return text
 }
 
-func (s Status) lines(now time.Time, wide bool) []Line {
+func (s Status) lines(rollout string, wide bool) []Line {
 	return []Line{
 		{"Regions", s.regions(wide)},
 		{"On object", s.onObject(wide)},
 		{"Scheduled", s.scheduled()},
-		{"Rollout", s.rollout(now)},
+		{"Rollout", rollout},
 		{"Also", s.others()},
 		{"Rows", s.truncated()},
 		{"Waiting", s.waits()},

@@ -17,6 +17,8 @@ type clusterBody struct {
 	Capacity   []view.CapacityRow
 	Operators  []hubv1.OperatorFact
 	Conditions []metav1.Condition
+	// Drained is the progress of a drain; empty if there is none or the user may not see it.
+	Drained string
 	// Objects are the copies on the cluster that the user may see, by state.
 	Objects   view.CopyCounts
 	Namespace string
@@ -49,5 +51,8 @@ func clusterPage(ctx context.Context, v *visit) (*page, error) {
 		Cluster: view.Clusters(members, nil, nil, v.now).Clusters[0], Facts: view.ClusterFacts(m, v.now), Capacity: view.CapacityOf(m),
 		Operators: m.Status.Operators, Conditions: m.Status.Conditions, Objects: copies.Matrix().Copies, Namespace: v.namespace, Now: v.now,
 	}
-	return &page{Title: m.Name, Nav: "fleet", template: "cluster", Scope: v.scope(), Body: body}, nil
+	if body.Cluster.Drain != nil {
+		body.Drained, _ = view.DrainProgress(m)
+	}
+	return &page{Title: m.Name, Nav: "fleet", template: "cluster", Scope: v.scope(), Body: &body}, nil
 }

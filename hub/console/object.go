@@ -170,8 +170,7 @@ func (r *objectReader) read(ctx context.Context) error {
 		return fmt.Errorf("reading the binding of %s: %w", r.id, err)
 	}
 	if r.binding != nil && r.binding.BindingSpec().ObjectRef.Bundle != nil {
-		r.object, r.unread = view.Unread(r.binding), true
-		return nil
+		return r.readBundled(ctx, *r.binding.BindingSpec().ObjectRef.Bundle)
 	}
 	r.object, err = r.hubObject(ctx)
 	if apierrors.IsForbidden(err) && r.binding != nil {
@@ -182,6 +181,37 @@ func (r *objectReader) read(ctx context.Context) error {
 		err = fmt.Errorf("%w %s", errNotFound, r.id)
 	}
 	return err
+}
+
+// readBundled reads the object of a bundle as the hub would store it. If the bundle cannot be read, the binding tells
+// what it knows.
+func (r *objectReader) readBundled(ctx context.Context, of hubv1.BundleReference) error {
+	b, err := inputs.Bundle(ctx, r.user, of)
+	if err == nil && b == nil {
+		return nil // the object is deleted with its bundle
+	}
+	if err == nil {
+		if unstored := view.Unstored(b); unstored != "" {
+			r.user.note(unstored)
+		}
+		r.object, err = inputs.SourceOn(ctx, r.user, noCharts).Object(b, r.binding)
+	}
+	if failed := (*url.Error)(nil); errors.As(err, &failed) || apierrors.IsUnauthorized(err) {
+		return err
+	}
+	if err != nil {
+		r.user.note(whyHidden + ": " + err.Error())
+		r.object, r.unread = view.Unread(r.binding), true
+	}
+	return nil
+}
+
+// whyHidden is the consequence for the user of inputs that cannot be read.
+const whyHidden = "You do not see why the object is on these clusters"
+
+// noCharts renders no chart of an operator: nothing can stop its templates, and they may take all memory of the hub.
+func noCharts(o *hubv1.FederatedOperator, _ inputs.ConfigMaps) ([]*unstructured.Unstructured, error) {
+	return nil, fmt.Errorf("a page renders no chart, see hansectl explain for objects of %s", hubv1.ReferenceTo(o))
 }
 
 // hubObject returns nil if the hub does not have the object.
@@ -252,7 +282,7 @@ func (r *objectReader) inputs(ctx context.Context) (*decide.Input, error) {
 	}}
 	in, err := reader.Read(ctx, r.object, r.binding, r.now)
 	if err != nil {
-		return nil, r.user.unlessForbidden(err, "You do not see why the object is on these clusters")
+		return nil, r.user.unlessForbidden(err, whyHidden)
 	}
 	return &in, nil
 }

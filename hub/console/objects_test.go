@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -206,7 +207,7 @@ func TestTheMatrixShowsWhichCopiesAreNotWellAndWhereTheyAre(t *testing.T) {
 	b := w.admin()
 	page := b.get("/objects?namespace=" + w.ns)
 	page.shows(t, "2 objects, 4 copies on 3 clusters", `>1 not applied</a>`, `>1 unknown</a>`, `<span class="sr">not applied</span>`,
-		`<td class="unknown"`, `</span> 120m</td>`, "/clusters/"+bad, ">ConfigMap colours</a>", ">1/3</a>")
+		`<td class="unknown"`, `>120m</time></td>`, "/clusters/"+bad, ">ConfigMap colours</a>", ">1/3</a>")
 	if strings.Index(page.text, ">ConfigMap colours</a>") > strings.Index(page.text, ">ConfigMap settings</a>") {
 		t.Error("the objects are not sorted by name")
 	}
@@ -269,19 +270,24 @@ func TestTheMatrixOfAThousandObjectsOnAHundredClustersHasABoundedPage(t *testing
 func TestAnObjectPageLeadsFromRedToWhy(t *testing.T) {
 	w := newWorld(t)
 	good, bad, other := w.cluster("good", "eu", metav1.ConditionTrue), w.cluster("bad", "cn", metav1.ConditionTrue), w.cluster("other", "us", metav1.ConditionTrue)
+	away := w.cluster("away", "us", metav1.ConditionFalse)
 	hostile := `"><img src=x onerror=alert(1)>`
 	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "europe"}}
 	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{Kind: "ConfigMap"}}
 	p.Spec.Clusters.Names = []string{good, bad}
 	must(t, w.hub.Create(t.Context(), p))
-	binding := w.place("settings", healthyOn(good), refusedOn(bad, hostile))
+	binding := w.place("settings", healthyOn(good), refusedOn(bad, hostile), healthyOn(away))
+	since := metav1.NewTime(time.Now().Add(-3 * time.Hour))
+	binding.Spec.Rollout = &hubv1.BindingRollout{Revision: 1, Newest: 1, Phase: hubv1.RolloutFailed, Began: since, Since: since}
+	must(t, w.hub.Update(t.Context(), binding))
 	must(t, w.hub.Create(t.Context(), &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "one"}, Type: "Warning", Reason: "NotGood", Message: hostile, LastTimestamp: metav1.Now(),
 		InvolvedObject: corev1.ObjectReference{Kind: "ResourceBinding", Namespace: w.ns, Name: binding.Name, UID: binding.UID},
 	}))
 	b := w.admin()
 	page := b.get(objectQuery(w, "settings"))
-	page.shows(t, "APPLIED", "FieldConflict", "not applied", "NotGood", "Why not elsewhere", other, "Placement "+w.ns+"/europe", "NotSelected")
+	page.shows(t, "APPLIED", "FieldConflict", "not applied", "NotGood", "Why not elsewhere", other, "Placement "+w.ns+"/europe", "NotSelected",
+		"<td>live</td>", `>120m</time></td>`, `failed</span> for <time class="age"`, `>3h</time></span>`)
 	page.hides(t, "<img", "<script>alert", " style=")
 	if strings.Index(page.text, `>`+bad+`</a>`) > strings.Index(page.text, `>`+good+`</a>`) {
 		t.Error("the worst cluster is not the first")
@@ -302,19 +308,84 @@ func TestAnObjectPageLeadsFromRedToWhy(t *testing.T) {
 	unplaced.hides(t, "hidden-value")
 }
 
+// bundled makes the binding of a Widget, which the hub does not serve, as an object of a bundle on a cluster.
+func (w *world) bundled(name string, of hubv1.BundleReference, cluster string) (page string) {
+	w.Helper()
+	id := hubv1.ObjectIdentity{Group: "other.dev", Kind: "Widget", Namespace: w.ns, Name: name}
+	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: id.BindingName()}}
+	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "other.dev/v1", Kind: id.Kind, Name: id.Name, UID: "1", Bundle: &of}
+	b.Spec.Clusters = []hubv1.BindingTarget{{Name: cluster, State: hubv1.TargetPresent}}
+	must(w.T, w.hub.Create(w.Context(), b))
+	b.Status.Clusters = []hubv1.ClusterRow{refusedOn(cluster, "a reason")}
+	must(w.T, w.hub.Status().Update(w.Context(), b))
+	return objectPath(id, "")
+}
+
+// widget is the manifest of an object of a bundle.
+func (w *world) widget(name string) string {
+	return `{"apiVersion": "other.dev/v1", "kind": "Widget", "metadata": {"namespace": "` + w.ns + `", "name": "` + name + `"}}`
+}
+
 func TestTheObjectOfABundleHasAPage(t *testing.T) {
 	w := newWorld(t)
-	name := w.cluster("one", "eu", metav1.ConditionTrue)
-	id := hubv1.ObjectIdentity{Group: "other.dev", Kind: "Widget", Namespace: w.ns, Name: "bundled"} // which the hub does not serve
-	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: id.BindingName()}}
-	b.Spec.ObjectRef = hubv1.ObjectReference{
-		APIVersion: "other.dev/v1", Kind: id.Kind, Name: id.Name, UID: "1", Bundle: &hubv1.BundleReference{Kind: "Bundle", Namespace: w.ns, Name: "web"},
+	here, other := w.cluster("one", "eu", metav1.ConditionTrue), w.cluster("two", "cn", metav1.ConditionTrue)
+	create := func(objects ...client.Object) {
+		t.Helper()
+		for _, o := range objects {
+			must(t, w.hub.Create(t.Context(), o))
+			t.Cleanup(func() { _ = w.hub.Delete(context.WithoutCancel(t.Context()), o) })
+		}
 	}
-	b.Spec.Clusters = []hubv1.BindingTarget{{Name: name, State: hubv1.TargetPresent}}
-	must(t, w.hub.Create(t.Context(), b))
-	b.Status.Clusters = []hubv1.ClusterRow{refusedOn(name, "a reason")}
-	must(t, w.hub.Status().Update(t.Context(), b))
-	w.admin().get(objectPath(id, "")).shows(t, "in Bundle "+w.ns+"/web", "FieldConflict: a reason", "hansectl explain")
+	name, spec := metav1.ObjectMeta{Namespace: w.ns, Name: "web"}, hubv1.BundleSpec{ConfigMaps: []hubv1.ConfigMapSource{{Name: "manifests"}}}
+	everywhere := metav1.ObjectMeta{Name: w.ns}
+	manifests := hubv1.BundleSpec{Manifests: []runtime.RawExtension{{Raw: []byte(w.widget("everywhere"))}}}
+	chart := &hubv1.OperatorChart{Namespace: w.ns, Archive: &hubv1.ArchiveSource{ConfigMap: "chart"}}
+	p := &hubv1.Placement{ObjectMeta: name}
+	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.BundleKind}}
+	p.Spec.Clusters.Names = []string{here}
+	all := &hubv1.ClusterPlacement{ObjectMeta: everywhere}
+	all.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: hubv1.GroupVersion.Group, Kind: hubv1.ClusterBundleKind, Name: w.ns}}
+	all.Spec.Clusters.Names = []string{here}
+	create(p, all, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "manifests"}, Data: map[string]string{"a.json": w.widget("bundled")}},
+		&hubv1.Bundle{ObjectMeta: name, Spec: spec}, &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "broken"}, Spec: hubv1.BundleSpec{ConfigMaps: []hubv1.ConfigMapSource{{Name: "none"}}}},
+		&hubv1.ClusterBundle{ObjectMeta: everywhere, Spec: manifests}, &hubv1.FederatedOperator{ObjectMeta: everywhere, Spec: hubv1.FederatedOperatorSpec{Chart: chart}})
+	bundled := w.bundled("bundled", hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: w.ns, Name: "web"}, here)
+	why := []string{"FieldConflict: a reason", "Why not elsewhere", ">" + other + "</a>", "NotSelected"}
+	admin, unseen := w.admin(), []string{"Why not elsewhere", ">" + other + "</a>"}
+	for name, tc := range map[string]struct {
+		page         string
+		shows, hides []string
+	}{
+		"of a Bundle with a ConfigMap": {page: bundled, shows: append(why, "in Bundle "+w.ns+"/web", "Generation 1 of Bundle "+w.ns+"/web is not stored yet")},
+		"of a ClusterBundle": {
+			page: w.bundled("everywhere", hubv1.BundleReference{Kind: hubv1.ClusterBundleKind, Name: w.ns}, here), shows: append(why, "in ClusterBundle "+w.ns),
+		},
+		"of an operator with a chart": {
+			page:  w.bundled("charted", hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: w.ns}, here),
+			shows: []string{"FieldConflict: a reason", "a page renders no chart, see hansectl explain for objects of FederatedOperator " + w.ns}, hides: unseen,
+		},
+		"of a Bundle without its ConfigMap": {
+			page:  w.bundled("broken", hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: w.ns, Name: "broken"}, here),
+			shows: []string{"FieldConflict: a reason", "You do not see why the object is on these clusters: reading ConfigMap " + w.ns + "/none"}, hides: unseen,
+		},
+		"of a Bundle that is gone": {
+			page:  w.bundled("gone", hubv1.BundleReference{Kind: hubv1.BundleKind, Namespace: w.ns, Name: "gone"}, here),
+			shows: []string{"FieldConflict: a reason", "deleted"}, hides: unseen,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			page := admin.get(tc.page)
+			page.shows(t, tc.shows...)
+			page.hides(t, tc.hides...)
+		})
+	}
+	t.Run("of a Bundle that the user may not read", func(t *testing.T) {
+		rules := tenantRules()
+		rules[0].Resources = []string{"placements", "resourcebindings"}
+		page := w.user(rules, nil).get(bundled)
+		page.shows(t, "FieldConflict: a reason", "You do not see why the object is on these clusters: reading Bundle "+w.ns+"/web")
+		page.hides(t, unseen...)
+	})
 }
 
 func TestAnObjectPageShowsWhatMembersAnswer(t *testing.T) {
@@ -406,18 +477,40 @@ func TestAClusterPageShowsItsFactsAndItsCopies(t *testing.T) {
 	m.Spec.Unschedulable = true
 	must(t, w.hub.Update(t.Context(), m))
 	m.Status.Operators = []hubv1.OperatorFact{{Name: "cert-manager", Version: "v1.18.2", Installed: true}}
-	m.Status.Credentials = &hubv1.CredentialsStatus{ExpireTime: &metav1.Time{Time: time.Now().Add(30*24*time.Hour + time.Hour)}}
+	expires := metav1.NewTime(time.Now().Add(30*24*time.Hour + time.Hour))
+	m.Status.Credentials = &hubv1.CredentialsStatus{ExpireTime: &expires}
 	m.Status.APIResources = []hubv1.ServedKind{{Kind: "ConfigMap", Versions: []string{"v1"}}, {Group: "x.dev", Kind: "Y"}}
 	must(t, w.hub.Status().Update(t.Context(), m))
 	w.place("settings", healthyOn(name))
 	b := w.admin()
 	page := b.get("/clusters/" + name)
-	page.shows(t, "not ready", "120m ago", "v1.36.3", "2 ready of 3", "eu", "cert-manager", "v1.18.2", "valid for 30 days", "1 served of 2",
+	page.shows(t, "not ready", `">120m</time> ago`, "v1.36.3", "2 ready of 3", "eu", "cert-manager", "v1.18.2", "valid for 30 days, until "+expires.UTC().Format("2006-01-02 15:04 UTC"), `<dt>Joined</dt><dd><time class="age"`, "1 served of 2",
 		"TestSays", "cordoned", `<a href="/objects?cluster=`+url.QueryEscape(name)+`">1</a>`, ">1 unknown</a>")
 	page.hides(t, "<script>alert", " style=")
 	if r := b.get("/clusters/missing-" + w.ns); r.StatusCode != http.StatusNotFound {
 		t.Errorf("a cluster that the hub does not have: %s", r.Status)
 	}
+}
+
+func TestAClusterPageShowsTheProgressOfADrain(t *testing.T) {
+	w := newWorld(t)
+	name := w.cluster("one", "eu", metav1.ConditionTrue)
+	m := &hubv1.MemberCluster{}
+	must(t, w.hub.Get(t.Context(), types.NamespacedName{Name: name}, m))
+	m.Spec.Drain = &hubv1.DrainPolicy{}
+	must(t, w.hub.Update(t.Context(), m))
+	w.serveViews(nil)
+	w.place("settings", healthyOn(name))
+	admin, tenant := w.admin(), w.user(tenantRules(), nil)
+	admin.get("/clusters/"+name).hides(t, "Progress")
+	m.Status.Drain = &hubv1.DrainStatus{Total: 5, Remaining: 2, Moving: 1, Staying: 1, Evicted: 1, Message: "1 object stays: <i>"}
+	must(t, w.hub.Status().Update(t.Context(), m))
+	page := admin.get("/clusters/" + name)
+	page.shows(t, "draining", "The hub drains the cluster", "Progress: 2 of 5 objects moved, 1 evicted until the drain ends; 1 object stays: &lt;i&gt;.")
+	page.hides(t, "<i>")
+	page = tenant.get("/clusters/" + name + "?namespace=" + w.ns)
+	page.shows(t, "draining", "The hub drains the cluster")
+	page.hides(t, "Progress", "object stays")
 }
 
 func TestTheFleetLinksProblemsToTheirPages(t *testing.T) {

@@ -88,11 +88,10 @@ var functions = template.FuncMap{
 	"waveClusterState": waveClusterState,
 	"waveState":        waveState,
 	"copyState":        copyState,
-	"since":            sinceOf,
-	"conditions":       conditionsOf,
 	"path":             pathOf,
 	"objectPath":       objectPath,
 	"problemPath":      problemPath,
+	"conditions":       conditionsOf,
 }
 
 // longestText of an object is shown. Its author chooses the length, so the size of a page would have no bound.
@@ -101,12 +100,13 @@ const longestText = 2000
 // plain returns text of an object without characters that do not print, and at most longestText characters of it.
 func plain(text string) string { return view.Printable(hubv1.CutMessage(text, longestText)) }
 
-// ago is the time since t in words, such as 5m or 3d; empty if t is not known.
-func ago(t *metav1.Time, now time.Time) string {
+// ago is the time since t in words, such as 5m or 3d; empty if t is not known. A script lets it grow on an open page.
+func ago(t *metav1.Time, now time.Time) template.HTML {
 	if t.IsZero() {
 		return ""
 	}
-	return duration.HumanDuration(now.Sub(t.Time))
+	stamp, age := t.UTC().Format(time.RFC3339), duration.HumanDuration(max(now.Sub(t.Time), 0))
+	return template.HTML(fmt.Sprintf(`<time class="age" datetime="%[1]s" title="%[1]s">%[2]s</time>`, stamp, age))
 }
 
 // state is how a page shows the state of a thing: a colour, a symbol and a word, so that no sense is needed alone.

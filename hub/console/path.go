@@ -1,6 +1,7 @@
 package console
 
 import (
+	"html/template"
 	"maps"
 	"net/http"
 	"net/url"
@@ -78,26 +79,16 @@ func copyState(s view.CopyState) state {
 	return state{}
 }
 
-// moment is a time in the past; its texts are empty if it is not known.
-type moment struct{ Age, Stamp string }
-
-func sinceOf(t metav1.Time, now time.Time) moment {
-	if t.IsZero() {
-		return moment{}
-	}
-	return moment{ago(&t, now), t.UTC().Format(time.RFC3339)}
-}
-
 // condition is a condition of an object, for a template.
 type condition struct {
 	metav1.Condition
-	Since moment
+	Since template.HTML
 }
 
 func conditionsOf(all []metav1.Condition, now time.Time) []condition {
 	var out []condition
 	for _, c := range all {
-		out = append(out, condition{c, sinceOf(c.LastTransitionTime, now)})
+		out = append(out, condition{c, ago(&c.LastTransitionTime, now)})
 	}
 	return out
 }

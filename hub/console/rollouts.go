@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"html/template"
 	"net/url"
 	"slices"
 	"strconv"
@@ -113,7 +114,7 @@ type heldRow struct {
 	Kind, Namespace, Name string
 	Held                  *hubv1.RemovalHeld
 	Confirmed, May        bool
-	Since                 string
+	Since                 template.HTML
 }
 
 // Clusters are the names of the first clusters; More counts the others.

@@ -1,4 +1,5 @@
 // Package inputs reads the inputs of a decision about one object from the hub's API server, with the rights of a user.
+// It reads objects of bundles from their manifests.
 // hansectl and the console replay the decision with these inputs. The hub itself reads them from its cache.
 package inputs
 

@@ -366,6 +366,12 @@ func TestNoPageRunsAScriptOfAnObject(t *testing.T) {
 	}
 }
 
+// headerWraps is a script. The user's name is the last part of the header.
+const headerWraps = `(() => {
+  const [first, last] = [".brand", ".user"].map((part) => document.querySelector("header " + part).getBoundingClientRect());
+  return last.top >= first.bottom;
+})()`
+
 // TestEveryPageIsAccessible asks axe-core about each page, in both colour schemes and on small and large screens, and
 // then leaves the mouse alone.
 func TestEveryPageIsAccessible(t *testing.T) {
@@ -391,6 +397,9 @@ func TestEveryPageIsAccessible(t *testing.T) {
 				}
 				if tab.ScrollsSideways() {
 					t.Errorf("%d pixels wide, the page scrolls sideways", width)
+				}
+				if !p.anonymous && width >= 1280 && browser.Eval[bool](tab, headerWraps) {
+					t.Errorf("%d pixels wide, the header has more than one line", width)
 				}
 				for _, fault := range tab.Unreached() {
 					t.Errorf("%d pixels wide, by keyboard: %s", width, fault)

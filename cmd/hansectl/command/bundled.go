@@ -9,13 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/bundle"
 	"github.com/hanse-dev/hanse/chart"
+	"github.com/hanse-dev/hanse/hub/inputs"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -29,81 +28,29 @@ func (h *hub) template(ctx context.Context, c client.Client, id hubv1.ObjectIden
 	if b == nil || err != nil {
 		return nil, err
 	}
-	if unstored := unstored(b); unstored != "" {
+	if unstored := view.Unstored(b); unstored != "" {
 		h.warn("warning: " + unstored + "\n")
 	}
-	objects, err := objectsOf(ctx, c, b)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return hubv1.IdentityOf(o) == id })
-	if i < 0 {
-		return nil, nil
-	}
-	objects[i].SetGeneration(view.NewestGeneration(binding))
-	return objects[i], nil
+	return inputs.SourceOn(ctx, c, renderedChart).Object(b, binding)
 }
 
 // readBundle returns nil if there is no such bundle.
 func readBundle(ctx context.Context, c client.Reader, of hubv1.BundleReference) (hubv1.BundleObject, error) {
-	b := of.New()
-	err := c.Get(ctx, of.Key(), b)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case meta.IsNoMatchError(err):
+	b, err := inputs.Bundle(ctx, c, of)
+	if meta.IsNoMatchError(err) {
 		return nil, errNoHub
-	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", of, err)
 	}
-	return b, nil
+	return b, err
 }
 
-// objectsOf returns the objects of a bundle as the hub would store them, without generations.
-func objectsOf(ctx context.Context, c client.Client, b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
-	return bundleSource{configMapOn(ctx, c), bundle.NamespacedOn(c.RESTMapper())}.objectsOf(b)
-}
-
-// bundleSource has what decides, besides a bundle, which objects the bundle has.
-type bundleSource struct {
-	configMap  func(client.ObjectKey) (*corev1.ConfigMap, error)
-	namespaced bundle.Namespaced
-}
-
-func (s bundleSource) objectsOf(b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
-	in := bundle.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: s.namespaced}
-	for _, source := range b.BundleSpec().ConfigMaps {
-		key := client.ObjectKey{Namespace: bundleHome(b), Name: source.Name}
-		m, err := s.configMap(key)
-		if err != nil {
-			return nil, fmt.Errorf("reading ConfigMap %s of %s: %w", key, hubv1.OfBundle(b).String(), err)
-		}
-		in.ConfigMaps = append(in.ConfigMaps, *m)
-	}
-	if o, ok := b.(*hubv1.FederatedOperator); ok && o.Spec.Chart != nil {
-		var err error
-		if in.Rendered, err = s.rendered(o); err != nil {
-			return nil, fmt.Errorf("rendering the chart of %s: %w", hubv1.ReferenceTo(b), err)
-		}
-	}
-	objects, err := bundle.Read(in)
-	if err != nil {
-		return nil, fmt.Errorf("reading the objects of %s: %w", hubv1.OfBundle(b).String(), err)
-	}
-	for _, o := range objects {
-		markBundled(o, b)
-	}
-	return objects, nil
-}
-
-// rendered renders the chart of an operator, as the hub does.
-func (s bundleSource) rendered(o *hubv1.FederatedOperator) ([]*unstructured.Unstructured, error) {
+// renderedChart renders the chart of an operator, as the hub does.
+func renderedChart(o *hubv1.FederatedOperator, configMap inputs.ConfigMaps) ([]*unstructured.Unstructured, error) {
 	if r := o.Spec.Chart.Repository; r != nil {
 		return nil, fmt.Errorf("hansectl does not fetch the chart from %s: only the hub does", r.URL)
 	}
 	in, err := chart.InputOf(o.Spec.Chart, chart.Sources{ConfigMap: func(name string, optional bool) (*corev1.ConfigMap, error) {
-		key := client.ObjectKey{Namespace: bundleHome(o), Name: name}
-		m, err := s.configMap(key)
+		key := client.ObjectKey{Namespace: inputs.BundleHome(o), Name: name}
+		m, err := configMap(key)
 		switch {
 		case apierrors.IsNotFound(err) && optional:
 			return nil, nil
@@ -120,47 +67,6 @@ func (s bundleSource) rendered(o *hubv1.FederatedOperator) ([]*unstructured.Unst
 		return nil, err
 	}
 	return rendered.ForMembers(o.Spec.Chart.Hooks)
-}
-
-func configMapOn(ctx context.Context, c client.Reader) func(client.ObjectKey) (*corev1.ConfigMap, error) {
-	return func(key client.ObjectKey) (*corev1.ConfigMap, error) {
-		m := &corev1.ConfigMap{}
-		return m, c.Get(ctx, key, m)
-	}
-}
-
-// bundleHome is the namespace of the ConfigMaps of a bundle.
-func bundleHome(b hubv1.BundleObject) string {
-	if b.GetNamespace() == "" {
-		return hubv1.SystemNamespace
-	}
-	return b.GetNamespace()
-}
-
-// markBundled sets what the hub sets on an object of a bundle, except the generation.
-func markBundled(o *unstructured.Unstructured, b hubv1.BundleObject) {
-	o.SetUID(b.GetUID())
-	o.SetCreationTimestamp(b.GetCreationTimestamp())
-	o.SetDeletionTimestamp(b.GetDeletionTimestamp())
-	annotations := o.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[hubv1.BundleAnnotation] = hubv1.OfBundle(b).Annotation()
-	o.SetAnnotations(annotations)
-}
-
-// unstored says that the hub has not stored the newest manifests of a bundle; empty if it has.
-func unstored(b hubv1.BundleObject) string {
-	name := hubv1.OfBundle(b).String()
-	c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored)
-	switch {
-	case c == nil || b.BundleStatus().ObservedGeneration < b.GetGeneration():
-		return fmt.Sprintf("generation %d of %s is not stored yet: the hub still sends the objects of the last stored one", b.GetGeneration(), name)
-	case c.Status != metav1.ConditionTrue:
-		return fmt.Sprintf("generation %d of %s is not stored: %s: %s", b.GetGeneration(), name, c.Reason, c.Message)
-	}
-	return ""
 }
 
 // inBundle returns the bundle that has the object of a binding, as text; empty for an object of the hub. The binding
@@ -275,7 +181,7 @@ func bundled(ctx context.Context, c client.Client, b hubv1.BundleObject) ([]hubv
 
 // unplacedOf returns the objects of a bundle that have no binding. If its manifests cannot be read, it warns.
 func (h *hub) unplacedOf(ctx context.Context, c client.Client, b hubv1.BundleObject, bindings []hubv1.BindingObject) []hubv1.ObjectIdentity {
-	objects, err := objectsOf(ctx, c, b)
+	objects, err := inputs.SourceOn(ctx, c, renderedChart).Objects(b)
 	if err != nil {
 		h.warn(fmt.Sprintf("warning: objects without a placement are not shown: %v\n", err))
 	}
@@ -302,7 +208,7 @@ func (h *hub) statusOfBundle(ctx context.Context, c client.Client, out output, k
 	if err != nil {
 		return err
 	}
-	found := view.Objects{Bundle: view.SummaryOfBundle(b, unstored(b)), Objects: []view.ObjectSummary{}}
+	found := view.Objects{Bundle: view.SummaryOfBundle(b), Objects: []view.ObjectSummary{}}
 	for _, binding := range bindings {
 		found.Objects = append(found.Objects, view.SummaryOf(binding))
 	}
@@ -320,7 +226,7 @@ func (h *hub) unstoredOf(ctx context.Context, c client.Client, binding hubv1.Bin
 	if b == nil || err != nil {
 		return "", err
 	}
-	return unstored(b), nil
+	return view.Unstored(b), nil
 }
 
 // unplacedIn returns the bundle whose manifests have an object, as text. It is empty if the user may read none.
@@ -345,7 +251,7 @@ func unplacedIn(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) s
 		}
 	}
 	for _, b := range bundles {
-		objects, err := objectsOf(ctx, c, b)
+		objects, err := inputs.SourceOn(ctx, c, renderedChart).Objects(b)
 		if err == nil && slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return hubv1.IdentityOf(o) == id }) {
 			return hubv1.OfBundle(b).String()
 		}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/inputs"
 )
 
 // bundleOnHub is a stored Bundle with a ConfigMap and an object of a kind that the hub does not serve. Both have a
@@ -134,14 +135,15 @@ func TestTheChartOfAnOperatorIsRenderedWithValuesOfConfigMaps(t *testing.T) {
 		"rotors-chart": {BinaryData: map[string][]byte{"rotors.tgz": rotorChart(t, "1.0.0", nil)}},
 		"values":       {Data: map[string]string{"values.yaml": "replicas: 5"}},
 	}
-	source := bundleSource{
-		configMap: func(key client.ObjectKey) (*corev1.ConfigMap, error) {
+	source := inputs.Source{
+		Chart: renderedChart,
+		ConfigMap: func(key client.ObjectKey) (*corev1.ConfigMap, error) {
 			if m := has[key.Name]; m != nil && key.Namespace == hubv1.SystemNamespace {
 				return m, nil
 			}
 			return nil, apierrors.NewNotFound(corev1.Resource("configmaps"), key.Name)
 		},
-		namespaced: func(schema.GroupKind) (namespaced, known bool, err error) { return false, false, nil },
+		Namespaced: func(schema.GroupKind) (namespaced, known bool, err error) { return false, false, nil },
 	}
 	tests := map[string]struct {
 		chart hubv1.OperatorChart
@@ -163,7 +165,7 @@ func TestTheChartOfAnOperatorIsRenderedWithValuesOfConfigMaps(t *testing.T) {
 		o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "rotors"}}
 		o.Spec.Chart = &tc.chart
 		o.Spec.Chart.Namespace = "turbines"
-		objects, err := source.objectsOf(o)
+		objects, err := source.Objects(o)
 		if tc.says != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("%s: the error is %v", name, err)

@@ -131,8 +131,11 @@ func (d *drain) await(ctx context.Context, hub client.Client, name string, timeo
 		if err != nil {
 			return "", false, err
 		}
-		state, end, err := drainState(cluster)
-		if end != drainBlocked {
+		if cluster.Spec.Drain == nil {
+			return "", false, errDrainUnset
+		}
+		state, end := view.DrainProgress(cluster)
+		if end != view.DrainBlocked {
 			blocked = time.Time{}
 		} else if blocked.IsZero() {
 			blocked = time.Now()
@@ -140,10 +143,10 @@ func (d *drain) await(ctx context.Context, hub client.Client, name string, timeo
 		if d.clusters.region != "" {
 			state = name + ": " + state
 		}
-		if err == nil && (end == drainStaying || (end == drainBlocked && time.Since(blocked) >= blockedFor)) {
+		if end == view.DrainStaying || (end == view.DrainBlocked && time.Since(blocked) >= blockedFor) {
 			err = fmt.Errorf("%w: %s", errLeft, state)
 		}
-		return state, end == drainDone, err
+		return state, end == view.DrainDone, err
 	})
 	switch {
 	case errors.Is(err, errTimeout):
@@ -155,6 +158,8 @@ func (d *drain) await(ctx context.Context, hub client.Client, name string, timeo
 	}
 	return err
 }
+
+var errDrainUnset = errors.New("spec.drain was unset meanwhile: what has not begun to move stays")
 
 func goesOn(cluster string) string {
 	return fmt.Sprintf("the drain goes on: hansectl drain %s shows the progress, hansectl uncordon %s ends it", cluster, cluster)
@@ -200,51 +205,4 @@ func (d *drain) ask(ctx context.Context, hub client.Client, cluster *hubv1.Membe
 	says(d.hub.streams.Out, "membercluster/"+cluster.Name, "%s: it gets no new objects, and at most %s at a time%s", verb,
 		counted(int(ptr.Deref(cluster.Spec.Drain.MaxUnavailable, hubv1.MostUnavailable)), "object")+" move", also)
 	return nil
-}
-
-// drainEnd is the final state of a drain, or drainGoesOn.
-type drainEnd int
-
-const (
-	drainGoesOn  drainEnd = iota
-	drainDone             // no object is left
-	drainStaying          // all remaining objects must run on every cluster
-	drainBlocked          // some remaining objects are blocked and none moves
-)
-
-// drainState returns the progress of a drain.
-func drainState(cluster *hubv1.MemberCluster) (string, drainEnd, error) {
-	if cluster.Spec.Drain == nil {
-		return "", drainGoesOn, errors.New("spec.drain was unset meanwhile: what has not begun to move stays")
-	}
-	s := cluster.Status.Drain
-	if s == nil {
-		return "waiting for the hub to process it", drainGoesOn, nil
-	}
-	if s.Remaining == 0 && s.Total == 0 {
-		return "drained: there were no objects to move", drainDone, nil
-	}
-	state := fmt.Sprintf("%d of %s moved", max(0, s.Total-s.Remaining-s.Evicted), counted(int(s.Total), "object"))
-	if s.Evicted > 0 {
-		state += fmt.Sprintf(", %d evicted until the drain ends", s.Evicted)
-	}
-	if s.Total < s.Remaining { // an older hub wrote the counts
-		state = counted(int(s.Remaining), "object") + " left"
-	}
-	if s.Remaining == 0 {
-		return "drained: " + state, drainDone, nil
-	}
-	if s.Message != "" {
-		state += "; " + s.Message
-	}
-	if cluster.Spec.Drain.Evict {
-		return state, drainGoesOn, nil // the drain also evicts the remaining objects
-	}
-	switch s.Remaining {
-	case s.Staying:
-		return state, drainStaying, nil
-	case s.Staying + s.Blocked:
-		return state, drainBlocked, nil
-	}
-	return state, drainGoesOn, nil
 }

@@ -15,49 +15,6 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-func TestDrainState(t *testing.T) {
-	tests := map[string]struct {
-		status *hubv1.DrainStatus
-		state  string
-		end    drainEnd
-	}{
-		"before the hub has looked": {nil, "waiting for the hub to process it", drainGoesOn},
-		"while objects move": {
-			&hubv1.DrainStatus{Total: 14, Remaining: 12, Moving: 10, Message: "10 objects are moving"},
-			"2 of 14 objects moved; 10 objects are moving", drainGoesOn,
-		},
-		"one is blocked and one moves": {&hubv1.DrainStatus{Total: 3, Remaining: 3, Moving: 1, Blocked: 1, Staying: 1}, "0 of 3 objects moved", drainGoesOn},
-		"all that is left is blocked or stays": {
-			&hubv1.DrainStatus{Total: 3, Remaining: 2, Blocked: 1, Staying: 1, Message: "1 object cannot go"}, "1 of 3 objects moved; 1 object cannot go", drainBlocked,
-		},
-		"all that is left is wanted on every cluster": {
-			&hubv1.DrainStatus{Total: 14, Remaining: 14, Staying: 14, Message: "14 objects stay"}, "0 of 14 objects moved; 14 objects stay", drainStaying,
-		},
-		"all were moved":           {&hubv1.DrainStatus{Total: 1}, "drained: 1 of 1 object moved", drainDone},
-		"there were none":          {&hubv1.DrainStatus{}, "drained: there were no objects to move", drainDone},
-		"an older hub has counted": {&hubv1.DrainStatus{Remaining: 2, Moving: 2}, "2 objects left", drainGoesOn},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			m := &hubv1.MemberCluster{Spec: hubv1.MemberClusterSpec{Drain: &hubv1.DrainPolicy{}}, Status: hubv1.MemberClusterStatus{Drain: tc.status}}
-			state, end, err := drainState(m)
-			if state != tc.state || end != tc.end || err != nil {
-				t.Errorf("got %q, %v, %v; want %q, %v", state, end, err, tc.state, tc.end)
-			}
-		})
-	}
-	evicting := &hubv1.MemberCluster{
-		Spec:   hubv1.MemberClusterSpec{Drain: &hubv1.DrainPolicy{Evict: true}},
-		Status: hubv1.MemberClusterStatus{Drain: &hubv1.DrainStatus{Total: 3, Remaining: 1, Staying: 1, Evicted: 1}},
-	}
-	if state, end, err := drainState(evicting); state != "1 of 3 objects moved, 1 evicted until the drain ends" || end != drainGoesOn || err != nil {
-		t.Errorf("of a drain that evicts got %q, %v, %v", state, end, err)
-	}
-	if _, _, err := drainState(&hubv1.MemberCluster{}); err == nil {
-		t.Error("a drain that somebody ends is waited for")
-	}
-}
-
 // drains plays the hub: it writes status.drain.
 func drains(ctx context.Context, name string, status *hubv1.DrainStatus) error {
 	var m hubv1.MemberCluster
@@ -110,6 +67,16 @@ func TestDrainAsksAndWaits(t *testing.T) {
 			t.Error("the drain was ended")
 		}
 	})
+	t.Run("a drain that somebody ends is not waited for", func(t *testing.T) {
+		out := &interrupting{on: "1 of 6 objects moved", cancel: func() {
+			read()
+			m.Spec.Drain = nil
+			must(t, onHub.Update(ctx, m))
+		}}
+		root := New("hansectl", "test", genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: out})
+		root.SetArgs([]string{"drain", "eu-fra-1", "--kubeconfig", onHub.kubeconfig, "--cache-dir", t.TempDir()})
+		refused(t, root.ExecuteContext(ctx), "spec.drain was unset meanwhile: what has not begun to move stays")
+	})
 	_, binding := settings(t)
 	binding.Spec.Clusters = []hubv1.BindingTarget{{Name: "eu-fra-1", State: hubv1.TargetPresent}}
 	apply(t, onHub, binding)
@@ -140,7 +107,7 @@ func TestDrainAsksAndWaits(t *testing.T) {
 	})
 }
 
-// interrupting cancels once a text was written.
+// interrupting calls cancel when a text was written.
 type interrupting struct {
 	bytes.Buffer
 	on     string

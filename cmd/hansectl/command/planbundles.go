@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/bundle"
 	"github.com/hanse-dev/hanse/decide"
+	"github.com/hanse-dev/hanse/hub/inputs"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -66,13 +66,13 @@ func (r *fleetReader) readBundles(fleet *decide.Fleet, bindings map[hubv1.Object
 		if b.GetDeletionTimestamp() != nil {
 			continue
 		}
-		objects, err := source.objectsOf(b)
+		objects, err := source.Objects(b)
 		if err != nil { // the hub does not take its manifests either, or the user may not read them
 			r.notes = append(r.notes, "objects not considered: "+err.Error())
 			continue
 		}
 		r.bundles = append(r.bundles, b)
-		if text := unstored(b); text != "" {
+		if text := view.Unstored(b); text != "" {
 			r.notes = append(r.notes, text)
 		}
 		for _, u := range objects {
@@ -100,8 +100,8 @@ func bundledObject(u *unstructured.Unstructured, bindings map[hubv1.ObjectIdenti
 }
 
 // bundled implements hubKinds.
-func (r *fleetReader) bundled() ([]hubv1.BundleObject, bundleSource) {
-	return r.bundles, bundleSource{configMapOn(r.ctx, r.Client), bundle.NamespacedOn(r.RESTMapper())}
+func (r *fleetReader) bundled() ([]hubv1.BundleObject, inputs.Source) {
+	return r.bundles, inputs.SourceOn(r.ctx, r.Client, renderedChart)
 }
 
 // within implements hubKinds.
@@ -113,8 +113,8 @@ func (r *fleetReader) within(namespace string) bool {
 func (*fileKinds) within(string) bool { return true }
 
 // bundled implements hubKinds.
-func (k *fileKinds) bundled() ([]hubv1.BundleObject, bundleSource) {
-	return k.files.bundles, bundleSource{k.configMap, func(kind schema.GroupKind) (namespaced, known bool, err error) {
+func (k *fileKinds) bundled() ([]hubv1.BundleObject, inputs.Source) {
+	return k.files.bundles, inputs.Source{ConfigMap: k.configMap, Chart: renderedChart, Namespaced: func(kind schema.GroupKind) (namespaced, known bool, err error) {
 		if d := k.definition(kind, nil); d != nil {
 			return d.Spec.Scope == apiextensionsv1.NamespaceScoped, true, nil
 		}
@@ -147,7 +147,7 @@ func (f *fleetFiles) configMap(key client.ObjectKey) *unstructured.Unstructured 
 func (f *fleetFiles) bundledFleet(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) (notes []string) {
 	bundles, source := kindsOfFiles(f, "").bundled()
 	for _, b := range bundles {
-		objects, err := source.objectsOf(b)
+		objects, err := source.Objects(b)
 		if err != nil {
 			notes = append(notes, "objects not considered: "+err.Error())
 		}
@@ -168,8 +168,8 @@ func (f *fleetFiles) bundledFleet(fleet *decide.Fleet, bindings map[hubv1.Object
 func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 	there, source := kinds.bundled()
 	f.bundled = map[hubv1.ObjectIdentity]bool{}
-	onHub := source.configMap
-	source.configMap = func(key client.ObjectKey) (*corev1.ConfigMap, error) {
+	onHub := source.ConfigMap
+	source.ConfigMap = func(key client.ObjectKey) (*corev1.ConfigMap, error) {
 		file := f.configMap(key)
 		if file == nil {
 			return onHub(key)
@@ -202,7 +202,7 @@ func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 	for _, b := range there {
 		inFiles := slices.ContainsFunc(f.bundles, func(o hubv1.BundleObject) bool { return hubv1.OfBundle(o).Identity() == hubv1.OfBundle(b).Identity() })
 		for _, name := range configMapsOf(b) {
-			u := f.configMap(client.ObjectKey{Namespace: bundleHome(b), Name: name})
+			u := f.configMap(client.ObjectKey{Namespace: inputs.BundleHome(b), Name: name})
 			if u == nil || inFiles {
 				continue
 			}
@@ -233,8 +233,8 @@ func configMapsOf(b hubv1.BundleObject) []string {
 }
 
 // applyBundle replaces the objects of one bundle, and marks the objects that the bundle has lost as removed.
-func (f *fleetFiles) applyBundle(fleet *decide.Fleet, kinds hubKinds, source bundleSource, b hubv1.BundleObject, file string) error {
-	objects, err := source.objectsOf(b)
+func (f *fleetFiles) applyBundle(fleet *decide.Fleet, kinds hubKinds, source inputs.Source, b hubv1.BundleObject, file string) error {
+	objects, err := source.Objects(b)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", file, err)
 	}

@@ -251,7 +251,7 @@ type hubKinds interface {
 	// no request to the hub.
 	complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
 	// bundled returns the bundles of the hub, and what decides on their objects.
-	bundled() ([]hubv1.BundleObject, bundleSource)
+	bundled() ([]hubv1.BundleObject, inputs.Source)
 	// within reports whether objects of a namespace are in the fleet.
 	within(namespace string) bool
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/inputs"
 
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/plan"
@@ -65,7 +66,7 @@ func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, said *p
 	}
 	for _, b := range in.files.bundles {
 		s.notes = append(s.notes, fmt.Sprintf("whether ServiceAccount %s/%s may write the objects of %s is not checked",
-			bundleHome(b), cmp.Or(b.BundleSpec().ServiceAccountName, "default"), hubv1.OfBundle(b).String()))
+			inputs.BundleHome(b), cmp.Or(b.BundleSpec().ServiceAccountName, "default"), hubv1.OfBundle(b).String()))
 	}
 	s.notes = append(s.notes, unknownNames(in.files.placements, s.after.Clusters, narrowed)...)
 	return s, nil

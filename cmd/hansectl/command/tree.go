@@ -116,7 +116,7 @@ func (t *tree) ofBundle(ctx context.Context, c client.Client, b hubv1.BundleObje
 	if err != nil {
 		return view.Tree{}, err
 	}
-	if unstored := unstored(b); unstored != "" {
+	if unstored := view.Unstored(b); unstored != "" {
 		t.hub.warn("warning: " + unstored + "\n")
 	}
 	of := hubv1.OfBundle(b)

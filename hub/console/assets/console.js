@@ -1,4 +1,5 @@
-// Reads the page again when the hub says that something has changed. Without this script, a reload does the same.
+// Reads the page again when the hub says that something has changed, and lets ages grow. Without this script, a reload
+// does the same.
 "use strict";
 (() => {
   const main = () => document.getElementById("main");
@@ -16,14 +17,41 @@
   scrollable();
   addEventListener("resize", scrollable);
 
+  // words is the function HumanDuration of Kubernetes: an age looks as the hub has written it.
+  function words(ms) {
+    const s = Math.max(0, Math.floor(ms / 1000)), m = Math.floor(s / 60), h = Math.floor(m / 60), d = Math.floor(h / 24), y = Math.floor(d / 365);
+    const both = (whole, unit, rest, smaller) => whole + unit + (rest ? rest + smaller : "");
+    if (s < 120) return s + "s";
+    if (m < 10) return both(m, "m", s % 60, "s");
+    if (m < 180) return m + "m";
+    if (h < 8) return both(h, "h", m % 60, "m");
+    if (h < 48) return h + "h";
+    if (h < 192) return both(d, "d", h % 24, "h");
+    if (y < 2) return d + "d";
+    return y < 8 ? both(y, "y", d % 365, "d") : y + "y";
+  }
+
+  // Ages grow while nothing changes. The hub's clock tells them, since that of the browser may be wrong.
+  let seen = Date.now();
+  function grow() {
+    const now = Date.parse(main()?.querySelector("footer time")?.dateTime) + Date.now() - seen;
+    if (document.hidden || isNaN(now)) return;
+    for (const t of document.querySelectorAll("time.age")) {
+      const age = words(now - Date.parse(t.dateTime));
+      if (t.textContent !== age) t.textContent = age;
+    }
+  }
+  setInterval(grow, 10000);
+  document.addEventListener("visibilitychange", grow);
+
   const scope = main()?.dataset.scope;
   if (!scope) return;
   const silentFor = 40000; // the hub says at least every 15 s that it is there
   const offline = document.getElementById("offline");
-  let source = null, reading = false, again = false, seen = new Date(), heard = Date.now();
+  let source = null, reading = false, again = false, heard = Date.now();
 
   const lost = (why = "No connection to the hub.") => {
-    offline.textContent = why + " This page is as of " + seen.toLocaleTimeString() + ".";
+    offline.textContent = why + " This page is as of " + new Date(seen).toLocaleTimeString() + ".";
     offline.hidden = false;
   };
 
@@ -53,10 +81,10 @@
       const left = [...main().querySelectorAll(".wide")].map((w) => w.scrollLeft);
       const focus = main().contains(document.activeElement) ? document.activeElement : null, at = stops().indexOf(focus);
       main().replaceWith(next);
+      seen = Date.now();
       scrollable();
       [...main().querySelectorAll(".wide")].forEach((w, i) => { w.scrollLeft = left[i] ?? 0; });
       if (focus) same(focus, at)?.focus({ preventScroll: true });
-      seen = new Date();
       offline.hidden = true;
     } catch {
       fail();

@@ -1,0 +1,112 @@
+package inputs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/bundle"
+	"github.com/hanse-dev/hanse/view"
+)
+
+// ConfigMaps reads a ConfigMap.
+type ConfigMaps func(client.ObjectKey) (*corev1.ConfigMap, error)
+
+// Charts renders the chart of an operator. Package chart/child tells why the hub must not render it for a page.
+type Charts func(*hubv1.FederatedOperator, ConfigMaps) ([]*unstructured.Unstructured, error)
+
+// Source has what decides, besides a bundle, which objects the bundle has.
+type Source struct {
+	ConfigMap  ConfigMaps
+	Namespaced bundle.Namespaced
+	Chart      Charts
+}
+
+// SourceOn reads the hub's API server.
+func SourceOn(ctx context.Context, c client.Client, charts Charts) Source {
+	return Source{Chart: charts, Namespaced: bundle.NamespacedOn(c.RESTMapper()), ConfigMap: func(key client.ObjectKey) (*corev1.ConfigMap, error) {
+		m := &corev1.ConfigMap{}
+		return m, c.Get(ctx, key, m)
+	}}
+}
+
+// Bundle reads a bundle; it returns nil if there is none.
+func Bundle(ctx context.Context, c client.Reader, of hubv1.BundleReference) (hubv1.BundleObject, error) {
+	b := of.New()
+	err := c.Get(ctx, of.Key(), b)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", of, err)
+	}
+	return b, nil
+}
+
+// Objects returns the objects of a bundle as the hub would store them, without generations.
+func (s Source) Objects(b hubv1.BundleObject) ([]*unstructured.Unstructured, error) {
+	in := bundle.Input{Namespace: b.GetNamespace(), Manifests: b.BundleSpec().Manifests, Namespaced: s.Namespaced}
+	for _, source := range b.BundleSpec().ConfigMaps {
+		key := client.ObjectKey{Namespace: BundleHome(b), Name: source.Name}
+		m, err := s.ConfigMap(key)
+		if err != nil {
+			return nil, fmt.Errorf("reading ConfigMap %s of %s: %w", key, hubv1.OfBundle(b).String(), err)
+		}
+		in.ConfigMaps = append(in.ConfigMaps, *m)
+	}
+	if o, ok := b.(*hubv1.FederatedOperator); ok && o.Spec.Chart != nil {
+		var err error
+		if in.Rendered, err = s.Chart(o, s.ConfigMap); err != nil {
+			return nil, fmt.Errorf("rendering the chart of %s: %w", hubv1.ReferenceTo(b), err)
+		}
+	}
+	objects, err := bundle.Read(in)
+	if err != nil {
+		return nil, fmt.Errorf("reading the objects of %s: %w", hubv1.OfBundle(b).String(), err)
+	}
+	for _, o := range objects {
+		markBundled(o, b)
+	}
+	return objects, nil
+}
+
+// Object returns the object of a binding as the hub would store it; nil if the bundle does not have it.
+func (s Source) Object(b hubv1.BundleObject, binding hubv1.BindingObject) (*unstructured.Unstructured, error) {
+	objects, err := s.Objects(b)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return hubv1.IdentityOf(o) == hubv1.ObjectOf(binding) })
+	if i < 0 {
+		return nil, nil
+	}
+	objects[i].SetGeneration(view.NewestGeneration(binding))
+	return objects[i], nil
+}
+
+// BundleHome is the namespace of the ConfigMaps of a bundle.
+func BundleHome(b hubv1.BundleObject) string {
+	if b.GetNamespace() == "" {
+		return hubv1.SystemNamespace
+	}
+	return b.GetNamespace()
+}
+
+// markBundled sets what the hub sets on an object of a bundle, except the generation.
+func markBundled(o *unstructured.Unstructured, b hubv1.BundleObject) {
+	o.SetUID(b.GetUID())
+	o.SetCreationTimestamp(b.GetCreationTimestamp())
+	o.SetDeletionTimestamp(b.GetDeletionTimestamp())
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[hubv1.BundleAnnotation] = hubv1.OfBundle(b).Annotation()
+	o.SetAnnotations(annotations)
+}
