@@ -114,6 +114,9 @@ func (l ClusterList) Write(w io.Writer, now time.Time) {
 			nodes = fmt.Sprintf("%d/%d", c.Nodes.Ready, c.Nodes.Total)
 		}
 		ready := c.Ready
+		if ready == string(metav1.ConditionTrue) && !c.Live {
+			ready += "?" // as last known
+		}
 		switch {
 		case c.Draining:
 			ready += ",Draining"

@@ -59,6 +59,7 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 	row := Row{Cluster: t.Name, State: t.State, Report: Report{Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}}
 	if m != nil {
 		row.Region, row.sight, row.mayBeLost = region(m), m.Status.LastObservedTime, m.MayBeLost(now)
+		row.overdue = m.IsOverdue(now)
 	}
 	if r == nil {
 		row.Away, row.unheard = away(m), true
@@ -70,7 +71,6 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 	row.Applied = cmp.Or(r.Applied, metav1.ConditionUnknown)
 	row.Health = cmp.Or(r.Health, hubv1.HealthUnknown)
 	row.Away = r.LastObservedTime != nil || away(m)
-	row.overdue = m != nil && m.IsOverdue(now)
 	if row.LastObservedTime == nil && r.UID != "" && (row.Away || row.overdue) { // the cluster may come back in a moment, or no hub runs
 		row.LastObservedTime = row.sight
 	}
