@@ -20,8 +20,8 @@ func (c *MemberCluster) IsAway() bool {
 	return !meta.IsStatusConditionTrue(c.Status.Conditions, ConditionReady)
 }
 
-// IsOverdue reports whether the last observation of the cluster is too old for a cluster that a replica of the hub works
-// on. The condition Ready may then be out of date.
+// IsOverdue reports whether the last observation of the cluster is older than ObservedWithin. The condition Ready may
+// then be out of date.
 func (c *MemberCluster) IsOverdue(now time.Time) bool {
 	at := c.Status.LastObservedTime
 	return at != nil && now.Sub(at.Time) > ObservedWithin

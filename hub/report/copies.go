@@ -95,8 +95,8 @@ var (
 // Copies counts copies by the bindings, for the metrics. A change of a binding changes the counts, so that a scrape
 // reads no objects. Every replica counts, and the leader alone offers the metrics.
 //
-// The MemberClusters are read from the cache when metrics are requested: whether the hub hears a cluster also depends on
-// the time. A cluster that does not exist has no series, although bindings may still name it.
+// The MemberClusters are read from the cache when metrics are requested, because time alone can make a cluster unheard.
+// A cluster that does not exist has no series, although bindings may still name it.
 type Copies struct {
 	members client.Reader
 

@@ -37,7 +37,7 @@ func anyMember(random *rand.Rand, name string) (m hubv1.MemberCluster, unknown b
 	return m, status != metav1.ConditionTrue || observed == 3600
 }
 
-// anyRow returns a row with any values. An applied copy that the watch does not show is Progressing, as the hub writes it.
+// anyRow returns a row with any values. An applied copy that the watch does not show is Progressing, as in the hub.
 func anyRow(random *rand.Rand, cluster string) hubv1.ClusterRow {
 	row := hubv1.ClusterRow{
 		Name: cluster, UID: "u1", Generation: 1,

@@ -34,8 +34,8 @@ func CopyStates() []CopyState {
 	return []CopyState{CopyNotApplied, CopyDegraded, CopyUnknown, CopyProgressing, CopyLeaving, CopyHealthy}
 }
 
-// StateOf returns the state of a copy for pages, hansectl and metrics. heard is true while the hub observes the cluster;
-// otherwise the state is unknown, as it is for a row that says when the cluster was last observed.
+// StateOf returns the state of a copy for pages, hansectl and metrics. heard is true while the hub hears the cluster. A
+// state of an earlier time is unknown.
 func StateOf(target hubv1.TargetState, row *hubv1.ClusterRow, heard bool) CopyState {
 	switch {
 	case !heard || row.LastObservedTime != nil:
