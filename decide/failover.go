@@ -99,7 +99,7 @@ func (in input) evicted(e hubv1.BindingTarget, whenUnselected hubv1.RemovalPolic
 // its wanted copy. Its replacements must be healthy with their wanted copies.
 func (in input) isReplaced(e hubv1.BindingTarget, spec *hubv1.PlacementSpec) bool {
 	m := in.Facts.Cluster(e.Name)
-	if m == nil || IsAway(m) || len(Awaited(in.Binding, e, in.hub())) > 0 {
+	if m == nil || m.IsAway() || len(Awaited(in.Binding, e, in.hub())) > 0 {
 		return false
 	}
 	row := in.Binding.BindingStatus().Row(e.Name)

@@ -292,7 +292,7 @@ func (f Facts) carryOut(b hubv1.BindingObject, o hubv1.HubObject) hubv1.BindingO
 	for _, e := range out.BindingSpec().Clusters {
 		c := f.Cluster(e.Name)
 		switch {
-		case c == nil || IsAway(c):
+		case c == nil || c.IsAway():
 			if row := b.BindingStatus().Row(e.Name); row != nil {
 				status.Clusters = append(status.Clusters, *row)
 			}

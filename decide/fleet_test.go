@@ -91,7 +91,7 @@ func TestAFleetWithoutAClusterIsLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	f := Fleet{Clusters: three(), Now: now}
 	without := f.Without("eu")
-	if !IsAway(without.Clusters[0]) || IsAway(without.Clusters[1]) || slices.ContainsFunc(f.Clusters, IsAway) {
+	if !without.Clusters[0].IsAway() || without.Clusters[1].IsAway() || slices.ContainsFunc(f.Clusters, (*hubv1.MemberCluster).IsAway) {
 		t.Errorf("away are %v of it, and %v of the fleet itself", without.Clusters, f.Clusters)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -148,12 +146,6 @@ type Limits struct {
 	FullDrains map[string]bool
 	// AnswersAwaited is how long decisions have waited for clusters to report whether they serve the kind.
 	AnswersAwaited time.Duration
-}
-
-// IsAway reports whether a cluster does not answer. A cluster in an orderly shutdown counts as answering.
-func IsAway(c *hubv1.MemberCluster) bool {
-	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
-	return ready == nil || (ready.Status != metav1.ConditionTrue && ready.Reason != hubv1.ReasonLeaving)
 }
 
 // Allocatable returns the allocatable amount of a cluster's nodes from its status. known is false if its nodes have

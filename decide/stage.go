@@ -177,7 +177,7 @@ var refusedFor = map[string]bool{
 // rowFor returns the last report on a target in the form for package rollout.
 func (in input) rowFor(t rollout.Target) rollout.Row {
 	m := in.Facts.Cluster(t.Cluster)
-	out := rollout.Row{Away: m == nil || IsAway(m)}
+	out := rollout.Row{Away: m == nil || m.IsAway()}
 	if in.Binding == nil {
 		return out
 	}

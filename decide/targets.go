@@ -95,7 +95,7 @@ func (in input) hindrance(e hubv1.BindingTarget) string {
 // abandons reports whether a leaving cluster will be abandoned, and after what time.
 func (in input) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Duration, abandon bool) {
 	const standard = 600
-	if c.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || !IsAway(c) && !hindered {
+	if c.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || !c.IsAway() && !hindered {
 		return 0, false
 	}
 	seconds := int32(standard)

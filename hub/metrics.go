@@ -27,7 +27,7 @@ func lead(ctx context.Context) error {
 
 // countCopies offers the counts of copies while this process leads, once all bindings are counted.
 func (p *parts) countCopies(ctx context.Context) error {
-	if !p.changes.Bindings.Await(ctx) || !p.changes.Clusters.Await(ctx) || !p.changes.Placements.Await(ctx) {
+	if !p.changes.Bindings.Await(ctx) || !p.changes.Placements.Await(ctx) {
 		return nil
 	}
 	return p.copies.Lead(ctx)

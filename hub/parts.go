@@ -112,7 +112,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	pacer := pace.New(nil)
 
 	c := &controllers{
-		copies: report.NewCopies(), notifier: notifier,
+		copies: report.NewCopies(p.mgr.GetClient()), notifier: notifier,
 		members: membership.New(p.mgr.GetClient(), p.mgr.GetAPIReader(), p.held, string(p.hub.UID), failover.Grace),
 	}
 	c.members.KeepTokens(f.tokensOf, events)

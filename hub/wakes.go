@@ -87,7 +87,6 @@ func (p *parts) followPolicies() {
 
 	clusters := p.changes.Clusters
 	clusters.On(lifetime, p.coordinator.ClusterChanged)
-	clusters.On(lifetime|changes.Readiness, p.copies.ClusterChanged)
 	clusters.On(changes.Deleted|changes.Readiness, p.reporter.ClusterChanged)
 	clusters.On(changes.Facts|changes.Served|changes.AllowedNamespaces, p.dispatcher.ClusterChanged)
 	clusters.On(changes.All, p.scheduler.ClusterChanged)

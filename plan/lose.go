@@ -45,7 +45,7 @@ func LoseCluster(f *decide.Fleet, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	already := decide.IsAway(f.Clusters[i])
+	already := f.Clusters[i].IsAway()
 	*f = f.Without(name)
 	if already {
 		return fmt.Sprintf("cluster %s, which is away already, does %s", name, silent), nil

@@ -38,10 +38,10 @@ func TestALossIsSaidInWordsAndLeavesTheFleetBefore(t *testing.T) {
 		}
 		away := 0
 		for i, c := range after.Clusters {
-			if decide.IsAway(c) {
+			if c.IsAway() {
 				away++
 			}
-			if decide.IsAway(fleet.Clusters[i]) {
+			if fleet.Clusters[i].IsAway() {
 				t.Errorf("%s: the fleet before has lost %s", name, c.Name)
 			}
 		}

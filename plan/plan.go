@@ -280,7 +280,7 @@ func (m *maker) problem(p Problem) {
 // away adds the clusters that do not answer.
 func (m *maker) away() {
 	for _, c := range m.after.Clusters {
-		if !decide.IsAway(c) {
+		if !c.IsAway() {
 			continue
 		}
 		why := "it carries changes out when it answers again"

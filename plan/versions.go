@@ -31,7 +31,7 @@ type Version struct {
 // VersionOfCluster returns the version of a MemberCluster.
 func VersionOfCluster(c *hubv1.MemberCluster) Version {
 	facts := []any{
-		c.SelectableLabels(), c.Annotations, c.Status.Taints, decide.IsAway(c), c.DeletionTimestamp, c.Status.Version.Kubernetes,
+		c.SelectableLabels(), c.Annotations, c.Status.Taints, c.IsAway(), c.DeletionTimestamp, c.Status.Version.Kubernetes,
 		c.Status.Capacity, c.Status.Allocatable, c.Status.Nodes, c.Status.APIResources, c.Status.Operators,
 	}
 	v := versionOf(Object{Group: hubv1.GroupVersion.Group, Kind: decide.MemberClusterKind, Name: c.Name}, c)

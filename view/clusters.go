@@ -73,8 +73,8 @@ func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Si
 		}
 		if ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady); ready != nil {
 			c.Readiness = Readiness{string(ready.Status), ready.Reason, ready.Message}
-			c.Live = silence == nil && ready.Status == metav1.ConditionTrue && !overdue(m, now)
 		}
+		c.Live = silence == nil && m.IsHeard(now)
 		if objects != nil {
 			n := objects[m.Name]
 			c.Objects = &n
@@ -114,6 +114,9 @@ func (l ClusterList) Write(w io.Writer, now time.Time) {
 			nodes = fmt.Sprintf("%d/%d", c.Nodes.Ready, c.Nodes.Total)
 		}
 		ready := c.Ready
+		if ready == string(metav1.ConditionTrue) && !c.Live {
+			ready += "?" // as last known
+		}
 		switch {
 		case c.Draining:
 			ready += ",Draining"
@@ -138,12 +141,6 @@ func taints(all []corev1.Taint) string {
 		texts = append(texts, t.ToString())
 	}
 	return strings.Join(texts, ",")
-}
-
-// overdue reports whether the hub's last observation of the cluster is too old for a cluster that it still observes.
-func overdue(m *hubv1.MemberCluster, now time.Time) bool {
-	at := m.Status.LastObservedTime
-	return at != nil && now.Sub(at.Time) > hubv1.ObservedWithin
 }
 
 // asOf returns the time of the last observation as text; empty if it is not known.

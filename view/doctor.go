@@ -155,7 +155,7 @@ func CheckMember(m *hubv1.MemberCluster, now time.Time) Check {
 		return Check{Name: name, Result: FindingWarning, Message: "the hub has not processed it yet"}
 	case ready.Status != metav1.ConditionTrue:
 		return Check{Name: name, Result: FindingFailed, Message: why(ready.Reason, ready.Message)}
-	case overdue(m, now):
+	case m.IsOverdue(now):
 		return Check{name, FindingWarning, "no replica of the hub has observed it for " + age(*m.Status.LastObservedTime, now), "look for a replica that does not run"}
 	}
 	for _, t := range troubles {

@@ -10,61 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
 )
-
-// CopyState is the state of a copy in one word, from the worst to the best. Zero means that there is no copy.
-type CopyState uint8
-
-// The states of copies.
-const (
-	CopyNotApplied  CopyState = iota + 1 // the hub cannot write the desired content
-	CopyDegraded                         // the copy says that it does not work
-	CopyUnknown                          // the hub does not hear the cluster, or cannot tell the health
-	CopyProgressing                      // the copy is written, or becomes ready
-	CopyLeaving                          // the copy is withdrawn, or moves to another cluster
-	CopyHealthy
-)
-
-var copyStates = []string{"", "NotApplied", "Degraded", "Unknown", "Progressing", "Leaving", "Healthy"}
-
-// String returns the word.
-func (s CopyState) String() string { return copyStates[s] }
-
-// ParseCopyState returns zero for any other text than a state.
-func ParseCopyState(text string) CopyState { return CopyState(max(slices.Index(copyStates, text), 0)) }
-
-// CopyStates are all states, the worst first.
-func CopyStates() []CopyState {
-	return []CopyState{CopyNotApplied, CopyDegraded, CopyUnknown, CopyProgressing, CopyLeaving, CopyHealthy}
-}
-
-// Copy returns the state of the row's copy. While the hub does not hear the cluster, nothing else is known.
-func (r Row) Copy() CopyState {
-	switch {
-	case r.lastKnown():
-		return CopyUnknown
-	case r.State != hubv1.TargetPresent:
-		return CopyLeaving
-	case r.Applied != metav1.ConditionTrue && r.Reason == hubv1.ReasonPending:
-		return CopyProgressing
-	case r.Applied == metav1.ConditionFalse:
-		return CopyNotApplied
-	case r.Applied != metav1.ConditionTrue:
-		return CopyUnknown
-	}
-	switch r.Health {
-	case hubv1.HealthHealthy:
-		return CopyHealthy
-	case hubv1.HealthDegraded:
-		return CopyDegraded
-	case hubv1.HealthProgressing:
-		return CopyProgressing
-	}
-	return CopyUnknown
-}
 
 // CopyCounts are the numbers of copies, by state.
-type CopyCounts [CopyHealthy + 1]int
+type CopyCounts [rollup.CopyHealthy + 1]int
 
 // Total is the number of all copies.
 func (c CopyCounts) Total() int {
@@ -76,14 +26,14 @@ func (c CopyCounts) Total() int {
 }
 
 // Of is the number of copies in a state.
-func (c CopyCounts) Of(s CopyState) int { return c[s] }
+func (c CopyCounts) Of(s rollup.CopyState) int { return c[s] }
 
 // Healthy is the number of healthy copies.
-func (c CopyCounts) Healthy() int { return c[CopyHealthy] }
+func (c CopyCounts) Healthy() int { return c[rollup.CopyHealthy] }
 
 // worst is the worst state of the copies; zero if there are none.
-func (c CopyCounts) worst() CopyState {
-	for _, s := range CopyStates() {
+func (c CopyCounts) worst() rollup.CopyState {
+	for _, s := range rollup.CopyStates() {
 		if c[s] > 0 {
 			return s
 		}
@@ -102,7 +52,7 @@ type MatrixQuery struct {
 	// Region and Cluster select columns, and the objects that have a copy there.
 	Region, Cluster string
 	// State selects objects with such a copy.
-	State CopyState
+	State rollup.CopyState
 	// WorstFirst sorts by the worst state. Otherwise objects are sorted by name.
 	WorstFirst bool
 	// Page of the objects and Columns of the clusters count from 1.
@@ -154,7 +104,7 @@ type MatrixRow struct {
 
 // MatrixCell is a copy; its State is zero if the object does not go to the cluster.
 type MatrixCell struct {
-	State CopyState
+	State rollup.CopyState
 	// AsOf is the time to which an Unknown state belongs; nil if it is not known.
 	AsOf   *metav1.Time
 	Reason string
@@ -201,7 +151,7 @@ type matrixCell struct {
 	asOf    int64
 	cluster int32
 	reason  uint16
-	state   CopyState
+	state   rollup.CopyState
 }
 
 // NewMatrixGatherer returns a gatherer without bindings.
@@ -277,10 +227,10 @@ func (g *MatrixGatherer) offer(which int, choice string) {
 
 func (g *MatrixGatherer) cellOf(r Row) matrixCell {
 	cell := matrixCell{cluster: int32(g.names.of(r.Cluster)), state: r.Copy()}
-	if cell.state == CopyUnknown && r.LastObservedTime != nil {
+	if cell.state == rollup.CopyUnknown && r.LastObservedTime != nil {
 		cell.asOf = r.LastObservedTime.Unix()
 	}
-	if reason := r.Reason; cell.state != CopyHealthy && len(g.reasons.all) < 1<<16-1 {
+	if reason := r.Reason; cell.state != rollup.CopyHealthy && len(g.reasons.all) < 1<<16-1 {
 		cell.reason = uint16(g.reasons.of(reason))
 	} else {
 		cell.reason = uint16(g.reasons.of(""))
@@ -362,9 +312,9 @@ func (g *MatrixGatherer) compare(a, b matrixObject) int {
 }
 
 // worst is the worst state of the object's copies. An object that goes nowhere for a reason comes first.
-func (o matrixObject) worst() CopyState {
+func (o matrixObject) worst() rollup.CopyState {
 	if len(o.cells) == 0 && o.summary.Reason == "" {
-		return CopyHealthy
+		return rollup.CopyHealthy
 	}
 	return o.copies.worst()
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
 func TestACopyHasOneState(t *testing.T) {
@@ -24,28 +25,30 @@ func TestACopyHasOneState(t *testing.T) {
 	away.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable}}
 	overdue := &hubv1.MemberCluster{}
 	overdue.Status.LastObservedTime = &at
+	overdue.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue}}
 	for name, tc := range map[string]struct {
 		state  hubv1.TargetState
 		row    *hubv1.ClusterRow
 		member *hubv1.MemberCluster
-		want   CopyState
+		want   rollup.CopyState
 	}{
-		"applied and healthy":                   {row: &healthy, want: CopyHealthy},
-		"degraded":                              {row: with(func(r *hubv1.ClusterRow) { r.Health = hubv1.HealthDegraded }), want: CopyDegraded},
-		"not yet ready":                         {row: with(func(r *hubv1.ClusterRow) { r.Health = hubv1.HealthProgressing }), want: CopyProgressing},
-		"without a known health":                {row: with(func(r *hubv1.ClusterRow) { r.Health = "" }), want: CopyUnknown},
-		"refused":                               {row: with(func(r *hubv1.ClusterRow) { r.Applied, r.Reason = metav1.ConditionFalse, hubv1.ReasonFieldConflict }), want: CopyNotApplied},
-		"not yet written":                       {row: with(func(r *hubv1.ClusterRow) { r.Applied, r.Reason = metav1.ConditionUnknown, hubv1.ReasonPending }), want: CopyProgressing},
-		"with an unknown content":               {row: with(func(r *hubv1.ClusterRow) { r.Applied, r.Reason = metav1.ConditionUnknown, hubv1.ReasonServerError }), want: CopyUnknown},
-		"not yet reported":                      {want: CopyProgressing},
-		"not yet reported, on an away cluster":  {member: away, want: CopyUnknown},
-		"healthy, but its cluster is away":      {row: &healthy, member: away, want: CopyUnknown},
-		"healthy, but nobody observes it":       {row: &healthy, member: overdue, want: CopyUnknown},
-		"healthy when it was last heard":        {row: with(func(r *hubv1.ClusterRow) { r.LastObservedTime = &at }), want: CopyUnknown},
-		"degraded, and its cluster is away":     {row: with(func(r *hubv1.ClusterRow) { r.Health = hubv1.HealthDegraded }), member: away, want: CopyUnknown},
-		"withdrawn":                             {state: hubv1.TargetAbsent, row: &healthy, want: CopyLeaving},
-		"replaced by another cluster":           {state: hubv1.TargetEvicting, row: &healthy, want: CopyLeaving},
-		"withdrawn from a cluster that is away": {state: hubv1.TargetAbsent, row: &healthy, member: away, want: CopyUnknown},
+		"applied and healthy":                   {row: &healthy, want: rollup.CopyHealthy},
+		"degraded":                              {row: with(func(r *hubv1.ClusterRow) { r.Health = hubv1.HealthDegraded }), want: rollup.CopyDegraded},
+		"not yet ready":                         {row: with(func(r *hubv1.ClusterRow) { r.Health = hubv1.HealthProgressing }), want: rollup.CopyProgressing},
+		"without a known health":                {row: with(func(r *hubv1.ClusterRow) { r.Health = "" }), want: rollup.CopyUnknown},
+		"refused":                               {row: with(func(r *hubv1.ClusterRow) { r.Applied, r.Reason = metav1.ConditionFalse, hubv1.ReasonFieldConflict }), want: rollup.CopyNotApplied},
+		"not yet written":                       {row: with(func(r *hubv1.ClusterRow) { r.Applied, r.Reason = metav1.ConditionUnknown, hubv1.ReasonPending }), want: rollup.CopyProgressing},
+		"with an unknown content":               {row: with(func(r *hubv1.ClusterRow) { r.Applied, r.Reason = metav1.ConditionUnknown, hubv1.ReasonServerError }), want: rollup.CopyUnknown},
+		"not yet reported":                      {want: rollup.CopyProgressing},
+		"not yet reported, on an away cluster":  {member: away, want: rollup.CopyUnknown},
+		"healthy, but its cluster is away":      {row: &healthy, member: away, want: rollup.CopyUnknown},
+		"healthy, but its cluster is new":       {row: &healthy, member: &hubv1.MemberCluster{}, want: rollup.CopyUnknown},
+		"healthy, but nobody observes it":       {row: &healthy, member: overdue, want: rollup.CopyUnknown},
+		"healthy when it was last heard":        {row: with(func(r *hubv1.ClusterRow) { r.LastObservedTime = &at }), want: rollup.CopyUnknown},
+		"degraded, and its cluster is away":     {row: with(func(r *hubv1.ClusterRow) { r.Health = hubv1.HealthDegraded }), member: away, want: rollup.CopyUnknown},
+		"withdrawn":                             {state: hubv1.TargetAbsent, row: &healthy, want: rollup.CopyLeaving},
+		"replaced by another cluster":           {state: hubv1.TargetEvicting, row: &healthy, want: rollup.CopyLeaving},
+		"withdrawn from a cluster that is away": {state: hubv1.TargetAbsent, row: &healthy, member: away, want: rollup.CopyUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,12 +66,12 @@ func TestACopyHasOneState(t *testing.T) {
 
 func TestEveryCopyStateHasAWord(t *testing.T) {
 	t.Parallel()
-	for _, s := range CopyStates() {
-		if s.String() == "" || ParseCopyState(s.String()) != s {
+	for _, s := range rollup.CopyStates() {
+		if s.String() == "" || rollup.ParseCopyState(s.String()) != s {
 			t.Errorf("the state %d has the word %q", s, s)
 		}
 	}
-	if got := ParseCopyState("<b>"); got != 0 {
+	if got := rollup.ParseCopyState("<b>"); got != 0 {
 		t.Errorf("another text is the state %s", got)
 	}
 }
@@ -79,6 +82,7 @@ func matrixFleet() []hubv1.MemberCluster {
 	for _, name := range []string{"a-1", "a-2", "b-1"} {
 		m := hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{hubv1.RegionLabel: name[:1]}}}
 		at := metav1.NewTime(now)
+		m.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue}}
 		if name == "b-1" {
 			at = metav1.NewTime(now.Add(-time.Hour))
 			m.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnreachable}}
@@ -129,8 +133,8 @@ func TestAMatrixHasTheObjectsAndClustersThatAQuerySelects(t *testing.T) {
 		"with a text":           {MatrixQuery{Text: "WE"}, []string{"web ✓✓?"}, []string{"a-1 1/1", "a-2 1/1", "b-1 0/1"}},
 		"in a region":           {MatrixQuery{Region: "a"}, []string{"api ✓✕", "web ✓✓"}, []string{"a-1 2/2", "a-2 1/2"}},
 		"on a cluster":          {MatrixQuery{Cluster: "b-1"}, []string{"agent ?", "web ?"}, []string{"b-1 0/2"}},
-		"in a state":            {MatrixQuery{State: CopyNotApplied}, []string{"api ✓✕"}, []string{"a-1 1/1", "a-2 0/1"}},
-		"in a state, elsewhere": {MatrixQuery{State: CopyNotApplied, Cluster: "a-1"}, nil, nil},
+		"in a state":            {MatrixQuery{State: rollup.CopyNotApplied}, []string{"api ✓✕"}, []string{"a-1 1/1", "a-2 0/1"}},
+		"in a state, elsewhere": {MatrixQuery{State: rollup.CopyNotApplied, Cluster: "a-1"}, nil, nil},
 		"of a page behind all":  {MatrixQuery{Page: 7, Columns: -1, Kind: "DaemonSet.apps"}, []string{"agent ?"}, []string{"b-1 0/1"}},
 		"of another namespace":  {MatrixQuery{Placement: "Placement bank/infra"}, nil, nil},
 	} {
@@ -145,7 +149,7 @@ func TestAMatrixHasTheObjectsAndClustersThatAQuerySelects(t *testing.T) {
 			for _, o := range m.Objects {
 				text := o.Name + " "
 				for _, c := range o.Cells {
-					text += map[CopyState]string{0: ".", CopyHealthy: "✓", CopyNotApplied: "✕", CopyUnknown: "?"}[c.State]
+					text += map[rollup.CopyState]string{0: ".", rollup.CopyHealthy: "✓", rollup.CopyNotApplied: "✕", rollup.CopyUnknown: "?"}[c.State]
 				}
 				objects = append(objects, text)
 			}

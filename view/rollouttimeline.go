@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/rollout"
 )
 
@@ -168,7 +167,7 @@ func clustersByWave(p hubv1.PlacementObject, following []hubv1.BindingObject, me
 		if c == nil {
 			continue
 		}
-		if decide.IsAway(m) {
+		if m.IsAway() {
 			c.State, c.Since = WaveClusterUnknown, m.Status.LastObservedTime
 		}
 		at := verbs.Skipped(m.Name)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -60,6 +59,7 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 	row := Row{Cluster: t.Name, State: t.State, Report: Report{Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}}
 	if m != nil {
 		row.Region, row.sight, row.mayBeLost = region(m), m.Status.LastObservedTime, m.MayBeLost(now)
+		row.overdue = m.IsOverdue(now)
 	}
 	if r == nil {
 		row.Away, row.unheard = away(m), true
@@ -71,7 +71,6 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 	row.Applied = cmp.Or(r.Applied, metav1.ConditionUnknown)
 	row.Health = cmp.Or(r.Health, hubv1.HealthUnknown)
 	row.Away = r.LastObservedTime != nil || away(m)
-	row.overdue = m != nil && overdue(m, now)
 	if row.LastObservedTime == nil && r.UID != "" && (row.Away || row.overdue) { // the cluster may come back in a moment, or no hub runs
 		row.LastObservedTime = row.sight
 	}
@@ -102,14 +101,15 @@ func (r *Row) during(silence *Silence, digest string) {
 	}
 }
 
+// Copy returns the state of the row's copy.
+func (r Row) Copy() rollup.CopyState {
+	return rollup.StateOf(r.State, &hubv1.ClusterRow{Applied: r.Applied, Health: r.Health, Reason: r.Reason}, !r.lastKnown())
+}
+
 // lastKnown is true for a row that may say what is no longer so.
 func (r Row) lastKnown() bool { return r.Away || r.silent || r.overdue }
 
 // away is true for a cluster of which the hub says that it does not answer.
 func away(m *hubv1.MemberCluster) bool {
-	if m == nil {
-		return false
-	}
-	ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady)
-	return ready != nil && ready.Status != metav1.ConditionTrue && ready.Reason != hubv1.ReasonLeaving
+	return m != nil && m.IsAway()
 }

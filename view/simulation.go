@@ -115,7 +115,7 @@ func Simulate(d *plan.Decisions, changes, notes []string, all bool) Simulation {
 func awayIn(clusters []*hubv1.MemberCluster) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range clusters {
-		if decide.IsAway(c) {
+		if c.IsAway() {
 			out[c.Name] = true
 		}
 	}

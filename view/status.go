@@ -175,6 +175,9 @@ func Of(in StatusInput) Status {
 			if in.Silence != nil && row.Applied == metav1.ConditionTrue {
 				summary.Applied++
 			}
+			if row.lastKnown() && row.Health == hubv1.HealthHealthy { // the hub has counted it when it last heard the cluster
+				summary.Healthy = max(summary.Healthy-1, 0)
+			}
 		}
 		s.Clusters = append(s.Clusters, row)
 	}
@@ -260,11 +263,11 @@ func regions(rows []Row) []Region {
 			r.Applied++
 		}
 		r.Replicas, r.ReadyReplicas = plus(r.Replicas, row.Replicas), plus(r.ReadyReplicas, row.Ready)
-		switch row.Health {
-		case hubv1.HealthHealthy:
-			r.Healthy++
-		case hubv1.HealthUnknown:
+		switch {
+		case row.lastKnown() || row.Health == hubv1.HealthUnknown:
 			r.Unknown++
+		case row.Health == hubv1.HealthHealthy:
+			r.Healthy++
 		}
 	}
 	var out []Region

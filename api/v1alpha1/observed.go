@@ -15,6 +15,22 @@ const (
 	OfferAbandonAfter = time.Hour
 )
 
+// IsAway reports whether a cluster does not answer. A cluster that the hub has not processed yet counts as away.
+func (c *MemberCluster) IsAway() bool {
+	return !meta.IsStatusConditionTrue(c.Status.Conditions, ConditionReady)
+}
+
+// IsOverdue reports whether the last observation of the cluster is older than ObservedWithin. The condition Ready may
+// then be out of date.
+func (c *MemberCluster) IsOverdue(now time.Time) bool {
+	at := c.Status.LastObservedTime
+	return at != nil && now.Sub(at.Time) > ObservedWithin
+}
+
+// IsHeard reports whether the hub observes the cluster now. Pages, hansectl and metrics decide by it whether states of
+// the cluster and of its copies are known.
+func (c *MemberCluster) IsHeard(now time.Time) bool { return !c.IsAway() && !c.IsOverdue(now) }
+
 // MayBeLost reports whether the cluster has been unobserved for OfferAbandonAfter. For a cluster that was never
 // observed, the time starts at the last transition of its condition Ready.
 func (c *MemberCluster) MayBeLost(now time.Time) bool {

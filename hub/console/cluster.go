@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -26,9 +27,9 @@ type clusterBody struct {
 }
 
 // States are the states that a copy on the cluster has.
-func (b clusterBody) States() []view.CopyState {
-	var out []view.CopyState
-	for _, s := range view.CopyStates() {
+func (b clusterBody) States() []rollup.CopyState {
+	var out []rollup.CopyState
+	for _, s := range rollup.CopyStates() {
 		if b.Objects.Of(s) > 0 {
 			out = append(out, s)
 		}

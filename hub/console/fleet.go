@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/view"
 )
@@ -79,7 +77,7 @@ func fleetPage(ctx context.Context, v *visit) (*page, error) {
 		}
 		body.Regions[i].Clusters = append(body.Regions[i].Clusters, c)
 		body.Clusters++
-		if c.Ready == string(metav1.ConditionTrue) {
+		if c.Live {
 			body.Ready++
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -28,7 +29,7 @@ func matrixPage(ctx context.Context, v *visit) (*page, error) {
 	}
 	q := view.MatrixQuery{
 		Placement: values.Get("placement"), Kind: values.Get("kind"), Text: values.Get("text"), Region: values.Get("region"),
-		Cluster: values.Get("cluster"), State: view.ParseCopyState(values.Get("state")), WorstFirst: values.Get("sort") == "worst",
+		Cluster: values.Get("cluster"), State: rollup.ParseCopyState(values.Get("state")), WorstFirst: values.Get("sort") == "worst",
 		Page: number("page"), Columns: number("columns"),
 	}
 	members, err := v.user.members(ctx)
@@ -47,7 +48,7 @@ func matrixPage(ctx context.Context, v *visit) (*page, error) {
 func (b matrixBody) With(pairs ...string) string { return with("/objects", b.values, pairs...) }
 
 // States are all states of copies.
-func (matrixBody) States() []view.CopyState { return view.CopyStates() }
+func (matrixBody) States() []rollup.CopyState { return rollup.CopyStates() }
 
 // Previous is the number of the page before a page; empty if there is none.
 func (matrixBody) Previous(page int) string {

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -78,7 +77,7 @@ func operatorsPage(ctx context.Context, v *visit) (*page, error) {
 		}
 	}
 	for i := range members {
-		if row := rows[members[i].Name]; row != nil && decide.IsAway(&members[i]) {
+		if row := rows[members[i].Name]; row != nil && !members[i].IsHeard(v.now) {
 			row.Away, row.Observed = true, members[i].Status.LastObservedTime
 			for j := range row.Cells {
 				row.Cells[j].Away = true

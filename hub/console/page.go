@@ -119,7 +119,7 @@ func clusterState(c view.Cluster) state {
 		return state{"off", "−", "leaving"}
 	case c.Ready == string(metav1.ConditionFalse) && c.Reason != hubv1.ReasonUnreachable:
 		return state{"bad", "✕", "not ready"}
-	case c.Ready != string(metav1.ConditionTrue):
+	case !c.Live:
 		return state{"unknown", "?", "unknown"}
 	case c.Draining:
 		return state{"wait", "…", "draining"}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/view"
 )
 
@@ -61,19 +62,19 @@ func problemPath(p view.Problem, namespace string) string {
 }
 
 // copyState is how pages show the state of a copy.
-func copyState(s view.CopyState) state {
+func copyState(s rollup.CopyState) state {
 	switch s {
-	case view.CopyNotApplied:
+	case rollup.CopyNotApplied:
 		return state{"bad", "✕", "not applied"}
-	case view.CopyDegraded:
+	case rollup.CopyDegraded:
 		return state{"bad", "!", "degraded"}
-	case view.CopyUnknown:
+	case rollup.CopyUnknown:
 		return state{"unknown", "?", "unknown"}
-	case view.CopyProgressing:
+	case rollup.CopyProgressing:
 		return state{"wait", "…", "progressing"}
-	case view.CopyLeaving:
+	case rollup.CopyLeaving:
 		return state{"off", "−", "leaving"}
-	case view.CopyHealthy:
+	case rollup.CopyHealthy:
 		return state{"good", "✓", "healthy"}
 	}
 	return state{}

@@ -2,9 +2,9 @@ package membership
 
 import (
 	"context"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -13,7 +13,7 @@ import (
 
 var (
 	memberReady = prometheus.NewDesc("hanse_member_ready",
-		"1 if the hub reaches a member and its watches deliver, as the condition Ready of its MemberCluster says; else 0.", []string{"cluster"}, nil)
+		"1 if the hub reaches a member and its watches deliver: its MemberCluster is Ready, and a replica has observed it in the last minute; else 0.", []string{"cluster"}, nil)
 	credentialsExpiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hanse_member_credentials_expiry_timestamp_seconds",
 		Help: "When the credentials of a member in use expire, in seconds since 1970. Absent for credentials that do not.",
@@ -51,10 +51,11 @@ func (r Readiness) Collect(out chan<- prometheus.Metric) {
 	if r.List(context.Background(), &clusters, client.UnsafeDisableDeepCopy) != nil {
 		return // the cache is stopping, and so is this process
 	}
+	now := time.Now()
 	for i := range clusters.Items {
 		c := &clusters.Items[i]
 		ready := 0.0
-		if meta.IsStatusConditionTrue(c.Status.Conditions, hubv1.ConditionReady) {
+		if c.IsHeard(now) {
 			ready = 1
 		}
 		out <- prometheus.MustNewConstMetric(memberReady, prometheus.GaugeValue, ready, c.Name)

@@ -3,6 +3,7 @@ package membership
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,8 +26,11 @@ func TestReadinessFollowsTheMemberClusters(t *testing.T) {
 		return c
 	}
 	left := cluster("left", metav1.ConditionTrue)
+	unobserved := cluster("unobserved", metav1.ConditionTrue)
+	at := metav1.NewTime(time.Now().Add(-time.Hour))
+	unobserved.Status.LastObservedTime = &at
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		left, cluster("up", metav1.ConditionTrue), cluster("down", metav1.ConditionFalse), &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "new"}},
+		left, unobserved, cluster("up", metav1.ConditionTrue), cluster("down", metav1.ConditionFalse), &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "new"}},
 	).Build()
 	if err := c.Delete(t.Context(), left); err != nil {
 		t.Fatal(err)
@@ -41,7 +45,7 @@ func TestReadinessFollowsTheMemberClusters(t *testing.T) {
 	for _, m := range families[0].GetMetric() {
 		got = append(got, fmt.Sprint(m.GetLabel()[0].GetValue(), " ", m.GetGauge().GetValue()))
 	}
-	if diff := cmp.Diff([]string{"down 0", "new 0", "up 1"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"down 0", "new 0", "unobserved 0", "up 1"}, got); diff != "" {
 		t.Errorf("readiness (-want +got):\n%s", diff)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	prom "github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,9 +63,9 @@ var (
 	outOfSyncDesc = prom.NewDesc("hanse_copies_out_of_sync",
 		"Wanted copies whose wanted state is not on the cluster, or does not stay there because another client changes it; "+
 			"without copies that are held or whose state is unknown.", []string{"cluster", "kind"}, nil)
-	failingDesc = prom.NewDesc("hanse_copies_failing", "Wanted copies with the health Degraded.", []string{"cluster", "kind"}, nil)
+	failingDesc = prom.NewDesc("hanse_copies_failing", "Wanted copies whose health is Degraded, also if their content is out of sync; without copies whose state is unknown.", []string{"cluster", "kind"}, nil)
 	unknownDesc = prom.NewDesc("hanse_copies_unknown",
-		"Wanted copies whose state is not known now: their cluster is not Ready, or its watch does not show the applied copy.", []string{"cluster", "kind"}, nil)
+		"Wanted copies whose state is not known now: the hub does not hear their cluster, or its watch does not show the applied copy.", []string{"cluster", "kind"}, nil)
 	clusterReasonDesc = prom.NewDesc("hanse_cluster_copies_by_reason",
 		"Copies with a reason in their row, by cluster. A reason that a copy gives itself counts as its health. The rarest reasons are summed as (others).",
 		[]string{"cluster", "reason"}, nil)
@@ -95,7 +94,12 @@ var (
 
 // Copies counts copies by the bindings, for the metrics. A change of a binding changes the counts, so that a scrape
 // reads no objects. Every replica counts, and the leader alone offers the metrics.
+//
+// The MemberClusters are read from the cache when metrics are requested, because time alone can make a cluster unheard.
+// A cluster that does not exist has no series, although bindings may still name it.
 type Copies struct {
+	members client.Reader
+
 	mu     sync.Mutex
 	counts counts
 }
@@ -110,15 +114,12 @@ type counts struct {
 	durations  map[types.NamespacedName]durationCount
 	rollouts   map[hubv1.RolloutPhase]int
 	removals   int
-	ready      map[string]bool               // MemberClusters that exist, by name
 	placements map[types.NamespacedName]bool // placements that exist
 }
 
 type (
-	clusterKind struct{ cluster, kind string }
-	// unanswered copies have no outcome of the last write: of a Ready cluster they are out of sync, else unknown. Copies
-	// are unshown while the watch does not show what was applied.
-	copyCount      struct{ wanted, outOfSync, failing, unanswered, unshown int }
+	clusterKind    struct{ cluster, kind string }
+	copyCount      struct{ wanted, outOfSync, failing, unknown int }
 	placementCount struct{ copies, inSync int }
 	durationCount  struct {
 		changes uint64
@@ -131,16 +132,16 @@ type (
 )
 
 // NewCopies returns Copies without bindings.
-func NewCopies() *Copies {
+func NewCopies(members client.Reader) *Copies {
 	c := counts{
 		copies: map[clusterKind]copyCount{}, ofCluster: map[string]map[string]int{}, ofKind: map[string]map[string]int{},
 		held: map[string]heldCount{}, ofPolicy: map[types.NamespacedName]placementCount{}, durations: map[types.NamespacedName]durationCount{},
-		rollouts: map[hubv1.RolloutPhase]int{}, ready: map[string]bool{}, placements: map[types.NamespacedName]bool{},
+		rollouts: map[hubv1.RolloutPhase]int{}, placements: map[types.NamespacedName]bool{},
 	}
 	for _, hold := range holds {
 		c.held[hold] = heldCount{since: map[int64]int{}}
 	}
-	return &Copies{counts: c}
+	return &Copies{members: members, counts: c}
 }
 
 // Lead offers the metrics until ctx ends, because only one replica may.
@@ -162,18 +163,6 @@ func (c *Copies) BindingChanged(_ context.Context, ch changes.Binding) {
 	if ch.After != nil {
 		c.counts.add(ch.After, 1)
 	}
-}
-
-// ClusterChanged is called for a new or deleted cluster, and for one whose readiness changed. A cluster that does not
-// exist has no series, although bindings may still name it.
-func (c *Copies) ClusterChanged(_ context.Context, ch changes.Cluster) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if ch.After == nil {
-		delete(c.counts.ready, ch.Before.Name)
-		return
-	}
-	c.counts.ready[ch.After.Name] = meta.IsStatusConditionTrue(ch.After.Status.Conditions, hubv1.ConditionReady)
 }
 
 // PlacementChanged is called for a new or deleted placement. Copies of a deleted placement stay, without its series.
@@ -245,27 +234,30 @@ func (c *counts) addCopy(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *h
 		policy := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 		sum := c.ofPolicy[policy]
 		sum.copies += n
-		sum.inSync += n * (1 - is.outOfSync - is.unanswered - is.unshown)
+		sum.inSync += n * (1 - is.outOfSync - is.unknown)
 		if c.ofPolicy[policy] = sum; sum == (placementCount{}) {
 			delete(c.ofPolicy, policy)
 		}
 	}
 }
 
-// copyOf judges one wanted copy by its row. Every field is 0 or 1, and at most one of outOfSync, unanswered
-// and unshown is 1. A contested copy is out of sync also in the moments after the hub has restored it.
+// copyOf judges one wanted copy by its row, if the hub hears the cluster. Every field is 0 or 1, and at most one of
+// outOfSync and unknown is 1. A contested copy is out of sync also in the moments after the hub has restored it.
 func copyOf(t *hubv1.BindingTarget, row *hubv1.ClusterRow) copyCount {
 	is := copyCount{wanted: 1}
 	switch {
 	case row == nil:
 		is.outOfSync = 1
-	case row.Applied == metav1.ConditionUnknown && row.Reason != hubv1.ReasonPending:
-		is.unanswered = 1
+	case row.LastObservedTime != nil: // of an earlier time
+		is.unknown = 1
+		return is
+	case row.Applied == metav1.ConditionUnknown: // the hub has not written yet, holds the write, or will try again
+		is.outOfSync = 1
 	case row.Reason == hubv1.ReasonSuspended, row.Reason == hubv1.ReasonPaused: // held
 	case row.Applied != metav1.ConditionTrue, row.Reason == hubv1.ReasonContested, !hubv1.Wanted(*t, hubv1.HubObject{}).IsHeld(row.Generation, row.Revision):
 		is.outOfSync = 1
 	case row.Reason == hubv1.ReasonPending:
-		is.unshown = 1
+		is.unknown = 1
 	}
 	if row != nil && row.Health == hubv1.HealthDegraded {
 		is.failing = 1
@@ -275,7 +267,7 @@ func copyOf(t *hubv1.BindingTarget, row *hubv1.ClusterRow) copyCount {
 
 func (s copyCount) plus(o copyCount, n int) copyCount {
 	return copyCount{
-		s.wanted + n*o.wanted, s.outOfSync + n*o.outOfSync, s.failing + n*o.failing, s.unanswered + n*o.unanswered, s.unshown + n*o.unshown,
+		s.wanted + n*o.wanted, s.outOfSync + n*o.outOfSync, s.failing + n*o.failing, s.unknown + n*o.unknown,
 	}
 }
 
@@ -339,8 +331,16 @@ func (*Copies) Describe(out chan<- *prom.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Copies) Collect(out chan<- prom.Metric) {
-	now := c.snapshot()
-	now.collect(out)
+	var members hubv1.MemberClusterList
+	if c.members.List(context.Background(), &members, client.UnsafeDisableDeepCopy) != nil {
+		return // the cache is stopping, and so is this process
+	}
+	heard, now := make(map[string]bool, len(members.Items)), time.Now()
+	for i := range members.Items {
+		heard[members.Items[i].Name] = members.Items[i].IsHeard(now)
+	}
+	counted := c.snapshot()
+	counted.collect(out, heard)
 }
 
 // snapshot returns a copy of the counts, so that changes of bindings do not wait for a scrape.
@@ -349,7 +349,7 @@ func (c *Copies) snapshot() counts {
 	defer c.mu.Unlock()
 	now := c.counts
 	now.copies, now.ofPolicy, now.durations = maps.Clone(now.copies), maps.Clone(now.ofPolicy), maps.Clone(now.durations)
-	now.rollouts, now.ready, now.placements = maps.Clone(now.rollouts), maps.Clone(now.ready), maps.Clone(now.placements)
+	now.rollouts, now.placements = maps.Clone(now.rollouts), maps.Clone(now.placements)
 	now.ofCluster, now.ofKind, now.held = cloneInner(now.ofCluster), cloneInner(now.ofKind), maps.Clone(now.held)
 	for hold, h := range now.held {
 		now.held[hold] = heldCount{h.copies, maps.Clone(h.since)}
@@ -365,27 +365,27 @@ func cloneInner(sums map[string]map[string]int) map[string]map[string]int {
 	return out
 }
 
-// collect sends the series of a snapshot.
-func (c *counts) collect(out chan<- prom.Metric) {
+// collect sends the series of a snapshot. heard has the MemberClusters that exist, by name: the states of copies are
+// unknown on a cluster that the hub does not hear.
+func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
 	gauge := func(d *prom.Desc, v int, labels ...string) {
 		out <- prom.MustNewConstMetric(d, prom.GaugeValue, float64(v), labels...)
 	}
 	for key, n := range c.copies {
-		ready, exists := c.ready[key.cluster]
+		known, exists := heard[key.cluster]
 		if !exists {
 			continue
 		}
-		outOfSync, unknown := n.outOfSync+n.unanswered, n.unshown // the hub holds the writes, or will try again
-		if !ready {
-			outOfSync, unknown = n.outOfSync, n.unshown+n.unanswered
+		if !known {
+			n = copyCount{wanted: n.wanted, unknown: n.wanted}
 		}
 		gauge(copiesDesc, n.wanted, key.cluster, key.kind)
-		gauge(outOfSyncDesc, outOfSync, key.cluster, key.kind)
+		gauge(outOfSyncDesc, n.outOfSync, key.cluster, key.kind)
 		gauge(failingDesc, n.failing, key.cluster, key.kind)
-		gauge(unknownDesc, unknown, key.cluster, key.kind)
+		gauge(unknownDesc, n.unknown, key.cluster, key.kind)
 	}
 	for cluster, reasons := range c.ofCluster {
-		if _, exists := c.ready[cluster]; exists {
+		if _, exists := heard[cluster]; exists {
 			for reason, n := range mostFrequent(reasons, mostReasonsOfCluster) {
 				gauge(clusterReasonDesc, n, cluster, reason)
 			}

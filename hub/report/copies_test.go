@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -52,13 +53,25 @@ func nonZero(all []string) []string {
 
 var copiesSince = metav1.NewTime(time.Date(2026, 3, 2, 12, 0, 30, 0, time.UTC))
 
+// members is a cache of MemberClusters.
+type members struct {
+	client.Reader
+	items []hubv1.MemberCluster
+}
+
+func (m *members) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*hubv1.MemberClusterList).Items = m.items
+	return nil
+}
+
 // countedIn returns Copies with the clusters and placements that the tests name.
 func countedIn(t *testing.T, clusters ...string) *Copies {
 	t.Helper()
-	c := NewCopies()
+	known := &members{}
 	for _, name := range clusters {
-		c.ClusterChanged(t.Context(), changes.Cluster{After: clusterThatIs(name, metav1.ConditionTrue)})
+		known.items = append(known.items, *clusterThatIs(name, metav1.ConditionTrue))
 	}
+	c := NewCopies(known)
 	c.PlacementChanged(t.Context(), changes.Placement{After: &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "all"}}})
 	return c
 }
@@ -130,6 +143,14 @@ func TestAWantedCopyIsCountedByItsRow(t *testing.T) {
 			want: []string{
 				"cluster_copies_by_reason a ClusterUnreachable: 1", "copies_unknown a Widget: 1", "kind_copies_by_reason Widget ClusterUnreachable: 1",
 				"placement_copies ns all: 1"}},
+		"a copy whose row is older than its cluster is unknown": {
+			target: here, row: &hubv1.ClusterRow{Applied: unknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonUnreachable, LastObservedTime: &copiesSince},
+			want: []string{
+				"cluster_copies_by_reason a ClusterUnreachable: 1", "copies_unknown a Widget: 1", "kind_copies_by_reason Widget ClusterUnreachable: 1",
+				"placement_copies ns all: 1"}},
+		"a degraded copy is unknown once its cluster is away, although the row does not say so yet": {
+			target: here, row: &hubv1.ClusterRow{Applied: yes, Health: hubv1.HealthDegraded, Reason: "TenantText"}, away: true,
+			want: append([]string{"cluster_copies_by_reason a Degraded: 1", "copies_unknown a Widget: 1", "kind_copies_by_reason Widget Degraded: 1"}, both...)},
 		"a suspended copy is held and not out of sync": {
 			target: here, row: &hubv1.ClusterRow{Applied: no, Health: hubv1.HealthHealthy, Reason: hubv1.ReasonSuspended, LastTransitionTime: &copiesSince},
 			want: append([]string{"cluster_copies_by_reason a Suspended: 1", "kind_copies_by_reason Widget Suspended: 1"}, held("Suspended")...)},
@@ -154,7 +175,7 @@ func TestAWantedCopyIsCountedByItsRow(t *testing.T) {
 			t.Parallel()
 			c := countedIn(t, "a")
 			if tc.away {
-				c.ClusterChanged(t.Context(), changes.Cluster{After: clusterThatIs("a", metav1.ConditionFalse)})
+				c.members = &members{items: []hubv1.MemberCluster{*clusterThatIs("a", metav1.ConditionFalse)}}
 			}
 			b := placedOn("Widget", []hubv1.BindingTarget{tc.target})
 			b.Spec.Rollout = tc.rollout
@@ -217,7 +238,7 @@ func TestSeriesFollowWhatExists(t *testing.T) {
 	}
 	step("of applied copies", "copies a Widget: 1", "copies b Widget: 1", "copies_out_of_sync a Widget: 0", "copies_out_of_sync b Widget: 0",
 		"placement_copies ns all: 2", "placement_copies_in_sync ns all: 2")
-	c.ClusterChanged(t.Context(), changes.Cluster{Before: &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "b"}}})
+	c.members = &members{items: []hubv1.MemberCluster{*clusterThatIs("a", metav1.ConditionTrue)}}
 	step("after a cluster has left", "copies a Widget: 1", "copies_out_of_sync a Widget: 0", "placement_copies ns all: 2", "placement_copies_in_sync ns all: 2")
 	c.PlacementChanged(t.Context(), changes.Placement{Before: &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "all"}}})
 	step("after the placement is deleted", "copies a Widget: 1", "copies_out_of_sync a Widget: 0")

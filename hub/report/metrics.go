@@ -4,10 +4,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
 var (
@@ -18,7 +18,7 @@ var (
 	})
 	bindingClusters = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hanse_binding_clusters",
-		Help: "Rows of all bindings by state: Healthy, Progressing, Degraded, Unknown, NotApplied, or HubIsOlder.",
+		Help: "Rows of all bindings by state: Healthy, Leaving, Progressing, Unknown, Degraded, NotApplied, or HubIsOlder. The row says it alone.",
 	}, []string{"state"})
 	driftCorrected = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hanse_drift_corrected_total",
@@ -37,11 +37,9 @@ var Metrics = []prometheus.Collector{windowSeconds, bindingClusters, driftCorrec
 
 func init() {
 	metrics.Registry.MustRegister(Metrics...)
-	for _, state := range []string{
-		string(hubv1.HealthHealthy), string(hubv1.HealthProgressing), string(hubv1.HealthDegraded), string(hubv1.HealthUnknown),
-		stateNotApplied, hubv1.ReasonHubIsOlder,
-	} {
-		bindingClusters.WithLabelValues(state)
+	bindingClusters.WithLabelValues(hubv1.ReasonHubIsOlder)
+	for _, state := range rollup.CopyStates() {
+		bindingClusters.WithLabelValues(state.String())
 	}
 }
 
@@ -57,22 +55,20 @@ const (
 	writeStatus = "status"
 )
 
-const stateNotApplied = "NotApplied"
-
-// count counts rows by state.
-func count(rows []hubv1.ClusterRow) map[string]int {
+// count counts rows by state. A copy that is newer than the hub counts apart.
+func count(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) map[string]int {
+	wanted := make(map[string]hubv1.TargetState, len(targets))
+	for i := range targets {
+		wanted[targets[i].Name] = targets[i].State
+	}
 	out := map[string]int{}
-	for _, row := range rows {
-		switch {
-		case row.Reason == hubv1.ReasonHubIsOlder:
-			out[hubv1.ReasonHubIsOlder]++
-		case row.Applied == metav1.ConditionFalse:
-			out[stateNotApplied]++
-		case row.Applied == metav1.ConditionUnknown || row.Health == "":
-			out[string(hubv1.HealthUnknown)]++
-		default:
-			out[string(row.Health)]++
+	for i := range rows {
+		row := &rows[i]
+		state := rollup.StateOf(wanted[row.Name], row, true).String()
+		if row.Reason == hubv1.ReasonHubIsOlder {
+			state = hubv1.ReasonHubIsOlder
 		}
+		out[state]++
 	}
 	return out
 }

@@ -24,7 +24,7 @@ func TestRowsAreCountedByState(t *testing.T) {
 		"an applied copy counts by its health":                                {hubv1.ClusterRow{Applied: yes, Health: hubv1.HealthDegraded}, "Degraded"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(map[string]int{test.want: 1}, count([]hubv1.ClusterRow{test.row})); diff != "" {
+			if diff := cmp.Diff(map[string]int{test.want: 1}, count([]hubv1.ClusterRow{test.row}, []hubv1.BindingTarget{{State: hubv1.TargetPresent}})); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -47,8 +47,9 @@ func TestTheGaugeFollowsCopiesThatAreNewerThanTheHub(t *testing.T) {
 		return 0
 	}
 	older, healthy := value(hubv1.ReasonHubIsOlder), value(string(hubv1.HealthHealthy))
-	held := count([]hubv1.ClusterRow{{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonHubIsOlder}, {Applied: metav1.ConditionFalse, Reason: hubv1.ReasonHubIsOlder}})
-	accepted := count([]hubv1.ClusterRow{{Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy}, {Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy}})
+	present := []hubv1.BindingTarget{{State: hubv1.TargetPresent}}
+	held := count([]hubv1.ClusterRow{{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonHubIsOlder}, {Applied: metav1.ConditionFalse, Reason: hubv1.ReasonHubIsOlder}}, present)
+	accepted := count([]hubv1.ClusterRow{{Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy}, {Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy}}, present)
 	recount(nil, held)
 	if got := value(hubv1.ReasonHubIsOlder) - older; got != 2 {
 		t.Errorf("%v copies are held, want 2", got)

@@ -346,7 +346,7 @@ func (r *run) end() {
 	}
 	e.merged, e.refusal, e.settleUntil = r.merged, r.refusal, time.Time{}
 	r.shown(e)
-	states := count(r.own(r.binding.BindingStatus().Clusters))
+	states := count(r.own(r.binding.BindingStatus().Clusters), r.binding.BindingSpec().Clusters)
 	recount(e.states, states)
 	e.states = states
 	if r.wrote {

@@ -61,7 +61,7 @@ func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 	}
 	say(left.Moving, "is moving: its replacement is not Healthy yet", "are moving: their replacements are not Healthy yet")
 	say(max(0, present-left.Blocked-left.Staying), "waits for the drain limit", "wait for the drain limit")
-	if decide.IsAway(c) {
+	if c.IsAway() {
 		say(leaving, "is replaced and is withdrawn when the cluster answers", "are replaced and are withdrawn when the cluster answers")
 	} else {
 		say(leaving, "is being withdrawn", "are being withdrawn")

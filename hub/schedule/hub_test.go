@@ -31,7 +31,6 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
-	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/hub/tracing"
 	"github.com/hanse-dev/hanse/kindwatch"
@@ -305,7 +304,7 @@ func (s *scene) join(name string) {
 		if err := scheduler.Client.Get(s.t.Context(), client.ObjectKeyFromObject(c), &known); err != nil {
 			return err
 		}
-		if decide.IsAway(&known) {
+		if known.IsAway() {
 			return errors.New("it is not ready")
 		}
 		return nil

@@ -177,7 +177,7 @@ func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 
 // clusterMoved queues the objects that the changed status of a cluster concerns.
 func (s *Scheduler) clusterMoved(ctx context.Context, before, after *hubv1.MemberCluster, q queue) {
-	if decide.IsAway(before) != decide.IsAway(after) || !equality.Semantic.DeepEqual(steady(before), steady(after)) {
+	if before.IsAway() != after.IsAway() || !equality.Semantic.DeepEqual(steady(before), steady(after)) {
 		addUncounted(q, s.bound(ctx)...)
 		return
 	}

@@ -1,0 +1,61 @@
+package rollup
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+)
+
+// CopyState is the state of a copy in one word, from the worst to the best. Zero means that there is no copy.
+type CopyState uint8
+
+// The states of copies.
+const (
+	CopyNotApplied  CopyState = iota + 1 // the hub cannot write the desired content
+	CopyDegraded                         // the copy says that it does not work
+	CopyUnknown                          // the hub does not hear the cluster, or cannot tell the health
+	CopyProgressing                      // the copy is written, or becomes ready
+	CopyLeaving                          // the copy is withdrawn, or moves to another cluster
+	CopyHealthy
+)
+
+var copyStates = []string{"", "NotApplied", "Degraded", "Unknown", "Progressing", "Leaving", "Healthy"}
+
+// String returns the word.
+func (s CopyState) String() string { return copyStates[s] }
+
+// ParseCopyState returns zero for any other text than a state.
+func ParseCopyState(text string) CopyState { return CopyState(max(slices.Index(copyStates, text), 0)) }
+
+// CopyStates are all states, the worst first.
+func CopyStates() []CopyState {
+	return []CopyState{CopyNotApplied, CopyDegraded, CopyUnknown, CopyProgressing, CopyLeaving, CopyHealthy}
+}
+
+// StateOf returns the state of a copy for pages, hansectl and metrics. heard is true while the hub hears the cluster. A
+// state of an earlier time is unknown.
+func StateOf(target hubv1.TargetState, row *hubv1.ClusterRow, heard bool) CopyState {
+	switch {
+	case !heard || row.LastObservedTime != nil:
+		return CopyUnknown
+	case target != hubv1.TargetPresent:
+		return CopyLeaving
+	case row.Applied != metav1.ConditionTrue && row.Reason == hubv1.ReasonPending:
+		return CopyProgressing
+	case row.Applied == metav1.ConditionFalse:
+		return CopyNotApplied
+	case row.Applied != metav1.ConditionTrue:
+		return CopyUnknown
+	}
+	switch row.Health {
+	case hubv1.HealthHealthy:
+		return CopyHealthy
+	case hubv1.HealthDegraded:
+		return CopyDegraded
+	case hubv1.HealthProgressing:
+		return CopyProgressing
+	}
+	return CopyUnknown
+}
