@@ -71,7 +71,7 @@ breaches=(
 	"hub/console      $hanse/chart"
 	"view             k8s.io/client-go/rest"
 	"view             net/http"
-	"view             $hanse/hub/schedule"
+	"view             $hanse/hub/membership"
 	"hub/protect      $hanse/hub/schedule"
 	"member/apply     $hanse/placement"
 	"member/apply     $hanse/operator"
