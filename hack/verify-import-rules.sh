@@ -71,7 +71,7 @@ breaches=(
 	"hub/console      $hanse/chart"
 	"view             k8s.io/client-go/rest"
 	"view             net/http"
-	"view             $hanse/hub/membership"
+	"view             $hanse/hub/schedule"
 	"hub/protect      $hanse/hub/schedule"
 	"member/apply     $hanse/placement"
 	"member/apply     $hanse/operator"
@@ -121,10 +121,11 @@ done
 wide=$(printf 'word %.0s' {1..30})
 printf 'package source\n\n// wide is %s\nconst wide = "%s"\n\nvar _ = wide\n' "$wide" "$wide" >"$copy/source/zz_wide.go"
 
+# Tests may import more, and a breach could then be a cycle.
 linter=$("$root/hack/tool.sh" --path golangci-lint)
 folders=$(printf './%s/...\n' api answer chart credential crdupgrade decide plan kindwatch bundle guard operator source expression placement replicas rollout tenancy versions overrides hub member view cmd/hansectl)
 # shellcheck disable=SC2086
-report=$(cd "$copy" && "$linter" run --enable-only depguard,lll --output.text.print-issued-lines=false $folders 2>&1) || true
+report=$(cd "$copy" && "$linter" run --tests=false --enable-only depguard,lll --output.text.print-issued-lines=false $folders 2>&1) || true
 
 missed=0
 for i in "${!breaches[@]}"; do
