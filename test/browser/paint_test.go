@@ -10,6 +10,9 @@ import (
 )
 
 func TestTheFirstPaintOfEachVisitIsMeasured(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: it needs a browser")
+	}
 	Needed(t)
 	const slow = 300 * time.Millisecond
 	mux := http.NewServeMux()
