@@ -87,10 +87,10 @@ func (r *fleetReader) readBindings(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errRefused, errManyObjects)
 	}
 	if bundled > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("%d objects of bundles are not considered: hansectl simulate considers them", bundled))
+		r.note(fmt.Sprintf("%d objects of bundles are not considered: hansectl simulate considers them", bundled))
 	}
 	if r.namespace != "" && slices.ContainsFunc(r.fleet.Placements, view.NeedsCounts) {
-		r.notes = append(r.notes, "Objects of other namespaces are not counted")
+		r.note("Objects of other namespaces are not counted")
 	}
 	return nil
 }

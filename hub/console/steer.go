@@ -120,7 +120,7 @@ func (u *user) steering(ctx context.Context, namespace, name string) (rollout.St
 		err = fmt.Errorf("%w: %w", errRefused, errManyChanges)
 	}
 	if dropped > 0 {
-		u.notes = append(u.notes, fmt.Sprintf("The waves leave out %d objects whose rollout is complete", dropped))
+		u.note(fmt.Sprintf("The waves leave out %d objects whose rollout is complete", dropped))
 	}
 	return s, err
 }

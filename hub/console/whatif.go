@@ -228,7 +228,7 @@ func (b *whatIfBody) simulated(s view.Simulation) {
 // plan shows the effect of policies on the content of copies, too.
 func (b *whatIfBody) plan(ctx context.Context, v *visit, before, after decide.Fleet, changes []string) error {
 	if b.Namespace != "" {
-		v.user.notes = append(v.user.notes, "Objects of other namespaces than "+b.Namespace+" are not considered")
+		v.user.note("Objects of other namespaces than " + b.Namespace + " are not considered")
 	}
 	made, err := plan.Make(ctx, before, after, plan.Options{})
 	if err != nil {

@@ -79,7 +79,7 @@ func (r *run) isolation(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.putInPlace(ctx, w); err != nil {
+		if err := s.putInPlace(ctx, w, inPlace*s.objects); err != nil {
 			return err
 		}
 		for _, scenario := range scenarios {
@@ -91,9 +91,8 @@ func (r *run) isolation(ctx context.Context) error {
 	})
 }
 
-// putInPlace creates the objects that exist in every scenario.
-func (s *setting) putInPlace(ctx context.Context, w *watcher) error {
-	objects := inPlace * s.objects
+// putInPlace creates objects on all members, which stay.
+func (s *setting) putInPlace(ctx context.Context, w *watcher, objects int) error {
 	s.say("putting %d objects in place", objects)
 	if err := s.place(ctx, inPlaceNamespace); err != nil {
 		return err

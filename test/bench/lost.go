@@ -39,11 +39,7 @@ func (r *run) lost(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.say("putting %d objects in place", s.objects)
-		if err := s.place(ctx, inPlaceNamespace); err != nil {
-			return err
-		}
-		if err := s.followed(ctx, w.expect(inPlaceNamespace, 0, s.objects, len(s.names), first.arrived), w, applying(first)); err != nil {
+		if err := s.putInPlace(ctx, w, s.objects); err != nil {
 			return err
 		}
 		if _, err := s.meter.settle(ctx); err != nil {

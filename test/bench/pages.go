@@ -70,11 +70,7 @@ func (r *run) pages(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.say("putting %d objects in place", s.objects)
-		if err := s.place(ctx, inPlaceNamespace); err != nil {
-			return err
-		}
-		if err := s.followed(ctx, w.expect(inPlaceNamespace, 0, s.objects, len(s.names), first.arrived), w, applying(first)); err != nil {
+		if err := s.putInPlace(ctx, w, s.objects); err != nil {
 			return err
 		}
 		if _, err := s.meter.settle(ctx); err != nil {
@@ -183,7 +179,7 @@ func (s *setting) openPages(ctx context.Context, group *errgroup.Group, user int
 	}
 	for i := range pagesPerUser {
 		p := &openPage{origin: s.process.Console, path: consolePages[i%len(consolePages)], session: session, reads: reads}
-		if err := p.read(ctx); err != nil {
+		if _, err := p.read(ctx); err != nil {
 			return err
 		}
 		stream, err := p.get(ctx, "/live?scope="+url.QueryEscape(p.scope()))
@@ -220,7 +216,7 @@ func signIn(ctx context.Context, origin, token string) (string, error) {
 	return strings.Join(cookies, "; "), nil
 }
 
-// openPage is a page that a user keeps open. It does as hub/console/assets/console.js does.
+// openPage is a page that a user keeps open. It reads as often as hub/console/assets/console.js does.
 type openPage struct {
 	origin, path, session string
 	reads                 *atomic.Int64
@@ -263,10 +259,13 @@ func (p *openPage) readAgain(ctx context.Context, changed <-chan struct{}) error
 		case <-ctx.Done():
 		case <-changed:
 			begin := time.Now()
-			if err := p.read(ctx); err != nil {
+			answered, err := p.read(ctx)
+			if err != nil {
 				return p.unlessEnded(ctx, err)
 			}
-			p.reads.Add(1)
+			if answered {
+				p.reads.Add(1)
+			}
 			_ = rest(ctx, max(time.Second, 4*time.Since(begin)))
 		}
 	}
@@ -281,15 +280,15 @@ func (p *openPage) unlessEnded(ctx context.Context, err error) error {
 	return nil
 }
 
-// read reads the page. A console that is too busy is asked again with the next change, as by a browser.
-func (p *openPage) read(ctx context.Context) error {
+// read reads the page. answered is false if the console is too busy: the page is then read with the next change.
+func (p *openPage) read(ctx context.Context) (answered bool, err error) {
 	answer, err := p.get(ctx, p.path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer answer.Body.Close()
 	_, err = io.Copy(io.Discard, answer.Body)
-	return err
+	return answer.StatusCode == http.StatusOK, err
 }
 
 func (p *openPage) get(ctx context.Context, path string) (*http.Response, error) {
