@@ -49,7 +49,7 @@ func confine() error {
 		}
 	}
 	// The kernel first sends a signal, and ends a process that goes on.
-	const seconds = uint64(MostCPU / time.Second)
+	seconds := uint64(MostCPU.Seconds())
 	var now syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_CPU, &now); err != nil {
 		return fmt.Errorf("reading the limit of CPU time: %w", err)

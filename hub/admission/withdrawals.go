@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// forecastWithin limits a forecast, including its wait for other forecasts.
-	forecastWithin = time.Second
+	// forecastWithin is the part of reviewWithin for a forecast, including its wait for other forecasts.
+	forecastWithin = reviewWithin / 8
 	// mostBindings is the maximum number of namespaced bindings, and of cluster-scoped bindings, in a forecast.
 	mostBindings = 50_000
 	// forecastsAtOnce bounds the memory of forecasts.

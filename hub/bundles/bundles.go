@@ -43,10 +43,6 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// lookEvery is how often ConfigMaps are read, and how often a bundle that could not be stored is tried again: the hub
-// does not watch ConfigMaps, Secrets of repositories and rights.
-const lookEvery = 30 * time.Second
-
 // workers is how many bundles are stored at a time. Charts are rendered one by one.
 const workers = 4
 
@@ -239,7 +235,7 @@ func (c *Controller) Reconcile(ctx context.Context, of hubv1.BundleReference) (r
 	case client.IgnoreNotFound(err) != nil:
 		return reconcile.Result{}, fmt.Errorf("writing the status of %s: %w", of, err)
 	case stored.Status != metav1.ConditionTrue || readsConfigMaps(b):
-		return reconcile.Result{RequeueAfter: lookEvery}, nil
+		return reconcile.Result{RequeueAfter: pace.LookEvery}, nil
 	}
 	return reconcile.Result{}, nil
 }

@@ -18,11 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/bundle"
 	"github.com/hanse-dev/hanse/canonical"
 	"github.com/hanse-dev/hanse/chart/child"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
-
-// renderAgainAfter is how long the error of a chart is kept before it is rendered again with the same input: the cause
-// may have been this machine.
-const renderAgainAfter = 5 * time.Minute
 
 // Render renders a chart.
 type Render func(ctx context.Context, in child.Input) (child.Rendered, error)
@@ -79,7 +76,7 @@ func (c *Controller) rendered(ctx context.Context, operator string, in child.Inp
 		return out, fmt.Errorf("writing the input of the chart as JSON: %w", err)
 	}
 	last, sum := c.lastRendering(operator), sha256.Sum256(text)
-	if last.input == sum && (last.err == nil || c.Clock.Since(last.at) < renderAgainAfter) {
+	if last.input == sum && (last.err == nil || c.Clock.Since(last.at) < pace.LongestSlowRetry) {
 		if last.err != nil {
 			return out, invalidChart(last.err)
 		}

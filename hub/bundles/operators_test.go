@@ -11,6 +11,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/chart"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
 // renderWorld counts the renderings of a controller.
@@ -87,7 +88,7 @@ func TestAChartIsRenderedOncePerInput(t *testing.T) {
 	if w.renderings != 3 {
 		t.Errorf("after a failure it was rendered %d times for 3 inputs", w.renderings)
 	}
-	w.clock.SetTime(w.clock.Now().Add(renderAgainAfter))
+	w.clock.SetTime(w.clock.Now().Add(pace.LongestSlowRetry))
 	w.fails = nil
 	if err := w.render(t, `{"a": 2}`); err != nil {
 		t.Errorf("after the pause: %v", err)

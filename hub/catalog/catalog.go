@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,12 +26,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hanse-dev/hanse/answer"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/member/health"
 )
-
-// requestTimeout bounds the read of one definition.
-const requestTimeout = 5 * time.Second
 
 var errNoVersion = errors.New("the definition has no such version")
 
@@ -203,7 +200,7 @@ func (c *Catalog) read(ctx context.Context, kind schema.GroupKind, known *Defini
 		return "", nil, fmt.Errorf("finding the resource of %s: %w", kind, err)
 	}
 	name = mapping.Resource.GroupResource().String()
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	var crd apiextensionsv1.CustomResourceDefinition
 	switch err := c.reader.Get(ctx, types.NamespacedName{Name: name}, &crd); {

@@ -39,6 +39,8 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
 const (
@@ -46,10 +48,6 @@ const (
 	// made.
 	lasts       = 365 * 24 * time.Hour
 	renewBefore = 120 * 24 * time.Hour
-	// lookEvery is the interval of checks for changes by another replica or a user. retryAfter is the pause after an
-	// error or a conflict.
-	lookEvery  = 30 * time.Second
-	retryAfter = time.Second
 
 	caKey = "ca.crt"
 )
@@ -131,11 +129,11 @@ func (k *Keeper) Start(ctx context.Context) error {
 	log := ctrl.LoggerFrom(ctx).WithName("certificate")
 	ctx = ctrl.LoggerInto(ctx, log)
 	for {
-		pause := lookEvery
+		pause := pace.LookEvery // another replica or a user may have changed it
 		if err := k.Look(ctx); err != nil && ctx.Err() == nil {
-			pause = retryAfter
+			pause = pace.RetryAfter
 			if !apierrors.IsConflict(err) {
-				pause = lookEvery / 3
+				pause = pace.LookEvery / 3
 				log.Error(err, "Keeping the certificate of the webhook")
 			}
 		}

@@ -18,12 +18,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-)
 
-// firstPause is the time after a first failed try. It doubles with each further one, up to mostPause.
-const (
-	firstPause = 30 * time.Second
-	mostPause  = 5 * time.Minute
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
 // ErrFetching means that the first try to fetch a chart has not ended.
@@ -143,7 +139,7 @@ func (f *Fetcher) Get(ctx context.Context, owner string, ch Chart, done func()) 
 	t := f.tries[owner]
 	if t == nil || t.chart.try() != ch.try() {
 		t.stop()
-		t = &tried{chart: ch, pause: firstPause}
+		t = &tried{chart: ch, pause: pace.FirstSlowRetry}
 		f.tries[owner] = t
 	}
 	if t.cancel == nil && !f.Clock.Now().Before(t.next) {
@@ -188,7 +184,7 @@ func (f *Fetcher) run(ctx context.Context, t *tried, u *url.URL, done func()) {
 			since = t.failure.Since
 		}
 		t.failure = &TryError{Chart: t.chart.archive(), Since: since, Cause: err}
-		t.next, t.pause = now.Add(t.pause), min(2*t.pause, mostPause)
+		t.next, t.pause = now.Add(t.pause), min(2*t.pause, pace.LongestSlowRetry)
 	}
 	f.mu.Unlock()
 	done()

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/oauth2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/hanse-dev/hanse/answer"
 	"github.com/hanse-dev/hanse/hub/slots"
 )
 
@@ -187,7 +188,7 @@ func (c *Console) idToken(ctx context.Context, code string, a attempt) (string, 
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errProvider, err)
 	}
-	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, c.provider.http), providerWithin)
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, c.provider.http), answer.Timeout)
 	defer cancel()
 	answer, err := client.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if refusal := (*oauth2.RetrieveError)(nil); errors.As(err, &refusal) {

@@ -20,12 +20,11 @@ import (
 	"golang.org/x/oauth2"
 	"k8s.io/utils/clock"
 
+	"github.com/hanse-dev/hanse/answer"
 	"github.com/hanse-dev/hanse/hub/slots"
 )
 
 const (
-	// providerWithin limits a request to the identity provider.
-	providerWithin = 10 * time.Second
 	// providerAgain is how long the console waits after a provider did not describe itself, until it asks again.
 	providerAgain = 5 * time.Second
 	// largestAnswer of a provider is read.
@@ -92,7 +91,7 @@ func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock cloc
 	}
 	transport := &http.Transport{
 		Proxy: proxy, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
-		TLSHandshakeTimeout: providerWithin, IdleConnTimeout: time.Minute, MaxConnsPerHost: mostExchanges,
+		TLSHandshakeTimeout: answer.Timeout, IdleConnTimeout: time.Minute, MaxConnsPerHost: mostExchanges,
 	}
 	if o.CAFile != "" {
 		pem, err := os.ReadFile(o.CAFile)
@@ -105,7 +104,7 @@ func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock cloc
 		}
 	}
 	return &provider{OIDC: o, clock: clock, slots: slots.New(mostExchanges), http: &http.Client{
-		Transport: confined{transport}, Timeout: providerWithin,
+		Transport: confined{transport}, Timeout: answer.Timeout,
 		// A secret or a code goes to the address that the provider describes, and nowhere else.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
@@ -173,7 +172,7 @@ func (p *provider) describe(ctx context.Context) (*oidc.Provider, error) {
 		return nil, p.failed
 	}
 	// A browser that leaves does not end it for others.
-	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.http), providerWithin)
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.http), answer.Timeout)
 	defer cancel()
 	p.described, p.failed = oidc.NewProvider(ctx, p.Issuer)
 	p.failedAt = p.clock.Now()

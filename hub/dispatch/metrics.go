@@ -22,21 +22,22 @@ var (
 		Name: "hanse_member_circuit",
 		Help: "1 while writes to a member cluster are held, because several in a row failed or the cluster answered 429; else 0.",
 	}, []string{"cluster"})
-	clusterSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "hanse_cluster_apply_duration_seconds",
-		Help: "From the time at which the hub saw a change of an object, a policy or a decision, until a cluster had the changed copy, " +
-			"by cluster; without copies that are suspended or paused, or wait for other objects.",
-		NativeHistogramBucketFactor: 1.5, NativeHistogramMaxBucketNumber: 50, NativeHistogramMinResetDuration: time.Hour, // few, because clusters are many
-	}, []string{"cluster"})
-	kindSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "hanse_kind_apply_duration_seconds",
-		Help: "From the time at which the hub saw a change of an object, a policy or a decision, until a cluster had the changed copy, " +
-			"by kind; without copies that are suspended or paused, or wait for other objects.",
-		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
-	}, []string{"kind"})
-	queueDepth = prometheus.NewDesc("hanse_member_queue_depth", "Copies of a member cluster that wait for a worker.", []string{"cluster"}, nil)
-	gates      = &openGates{of: map[string]*gate{}}
+	clusterSeconds = applySeconds("cluster", 1.5, 50) // few buckets, because clusters are many
+	kindSeconds    = applySeconds("kind", 1.1, 160)
+	queueDepth     = prometheus.NewDesc("hanse_member_queue_depth", "Copies of a member cluster that wait for a worker.", []string{"cluster"}, nil)
+	gates          = &openGates{of: map[string]*gate{}}
 )
+
+// applySeconds returns the histogram of the times until a change is on a cluster, with one series for each value of the
+// label. See prometheus.HistogramOpts for factor and buckets.
+func applySeconds(label string, factor float64, buckets uint32) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "hanse_" + label + "_apply_duration_seconds",
+		Help: "From the time at which the hub saw a change of an object, a policy or a decision, until a cluster had the changed copy, " +
+			"by " + label + "; without copies that are suspended or paused, or wait for other objects.",
+		NativeHistogramBucketFactor: factor, NativeHistogramMaxBucketNumber: buckets, NativeHistogramMinResetDuration: time.Hour,
+	}, []string{label})
+}
 
 // Metrics of this package, for docs/metrics.md.
 var Metrics = []prometheus.Collector{inFlight, inFlightLimit, circuitOpen, clusterSeconds, kindSeconds, gates}

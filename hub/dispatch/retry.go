@@ -12,13 +12,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-const (
-	// calm is the pause if only a change on the member can help. It is the first delay of member.RetrySlowly, the
-	// minimum time between corrections of a contested field, and the longest wait for the first list of a kind.
-	calm = 30 * time.Second
-	// longestCalm is the longest delay after member.RetrySlowly.
-	longestCalm = 5 * time.Minute
-)
+// calm is the pause if only a change on the member can help. It is the first delay of member.RetrySlowly, the minimum
+// time between corrections of a contested field, and the longest wait for the first list of a kind.
+const calm = pace.FirstSlowRetry
 
 // retries compute the next try of a key from an outcome.
 type retries struct {
@@ -28,7 +24,7 @@ type retries struct {
 func newRetries() retries {
 	return retries{
 		soon:   pace.Retries[types.NamespacedName](),
-		slowly: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](calm, longestCalm),
+		slowly: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](calm, pace.LongestSlowRetry),
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/scopes"
 	"github.com/hanse-dev/hanse/source"
 )
@@ -36,14 +37,10 @@ const (
 	// lasts is the minimum time of one epoch. Edits of policies after a backup, within the epoch that was the newest
 	// then, cannot be distinguished from edits before it.
 	lasts = 10 * time.Minute
-	// lookEvery is the interval of checks whether the newest epoch is over.
-	lookEvery = time.Minute
 	// kept is the number of kept epochs. keptWhileHeld applies while the hub holds a copy from a later state, because
 	// the copy would count as old without its epoch. A ConfigMap has room for about 40,000.
 	kept          = 1000
 	keptWhileHeld = 20000
-
-	retryAfter = time.Second
 )
 
 // Options of a Keeper. All except Clock are required.
@@ -129,7 +126,7 @@ func (k *Keeper) Ready(ctx context.Context) {
 			k.take(read(c))
 			return
 		}
-		pause(ctx, retryAfter)
+		pause(ctx, pace.RetryAfter)
 	}
 }
 
@@ -194,7 +191,7 @@ func (k *Keeper) appends() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.wrote = true
-	return k.inherited && k.options.Clock.Since(k.failed) >= lookEvery
+	return k.inherited && k.options.Clock.Since(k.failed) >= pace.LookEvery
 }
 
 // Confirm returns the epochs from an uncached read, because the cache may be older than another replica's write. An
@@ -228,7 +225,7 @@ func (*Keeper) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (k *Keeper) Start(ctx context.Context) error {
-	for pause(ctx, lookEvery) {
+	for pause(ctx, pace.LookEvery) {
 		if err := k.Look(ctx); err != nil && !apierrors.IsConflict(err) {
 			ctrl.LoggerFrom(ctx).Error(err, "Beginning a new epoch")
 		}
@@ -264,7 +261,7 @@ func (k *Keeper) Lead(ctx context.Context) error {
 		if !apierrors.IsConflict(err) {
 			ctrl.LoggerFrom(ctx).Error(err, "Beginning a new epoch")
 		}
-		pause(ctx, retryAfter)
+		pause(ctx, pace.RetryAfter)
 	}
 	return nil
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/canonical"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
 const (
-	awaitEvery = time.Second
 	awaitTells = 10 * time.Second
 	// awaitYes is how long a refusal of the server is not final: a server that has just started has not read its roles and
 	// definitions yet.
@@ -85,7 +85,7 @@ func await(ctx context.Context, config *rest.Config, namespace string, yes time.
 		select {
 		case <-ctx.Done():
 			return Hub{}, nil
-		case <-time.After(awaitEvery):
+		case <-time.After(pace.RetryAfter):
 		}
 	}
 }

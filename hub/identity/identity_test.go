@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -59,13 +60,13 @@ func TestTheHubWaitsForItsAPIServer(t *testing.T) {
 		}
 	})
 	t.Run("but not if it keeps saying no", func(t *testing.T) {
-		_, err := await(ctx, rest.AnonymousClientConfig(hub), metav1.NamespaceDefault, awaitEvery)
+		_, err := await(ctx, rest.AnonymousClientConfig(hub), metav1.NamespaceDefault, pace.RetryAfter)
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "kube-system") {
 			t.Errorf("%v, want what the server said", err)
 		}
 	})
 	t.Run("nor if it is no hub", func(t *testing.T) {
-		_, err := await(ctx, serve(t, &envtest.Environment{}), metav1.NamespaceDefault, awaitEvery)
+		_, err := await(ctx, serve(t, &envtest.Environment{}), metav1.NamespaceDefault, pace.RetryAfter)
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "chart hanse-hub") {
 			t.Errorf("%v, want that the definitions are missing", err)
 		}

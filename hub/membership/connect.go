@@ -14,10 +14,8 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
-
-// figuresEvery is how often nothing but figures in the status change: nodes, capacity and unclaimed copies.
-const figuresEvery = time.Minute
 
 // readKubeconfig sets Ready if there is no kubeconfig. A deleted Secret ends the link: a user who deletes credentials
 // does not want them to be used. A failed read changes nothing.
@@ -130,7 +128,7 @@ func (r *Reconciler) holdBackCapacity(run *run) time.Duration {
 	if before.Capacity == nil || sameCapacity(before, run.cluster.Status) {
 		return 0
 	}
-	wait := figuresEvery - time.Since(r.records.of(run.cluster.Name).capacityWritten)
+	wait := pace.RepeatAfter - time.Since(r.records.of(run.cluster.Name).capacityWritten)
 	if wait <= 0 {
 		return 0
 	}

@@ -22,6 +22,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/credential"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -211,11 +212,11 @@ func TestATokenThatIsNotRenewedSaysWhyUntilItIs(t *testing.T) {
 	s.ahead(21 * 24 * time.Hour)
 	s.is(hubv1.ConditionCredentialsExpireSoon, metav1.ConditionTrue, hubv1.ReasonRenewalRefused, "hansectl rotate not-renewed")
 	i.set(func() { i.err, i.token = nil, "hello" })
-	s.ahead(21*24*time.Hour + errandLastTry)
+	s.ahead(21*24*time.Hour + pace.LongestSlowRetry)
 	s.is(hubv1.ConditionCredentialsExpireSoon, metav1.ConditionTrue, hubv1.ReasonRenewalFailed, "cannot use")
 	s.uses(first)
 	i.set(func() { i.token = "" })
-	s.ahead(21*24*time.Hour + 3*errandLastTry)
+	s.ahead(21*24*time.Hour + 3*pace.LongestSlowRetry)
 	s.replaces(first)
 	s.without(hubv1.ConditionCredentialsExpireSoon)
 }

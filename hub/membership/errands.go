@@ -12,9 +12,9 @@ const (
 	// errandsAtOnce bounds the requests to members at a time: after a long outage of the hub many tokens may be due.
 	errandsAtOnce = 4
 	// errandTimeout is for the two requests of a renewal, which makes a Secret and a token.
-	errandTimeout  = 2 * pace.AnswerWithin
-	errandFirstTry = 5 * time.Second // the pause after the first failure; it doubles
-	errandLastTry  = 5 * time.Minute
+	errandTimeout = 2 * pace.AnswerWithin
+	// errandFirstTry is the pause after the first failure. It doubles up to pace.LongestSlowRetry.
+	errandFirstTry = 5 * time.Second
 )
 
 // errands are the requests to members for the hub's credentials. They run outside the reconciles, which never wait for
@@ -102,7 +102,7 @@ func (e *errands) run(ctx context.Context, cluster string, t *errand, work func(
 func (e *errands) failedLocked(t *errand, err error) {
 	t.failures++
 	t.done, t.token, t.err = false, "", err
-	t.due = e.now().Add(min(errandFirstTry<<min(t.failures-1, 10), errandLastTry))
+	t.due = e.now().Add(min(errandFirstTry<<min(t.failures-1, 10), pace.LongestSlowRetry))
 }
 
 // fail marks the last errand of a cluster as failed, because its result was not usable.

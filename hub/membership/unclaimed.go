@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/member"
 )
 
@@ -51,7 +52,7 @@ func (*Unclaimed) NeedLeaderElection() bool { return false }
 
 // Start counts at intervals until ctx ends.
 func (u *Unclaimed) Start(ctx context.Context) error {
-	tick := time.NewTicker(figuresEvery)
+	tick := time.NewTicker(pace.RepeatAfter)
 	defer tick.Stop()
 	for {
 		select {

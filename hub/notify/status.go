@@ -10,16 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-const (
-	// statusEvery is the minimum time between two writes by a replica that change neither the status of Ready nor its
-	// reason.
-	statusEvery = time.Minute
-	// failsFor is how long the failure of one replica hides the results of the others. A replica that still has messages
-	// tries again before, and so renews the time of its failure.
-	failsFor = 2 * longestAsked
-)
+// failsFor is how long the failure of one replica hides the results of the others. A replica that still has messages
+// tries again before, and so renews the time of its failure.
+const failsFor = 2 * longestAsked
 
 // fold returns the status of a sink with the tally of a replica, and whether it is to be written now. last is when this
 // replica last wrote it.
@@ -36,7 +32,7 @@ func fold(sink *hubv1.NotificationSink, t tally, replica string, last, now time.
 	}
 	before, after := meta.FindStatusCondition(was.Conditions, hubv1.ConditionReady), meta.FindStatusCondition(out.Conditions, hubv1.ConditionReady)
 	turned := after != nil && (before == nil || before.Status != after.Status || before.Reason != after.Reason)
-	return out, turned || now.Sub(last) >= statusEvery && !equality.Semantic.DeepEqual(out, was)
+	return out, turned || now.Sub(last) >= pace.RepeatAfter && !equality.Semantic.DeepEqual(out, was)
 }
 
 // judgeReady sets the condition Ready by the last try of a replica, unless another replica knows better.

@@ -8,11 +8,24 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// FirstRetry and LongestRetry limit the pauses before a failed key is tried again. Each failure doubles the pause.
+// The pauses before a failed try is repeated. Each failure doubles the pause.
 const (
+	// FirstRetry and LongestRetry are the limits of the pauses in general.
 	FirstRetry   = 200 * time.Millisecond
 	LongestRetry = time.Minute
+	// FirstSlowRetry and LongestSlowRetry are the limits if only a change outside of the hub can help, as on a member.
+	FirstSlowRetry   = 30 * time.Second
+	LongestSlowRetry = 5 * time.Minute
 )
+
+// RetryAfter is the pause of a loop over one object of the hub, such as a Lease, after a request that failed.
+const RetryAfter = time.Second
+
+// LookEvery is the interval of reads of what the hub does not watch, such as ConfigMaps, and the kinds of an API group.
+const LookEvery = 30 * time.Second
+
+// RepeatAfter is the minimum time between two events, log lines or writes of a status that say little new.
+const RepeatAfter = time.Minute
 
 // AnswerWithin is the timeout of one request to an API server.
 const AnswerWithin = answer.Timeout

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
 // Reasons of the events on a placement.
@@ -24,9 +25,6 @@ const (
 	EventClustersAway = hubv1.EventClustersAway
 	EventClustersBack = "ClustersBack"
 )
-
-// tellEvery is the minimum time between two events about the same kind of failure of one placement.
-const tellEvery = time.Minute
 
 // event is one event on a placement: one for a failure and one for its end, for any number of objects.
 type event struct{ kind, reason, action, note string }
@@ -88,7 +86,7 @@ func (c chapter) troubled(now *metav1.Condition) bool {
 // may reports whether an event about this failure may be sent now, and records it as sent.
 func (m *record) may(what string, now time.Time) bool {
 	last := m.events[what]
-	if !last.at.IsZero() && now.Sub(last.at) < tellEvery {
+	if !last.at.IsZero() && now.Sub(last.at) < pace.RepeatAfter {
 		return false
 	}
 	m.events[what] = lastEvent{at: now, open: true}

@@ -32,12 +32,8 @@ import (
 // Name of the ConfigMap.
 const Name = "hanse-protected"
 
-const (
-	// gatherFor is how long changes are collected.
-	gatherFor = time.Second
-	// lookEvery is the interval of reading an unchanged ConfigMap, because a user may have edited it.
-	lookEvery = 10 * time.Minute
-)
+// gatherFor is how long changes are collected.
+const gatherFor = time.Second
 
 // Templates are the hub's own objects.
 type Templates interface {
@@ -154,7 +150,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 	if !counted {
 		return reconcile.Result{RequeueAfter: gatherFor}, nil
 	}
-	again := reconcile.Result{RequeueAfter: lookEvery}
+	again := reconcile.Result{RequeueAfter: pace.LookEvery} // a user may have edited the ConfigMap
 	now := time.Now()
 	if now.Before(k.lookNow) && maps.Equal(k.last, merged(k.last, wanted, known)) {
 		return again, nil
@@ -174,7 +170,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 			return reconcile.Result{}, fmt.Errorf("writing %d protected names to ConfigMap %s: %w", len(wanted), key, err)
 		}
 	}
-	k.last, k.lookNow = merged(is.Data, wanted, known), now.Add(lookEvery)
+	k.last, k.lookNow = merged(is.Data, wanted, known), now.Add(pace.LookEvery)
 	return again, nil
 }
 

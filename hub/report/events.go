@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,9 +23,6 @@ const (
 	EventDriftCorrected = "DriftCorrected"
 	EventHubIsOlder     = hubv1.ReasonHubIsOlder
 )
-
-// driftEvery is the minimum time between two events about the corrections of one object.
-const driftEvery = time.Minute
 
 // namedInEvents is the maximum number of clusters in an event.
 const namedInEvents = 3

@@ -356,7 +356,7 @@ func (r *run) end() {
 	if r.objectAgain > 0 {
 		r.reporter.wakeAfter(r.key, e, r.objectAgain, pace.MergedStatus)
 	}
-	if e.drifts.count > 0 && r.now.Sub(e.drifts.told) >= driftEvery {
+	if e.drifts.count > 0 && r.now.Sub(e.drifts.told) >= pace.RepeatAfter {
 		r.tell(driftEvent(e.drifts))
 		e.drifts = drifts{told: r.now.Time}
 	}

@@ -19,6 +19,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
@@ -278,7 +279,7 @@ const (
 	showWaitAfter = 5 * time.Second
 	// longestWait is the time after the first wait at which the decision is written without the needed object. An
 	// object that the cache refuses never arrives.
-	longestWait = time.Minute
+	longestWait = pace.LongestRetry
 )
 
 // inOrder queues the needed objects on which a decision is due before this one is written, and returns errBehind if

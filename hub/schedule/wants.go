@@ -19,14 +19,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/decide"
 	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-const (
-	everyKind = "*"
-	// expandEvery is the interval of discovering the kinds of a group, for selectors of kind "*".
-	expandEvery = 30 * time.Second
-)
+// everyKind is the kind of selectors for all kinds of a group. They are discovered every pace.LookEvery.
+const everyKind = "*"
 
 // wants keeps the wanted kinds in every replica: the kinds that placements select, the kinds of objects of bundles, and
 // the kinds that have bindings, because a placement may be gone. The hub's own objects are watched only of kinds that
@@ -72,7 +70,7 @@ func (w *wants) Start(ctx context.Context) error {
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: w.defined, UpdateFunc: func(_, o any) { w.defined(o) }}); err != nil {
 		return fmt.Errorf("watching definitions for wanted kinds: %w", err)
 	}
-	expand := time.NewTicker(expandEvery)
+	expand := time.NewTicker(pace.LookEvery)
 	defer expand.Stop()
 	pause := time.NewTicker(lookEvery)
 	defer pause.Stop()
@@ -191,7 +189,7 @@ func (w *wants) expand(ctx context.Context, p hubv1.PlacementObject) {
 		w.mu.RLock()
 		known := w.groups[sel.APIGroup]
 		w.mu.RUnlock()
-		if sel.Kind != everyKind || time.Since(known.read) < expandEvery {
+		if sel.Kind != everyKind || time.Since(known.read) < pace.LookEvery {
 			continue
 		}
 		kinds, err := w.templates.Kinds(ctx, sel.APIGroup)

@@ -14,6 +14,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
@@ -81,7 +82,7 @@ func (c *Coordinator) look(ctx context.Context) time.Duration {
 	v, lapsed, next, err := c.view(ctx, t)
 	if err != nil {
 		c.opts.Logger.Error(err, "Assigning members to replicas failed")
-		return retryAfter
+		return pace.RetryAfter
 	}
 	for _, l := range lapsed {
 		if l.Name != peerPrefix+t.id {
@@ -115,7 +116,7 @@ func (c *Coordinator) view(ctx context.Context, t *term) (v view, lapsed []*coor
 		v.held[m] = true
 	}
 	if len(lapsed) > 0 {
-		next = retryAfter
+		next = pace.RetryAfter
 	}
 	return v, lapsed, next, nil
 }
@@ -166,7 +167,7 @@ func (c *Coordinator) write(ctx context.Context, name string, do func(context.Co
 		<-c.writes.slots
 		if err != nil && ctx.Err() == nil {
 			c.opts.Logger.V(1).Info("A Lease was not written", "lease", name, "reason", err.Error())
-			timer := time.NewTimer(retryAfter)
+			timer := time.NewTimer(pace.RetryAfter)
 			select {
 			case <-ctx.Done():
 			case <-timer.C:

@@ -37,6 +37,8 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
 // Options of a Coordinator. All but Identity, Annotations and Logger are required.
@@ -74,11 +76,7 @@ type Coordinator struct {
 	held map[string]*Hold
 }
 
-const (
-	longestSeat = 40
-	// leaveWithin is how long the Lease's deletion may take at the end.
-	leaveWithin = 2 * time.Second
-)
+const longestSeat = 40
 
 // New returns a Coordinator that holds nothing until Run.
 func New(o Options) (*Coordinator, error) {
@@ -197,8 +195,6 @@ func (c *Coordinator) Leave(ctx context.Context) error {
 		return nil
 	}
 	t.end()
-	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
-	defer cancel()
 	if err := c.requests.Delete(ctx, peerPrefix+t.id, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting the Lease of this replica: %w", err)
 	}
@@ -213,11 +209,11 @@ func (c *Coordinator) renewals(ctx context.Context) error {
 		if t == nil {
 			if err := c.begin(ctx); err != nil {
 				c.opts.Logger.Error(err, "Not taking part yet")
-				pause = retryAfter
+				pause = pace.RetryAfter
 			}
 		} else if err := c.renew(ctx, t); err != nil {
 			c.opts.Logger.Info("The Lease of this replica was not renewed", "lease", peerPrefix+t.id, "reason", err.Error())
-			pause = retryAfter
+			pause = pace.RetryAfter
 		}
 		if t = c.current(); t != nil && !t.valid() {
 			c.giveUp()

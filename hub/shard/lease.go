@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
 const (
@@ -26,10 +27,8 @@ const (
 	// leaseLasts is how long a peer Lease is valid after its last renewal.
 	leaseLasts = 15 * time.Second
 	renewEvery = leaseLasts / 3
-	// retryAfter is the pause after a write of a Lease that failed.
-	retryAfter = time.Second
 	// requestTimeout leaves time for two tries between the moment when a renewal is due and the end of the Lease.
-	requestTimeout = (leaseLasts-renewEvery)/2 - retryAfter
+	requestTimeout = (leaseLasts-renewEvery)/2 - pace.RetryAfter
 )
 
 func newPeerLease(namespace, id, seat string, notes map[string]string, now time.Time) *coordinationv1.Lease {

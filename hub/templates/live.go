@@ -82,10 +82,8 @@ func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, 
 	return obj, false, nil
 }
 
-// placeHolds is how long the resource of a kind is cached.
-const placeHolds = 10 * time.Second
-
-// places caches the resources of kinds, so that the deletion of many objects does not need discovery for each.
+// places caches the resources of kinds for recentFor, so that the deletion of many objects does not need discovery for
+// each.
 type places struct {
 	mu    sync.Mutex
 	found map[schema.GroupKind]place
@@ -100,7 +98,7 @@ func (p *places) get(gk schema.GroupKind) (schema.GroupVersionResource, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	found, ok := p.found[gk]
-	return found.resource, ok && time.Since(found.at) < placeHolds
+	return found.resource, ok && time.Since(found.at) < recentFor
 }
 
 func (p *places) put(gk schema.GroupKind, resource schema.GroupVersionResource) {

@@ -11,7 +11,8 @@ const (
 	// recentBytes limits the objects of one generation, by their size as JSON; in memory they take about five times
 	// that.
 	recentBytes = 2 << 20
-	// recentFor is the minimum time for which an object without requests is kept; the maximum is twice that.
+	// recentFor is the minimum time for which an object without requests is kept; the maximum is twice that. It is also
+	// how long the resource of a kind is kept.
 	recentFor = 10 * time.Second
 )
 

@@ -31,6 +31,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 )
 
 const (
@@ -182,12 +183,8 @@ func authorities(file string) (*x509.CertPool, error) {
 // noRedirect keeps spans from other hosts than the configured one.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// logEvery is the shortest time between two lines about the endpoint, and mostReason the maximum length of its error,
-// in characters.
-const (
-	logEvery   = time.Minute
-	mostReason = 256
-)
+// mostReason is the maximum length of an error of the endpoint in the log, in characters.
+const mostReason = 256
 
 // sender sends spans. It logs the begin and the end of an outage of the endpoint, and not each lost batch.
 type sender struct {
@@ -206,7 +203,7 @@ func (s *sender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if failing := err != nil; failing == s.failing || !s.logged.IsZero() && now.Sub(s.logged) < logEvery {
+	if failing := err != nil; failing == s.failing || !s.logged.IsZero() && now.Sub(s.logged) < pace.RepeatAfter {
 		return nil
 	}
 	s.failing, s.logged = err != nil, now

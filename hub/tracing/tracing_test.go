@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/test/collector"
 )
 
@@ -288,7 +289,7 @@ func TestAnOutageIsLoggedOnceAndNoMoreThanOnceAMinute(t *testing.T) {
 		fails bool
 		lines int // so far
 	}{
-		{0, false, 0}, {0, true, 1}, {2 * logEvery, true, 1}, {0, false, 2}, {time.Second, true, 2}, {time.Second, false, 2}, {time.Second, true, 2}, {logEvery, true, 3},
+		{0, false, 0}, {0, true, 1}, {2 * pace.RepeatAfter, true, 1}, {0, false, 2}, {time.Second, true, 2}, {time.Second, false, 2}, {time.Second, true, 2}, {pace.RepeatAfter, true, 3},
 	} {
 		now = now.Add(step.after)
 		if sent.err = nil; step.fails {

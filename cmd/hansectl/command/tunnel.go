@@ -31,8 +31,6 @@ const (
 	consolePortName = "console"
 	// openWithin is how long a connection to a pod may take.
 	openWithin = 30 * time.Second
-	// reopenEvery is the pause between two tries to connect again.
-	reopenEvery = 2 * time.Second
 )
 
 // tunnel leads through the API server to the console of one pod at a time.
@@ -147,7 +145,7 @@ func (t *tunnel) keep(ctx context.Context, ended <-chan error) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(reopenEvery):
+			case <-time.After(lookEvery):
 			}
 			pod, port, err := t.pod(ctx)
 			if err == nil {
