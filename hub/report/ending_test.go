@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -44,7 +43,7 @@ func deleted(t *testing.T, w *world) (e *ended, b *hubv1.ResourceBinding, writes
 	t.Helper()
 	e = &ended{}
 	w.withdrawn = e.withdrawn
-	w.clock = clocktesting.NewFakePassiveClock(time.Now()) // it stands: a slow machine does not use up the patience
+	w.clock = slowClock{time.Now()}
 	w.start()
 	o := w.object("web", present("a"), present("b"))
 	for _, cluster := range []string{"a", "b"} {
@@ -152,7 +151,7 @@ func TestTheRowsOfADeletedObjectAreWrittenIf(t *testing.T) {
 
 func TestTheLeaderWaitsForTheRowsOfOtherReplicas(t *testing.T) {
 	w, e := newWorld(t, "Widget"), &ended{}
-	w.clock, w.withdrawn = clocktesting.NewFakePassiveClock(time.Now()), e.withdrawn
+	w.clock, w.withdrawn = slowClock{time.Now()}, e.withdrawn
 	all := replicas(w, "a", "b")
 	o := w.object("web", present("a"), present("b"))
 	for i, cluster := range []string{"a", "b"} {

@@ -40,6 +40,15 @@ var hubConfig *rest.Config
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub("testdata"), &hubConfig)) }
 
+// slowClock runs ten times slower than real time, so that a slow machine does not use up the patience of the leader.
+type slowClock struct{ begin time.Time }
+
+// Now implements clock.PassiveClock.
+func (c slowClock) Now() time.Time { return c.begin.Add(time.Since(c.begin) / 10) }
+
+// Since implements clock.PassiveClock.
+func (c slowClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
 // world is a hub with one object, its binding and pretended members. Each test has a namespace of its own.
 type world struct {
 	t         *testing.T

@@ -83,10 +83,9 @@ type writing struct {
 
 // Reconcile updates the status of one binding and of its hub object.
 func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (reconcile.Result, error) {
-	class := r.classOf(key)
-	turn := r.try(key, class)
+	turn, class, left := r.turn(key)
 	if turn == nil {
-		return reconcile.Result{}, nil
+		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	defer turn.Done()
 	run, err := r.begin(ctx, key, class)
@@ -123,14 +122,24 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 	return reconcile.Result{}, err
 }
 
-// classOf returns the class of a binding's pending changes.
-func (r *Reporter) classOf(key types.NamespacedName) pace.Class {
+// turn returns a turn for a binding's pending changes, and their class. Without a turn, left is the time until the
+// window ends; it is zero if the binding is queued again when it has a turn.
+func (r *Reporter) turn(key types.NamespacedName) (turn *pace.Turn, class pace.Class, left time.Duration) {
+	class, left = r.pending(key)
+	if left > 0 {
+		return nil, class, left
+	}
+	return r.try(key, class), class, 0
+}
+
+// pending returns the class of a binding's pending changes, and the time until their window ends.
+func (r *Reporter) pending(key types.NamespacedName) (c pace.Class, left time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.entries[key]; e != nil && e.window.open() {
-		return e.window.class
+		return e.window.class, max(0, e.window.due.Sub(r.opts.Clock.Now()))
 	}
-	return pace.Many
+	return pace.Many, 0
 }
 
 // try returns a turn for a write. Without a turn it returns nil, and the binding is queued again when it has one.
@@ -138,6 +147,10 @@ func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
 	turn := r.opts.Pacer.Try(c, key, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		if e := r.entries[key]; e != nil {
+			now := r.opts.Clock.Now()
+			e.window.wakeAt(now, now, c)
+		}
 		r.enqueue(key, c, 0)
 	})
 	if turn == nil {

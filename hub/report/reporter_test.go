@@ -129,7 +129,7 @@ func TestTheClassOfAnOutcome(t *testing.T) {
 			for _, o := range append(tc.earlier, tc.last) {
 				r.Record(b, "a", o)
 			}
-			if got := r.classOf(key); got != tc.want {
+			if got, _ := r.pending(key); got != tc.want {
 				t.Errorf("class %d, want %d", got, tc.want)
 			}
 		})

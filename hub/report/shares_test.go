@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -53,7 +52,7 @@ func (w *world) cluster(name string) {
 
 func TestReplicasShareTheRowsOfABinding(t *testing.T) {
 	w := newWorld(t, "Widget")
-	w.clock = clocktesting.NewFakePassiveClock(time.Now()) // it stands: a slow machine does not use up the leader's patience
+	w.clock = slowClock{time.Now()}
 	w.decisions.scheduled = metav1.Condition{Status: metav1.ConditionTrue, Reason: hubv1.ReasonScheduled}
 	all := replicas(w, "a", "b", "c")
 	o := w.object("web", present("a"), present("b"), present("c"))

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// firstWindow is how long the first result waits for others after a quiet time. The window doubles with each write,
-	// up to longestWindow.
+	// firstWindow is how long a result waits for the next one after a quiet time. It doubles with each write, up to
+	// longestWindow, which is also the longest wait of a first result.
 	firstWindow   = 50 * time.Millisecond
 	longestWindow = time.Second
 )
@@ -33,17 +33,36 @@ type window struct {
 	opened time.Time // zero while no change waits
 	due    time.Time
 	class  pace.Class // class of the most urgent change since it was opened
+	// urgent is true after a change that no result may delay. results is the time of the first result; zero before.
+	urgent  bool
+	results time.Time
 
 	wrote time.Time     // time of the last write
-	width time.Duration // length of the next window while results keep arriving
+	width time.Duration // how long a result waits for the next one
 }
 
 func (w *window) open() bool { return !w.opened.IsZero() }
 
-// wake opens the window for a change of the class, or moves its end forward. It returns whether it did either, or made
-// the class more urgent.
+// wake opens the window for a change of the class, or moves its end. It returns whether it opened it, moved its end
+// forward, or made the class more urgent. Clusters answer one after the other, so a further result moves the end back,
+// at most to longestWindow after the first one.
 func (w *window) wake(now time.Time, u urgency, c pace.Class) bool {
-	return w.wakeAt(now, now.Add(w.wait(now, u)), c)
+	due := now.Add(w.wait(now, u))
+	switch {
+	case u > result:
+		w.urgent = true
+	case u == result && !w.urgent && (!w.open() || now.Before(w.due)):
+		if w.results.IsZero() {
+			w.results = now
+		}
+		if last := w.results.Add(longestWindow); due.After(last) {
+			due = last
+		}
+		if w.open() && due.After(w.due) {
+			w.due = due
+		}
+	}
+	return w.wakeAt(now, due, c)
 }
 
 // wakeAt does the same as wake, with a given time for the end of the window.
@@ -85,7 +104,7 @@ func (w *window) shut(now time.Time) time.Duration {
 		return 0
 	}
 	waited := now.Sub(w.opened)
-	w.opened, w.due = time.Time{}, time.Time{}
+	w.opened, w.due, w.urgent, w.results = time.Time{}, time.Time{}, false, time.Time{}
 	return waited
 }
 

@@ -4,18 +4,39 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/hanse-dev/hanse/hub/pace"
 )
+
+// A step wakes the window at a time after the start, or writes.
+type step struct {
+	at    time.Duration
+	u     urgency
+	write bool
+}
+
+// every returns steps of one urgency at equal intervals until an end.
+func every(interval, end time.Duration, u urgency) (steps []step) {
+	for at := time.Duration(0); at <= end; at += interval {
+		steps = append(steps, step{at: at, u: u})
+	}
+	return steps
+}
+
+// later returns the steps after a time.
+func later(after time.Duration, steps []step) []step {
+	for i := range steps {
+		steps[i].at += after
+	}
+	return steps
+}
 
 func TestWindow(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	const ms = time.Millisecond
-	// A step wakes the window at a time after the start, or writes.
-	type step struct {
-		at    time.Duration
-		u     urgency
-		write bool
-	}
 	tests := map[string]struct {
 		steps []step
 		want  time.Duration // when it is due after the last step
@@ -23,8 +44,30 @@ func TestWindow(t *testing.T) {
 		"the first result waits 50 ms for others": {
 			steps: []step{{at: 0, u: result}}, want: 50 * ms,
 		},
-		"a second result in the window does not move its end": {
-			steps: []step{{at: 0, u: result}, {at: 40 * ms, u: result}}, want: 50 * ms,
+		"a further result is waited for 50 ms after each one": {
+			steps: []step{{at: 0, u: result}, {at: 40 * ms, u: result}, {at: 80 * ms, u: result}}, want: 130 * ms,
+		},
+		"results that keep arriving are written a second after the first one": {
+			steps: every(40*ms, 2*time.Second, result), want: time.Second,
+		},
+		"the first result of a decision counts, not the decision": {
+			steps: append([]step{{at: 0, u: whenIdle}}, later(900*ms, every(40*ms, 2*time.Second, result))...), want: 1900 * ms,
+		},
+		"a result waits for others, however late it comes after its decision": {
+			steps: []step{{at: 0, u: whenIdle}, {at: 980 * ms, u: result}}, want: 1030 * ms,
+		},
+		"a result does not move the end of a window that has ended": {
+			steps: []step{{at: 0, u: result}, {at: 60 * ms, u: result}}, want: 50 * ms,
+		},
+		"a result does not delay a failure": {
+			steps: []step{{at: 0, u: result}, {at: 30 * ms, u: failure}, {at: 30 * ms, u: result}, {at: 40 * ms, u: result}}, want: 30 * ms,
+		},
+		"a result does not delay a failure of an object that flaps": {
+			steps: []step{
+				{at: 0, write: true}, {at: 1, write: true}, {at: 2, write: true}, {at: 3, write: true}, {at: 4, write: true},
+				{at: 5, write: true}, {at: 100 * ms, u: result}, {at: 300 * ms, u: failure}, {at: 400 * ms, u: result},
+			},
+			want: time.Second + 5,
 		},
 		"the last result ends the window": {
 			steps: []step{{at: 0, u: result}, {at: 30 * ms, u: lastResult}}, want: 30 * ms,
@@ -123,4 +166,65 @@ func TestWindowBoundsTheWritesOfAFlappingObject(t *testing.T) {
 	if writes > 70 {
 		t.Errorf("%d writes in a minute, want about one a second", writes)
 	}
+}
+
+// TestABindingGetsItsTurnAtTheEndOfItsWindow: a key is queued for the first end of its window, which may have moved
+// since.
+func TestABindingGetsItsTurnAtTheEndOfItsWindow(t *testing.T) {
+	clock := testclock.NewFakeClock(time.Now())
+	r := &Reporter{
+		opts:    Options{Clock: clock, Holds: func(string) bool { return true }, Pacer: pace.New(clock)},
+		entries: map[types.NamespacedName]*entry{},
+	}
+	b := bindingOf(1, present("a"), present("b"), present("c"))
+	key := client.ObjectKeyFromObject(b)
+	r.bindingChanged(b, pace.FirstResult)
+	r.Record(b, "a", appliedAt(1))
+	clock.Step(firstWindow - 1)
+	r.Record(b, "b", appliedAt(1))
+	clock.Step(1)
+	if turn, _, left := r.turn(key); turn != nil || left != firstWindow-1 {
+		t.Fatalf("at the first end: turn %v, %s left; want none and %s", turn, left, firstWindow-1)
+	}
+	r.Record(b, "c", appliedAt(1))
+	turn, class, left := r.turn(key)
+	if turn == nil || class != pace.FirstResult || left != 0 {
+		t.Fatalf("after the last result: turn %v, class %d, %s left; want a turn for a first result", turn, class, left)
+	}
+	turn.Done()
+}
+
+// TestABindingThatWaitedForATurnIsWrittenWhenItHasOne: no window delays it then.
+func TestABindingThatWaitedForATurnIsWrittenWhenItHasOne(t *testing.T) {
+	clock := testclock.NewFakeClock(time.Now())
+	r := &Reporter{
+		opts:    Options{Clock: clock, Holds: func(string) bool { return true }, Pacer: pace.New(clock)},
+		entries: map[types.NamespacedName]*entry{},
+	}
+	b := bindingOf(1, present("a"))
+	key := client.ObjectKeyFromObject(b)
+	r.bindingChanged(b, pace.FirstResult)
+	r.shut(key)
+	var others []*pace.Turn
+	for n := 0; ; n++ {
+		turn := r.opts.Pacer.Try(pace.FirstResult, n, func() {})
+		if turn == nil {
+			break
+		}
+		others = append(others, turn)
+	}
+	if turn := r.try(key, pace.Rows); turn != nil {
+		t.Fatal("there is a turn beyond the width")
+	}
+	if _, _, left := r.turn(key); left == 0 {
+		t.Fatal("a binding without a turn asks again at once")
+	}
+	for _, turn := range others {
+		turn.Done()
+	}
+	turn, class, left := r.turn(key)
+	if turn == nil || class != pace.Rows {
+		t.Fatalf("after the others: turn %v, class %d, %s left; want a turn for rows", turn, class, left)
+	}
+	turn.Done()
 }
