@@ -89,6 +89,9 @@ type Options struct {
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
 	// HubObject returns the versions at which clusters may get an object; if nil, only the version of the template.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
+	// Rank orders the objects that one event wakes: objects of a kind that other kinds need are decided first, and so
+	// arrive first on a cluster. If nil, all kinds have the same rank. Ranks are less than 50 from zero.
+	Rank func(schema.GroupKind) int
 	// Workers is the number of concurrent decisions. Default 4.
 	Workers int
 	Clock   clock.PassiveClock

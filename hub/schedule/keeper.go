@@ -58,7 +58,7 @@ func (k keeper) look(ctx context.Context) {
 	if _, q := k.leading(); q != nil {
 		k.add(q, of.released...)
 		k.addBehind(q, of.held...)
-		addUncounted(q, k.rollouts.released()...)
+		k.addUncounted(q, k.rollouts.released()...)
 	}
 	for _, n := range of.news {
 		if o := k.ownerObject(ctx, n.owner); o != nil {

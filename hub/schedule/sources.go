@@ -140,13 +140,23 @@ func (s *Scheduler) add(q queue, keys ...key) {
 
 func (s *Scheduler) addBehind(q queue, keys ...key) {
 	s.removals.pending.add(false, keys...)
-	addUncounted(q, keys...)
+	s.addUncounted(q, keys...)
 }
 
 // addUncounted does the same as addBehind, for objects that are queued by changed facts of a cluster. Removals do not
 // wait for the decisions on them.
-func addUncounted(q queue, keys ...key) {
-	q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, keys...)
+func (s *Scheduler) addUncounted(q queue, keys ...key) {
+	ranked := map[int][]key{}
+	for _, k := range keys {
+		rank := 0
+		if s.Rank != nil {
+			rank = s.Rank(k.GroupKind())
+		}
+		ranked[rank] = append(ranked[rank], k)
+	}
+	for _, rank := range slices.Backward(slices.Sorted(maps.Keys(ranked))) { // a worker takes the first key at once
+		q.(priorityqueue.PriorityQueue[key]).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority + rank)}, ranked[rank]...)
+	}
 }
 
 // rowsOfEviction returns the row fields for which an eviction waits; nil if no entry is Evicting.
@@ -178,7 +188,7 @@ func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 // clusterMoved queues the objects that the changed status of a cluster concerns.
 func (s *Scheduler) clusterMoved(ctx context.Context, before, after *hubv1.MemberCluster, q queue) {
 	if before.IsAway() != after.IsAway() || !equality.Semantic.DeepEqual(steady(before), steady(after)) {
-		addUncounted(q, s.bound(ctx)...)
+		s.addUncounted(q, s.bound(ctx)...)
 		return
 	}
 	s.factsMoved(ctx, decide.ClusterOf(before), decide.ClusterOf(after), q)

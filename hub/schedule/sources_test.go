@@ -37,6 +37,27 @@ func TestAnObjectThatChangesGoesBeforeThoseOfAClusterThatDoes(t *testing.T) {
 	}
 }
 
+// TestTheObjectsOfAClusterAreDecidedByTheirRank: an operator that starts on a cluster before its rights may never look
+// for them again.
+func TestTheObjectsOfAClusterAreDecidedByTheirRank(t *testing.T) {
+	q := priorityqueue.New[key]("test")
+	defer q.ShutDown()
+	ranks := map[string]int{"Namespace": 4, "ClusterRole": 2, "ValidatingWebhookConfiguration": -1}
+	s := New(Options{Rank: func(gk schema.GroupKind) int { return ranks[gk.Kind] }})
+	s.lead = lead{ctx: t.Context(), queue: q}
+	s.wakeBehind(func() []key {
+		return []key{{Kind: "ValidatingWebhookConfiguration"}, {Kind: "Deployment"}, {Kind: "ClusterRole"}, {Kind: "Namespace"}}
+	})
+	q.Add(key{Kind: "Changed"})
+	for i, want := range []string{"Changed", "Namespace", "ClusterRole", "Deployment", "ValidatingWebhookConfiguration"} {
+		got, _ := q.Get()
+		if got.Kind != want {
+			t.Errorf("%s is number %d, want %s", got, i+1, want)
+		}
+		q.Done(got)
+	}
+}
+
 // behinds counts the objects that are queued behind those that change themselves.
 type behinds struct {
 	priorityqueue.PriorityQueue[key]
