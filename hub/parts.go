@@ -122,7 +122,7 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 	c.scheduler = schedule.New(schedule.Options{
 		Client: p.mgr.GetClient(), APIReader: p.mgr.GetAPIReader(), Templates: k.store, Recorder: events, HubRunsWorkloads: k.runWorkloads,
 		ScalePath: k.definitions.ScalePath, HubObject: k.definitions.HubObject, Failover: failover, Guard: p.options.Guard, Pacer: pacer,
-		Rank: dispatch.Rank,
+		Rank:      dispatch.Rank,
 		Revisions: stored, Key: p.hub.Key, DeniedMetadataPrefixes: p.options.DeniedMetadataPrefixes, Tracer: p.tracer,
 	})
 	var err error

@@ -11,6 +11,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +27,8 @@ type Object struct {
 	Placed bool
 	// LeftOut means that it was decided that the object shall not be on the cluster.
 	LeftOut bool
+	// Refused means that the copy cannot be written for a reason that does not end by itself.
+	Refused bool
 	// Health of its copy; empty if there is no copy.
 	Health hubv1.Health
 	// Message explains the health; may be empty.
@@ -43,7 +47,7 @@ func isBehind(id hubv1.ObjectIdentity) bool {
 }
 
 func isWorkload(id hubv1.ObjectIdentity) bool {
-	return id.Group == appsv1.GroupName && (id.Kind == "Deployment" || id.Kind == "StatefulSet" || id.Kind == "DaemonSet")
+	return id.Group == appsv1.GroupName && RunsPods(id.GroupKind())
 }
 
 // Version returns the version of an operator by one of its workloads: the label app.kubernetes.io/version, else the tag
@@ -64,6 +68,19 @@ func Version(o *unstructured.Unstructured) string {
 	image, _, _ = strings.Cut(image, "@")
 	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
 	return tag
+}
+
+// RunsPods reports whether objects of the kind run pods.
+func RunsPods(gk schema.GroupKind) bool {
+	switch gk.Group {
+	case appsv1.GroupName:
+		return gk.Kind == "Deployment" || gk.Kind == "StatefulSet" || gk.Kind == "DaemonSet"
+	case batchv1.GroupName:
+		return gk.Kind == "Job" || gk.Kind == "CronJob"
+	case corev1.GroupName:
+		return gk.Kind == "Pod"
+	}
+	return false
 }
 
 // CallsPods reports whether objects of the kind make API servers call pods: webhook configurations and APIServices. API
@@ -123,6 +140,16 @@ func CallsWait(objects []Object) string {
 		}
 	}
 	return firstOf(waits)
+}
+
+// PodsWait returns why a new workload of a bundle is not created on a cluster yet, by an object of the bundle that its
+// pods may need, such as a role; empty if it does not wait for this object. A definition must be established there,
+// other objects must exist.
+func PodsWait(o Object) string {
+	if o.LeftOut || o.Refused || o.isHealthy() || !isBehind(o.ObjectIdentity) && o.Health != "" {
+		return ""
+	}
+	return firstOf([]Object{o})
 }
 
 func (o Object) isHealthy() bool { return o.Placed && o.Health == hubv1.HealthHealthy }

@@ -106,6 +106,37 @@ func TestCallsWait(t *testing.T) {
 	}
 }
 
+func TestPodsWait(t *testing.T) {
+	role := hubv1.ObjectIdentity{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "rotors"}
+	definition := hubv1.ObjectIdentity{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "rotors.example.com"}
+	tests := map[string]struct {
+		object operator.Object
+		want   string
+	}{
+		"a role that is there": {object: operator.Object{ObjectIdentity: role, Placed: true, Health: hubv1.HealthHealthy}},
+		"a role that is not there yet": {
+			object: operator.Object{ObjectIdentity: role, Placed: true}, want: "ClusterRole.rbac.authorization.k8s.io rotors is not on the cluster",
+		},
+		"a role without a decision": {
+			object: operator.Object{ObjectIdentity: role}, want: "ClusterRole.rbac.authorization.k8s.io rotors has no decision for the cluster",
+		},
+		"a role of other clusters":         {object: operator.Object{ObjectIdentity: role, LeftOut: true}},
+		"a role that the cluster refuses":  {object: operator.Object{ObjectIdentity: role, Placed: true, Refused: true}},
+		"a definition that is established": {object: operator.Object{ObjectIdentity: definition, Placed: true, Health: hubv1.HealthHealthy}},
+		"a definition that is not served yet": {
+			object: operator.Object{ObjectIdentity: definition, Placed: true, Health: hubv1.HealthProgressing},
+			want:   "CustomResourceDefinition.apiextensions.k8s.io rotors.example.com is Progressing",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := operator.PodsWait(tc.object); got != tc.want {
+				t.Errorf("it waits for %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestNeeds(t *testing.T) {
 	tests := map[hubv1.ObjectIdentity]bool{
 		{Group: "apps", Kind: "Deployment"}:                                             true,

@@ -104,7 +104,7 @@ const (
 )
 
 // ReasonBundleNotReady of a row: the webhook configuration or APIService is created after the other objects of its
-// bundle are ready on the cluster.
+// bundle are ready on the cluster, and a workload after the objects that its pods may need.
 const ReasonBundleNotReady = "BundleNotReady"
 
 // Reasons of bundles. A bundle whose manifests cannot be stored keeps its stored objects.

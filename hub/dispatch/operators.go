@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/hub/rollup"
 	"github.com/hanse-dev/hanse/member"
 	"github.com/hanse-dev/hanse/operator"
 )
@@ -18,6 +20,9 @@ import (
 // A copy of a kind that a FederatedOperator provides is not created on a cluster before the operator is ready there, if
 // the operator is placed on that cluster. A copy that exists is written and withdrawn as all others: the readiness of
 // an operator keeps copies away and never removes one. So it needs no memory of an earlier readiness.
+
+// A new workload of a bundle is not created on a cluster before the objects of the bundle that its pods may need, such
+// as RBAC and definitions: some controllers look for their rights only when they start.
 
 // A new webhook configuration or APIService of a bundle is not created on a cluster before the other objects of the
 // bundle are ready there: API servers refuse requests while the pods behind it do not answer.
@@ -48,10 +53,49 @@ func (r *run) notReady(ctx context.Context, w *wanted) (*member.Outcome, error) 
 	if !w.unknown {
 		return nil, nil
 	}
-	if of := r.binding.BindingSpec().ObjectRef.Bundle; of != nil && operator.CallsPods(r.object.GroupKind()) {
+	of, kind := r.binding.BindingSpec().ObjectRef.Bundle, r.object.GroupKind()
+	switch {
+	case of != nil && operator.CallsPods(kind):
 		return r.bundleNotReady(ctx, *of)
+	case of != nil && operator.RunsPods(kind):
+		return r.podsNotReady(ctx, *of)
 	}
 	return r.firstNotReady(ctx)
+}
+
+// podsNotReady returns the outcome for a workload that waits for an object of its bundle that its pods may need; nil if
+// it waits for none. These are the objects of the ranks before workloads.
+func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference) (*member.Outcome, error) {
+	for _, id := range r.stored(of, func(id hubv1.ObjectIdentity) bool { return Rank(id.GroupKind()) > 0 }) {
+		waits, err := r.podsWait(ctx, id)
+		if err == nil && waits != "" {
+			r.queue.waiting.add(r.key, id)
+			waits, err = r.podsWait(ctx, id) // again, so that no event is lost
+		}
+		if err != nil {
+			return nil, err
+		}
+		if waits != "" {
+			out := outcome(metav1.ConditionFalse, hubv1.ReasonBundleNotReady, "the copy is created after the objects of %s that its pods may need are on the cluster: %s", of, waits)
+			out.Retry = member.RetrySlowly // as above
+			return &out, nil
+		}
+	}
+	return nil, nil
+}
+
+// podsWait returns why a workload waits for an object of its bundle; empty if it does not. An object may have no
+// decision because no placement selects it, so that its decision is awaited for a limited time.
+func (r *run) podsWait(ctx context.Context, id hubv1.ObjectIdentity) (string, error) {
+	o, err := r.objectHere(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	decided := r.binding.GetCreationTimestamp()
+	if undecided := !o.Placed && !o.LeftOut; undecided && r.queue.opts.Clock.Since(decided.Time) >= pace.LongestRetry {
+		return "", nil
+	}
+	return operator.PodsWait(o), nil
 }
 
 // bundleNotReady returns the outcome for a webhook configuration or APIService that waits for other objects of its
@@ -102,14 +146,7 @@ func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 // wait for them. It leaves out objects that are being removed.
 func (r *run) objectsHere(ctx context.Context, of hubv1.BundleReference, counts func(hubv1.ObjectIdentity) bool) ([]operator.Object, error) {
 	var out []operator.Object
-	templates := r.queue.opts.Templates
-	for _, id := range templates.ListStored(func(b hubv1.ObjectBundle) bool { return b.BundleReference == of }) {
-		if !counts(id) {
-			continue
-		}
-		if template, ok := templates.Get(id); !ok || template.GetDeletionTimestamp() != nil {
-			continue
-		}
+	for _, id := range r.stored(of, counts) {
 		r.queue.waiting.add(r.key, id) // first, so that no event is lost
 		o, err := r.objectHere(ctx, id)
 		if err != nil {
@@ -118,6 +155,18 @@ func (r *run) objectsHere(ctx context.Context, of hubv1.BundleReference, counts 
 		out = append(out, o)
 	}
 	return out, nil
+}
+
+// stored returns the counted objects of a bundle that are not being removed.
+func (r *run) stored(of hubv1.BundleReference, counts func(hubv1.ObjectIdentity) bool) []hubv1.ObjectIdentity {
+	templates := r.queue.opts.Templates
+	return slices.DeleteFunc(templates.ListStored(func(b hubv1.ObjectBundle) bool { return b.BundleReference == of }), func(id hubv1.ObjectIdentity) bool {
+		if !counts(id) {
+			return true
+		}
+		template, ok := templates.Get(id)
+		return !ok || template.GetDeletionTimestamp() != nil
+	})
 }
 
 // objectHere returns an object of a bundle, as this cluster's watches show it.
@@ -132,6 +181,8 @@ func (r *run) objectHere(ctx context.Context, id hubv1.ObjectIdentity) (operator
 	o.Placed = found && target != nil && target.State != hubv1.TargetAbsent
 	o.LeftOut = found && !o.Placed
 	if o.Placed {
+		row := b.BindingStatus().Row(r.target.Name)
+		o.Refused = row != nil && row.Applied == metav1.ConditionFalse && !rollup.UnderWay(row.Reason) && !rollup.Waits(row.Reason)
 		gvk := r.queue.records.get(id.BindingKey()).gvk
 		if seen, ok, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}); ok && seen.Owner == id && !seen.Deleting {
 			o.Health, o.Message = seen.Health, seen.HealthMessage

@@ -139,6 +139,51 @@ func bundled(w *world, gvk schema.GroupVersionKind, name string) {
 	b.Spec.ObjectRef.Bundle = &hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: "rotors"}
 }
 
+var clusterRole = schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
+
+func TestAWorkloadIsCreatedAfterTheRightsOfItsBundle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, takes("eu"))
+	operated(w, "eu")
+	w.engage()
+	bundled(w, clusterRole, "rotor-role")
+	w.dispatcher.WakeCluster(t.Context(), "eu")
+	w.reads("eu", "rotor-role", hubv1.ReasonApplied, "")
+	w.reads("eu", "rotor-operator", hubv1.ReasonBundleNotReady,
+		"the copy is created after the objects of FederatedOperator rotors that its pods may need are on the cluster: ClusterRole.rbac.authorization.k8s.io ns/rotor-role is not on the cluster")
+	turns(w, "eu", "rotor-role", hubv1.HealthHealthy, "")
+	w.reads("eu", "rotor-operator", hubv1.ReasonApplied, "")
+}
+
+func TestAWorkloadIsCreatedWithoutRightsThat(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		role func(*hubv1.ResourceBinding)
+		want string
+	}{
+		"the cluster refuses": {role: func(b *hubv1.ResourceBinding) {
+			b.Status.Clusters = []hubv1.ClusterRow{{Name: "eu", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonForbidden}}
+		}, want: hubv1.ReasonApplied},
+		"are for other clusters": {role: func(b *hubv1.ResourceBinding) { b.Spec.Clusters = nil }, want: hubv1.ReasonApplied},
+		"wait themselves": {role: func(b *hubv1.ResourceBinding) {
+			b.Status.Clusters = []hubv1.ClusterRow{{Name: "eu", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonBundleNotReady}}
+		}, want: hubv1.ReasonBundleNotReady},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, takes("eu"))
+			operated(w, "eu")
+			bundled(w, clusterRole, "rotor-role")
+			w.mu.Lock()
+			tc.role(w.bindings[hubv1.ObjectIdentity{Group: clusterRole.Group, Kind: clusterRole.Kind, Namespace: "ns", Name: "rotor-role"}.BindingKey()])
+			w.mu.Unlock()
+			w.engage()
+			w.reads("eu", "rotor-operator", tc.want, "")
+		})
+	}
+}
+
 func TestAWebhookConfigurationIsCreatedAfterTheOtherObjectsOfItsBundle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, takes("eu"), takes("us"))
