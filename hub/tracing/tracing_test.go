@@ -424,3 +424,55 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// docs/tracing.md says which variables of the OpenTelemetry SDK have an effect.
+func TestFewVariablesOfTheSDKHaveAnEffect(t *testing.T) {
+	for name, value := range map[string]string{
+		"OTEL_RESOURCE_ATTRIBUTES": "team=fleet,service.version=other", "OTEL_EXPORTER_OTLP_HEADERS": "x-tenant=hanse",
+		"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "4",
+		// without an effect
+		"OTEL_SERVICE_NAME": "other", "OTEL_SDK_DISABLED": "true", "OTEL_TRACES_EXPORTER": "none", "OTEL_TRACES_SAMPLER": "always_off",
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "https://127.0.0.1:1/other",
+		"OTEL_EXPORTER_OTLP_TRACES_COMPRESSION": "none", "OTEL_EXPORTER_OTLP_TIMEOUT": "1", "OTEL_BSP_MAX_QUEUE_SIZE": "1", "OTEL_BSP_SCHEDULE_DELAY": "3600000",
+	} {
+		t.Setenv(name, value)
+	}
+	if tracer, err := New(Options{Sampling: 1}, Process{HubID: "hub"}); tracer != nil || err != nil {
+		t.Fatalf("without the flag, tracing is %t: %v", tracer.Enabled(), err)
+	}
+	otlp := collector.Start(t)
+	var headers atomic.Value
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		headers.Store(req.Header.Clone())
+		http.Redirect(w, req, otlp.URL, http.StatusTemporaryRedirect)
+	}))
+	defer endpoint.Close()
+	tracer, err := New(Options{Endpoint: endpoint.URL, Sampling: 1}, Process{HubID: "hub", Version: "v1", Logger: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracer.Change(id, widget(1, "")).Root(time.Now(), time.Now())
+	flush(t, tracer)
+	got, _ := headers.Load().(http.Header)
+	if got.Get("X-Tenant") != "hanse" || got.Get("Content-Encoding") != "gzip" {
+		t.Errorf("the endpoint got the headers %v", got)
+	}
+	tracer.Close(t.Context())
+
+	tracer, err = New(Options{Endpoint: otlp.URL, Sampling: 1}, Process{HubID: "hub", Version: "v1", Logger: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tracer.Close(context.WithoutCancel(t.Context()))
+	tracer.Change(id, widget(2, "")).Root(time.Now(), time.Now())
+	flush(t, tracer)
+	spans := otlp.Spans("")
+	if len(spans) != 1 {
+		t.Fatalf("got %d spans, want 1", len(spans))
+	}
+	for name, want := range map[string]string{"team": "fleet", "service.name": "hanse-hub", "service.version": "v1", "hanse.object.kind": "Widg"} {
+		if got := spans[0].Attributes[name]; got != want {
+			t.Errorf("%s is %v, want %s", name, got, want)
+		}
+	}
+}
