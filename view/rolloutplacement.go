@@ -22,7 +22,7 @@ type PlacementRollout struct {
 	Rollout  *hubv1.PlacementRollout `json:"rollout,omitempty"`
 	// Asked are the rollout annotations of the placement.
 	Asked map[string]string `json:"asked,omitempty"`
-	// Objects whose rollout is not complete.
+	// Objects whose rollout is not complete, without those that are being deleted.
 	Objects []RolloutObject `json:"objects,omitempty"`
 }
 
@@ -56,7 +56,7 @@ func PlacementRolloutOf(p hubv1.PlacementObject, following []hubv1.BindingObject
 	}
 	for _, b := range following {
 		spec := b.BindingSpec()
-		if spec.Rollout != nil && spec.Rollout.Phase == hubv1.RolloutComplete {
+		if b.GetDeletionTimestamp() != nil || spec.Rollout != nil && spec.Rollout.Phase == hubv1.RolloutComplete {
 			continue
 		}
 		o := RolloutObject{Object: hubv1.ObjectOf(b).String(), Rollout: spec.Rollout}

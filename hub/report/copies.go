@@ -195,7 +195,7 @@ func (c *counts) add(b hubv1.BindingObject, n int) {
 		row := &b.BindingStatus().Clusters[i]
 		rows[row.Name] = row
 	}
-	if spec.Rollout != nil {
+	if spec.Rollout != nil && b.GetDeletionTimestamp() == nil { // as in the status of placements
 		increase(c.rollouts, spec.Rollout.Phase, n)
 	}
 	removal := false

@@ -196,3 +196,59 @@ func compareCopy(t *testing.T, seed uint64, known *members, b *hubv1.ResourceBin
 	}
 	return cell, samples
 }
+
+// The metric counts objects. hansectl and the console list the objects that are not complete.
+func TestPagesAndHansectlAndMetricsAgreeOnTheRolloutsOfRandomFleets(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "all"}}
+		p.Spec.Rollout = &hubv1.RolloutPolicy{Waves: []hubv1.RolloutWave{{Name: "one"}, {Name: "two"}}}
+		counted, want := NewCopies(&members{}), map[hubv1.RolloutPhase]int{}
+		var objects []hubv1.BindingObject
+		for i := range random.IntN(12) {
+			b := placedOn("Widget", nil)
+			b.Spec.ObjectRef.Name = fmt.Sprintf("w-%d", i)
+			if random.IntN(6) > 0 {
+				b.Spec.Rollout = &hubv1.BindingRollout{
+					Revision: 2, Newest: 2, Phase: anyOf(random, rolloutStates...), Wave: anyOf(random, "", "one", "two"),
+				}
+			}
+			counted.BindingChanged(t.Context(), changes.Binding{After: b})
+			if random.IntN(8) == 0 {
+				before := b.DeepCopy()
+				b.DeletionTimestamp = &copiesSince
+				counted.BindingChanged(t.Context(), changes.Binding{Before: before, After: b})
+			} else if b.Spec.Rollout != nil {
+				want[b.Spec.Rollout.Phase]++
+			}
+			objects = append(objects, b)
+		}
+		metric := map[hubv1.RolloutPhase]int{}
+		for _, s := range nonZero(series(t, counted, "rollouts")) {
+			phase, n, _ := strings.Cut(strings.TrimPrefix(s, "rollouts "), ": ")
+			metric[hubv1.RolloutPhase(phase)], _ = strconv.Atoi(n)
+		}
+		if diff := cmp.Diff(want, metric); diff != "" {
+			t.Fatalf("seed %d: the metric (-want +got):\n%s", seed, diff)
+		}
+		delete(want, hubv1.RolloutComplete)
+		listed, timeline := view.PlacementRolloutOf(p, objects), view.RolloutTimelineOf(p, objects, nil, time.Now())
+		for name, list := range map[string][]view.RolloutObject{"hansectl": listed.Objects, "the console": timeline.Objects} {
+			shown := map[hubv1.RolloutPhase]int{}
+			for _, o := range list {
+				if o.Rollout != nil {
+					shown[o.Rollout.Phase]++
+				}
+			}
+			if diff := cmp.Diff(want, shown); diff != "" {
+				t.Fatalf("seed %d: %s (-metric +shown):\n%s", seed, name, diff)
+			}
+		}
+		for _, wave := range timeline.Waves {
+			if phase := hubv1.RolloutPhase(wave.State); len(wave.Objects) > 0 && metric[phase] == 0 {
+				t.Fatalf("seed %d: wave %s is %s, and the metric has none", seed, wave.Name, phase)
+			}
+		}
+	}
+}
