@@ -24,9 +24,13 @@ var colours = map[string]string{
 	"Degraded": red, "False": red, "Failed": red,
 }
 
-// paint colours a padded cell by its text. A question mark after a state means that it is the last known one.
+// paint colours a padded cell by its text. A question mark after a state means that it is the last known one, which is
+// never green.
 func (s *Screen) paint(cell, padded string) string {
 	colour := colours[strings.TrimSuffix(cell, "?")]
+	if colour == green && strings.HasSuffix(cell, "?") {
+		colour = yellow
+	}
 	if s == nil || !s.Colours || colour == "" {
 		return padded
 	}
