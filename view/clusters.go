@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -83,6 +84,18 @@ func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Si
 	}
 	slices.SortFunc(list.Clusters, func(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) })
 	return list
+}
+
+// Heard returns a function that reports whether the hub hears a cluster. A cluster that is not among the members counts
+// as heard, because the user may not be allowed to list them. silence is nil while a hub runs.
+func Heard(members []hubv1.MemberCluster, silence *Silence, now time.Time) func(cluster string) bool {
+	unheard := sets.New[string]()
+	for i := range members {
+		if !members[i].IsHeard(now) {
+			unheard.Insert(members[i].Name)
+		}
+	}
+	return func(cluster string) bool { return silence == nil && !unheard.Has(cluster) }
 }
 
 func schedulingOf(m *hubv1.MemberCluster) Scheduling {

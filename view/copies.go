@@ -31,19 +31,22 @@ type MemberCopy struct {
 	Health   hubv1.Health `json:"health,omitempty"`
 	Ready    *int64       `json:"ready,omitempty"`
 	Replicas *int64       `json:"replicas,omitempty"`
+	// Away is true while the hub does not hear the cluster, so that Health and the numbers may be out of date.
+	Away bool `json:"away,omitempty"`
 	// Object is the current copy on the cluster. It is absent if the hub returned none; Refused has the reason.
 	Object  map[string]any     `json:"object,omitempty"`
 	Refused *memberview.Reason `json:"refused,omitempty"`
 }
 
-// CopyOf turns the hub's answer about one copy into a MemberCopy, without managedFields.
-func CopyOf(cluster string, b hubv1.BindingObject, answer memberview.CopyAnswer) MemberCopy {
+// CopyOf turns the hub's answer about one copy into a MemberCopy, without managedFields. heard is true while the hub
+// hears the cluster.
+func CopyOf(cluster string, b hubv1.BindingObject, answer memberview.CopyAnswer, heard bool) MemberCopy {
 	out := MemberCopy{
 		Cluster: cluster, ID: memberview.ObjectOf(hubv1.ObjectOf(b)), Object: answer.Object, Refused: answer.Refused,
 	}
 	unstructured.RemoveNestedField(out.Object, "metadata", "managedFields")
 	if row := b.BindingStatus().Row(cluster); row != nil {
-		out.Health = row.Health
+		out.Health, out.Away = row.Health, !heard || row.LastObservedTime != nil
 		out.Ready, out.Replicas = rollup.Replicas(row.Observed)
 	}
 	return out
@@ -78,7 +81,7 @@ func (c Copies) Write(w io.Writer, now time.Time) {
 	}
 	var rows [][]string
 	for _, item := range c.Items {
-		how := Row{Report: Report{Ready: item.Ready, Replicas: item.Replicas, Health: item.Health}}
+		how := Row{Report: Report{Ready: item.Ready, Replicas: item.Replicas, Health: item.Health}, Away: item.Away && item.Health != ""}
 		created, reason := "", ""
 		if item.Object != nil {
 			u := unstructured.Unstructured{Object: item.Object}

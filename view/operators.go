@@ -88,11 +88,11 @@ type usage struct {
 	clusters sets.Set[string] // that hold the objects, or shall hold them
 }
 
-// NewOperatorGatherer returns a gatherer without bindings.
-func NewOperatorGatherer(operators []hubv1.FederatedOperator) *OperatorGatherer {
+// NewOperatorGatherer returns a gatherer without bindings. heard is as in NewOperatorObjects.
+func NewOperatorGatherer(operators []hubv1.FederatedOperator, heard func(cluster string) bool) *OperatorGatherer {
 	g := &OperatorGatherer{used: map[schema.GroupKind]*usage{}}
 	for i := range operators {
-		g.operators = append(g.operators, NewOperatorObjects(&operators[i]))
+		g.operators = append(g.operators, NewOperatorObjects(&operators[i], heard))
 	}
 	slices.SortFunc(g.operators, func(a, b *OperatorObjects) int { return cmp.Compare(a.operator.Name, b.operator.Name) })
 	return g
@@ -264,6 +264,8 @@ type OperatorOnCluster struct {
 	// no workload says it.
 	Version string `json:"version,omitempty"`
 	Ready   bool   `json:"ready"`
+	// Away is true while the hub does not hear the cluster: the other fields are what was last known.
+	Away bool `json:"away,omitempty"`
 	// Objects is the number of the operator's objects that the cluster shall hold. Of their copies, Applied have the
 	// desired content.
 	Objects int `json:"objects"`
@@ -276,28 +278,39 @@ type OperatorOnCluster struct {
 
 // cell describes the operator on the cluster in a few words.
 func (c OperatorOnCluster) cell() string {
+	text := c.Version
 	switch {
 	case !c.Ready:
-		return strings.TrimSpace(c.Version + " not ready")
+		text = strings.TrimSpace(c.Version + " not ready")
 	case c.Version == "":
-		return "ready"
+		text = "ready"
 	}
-	return c.Version
+	return text + c.doubt()
+}
+
+// doubt is the mark of a value that is the last known one; empty if the value holds now.
+func (c OperatorOnCluster) doubt() string {
+	if c.Away {
+		return "?"
+	}
+	return ""
 }
 
 // OperatorObjects are the objects of an operator, and those of its kinds.
 type OperatorObjects struct {
 	operator  *hubv1.FederatedOperator
+	heard     func(cluster string) bool
 	objects   []operator.Stored
 	copies    map[string]*OperatorOnCluster
 	versions  map[string]sets.Set[string] // of the copies, by cluster
 	resources map[string]int
 }
 
-// NewOperatorObjects returns an OperatorObjects without bindings.
-func NewOperatorObjects(o *hubv1.FederatedOperator) *OperatorObjects {
+// NewOperatorObjects returns an OperatorObjects without bindings. heard reports whether the hub hears a cluster, see
+// Heard.
+func NewOperatorObjects(o *hubv1.FederatedOperator, heard func(cluster string) bool) *OperatorObjects {
 	return &OperatorObjects{
-		operator: o, copies: map[string]*OperatorOnCluster{}, versions: map[string]sets.Set[string]{}, resources: map[string]int{},
+		operator: o, heard: heard, copies: map[string]*OperatorOnCluster{}, versions: map[string]sets.Set[string]{}, resources: map[string]int{},
 	}
 }
 
@@ -324,12 +337,13 @@ func (s *OperatorObjects) AddBinding(b hubv1.BindingObject) {
 		}
 		c := s.copies[t.Name]
 		if c == nil {
-			c = &OperatorOnCluster{}
+			c = &OperatorOnCluster{Away: !s.heard(t.Name)}
 			s.copies[t.Name], s.versions[t.Name] = c, sets.New[string]()
 		}
 		if version := rows[t.Name].Version; version != "" {
 			s.versions[t.Name].Insert(version)
 		}
+		c.Away = c.Away || rows[t.Name].LastObservedTime != nil
 		c.Objects++
 		if rows[t.Name].Applied == metav1.ConditionTrue {
 			c.Applied++
@@ -412,7 +426,7 @@ func (o OperatorOnClusters) write(w io.Writer, now time.Time, kinds string) {
 		if c.Ready {
 			ready = string(metav1.ConditionTrue)
 		}
-		rows = append(rows, []string{c.Cluster, c.Version, ready, fmt.Sprintf("%d/%d", c.Applied, c.Objects), strconv.Itoa(c.Resources), c.WaitsFor})
+		rows = append(rows, []string{c.Cluster, c.Version, ready + c.doubt(), fmt.Sprintf("%d/%d", c.Applied, c.Objects), strconv.Itoa(c.Resources), c.WaitsFor})
 	}
 	table(w, []string{"CLUSTER", "VERSION", "READY", "OBJECTS", "RESOURCES", "WAITS FOR"}, rows)
 }

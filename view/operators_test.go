@@ -35,7 +35,7 @@ func TestKindsWithoutAnOperator(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := NewOperatorGatherer(tc.operators)
+			g := NewOperatorGatherer(tc.operators, Heard(nil, nil, now))
 			for _, b := range tc.bindings {
 				g.AddBinding(b)
 			}
@@ -61,7 +61,7 @@ func TestKindsOnClustersWithoutTheirOperator(t *testing.T) {
 		"the note names no more than five clusters": {[]string{"d", "e", "f", "g", "h", "i", "j"}, "Widget.example.com on d, e, f, g, h and 2 more\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := NewOperatorGatherer([]hubv1.FederatedOperator{provider})
+			g := NewOperatorGatherer([]hubv1.FederatedOperator{provider}, Heard(nil, nil, now))
 			g.AddBinding(on(widgets, "v1", tc.clusters...))
 			g.AddBinding(workload)
 			var out bytes.Buffer
@@ -79,10 +79,12 @@ func TestTheVersionOfAnOperatorOnACluster(t *testing.T) {
 		on   OperatorOnCluster
 		want string
 	}{
-		"a ready operator has its version":            {OperatorOnCluster{Version: "v1", Ready: true}, "v1"},
-		"an operator that is not ready has it, too":   {OperatorOnCluster{Version: "v1,v2"}, "v1,v2 not ready"},
-		"a ready operator without a version is ready": {OperatorOnCluster{Ready: true}, "ready"},
-		"without a version, it may not be ready":      {OperatorOnCluster{}, "not ready"},
+		"a ready operator has its version":                          {OperatorOnCluster{Version: "v1", Ready: true}, "v1"},
+		"an operator that is not ready has it, too":                 {OperatorOnCluster{Version: "v1,v2"}, "v1,v2 not ready"},
+		"a ready operator without a version is ready":               {OperatorOnCluster{Ready: true}, "ready"},
+		"without a version, it may not be ready":                    {OperatorOnCluster{}, "not ready"},
+		"a version of a cluster that is away is the last known one": {OperatorOnCluster{Version: "v1", Ready: true, Away: true}, "v1?"},
+		"so is that the operator is not ready":                      {OperatorOnCluster{Version: "v1", Away: true}, "v1 not ready?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.on.cell(); got != tc.want {
@@ -116,7 +118,7 @@ func TestTheRowOfAnOperator(t *testing.T) {
 			o := hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "x", Generation: 2, CreationTimestamp: metav1.NewTime(now.Add(-259e9))}}
 			tc.change(&o)
 			var out bytes.Buffer
-			NewOperatorGatherer([]hubv1.FederatedOperator{o}).Operators().Write(&out, now)
+			NewOperatorGatherer([]hubv1.FederatedOperator{o}, Heard(nil, nil, now)).Operators().Write(&out, now)
 			if got := bytes.Split(out.Bytes(), []byte("\n"))[1]; string(got) != tc.want {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,9 +59,11 @@ type RolloutCluster struct {
 	// Holds is the revision that the cluster last reported as applied.
 	Holds  int64        `json:"holds,omitempty"`
 	Health hubv1.Health `json:"health"`
+	// Away is true while the hub does not hear the cluster: the row says what was last known.
+	Away bool `json:"away,omitempty"`
 	// PassingSince is the time since which the copy is healthy at its revision; absent if it is not healthy.
 	PassingSince *metav1.Time `json:"passingSince,omitempty"`
-	// LastObservedTime is the time at which the cluster last answered; set while it does not answer.
+	// LastObservedTime is the time at which the hub last observed the cluster; absent while it hears it.
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 	Reason           string       `json:"reason,omitempty"`
 	Message          string       `json:"message,omitempty"`
@@ -78,6 +81,7 @@ type RolloutInput struct {
 	Placement hubv1.PlacementObject
 	// Members are empty if the user may not read them.
 	Members []hubv1.MemberCluster
+	Now     time.Time
 }
 
 // RolloutOf shows the rollout of an object.
@@ -87,15 +91,22 @@ func RolloutOf(in RolloutInput) Rollout {
 	if c := meta.FindStatusCondition(status.Conditions, hubv1.ConditionScheduled); c != nil && c.Status != metav1.ConditionTrue {
 		r.scheduled = why(c.Reason, c.Message)
 	}
-	waveOf := wavesOf(in.Placement, in.Members)
+	waveOf, heard := wavesOf(in.Placement, in.Members), Heard(in.Members, nil, in.Now)
+	observed := map[string]*metav1.Time{}
+	for i := range in.Members {
+		observed[in.Members[i].Name] = in.Members[i].Status.LastObservedTime
+	}
 	for _, t := range spec.Clusters {
 		if t.State == hubv1.TargetAbsent {
 			continue
 		}
-		c := RolloutCluster{Cluster: t.Name, Revision: t.Revision, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
+		c := RolloutCluster{Cluster: t.Name, Revision: t.Revision, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending, Away: !heard(t.Name)}
 		if row := status.Row(t.Name); row != nil {
 			c.Holds, c.PassingSince, c.Reason, c.Message = row.Revision, row.PassingSince, row.Reason, row.Message
-			c.LastObservedTime = row.LastObservedTime
+			c.LastObservedTime, c.Away = row.LastObservedTime, c.Away || row.LastObservedTime != nil
+			if c.Away && c.LastObservedTime == nil {
+				c.LastObservedTime = observed[t.Name]
+			}
 			c.Health = cmp.Or(row.Health, hubv1.HealthUnknown)
 			c.updated = row.Revision == r.Rollout.Revision && row.Applied == metav1.ConditionTrue
 		}

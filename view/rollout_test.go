@@ -15,7 +15,7 @@ import (
 
 func (f fixture) rollout() Rollout {
 	in := RolloutInput{
-		ID: web, Object: &unstructured.Unstructured{Object: integers(f.Object).(map[string]any)}, Binding: f.Binding, Members: f.Clusters,
+		ID: web, Object: &unstructured.Unstructured{Object: integers(f.Object).(map[string]any)}, Binding: f.Binding, Members: f.Clusters, Now: now,
 	}
 	if len(f.Placements) > 0 {
 		in.Placement = &f.Placements[0]

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
 // Write writes the rollout as text.
@@ -19,7 +21,11 @@ func (r Rollout) Write(w io.Writer, now time.Time) {
 	line(w, "Wave", wave)
 	var rows [][]string
 	for _, c := range r.Clusters {
-		rows = append(rows, []string{c.Cluster, c.Wave, revisionCell(c.Revision), revisionCell(c.Holds), string(c.Health), since(c.PassingSince, now), why(c.Reason, c.Message)})
+		health := string(c.Health)
+		if c.Away && c.Health != hubv1.HealthUnknown {
+			health += "?" // as last known
+		}
+		rows = append(rows, []string{c.Cluster, c.Wave, revisionCell(c.Revision), revisionCell(c.Holds), health, since(c.PassingSince, now), why(c.Reason, c.Message)})
 	}
 	table(w, []string{"CLUSTER", "WAVE", "REVISION", "HOLDS", "HEALTH", "PASSING", "WHY"}, rows)
 	var waves []string

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -97,7 +98,7 @@ func (w TimelineWave) Since() *metav1.Time {
 
 // RolloutTimelineOf shows the waves of a placement that has a rollout. following are the bindings of all its objects.
 // Without members, the waves have no clusters.
-func RolloutTimelineOf(p hubv1.PlacementObject, following []hubv1.BindingObject, members []hubv1.MemberCluster) RolloutTimeline {
+func RolloutTimelineOf(p hubv1.PlacementObject, following []hubv1.BindingObject, members []hubv1.MemberCluster, now time.Time) RolloutTimeline {
 	t := RolloutTimeline{PlacementRollout: PlacementRolloutOf(p, following)}
 	verbs, _ := rollout.ParseVerbs(p.GetAnnotations())
 	var changing []RolloutObject
@@ -110,7 +111,7 @@ func RolloutTimelineOf(p hubv1.PlacementObject, following []hubv1.BindingObject,
 			}
 		}
 	}
-	clusters := clustersByWave(p, following, members, verbs, latest)
+	clusters := clustersByWave(p, following, members, verbs, latest, now)
 	waves := p.PlacementSpec().Rollout.Waves
 	at := func(o RolloutObject) int {
 		return slices.IndexFunc(waves, func(w hubv1.RolloutWave) bool { return w.Name == o.Rollout.Wave })
@@ -145,13 +146,13 @@ func rank(o RolloutObject) int {
 }
 
 // clustersByWave sums up the copies of all objects, by the index of the wave.
-func clustersByWave(p hubv1.PlacementObject, following []hubv1.BindingObject, members []hubv1.MemberCluster, verbs rollout.Verbs, latest metav1.Time) map[int][]TimelineCluster {
+func clustersByWave(p hubv1.PlacementObject, following []hubv1.BindingObject, members []hubv1.MemberCluster, verbs rollout.Verbs, latest metav1.Time, now time.Time) map[int][]TimelineCluster {
 	found, waveOf := map[string]*TimelineCluster{}, wavesOf(p, members)
 	for _, b := range following {
 		if b.BindingSpec().Rollout == nil {
 			continue
 		}
-		for _, c := range RolloutOf(RolloutInput{ID: hubv1.ObjectOf(b), Binding: b}).Clusters {
+		for _, c := range RolloutOf(RolloutInput{ID: hubv1.ObjectOf(b), Binding: b, Members: members, Now: now}).Clusters {
 			of := found[c.Cluster]
 			if of == nil {
 				of = &TimelineCluster{Cluster: c.Cluster, State: WaveClusterPassing}
@@ -166,9 +167,6 @@ func clustersByWave(p hubv1.PlacementObject, following []hubv1.BindingObject, me
 		c := found[m.Name]
 		if c == nil {
 			continue
-		}
-		if m.IsAway() {
-			c.State, c.Since = WaveClusterUnknown, m.Status.LastObservedTime
 		}
 		at := verbs.Skipped(m.Name)
 		c.Skipped = !at.IsZero() && !at.Before(latest.Time)
@@ -198,10 +196,13 @@ func (t *TimelineCluster) add(c RolloutCluster) {
 	if c.Health == hubv1.HealthDegraded {
 		state = WaveClusterDegraded
 	}
+	if c.Away {
+		state = WaveClusterUnknown
+	}
 	if state == WaveClusterPassing && t.State == WaveClusterPassing && (t.Since == nil || c.PassingSince.After(t.Since.Time)) {
 		t.Since = c.PassingSince
 	}
 	if slices.Index(worse, state) > slices.Index(worse, t.State) {
-		t.State, t.Since, t.Why = state, nil, why(c.Reason, c.Message)
+		t.State, t.Since, t.Why = state, c.LastObservedTime, why(c.Reason, c.Message)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -31,6 +32,10 @@ func TestATimelineShowsTheStateOfEachWave(t *testing.T) {
 	old := func(name string, health hubv1.Health) hubv1.ClusterRow {
 		return hubv1.ClusterRow{Name: name, Revision: 1, Applied: metav1.ConditionTrue, Health: health}
 	}
+	stale := func(row hubv1.ClusterRow) hubv1.ClusterRow {
+		row.LastObservedTime = &stamp
+		return row
+	}
 	changing := hubv1.ClusterRow{Name: "b", Revision: 2, Applied: metav1.ConditionTrue, Health: hubv1.HealthProgressing}
 	type wave struct {
 		State    WaveState
@@ -43,6 +48,7 @@ func TestATimelineShowsTheStateOfEachWave(t *testing.T) {
 		objects     []hubv1.BindingObject
 		annotations map[string]string
 		away        string // cluster that does not answer
+		overdue     string // cluster that the hub has not observed for long, although its condition is Ready
 		want        []wave
 	}{
 		"without a change, all waves have passed": {
@@ -71,6 +77,14 @@ func TestATimelineShowsTheStateOfEachWave(t *testing.T) {
 			objects: []hubv1.BindingObject{stagedBinding("x", "", hubv1.RolloutComplete, now, passing("a"), passing("b"))}, away: "a",
 			want: []wave{{State: WavePassed, Clusters: []WaveClusterState{WaveClusterUnknown}}, {State: WavePassed, Clusters: []WaveClusterState{WaveClusterPassing}}},
 		},
+		"a cluster that the hub does not observe any more is unknown": {
+			objects: []hubv1.BindingObject{stagedBinding("x", "", hubv1.RolloutComplete, now, passing("a"), passing("b"))}, overdue: "a",
+			want: []wave{{State: WavePassed, Clusters: []WaveClusterState{WaveClusterUnknown}}, {State: WavePassed, Clusters: []WaveClusterState{WaveClusterPassing}}},
+		},
+		"a copy that is as of an earlier time is unknown": {
+			objects: []hubv1.BindingObject{stagedBinding("x", "", hubv1.RolloutComplete, now, stale(passing("a")), passing("b"))},
+			want:    []wave{{State: WavePassed, Clusters: []WaveClusterState{WaveClusterUnknown}}, {State: WavePassed, Clusters: []WaveClusterState{WaveClusterPassing}}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: tc.annotations}}
@@ -81,10 +95,13 @@ func TestATimelineShowsTheStateOfEachWave(t *testing.T) {
 				if name != tc.away {
 					m.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue}}
 				}
+				if name == tc.overdue {
+					m.Status.LastObservedTime = ptr.To(metav1.NewTime(now.Add(-time.Hour)))
+				}
 				members = append(members, m)
 			}
 			var got []wave
-			for _, w := range RolloutTimelineOf(p, tc.objects, members).Waves {
+			for _, w := range RolloutTimelineOf(p, tc.objects, members, now).Waves {
 				one := wave{State: w.State, Objects: len(w.Objects), Approved: w.Approved}
 				for _, c := range w.OnClusters {
 					one.Clusters = append(one.Clusters, c.State)

@@ -32,8 +32,7 @@ type operatorRow struct {
 
 // operatorCell is an operator on a cluster; On is nil if it is not placed there.
 type operatorCell struct {
-	On   *view.OperatorOnCluster
-	Away bool
+	On *view.OperatorOnCluster
 }
 
 // State is how the page shows the cell.
@@ -41,7 +40,7 @@ func (c operatorCell) State() state {
 	switch {
 	case c.On == nil:
 		return state{"off", "−", "not placed"}
-	case c.Away:
+	case c.On.Away:
 		return state{"unknown", "?", "unknown"}
 	case c.On.Ready:
 		return state{"good", "✓", "ready"}
@@ -54,12 +53,12 @@ func operatorsPage(ctx context.Context, v *visit) (*page, error) {
 	if err := v.user.List(ctx, &operators); err != nil {
 		return nil, fmt.Errorf("listing FederatedOperators: %w", err)
 	}
-	found := view.NewOperatorGatherer(operators.Items)
-	err := v.user.unlessForbidden(v.user.eachBinding(ctx, "", found.AddBinding), "You do not see the objects of operators, and kinds without an operator")
+	members, err := v.user.members(ctx)
 	if err != nil {
 		return nil, err
 	}
-	members, err := v.user.members(ctx)
+	found := view.NewOperatorGatherer(operators.Items, view.Heard(members, nil, v.now))
+	err = v.user.unlessForbidden(v.user.eachBinding(ctx, "", found.AddBinding), "You do not see the objects of operators, and kinds without an operator")
 	if err != nil {
 		return nil, err
 	}
@@ -79,9 +78,6 @@ func operatorsPage(ctx context.Context, v *visit) (*page, error) {
 	for i := range members {
 		if row := rows[members[i].Name]; row != nil && !members[i].IsHeard(v.now) {
 			row.Away, row.Observed = true, members[i].Status.LastObservedTime
-			for j := range row.Cells {
-				row.Cells[j].Away = true
-			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
@@ -96,5 +92,5 @@ func operatorsPage(ctx context.Context, v *visit) (*page, error) {
 
 // lacks reports whether an operator is not known to be ready on the cluster.
 func (r *operatorRow) lacks() bool {
-	return slices.ContainsFunc(r.Cells, func(c operatorCell) bool { return c.On != nil && (c.Away || !c.On.Ready) })
+	return slices.ContainsFunc(r.Cells, func(c operatorCell) bool { return c.On != nil && (c.On.Away || !c.On.Ready) })
 }

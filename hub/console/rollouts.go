@@ -283,7 +283,7 @@ func rolloutPage(ctx context.Context, v *visit) (*page, error) {
 		return nil, err
 	}
 	body := rolloutBody{
-		RolloutTimeline: view.RolloutTimelineOf(s.Placement, s.Objects, members),
+		RolloutTimeline: view.RolloutTimelineOf(s.Placement, s.Objects, members, v.now),
 		State:           s.State(), CSRF: v.session.CSRF, Now: metav1.NewTime(v.now), Phase: v.FormValue("phase"), Seen: len(members) > 0,
 	}
 	for _, wave := range body.RolloutTimeline.Waves {
@@ -391,7 +391,7 @@ func rolloutObjectPage(ctx context.Context, v *visit) (*page, error) {
 		return nil, err
 	}
 	id := hubv1.ObjectOf(b)
-	in := view.RolloutInput{ID: id, Binding: b, Members: members}
+	in := view.RolloutInput{ID: id, Binding: b, Members: members, Now: v.now}
 	body := rolloutObjectBody{
 		History: view.RolloutHistoryOf(id, b), Namespace: b.GetNamespace(), Binding: b.GetName(), State: stateOfObject(b), Stored: view.StoredVersions(b), CSRF: v.session.CSRF, Now: metav1.NewTime(v.now),
 	}

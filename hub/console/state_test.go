@@ -35,7 +35,7 @@ func TestNothingIsGreenWhileItsClusterIsAway(t *testing.T) {
 			}
 		}
 	}
-	if got := fmt.Sprint(operatorCell{On: &view.OperatorOnCluster{Ready: true}, Away: true}.State()); got != "{unknown ? unknown}" {
+	if got := fmt.Sprint(operatorCell{On: &view.OperatorOnCluster{Ready: true, Away: true}}.State()); got != "{unknown ? unknown}" {
 		t.Errorf("an operator is %s on a cluster that is away", got)
 	}
 }

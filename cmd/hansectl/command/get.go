@@ -42,7 +42,8 @@ func newGet(h *hub) *cobra.Command {
 		Long: `Show the copies of hub objects of a kind as they are on the members, or with --clusters all objects of the
 kind there. They are read through the hub.
 
-Without --clusters, HEALTH and READY are the last values that the hub received. With --clusters, the table has
+Without --clusters, HEALTH and READY are the last values that the hub received, with ? while the hub does not
+hear the cluster. With --clusters, the table has
 the columns of each member's API server, and CLUSTER. The hub asks all MemberClusters that you may list, or
 the clusters of --cluster. -o json and -o yaml have each object as the member has it now. Values of Secrets are
 not shown.
@@ -138,7 +139,11 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 		if err != nil {
 			return err
 		}
-		g.read(ctx, views, byCluster, &found)
+		heard, err := g.hub.heard(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		g.read(ctx, views, byCluster, heard, &found)
 	}
 	found.Sort()
 	if err := g.out.print(g.hub.streams.Out, found); err != nil {
@@ -188,13 +193,15 @@ func (g *get) targets(bindings []hubv1.BindingObject) map[string][]hubv1.Binding
 }
 
 // read asks each cluster for its copies.
-func (g *get) read(ctx context.Context, views *memberview.Client, byCluster map[string][]hubv1.BindingObject, found *view.Copies) {
+func (g *get) read(
+	ctx context.Context, views *memberview.Client, byCluster map[string][]hubv1.BindingObject, heard func(cluster string) bool, found *view.Copies,
+) {
 	var mu sync.Mutex
 	var asking errgroup.Group
 	asking.SetLimit(askedAtOnce)
 	for cluster, bindings := range byCluster {
 		asking.Go(func() error {
-			copies, err := readCopies(ctx, views, cluster, bindings)
+			copies, err := readCopies(ctx, views, cluster, bindings, heard(cluster))
 			mu.Lock()
 			defer mu.Unlock()
 			found.Items = append(found.Items, copies...)
@@ -210,7 +217,7 @@ func (g *get) read(ctx context.Context, views *memberview.Client, byCluster map[
 // readCopies asks a cluster for one copy after the other. It stops at the first error. A refusal does not stop it,
 // because it may concern one object only.
 func readCopies(
-	ctx context.Context, views *memberview.Client, cluster string, bindings []hubv1.BindingObject,
+	ctx context.Context, views *memberview.Client, cluster string, bindings []hubv1.BindingObject, heard bool,
 ) (copies []view.MemberCopy, refusal error) {
 	for _, b := range bindings {
 		id := hubv1.ObjectOf(b)
@@ -223,7 +230,7 @@ func readCopies(
 		case err != nil:
 			return copies, err
 		}
-		copies = append(copies, view.CopyOf(cluster, b, answer))
+		copies = append(copies, view.CopyOf(cluster, b, answer, heard))
 	}
 	return copies, refusal
 }

@@ -59,6 +59,18 @@ func TestGetShowsCopiesAsTheyAreOnMembers(t *testing.T) {
 				"cn-sha-1   shop        settings   -         -       -     Missing: it is not there")
 		})
 	}
+	t.Run("the health on a cluster that the hub does not hear is the last known one", func(t *testing.T) {
+		memberOf(t, "ap-se-1", nil)
+		out, err := h.hansectl("get", "cm", "-n", "shop")
+		must(t, err)
+		wants(t, out, "ap-se-1    shop        settings   Healthy   -       5h")
+		must(t, report(t.Context(), "ap-se-1", metav1.ConditionUnknown, hubv1.ReasonUnreachable, "id-ap-se-1"))
+		out, err = h.hansectl("get", "cm", "-n", "shop")
+		must(t, err)
+		wants(t, out, "ap-se-1    shop        settings   Healthy?   -       5h",
+			"cn-sha-1   shop        settings   -          -       -     Missing: it is not there")
+		must(t, report(t.Context(), "ap-se-1", metav1.ConditionTrue, hubv1.ReasonConnected, "id-ap-se-1"))
+	})
 	t.Run("one cluster alone, as JSON", func(t *testing.T) {
 		h.took()
 		out, err := h.hansectl("get", "cm", "-n", "shop", "--cluster", "ap-se-1", "-o", "json")

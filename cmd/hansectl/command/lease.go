@@ -73,6 +73,15 @@ func (h *hub) silence(ctx context.Context, c client.Client) (*view.Silence, erro
 	}
 }
 
+// heard returns a function that reports whether the hub hears a cluster. silence is nil while a hub runs.
+func (h *hub) heard(ctx context.Context, c client.Client, silence *view.Silence) (func(cluster string) bool, error) {
+	var members hubv1.MemberClusterList
+	if err := h.unlessForbidden(c.List(ctx, &members), "states of clusters are missing"); err != nil {
+		return nil, fmt.Errorf("listing MemberClusters: %w", err)
+	}
+	return view.Heard(members.Items, silence, time.Now()), nil
+}
+
 // silenceWatch records the observations of a Lease that looks old.
 type silenceWatch struct {
 	last  holder

@@ -27,6 +27,8 @@ func newOperators(h *hub) *cobra.Command {
 
 With -o wide, a second table has a row per cluster and a column per operator, with the version of its copies there.
 
+A version or True with ? is the last known one: the hub does not hear the cluster.
+
 Notes name the custom kinds with objects on clusters that no FederatedOperator defines, and the kinds of operators with
 objects on clusters that their operator is not placed on.
 
@@ -95,10 +97,15 @@ func (h *hub) allOperators(ctx context.Context, w *window, out output) error {
 	case err != nil:
 		return fmt.Errorf("listing FederatedOperators: %w", err)
 	}
-	if _, err := h.warnOfSilence(ctx, c); err != nil {
+	silence, err := h.warnOfSilence(ctx, c)
+	if err != nil {
 		return err
 	}
-	found := view.NewOperatorGatherer(operators.Items)
+	heard, err := h.heard(ctx, c, silence)
+	if err != nil {
+		return err
+	}
+	found := view.NewOperatorGatherer(operators.Items, heard)
 	if err := h.unlessForbidden(eachBinding(ctx, c, found.AddBinding), "kinds in use without a FederatedOperator are not known"); err != nil {
 		return err
 	}
@@ -114,10 +121,15 @@ func (h *hub) operator(ctx context.Context, w *window, out output, name string) 
 	if err != nil {
 		return err
 	}
-	if _, err := h.warnOfSilence(ctx, c); err != nil {
+	silence, err := h.warnOfSilence(ctx, c)
+	if err != nil {
 		return err
 	}
-	found := view.NewOperatorObjects(b.(*hubv1.FederatedOperator))
+	heard, err := h.heard(ctx, c, silence)
+	if err != nil {
+		return err
+	}
+	found := view.NewOperatorObjects(b.(*hubv1.FederatedOperator), heard)
 	if err := h.unlessForbidden(eachBinding(ctx, c, found.AddBinding), "clusters are missing"); err != nil {
 		return err
 	}

@@ -192,6 +192,21 @@ func TestOperatorsAreListedWithTheirClusters(t *testing.T) {
 			}
 		}
 	})
+	t.Run("states of a cluster that is away are the last known ones", func(t *testing.T) {
+		must(t, report(t.Context(), "ap-se-1", metav1.ConditionUnknown, hubv1.ReasonUnreachable, "id-ap-se-1"))
+		out, err := hansectl(t, "operators", "-o", "wide")
+		must(t, err)
+		wants(t, out, "ap-se-1    -       v1.0.0?\ncn-sha-1   -       v0.9.0 not ready\n")
+		out, err = hansectl(t, "operators", "rotors")
+		must(t, err)
+		wants(t, out, "ap-se-1    v1.0.0    True?   2/2", "cn-sha-1   v0.9.0    False   1/2")
+		out, err = hansectl(t, "operators", "rotors", "-o", "jsonpath={.onClusters[?(@.away)].cluster}")
+		must(t, err)
+		if out != "ap-se-1" {
+			t.Errorf("got %q", out)
+		}
+		must(t, report(t.Context(), "ap-se-1", metav1.ConditionTrue, hubv1.ReasonConnected, "id-ap-se-1"))
+	})
 	t.Run("an operator that does not exist is refused", func(t *testing.T) {
 		_, err := hansectl(t, "operators", "none")
 		refused(t, err, "the hub has no FederatedOperator none")

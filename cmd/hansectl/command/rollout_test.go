@@ -74,10 +74,12 @@ func setPhase(t *testing.T, b *hubv1.ResourceBinding, phase hubv1.RolloutPhase) 
 
 func TestRolloutStatusShowsWavesAndExitsAsKubectlDoes(t *testing.T) {
 	_, _, binding := rolling(t)
+	must(t, report(t.Context(), "ap-se-1", metav1.ConditionTrue, hubv1.ReasonConnected, "id"))
+	must(t, report(t.Context(), "cn-sha-1", metav1.ConditionUnknown, hubv1.ReasonUnreachable, "other"))
 	out, err := hansectl(t, "rollout", "status", "configmap", "settings", "-n", "shop")
 	must(t, err)
 	wants(t, out, "ConfigMap shop/settings   Placement/all   revision 6 -> 7", "rest, WaitingForApproval",
-		"cn-sha-1   rest   6          6       Healthy", "asia 1/1   rest 0/1", "Waiting for wave rest: 0 of 1 clusters have revision 7")
+		"ap-se-1    asia   7          7       Healthy    ", "cn-sha-1   rest   6          6       Healthy?   ", "asia 1/1   rest 0/1", "Waiting for wave rest: 0 of 1 clusters have revision 7")
 	out, err = hansectl(t, "rollout", "status", "cm/settings", "-n", "shop", "-o", "json")
 	must(t, err)
 	var r view.Rollout

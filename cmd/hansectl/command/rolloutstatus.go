@@ -151,7 +151,7 @@ func (s *rolloutStatus) seeObject(ctx context.Context, c client.Client, kind, na
 	if err := s.hub.unlessForbidden(c.List(ctx, &members), "the waves of clusters are not shown"); err != nil {
 		return sight{}, fmt.Errorf("listing MemberClusters: %w", err)
 	}
-	in.Members = members.Items
+	in.Members, in.Now = members.Items, time.Now()
 	r := view.RolloutOf(in)
 	return sight{r, r.Result, r.Progress}, nil
 }
