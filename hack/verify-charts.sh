@@ -52,23 +52,29 @@ notes hanse-member risky-values.yaml !configmaps
 notes hanse-member operators-values.yaml "apps/daemonsets: it runs pods in kube-system"
 notes hanse-member operators-values.yaml "!it reads every Secret"
 notes hanse-member risky-values.yaml !batch/jobs
-says hanse-member risky-values.yaml "namespace: shop"
+says hanse-member risky-values.yaml 'namespace: "shop"'
 says hanse-member operators-values.yaml "name: hanse-operator-widgets"
-says hanse-member operators-values.yaml "namespace: widgets"
+says hanse-member operators-values.yaml 'namespace: "widgets"'
+for namespace in 123 null 456; do
+	says hanse-member odd-names-values.yaml "namespace: \"$namespace\""
+done
+for text in 'namespace: "123"' 'namespace: "null"' 'priorityClassName: "1000"' 'name: "456"' 'secretName: "789"' 'name: "012"' "[\"ops's admins\"]"; do
+	says hanse-hub odd-names-values.yaml "$text"
+done
 says hanse-member "" !hanse-operator
 says hanse-hub full-values.yaml "--federated-namespaces=secrets=shop,blog"
-says hanse-hub full-values.yaml "namespace: blog"
+says hanse-hub full-values.yaml 'namespace: "blog"'
 says hanse-hub full-values.yaml "--otlp-endpoint=https://collector.monitoring:4318"
 says hanse-hub full-values.yaml "--otlp-sampling=0.1"
 says hanse-hub full-values.yaml "port: 4318"
-says hanse-hub full-values.yaml "name: collector-ca"
+says hanse-hub full-values.yaml 'name: "collector-ca"'
 says hanse-hub "" !otlp
 says hanse-hub full-values.yaml "--console-oidc-issuer=https://login.example.com:8443/realms/a"
 says hanse-hub full-values.yaml "--console-oidc-scopes=openid,groups"
 says hanse-hub full-values.yaml "--console-oidc-client-secret-file=/etc/hanse/oidc-client/client-secret"
 says hanse-hub full-values.yaml "--console-oidc-ca-file=/etc/hanse/oidc/ca.crt"
 says hanse-hub full-values.yaml "port: 8443"
-says hanse-hub full-values.yaml "secretName: hanse-oidc"
+says hanse-hub full-values.yaml 'secretName: "hanse-oidc"'
 says hanse-hub "" !oidc
 says hanse-member "" !ValidatingAdmissionPolicy
 says hanse-member full-values.yaml "kind: ValidatingAdmissionPolicyBinding"

@@ -18,7 +18,7 @@
 
 {{- define "hanse-hub.selectorLabels" -}}
 app.kubernetes.io/name: hanse-hub
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "hanse-hub.labels" -}}

@@ -8,7 +8,7 @@
 
 {{- define "hanse-member.labels" -}}
 app.kubernetes.io/name: hanse-member
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/part-of: hanse
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
