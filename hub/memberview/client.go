@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
@@ -85,7 +86,8 @@ func (c *Client) askOnce(ctx context.Context, cluster, what, namespace string, i
 	if response.StatusCode != http.StatusOK {
 		return refusal(response, answer)
 	}
-	if err := json.Unmarshal(answer, out); err != nil {
+	// Objects may have integers that a float64 cannot hold.
+	if err := utiljson.Unmarshal(answer, out); err != nil {
 		return fmt.Errorf("reading the hub's answer about %s: %w", about, err)
 	}
 	return nil

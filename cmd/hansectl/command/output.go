@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
@@ -121,7 +122,7 @@ func printPath(w io.Writer, format string, what shown) error {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
 	content := map[string]any{}
-	if err := json.Unmarshal(text, &content); err != nil {
+	if err := utiljson.Unmarshal(text, &content); err != nil { // a float64 would be printed as 1e+06
 		return fmt.Errorf("reading JSON: %w", err)
 	}
 	return printer.PrintObj(&unstructured.Unstructured{Object: content}, w)
@@ -129,7 +130,7 @@ func printPath(w io.Writer, format string, what shown) error {
 
 // screen adds the colours and the width of a terminal to w, if the output goes to a terminal. -o wide is not cut.
 func (o *output) screen(w, terminal io.Writer) io.Writer {
-	f, ok := terminal.(*os.File)
+	f, ok := fileOf(terminal)
 	if !ok || !isTerminal(f) {
 		return w
 	}
@@ -140,8 +141,47 @@ func (o *output) screen(w, terminal io.Writer) io.Writer {
 	return s
 }
 
-func isTerminal(w io.Writer) bool {
+// written remembers the first error of a writer, because tables and lines are printed without looking at errors.
+type written struct {
+	io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (w *written) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// checkAfter makes every command fail if its output could not be written.
+func (w *written) checkAfter(cmd *cobra.Command) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if err := run(cmd, args); err != nil || w.err == nil {
+				return err
+			}
+			return fmt.Errorf("writing the output: %w", w.err)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		w.checkAfter(sub)
+	}
+}
+
+// fileOf returns the file that a writer writes to, if it is one.
+func fileOf(w io.Writer) (*os.File, bool) {
+	if out, ok := w.(*written); ok {
+		w = out.Writer
+	}
 	f, ok := w.(*os.File)
+	return f, ok
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := fileOf(w)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 

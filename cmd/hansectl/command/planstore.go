@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -108,7 +109,7 @@ func readPlan(file string) (*storedPlan, error) {
 		return nil, fmt.Errorf("reading the plan: %w", err)
 	}
 	stored := &storedPlan{}
-	if err := json.Unmarshal(text, stored); err != nil {
+	if err := utiljson.Unmarshal(text, stored); err != nil {
 		return nil, fmt.Errorf("reading the plan %s: %w", file, err)
 	}
 	if stored.Format != planFormat {

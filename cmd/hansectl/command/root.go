@@ -19,6 +19,8 @@ import (
 
 // New returns the root command. name is what the user calls it, "hansectl" or "kubectl hanse".
 func New(name, version string, streams genericiooptions.IOStreams) *cobra.Command {
+	out := &written{Writer: streams.Out}
+	streams.Out = out
 	root := &cobra.Command{
 		Use:           "hansectl",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
@@ -47,6 +49,7 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 		newWithdraw(h), newRollout(h), newOperator(h), newOperators(h), newDashboard(h), newAcceptRestore(h), newUnclaimed(h), newPrune(h), newUninstall(h), newVersion(h), newOptions())
 	rename(root, name)
 	h.forgetAfter(root)
+	out.checkAfter(root)
 	return root
 }
 
