@@ -75,7 +75,7 @@ func (t Tree) root() PlacementName {
 }
 
 func treeOf(t Tree, bindings []hubv1.BindingObject, unplaced []hubv1.ObjectIdentity, clusters []string, most int) Tree {
-	t.Total = len(bindings) + len(unplaced)
+	t.Objects, t.Total = []TreeObject{}, len(bindings)+len(unplaced)
 	for _, id := range unplaced {
 		t.Objects = append(t.Objects, TreeObject{Object: memberview.ObjectOf(id), Unplaced: true})
 	}

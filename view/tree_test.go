@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"testing"
 
@@ -53,5 +54,12 @@ func TestTree(t *testing.T) {
 				documented(t, text.String())
 			}
 		})
+	}
+}
+
+func TestATreeWithoutObjectsHasAnEmptyListInJSON(t *testing.T) {
+	text, err := json.Marshal(TreeOf(PlacementName{Name: "none"}, nil, nil, 1))
+	if err != nil || !bytes.Contains(text, []byte(`"objects":[]`)) {
+		t.Errorf("got %s, %v", text, err)
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/plan"
 )
 
 // clusterChoice names one MemberCluster, or all MemberClusters of a region.
@@ -89,6 +91,31 @@ func listClusters(ctx context.Context, hub client.Client) ([]hubv1.MemberCluster
 		return nil, fmt.Errorf("listing MemberClusters: %w", err)
 	}
 	return members.Items, nil
+}
+
+// existing returns an error for a name that neither a MemberCluster nor a binding has: a mistyped name must not look
+// like a cluster without objects. Without the right to list MemberClusters, no name is refused.
+func existing(ctx context.Context, hub client.Client, names []string, bindings []hubv1.BindingObject) error {
+	if len(names) == 0 {
+		return nil
+	}
+	members, err := listClusters(ctx, hub)
+	if apierrors.IsForbidden(err) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	var there []string
+	for i := range members {
+		there = append(there, members[i].Name)
+	}
+	for _, name := range names {
+		bound := slices.ContainsFunc(bindings, func(b hubv1.BindingObject) bool { return b.BindingSpec().Target(name) != nil })
+		if !bound && !slices.Contains(there, name) {
+			return fmt.Errorf("no MemberCluster that you see has the name %s: %s", name, plan.ThereAre(there))
+		}
+	}
+	return nil
 }
 
 func labelledRegion(m *hubv1.MemberCluster) string { return m.SelectableLabels()[hubv1.RegionLabel] }

@@ -128,7 +128,10 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 	if err != nil {
 		return err
 	}
-	var found view.Copies
+	if err := existing(ctx, c, g.clusters, bindings); err != nil {
+		return err
+	}
+	found := view.Copies{Items: []view.MemberCopy{}}
 	if found.More = max(0, len(bindings)-g.limit); found.More > 0 {
 		fmt.Fprintf(g.hub.streams.ErrOut, "warning: %s not shown: see --limit\n", counted(found.More, "more object"))
 		bindings = bindings[:g.limit]

@@ -36,7 +36,7 @@ func TestGetShowsCopiesAsTheyAreOnMembers(t *testing.T) {
 			return nil, errors.New("that was not asked for")
 		case cluster == "ap-se-1":
 			return memberview.CopyAnswer{Object: map[string]any{
-				"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"colour": "red"},
+				"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"colour": "red"}, "user": 1000620000, "nanoseconds": 1234567890123456789,
 				"metadata": map[string]any{
 					"namespace": "shop", "name": "settings", "managedFields": []any{map[string]any{"manager": "hanse"}},
 					"creationTimestamp": time.Now().Add(-5 * time.Hour).UTC().Format(time.RFC3339),
@@ -84,6 +84,13 @@ func TestGetShowsCopiesAsTheyAreOnMembers(t *testing.T) {
 			t.Errorf("asked %s", asked)
 		}
 	})
+	t.Run("large integers keep all their digits", func(t *testing.T) {
+		for _, format := range []string{"json", "yaml", "jsonpath={.items[0].object.user} {.items[0].object.nanoseconds}", "jsonpath-as-json={.items[0].object}"} {
+			out, err := h.hansectl("get", "cm", "-n", "shop", "--cluster", "ap-se-1", "-o", format)
+			must(t, err)
+			wants(t, out, "1000620000", "1234567890123456789")
+		}
+	})
 	t.Run("by name", func(t *testing.T) {
 		out, err := h.hansectl("get", "cm", "-n", "shop", "-o", "name")
 		must(t, err)
@@ -97,10 +104,20 @@ func TestGetShowsCopiesAsTheyAreOnMembers(t *testing.T) {
 		refused(t, err, "1 cluster could not be asked")
 		wants(t, out, "ap-se-1   shop        settings", "error: cn-sha-1: the cluster is not connected")
 	})
+	t.Run("a cluster that is not there is refused", func(t *testing.T) {
+		memberOf(t, "ap-se-1", nil)
+		for _, what := range []string{"cm", "cm/settings"} {
+			_, err := h.hansectl("get", what, "-n", "shop", "--cluster", "mars-1")
+			refused(t, err, "no MemberCluster that you see has the name mars-1: there are ap-se-1")
+		}
+	})
 	t.Run("a kind without copies says so", func(t *testing.T) {
 		out, err := h.hansectl("get", "secrets", "-n", "shop")
 		must(t, err)
 		wants(t, out, "No copies found")
+		out, err = h.hansectl("get", "secrets", "-n", "shop", "-o", "json")
+		must(t, err)
+		wants(t, out, `"items": []`)
 		_, err = h.hansectl("get", "cm/other", "-n", "shop")
 		refused(t, err, "the hub has no ConfigMap shop/other")
 		apply(t, onHub, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "unplaced"}})

@@ -107,6 +107,9 @@ func (t *tree) read(ctx context.Context, c client.Client, text string) (shown vi
 	if err != nil {
 		return shown, "", err
 	}
+	if err := existing(ctx, c, t.clusters, bindings); err != nil {
+		return shown, "", err
+	}
 	root := view.PlacementName{Kind: placementKind(placement), Namespace: placement.GetNamespace(), Name: placement.GetName()}
 	return view.TreeOf(root, bindings, t.clusters, t.limit), placement.GetNamespace(), nil
 }
@@ -114,6 +117,9 @@ func (t *tree) read(ctx context.Context, c client.Client, text string) (shown vi
 func (t *tree) ofBundle(ctx context.Context, c client.Client, b hubv1.BundleObject) (view.Tree, error) {
 	bindings, err := bundled(ctx, c, b)
 	if err != nil {
+		return view.Tree{}, err
+	}
+	if err := existing(ctx, c, t.clusters, bindings); err != nil {
 		return view.Tree{}, err
 	}
 	if unstored := view.Unstored(b); unstored != "" {
