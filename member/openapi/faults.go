@@ -210,7 +210,7 @@ func (c *checker) object(s *Schema, object map[string]any, whole bool) {
 		if part, known := s.field(name); known {
 			c.value(part, object[name])
 		} else {
-			c.fault(Undeclared, object[name])
+			c.fault(Undeclared, nil)
 		}
 		c.path = c.path[:len(c.path)-1]
 	}
