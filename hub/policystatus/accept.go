@@ -45,7 +45,7 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 		state, watched := a.kinds(gk)
 		switch {
 		case state.Reason == hubv1.ReasonKindNotServed:
-			return notAccepted(hubv1.ReasonKindNotServed, "resourceSelectors[%d]: the hub does not serve %s; install its CustomResourceDefinition on the hub", i, gk), true
+			return notAccepted(hubv1.ReasonKindNotServed, "resourceSelectors[%d]: %s", i, notServed(gk)), true
 		case state.Reason == hubv1.ReasonForbidden:
 			return notAccepted(hubv1.ReasonNotFederated, "resourceSelectors[%d]: the hub may not list and watch %s; grant it in the chart's value federatedKinds", i, gk), true
 		}
@@ -74,12 +74,21 @@ func (a acceptance) unreadableReference() (metav1.Condition, bool) {
 		gk := schema.GroupKind{Group: r.APIGroup, Kind: r.Kind}
 		switch state, _ := a.kinds(gk); state.Reason {
 		case hubv1.ReasonKindNotServed:
-			return notAccepted(hubv1.ReasonKindNotServed, "references[%d]: the hub does not serve %s; install its CustomResourceDefinition on the hub", i, gk), true
+			return notAccepted(hubv1.ReasonKindNotServed, "references[%d]: %s", i, notServed(gk)), true
 		case hubv1.ReasonForbidden:
 			return notAccepted(hubv1.ReasonNotFederated, "references[%d]: the hub may not list and watch %s; grant it in the chart's value federatedKinds", i, gk), true
 		}
 	}
 	return metav1.Condition{}, false
+}
+
+// notServed says what to do about a kind that the hub does not serve. No definition adds a kind to the core group: there,
+// the group is missing or the kind is misspelt.
+func notServed(gk schema.GroupKind) string {
+	if gk.Group == "" {
+		return fmt.Sprintf("the core group has no kind %s; set the apiGroup of the kind, or correct its name", gk.Kind)
+	}
+	return fmt.Sprintf("the hub does not serve %s; install its CustomResourceDefinition on the hub", gk)
 }
 
 func notAccepted(reason, format string, args ...any) metav1.Condition {

@@ -298,6 +298,43 @@ func TestAcceptance(t *testing.T) {
 	}
 }
 
+func TestAKindThatIsNotServed(t *testing.T) {
+	core := hubv1.ResourceSelector{Kind: "Prometheus"}
+	tests := map[string]struct {
+		spec hubv1.PlacementSpec
+		want string
+	}{
+		"one with a group": {
+			hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{{APIGroup: "example.com", Kind: "Lamp"}}},
+			"resourceSelectors[0]: the hub does not serve Lamp.example.com; install its CustomResourceDefinition on the hub",
+		},
+		"one whose group is forgotten": {
+			hubv1.PlacementSpec{ResourceSelectors: []hubv1.ResourceSelector{core}},
+			"resourceSelectors[0]: the core group has no kind Prometheus; set the apiGroup of the kind, or correct its name",
+		},
+		"a reference whose group is forgotten": {
+			hubv1.PlacementSpec{References: []hubv1.ReferenceRule{{Kind: "Issuer", Path: "/spec/issuer"}}},
+			"references[0]: the core group has no kind Issuer; set the apiGroup of the kind, or correct its name",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			tc.spec.Clusters.LabelSelector = &metav1.LabelSelector{}
+			a := acceptance{
+				policy:  &hubv1.Placement{Spec: tc.spec},
+				watches: func(schema.GroupKind, string) bool { return true },
+				kinds: func(schema.GroupKind) (kindwatch.State, bool) {
+					return kindwatch.State{Reason: hubv1.ReasonKindNotServed}, true
+				},
+			}
+			got, known := a.condition()
+			if got.Reason != hubv1.ReasonKindNotServed || got.Message != tc.want || !known {
+				t.Errorf("known %v, reason %s, message\n%s, want\n%s", known, got.Reason, got.Message, tc.want)
+			}
+		})
+	}
+}
+
 func TestConflictNamesExactlyThisPolicy(t *testing.T) {
 	message := `OverridePolicy monitoring/metrics-two, rule "a", and ClusterOverridePolicy metrics, rule "b", both of rank x, disagree about path /spec`
 	tests := map[string]struct {
