@@ -124,9 +124,16 @@ func (h *hub) checkHub(ctx context.Context, c client.Client) []view.Check {
 			Do: "kubectl get pods -n " + hubv1.SystemNamespace,
 		}}
 	}
+	leads := view.Check{Name: "hub", Result: view.FindingOK, Message: lead.name + " leads"}
+	if lead.name == "" { // the last one has released the Lease
+		leads = view.Check{
+			Name: "hub", Result: view.FindingWarning, Message: "no hub leads now: the last one has ended, and another one takes over within seconds",
+			Do: "hansectl doctor again, and if it stays so: kubectl get pods -n " + hubv1.SystemNamespace,
+		}
+	}
 	v := h.hubVersion(ctx)
 	return []view.Check{
-		{Name: "hub", Result: view.FindingOK, Message: lead.name + " leads"},
+		leads,
 		view.CheckVersions(h.version, v.Version, v.Unknown),
 		view.CheckClock(lead.renewed, time.Now()),
 	}

@@ -39,6 +39,15 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		must(t, err)
 		wants(t, out, "hub-1_x leads", "version   OK        test", "clock     OK")
 	})
+	t.Run("the hub that led has released the Lease", func(t *testing.T) {
+		lease := &coordinationv1.Lease{}
+		must(t, onHub.Get(t.Context(), client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: hubName}, lease))
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime = ptr.To(""), &metav1.MicroTime{Time: time.Now()}
+		must(t, onHub.Update(t.Context(), lease))
+		out, err := hansectl(t, "doctor")
+		must(t, err)
+		wants(t, out, "hub       Warning   no hub leads now", "kubectl get pods -n hanse-system")
+	})
 	t.Run("a webhook that does not answer, and members", func(t *testing.T) {
 		apply(t, onHub, &admissionv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: hubName},
