@@ -155,6 +155,31 @@ func TestADeletedObjectGoesWhateverTheGuardSays(t *testing.T) {
 	}
 }
 
+func TestTheConditionSaysThatHeldCopiesStay(t *testing.T) {
+	held := Verdict{Reason: hubv1.ReasonNotSelected, HeldSince: ptr.To(metav1.NewTime(now))}
+	for name, tc := range map[string]struct {
+		selected, reason, want string
+	}{
+		"beside a cluster that is selected": {
+			"us", hubv1.ReasonScheduled,
+			"3 of 3 clusters; the removal from 2 clusters is held until a user confirms the removal: eu (NotSelected), sg (NotSelected)",
+		},
+		"without one": {
+			"mars", hubv1.ReasonNoClusterSelected,
+			"no selected cluster any more, and copies stay on 2 of 3 clusters: 1 not selected; " +
+				"the removal from 2 clusters is held until a user confirms the removal: eu (NotSelected), sg (NotSelected)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := guarded(bound(present("eu"), present("sg")), policy("web", named(tc.selected)), map[string]Verdict{"eu": held, "sg": held},
+				cluster("eu"), cluster("sg"), cluster("us"))
+			if got := Decide(in).Status.Scheduled; got.Reason != tc.reason || got.Message != tc.want {
+				t.Errorf("got %s: %s\nwant %s: %s", got.Reason, got.Message, tc.reason, tc.want)
+			}
+		})
+	}
+}
+
 func TestAHeldCopyKeepsItsShareAndHindersNoEviction(t *testing.T) {
 	since := metav1.NewTime(now)
 	b := bound(present("eu"), present("sg"))
