@@ -124,6 +124,30 @@ func TestGetShowsCopiesAsTheyAreOnMembers(t *testing.T) {
 		_, err = h.hansectl("get", "cm/unplaced", "-n", "shop")
 		refused(t, err, "ConfigMap shop/unplaced is on no cluster: see hansectl status")
 	})
+	t.Run("a cluster that the hub does not have is an error", func(t *testing.T) {
+		member(t, "ap-se-1")
+		placement := &hubv1.Placement{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "all"},
+			Spec: hubv1.PlacementSpec{
+				ResourceSelectors: []hubv1.ResourceSelector{{Kind: "ConfigMap"}},
+				Clusters:          hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}},
+			},
+		}
+		apply(t, onHub, placement)
+		for _, args := range [][]string{
+			{"get", "cm", "-n", "shop", "--cluster", "cn-sha-1,mars-1"},
+			{"get", "cm", "-n", "shop", "--clusters", "--cluster", "mars-1"},
+			{"tree", "all", "-n", "shop", "--cluster", "mars-1"},
+			{"unclaimed", "mars-1"},
+			{"prune", "mars-1"},
+		} {
+			_, err := h.hansectl(args...)
+			refused(t, err, "the hub has no membercluster/mars-1: there are ap-se-1")
+		}
+		out, err := hansectl(t, "suspend", "placement/all", "-n", "shop", "--cluster", "mars-1")
+		must(t, err)
+		wants(t, out, "warning: the hub has no membercluster/mars-1: there are ap-se-1", "nothing is written to mars-1")
+	})
 	t.Run("get clusters is the old name of clusters", func(t *testing.T) {
 		out, err := hansectl(t, "get", "clusters")
 		must(t, err)

@@ -27,6 +27,9 @@ func (g *get) list(ctx context.Context, kind, name string) error {
 		return err
 	}
 	clusters := g.clusters
+	if err := unknownCluster(ctx, c, clusters); err != nil {
+		return err
+	}
 	if len(clusters) == 0 {
 		if clusters, err = answeringFirst(ctx, c); err != nil {
 			return err
