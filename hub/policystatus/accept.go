@@ -82,8 +82,8 @@ func (a acceptance) unreadableReference() (metav1.Condition, bool) {
 	return metav1.Condition{}, false
 }
 
-// notServed says what to do about a kind that the hub does not serve. No definition adds a kind to the core group: there,
-// the group is missing or the kind is misspelt.
+// notServed says what to do about a kind that the hub does not serve. No definition adds a kind to the core group:
+// there, the group is missing or the kind is misspelt.
 func notServed(gk schema.GroupKind) string {
 	if gk.Group == "" {
 		return fmt.Sprintf("the core group has no kind %s; set the apiGroup of the kind, or correct its name", gk.Kind)
