@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -35,6 +36,8 @@ func TestAMemberIsCheckedByItsConditionsAndCredentials(t *testing.T) {
 		}
 		return m
 	}
+	refused := metav1.Condition{Type: hubv1.ConditionCredentialsValid, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonCertificateUnknown}
+	tried := metav1.Condition{Type: hubv1.ConditionCredentialsValid, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonConnecting}
 	tomorrow, before := metav1.NewTime(now.Add(24*time.Hour)), metav1.NewTime(now.Add(-time.Hour))
 	for name, tc := range map[string]struct {
 		member *hubv1.MemberCluster
@@ -46,7 +49,9 @@ func TestAMemberIsCheckedByItsConditionsAndCredentials(t *testing.T) {
 		"ready, and its nodes moved": {
 			of(nil, ready, metav1.Condition{Type: hubv1.ConditionTopologyChanged, Status: metav1.ConditionTrue, Reason: hubv1.ReasonNodesMoved}), FindingWarning,
 		},
-		"ready, and nobody observes it": {of(func(s *hubv1.MemberClusterStatus) { s.LastObservedTime = &before }, ready), FindingWarning},
+		"ready by its earlier kubeconfig, as the new one is refused": {of(nil, ready, refused), FindingWarning},
+		"ready, while a new kubeconfig is tried":                     {of(nil, ready, tried), FindingOK},
+		"ready, and nobody observes it":                              {of(func(s *hubv1.MemberClusterStatus) { s.LastObservedTime = &before }, ready), FindingWarning},
 		"ready, with a certificate that ends": {
 			of(func(s *hubv1.MemberClusterStatus) { s.Credentials = &hubv1.CredentialsStatus{ExpireTime: &tomorrow} }, ready), FindingWarning,
 		},
@@ -57,5 +62,31 @@ func TestAMemberIsCheckedByItsConditionsAndCredentials(t *testing.T) {
 		if got := CheckMember(tc.member, now); got.Result != tc.want {
 			t.Errorf("%s: %+v, want %s", name, got, tc.want)
 		}
+	}
+}
+
+func TestAKubeconfigThatDoesNotWorkIsAProblemOfAReadyCluster(t *testing.T) {
+	t.Parallel()
+	cluster := func(name string, conditions ...metav1.Condition) hubv1.MemberCluster {
+		return hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: hubv1.MemberClusterStatus{Conditions: conditions}}
+	}
+	ready := metav1.Condition{Type: hubv1.ConditionReady, Status: metav1.ConditionTrue, Reason: hubv1.ReasonConnected}
+	lost := metav1.Condition{Type: hubv1.ConditionReady, Status: metav1.ConditionFalse, Reason: hubv1.ReasonUnauthorized}
+	credentials := func(status metav1.ConditionStatus, reason string) metav1.Condition {
+		return metav1.Condition{Type: hubv1.ConditionCredentialsValid, Status: status, Reason: reason}
+	}
+	found := NewGatherer([]hubv1.MemberCluster{
+		cluster("well", ready, credentials(metav1.ConditionTrue, hubv1.ReasonCredentialsTaken)),
+		cluster("trying", ready, credentials(metav1.ConditionUnknown, hubv1.ReasonConnecting)),
+		cluster("before", ready, credentials(metav1.ConditionUnknown, hubv1.ReasonCertificateUnknown)),
+		cluster("lost", lost, credentials(metav1.ConditionFalse, hubv1.ReasonUnauthorized)),
+	}).ofClusters
+	var got []string
+	for _, p := range found {
+		got = append(got, p.Of+" "+p.Reason)
+	}
+	want := []string{"MemberCluster before CertificateUnknown", "MemberCluster lost Unauthorized"}
+	if !slices.Equal(got, want) {
+		t.Errorf("problems %v, want %v", got, want)
 	}
 }

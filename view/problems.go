@@ -98,6 +98,8 @@ func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
 		of, id := "MemberCluster "+m.Name, hubv1.ObjectIdentity{Group: hubv1.GroupVersion.Group, Kind: "MemberCluster", Name: m.Name}
 		if c := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady); c == nil || c.Status != metav1.ConditionTrue {
 			g.ofClusters = append(g.ofClusters, problem(of, c).with(id))
+		} else if c := untaken(m); c != nil {
+			g.ofClusters = append(g.ofClusters, problem(of, c).with(id))
 		}
 		for _, t := range troubles {
 			if c := meta.FindStatusCondition(m.Status.Conditions, t); c != nil && c.Status == metav1.ConditionTrue {
@@ -106,6 +108,16 @@ func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
 		}
 	}
 	return g
+}
+
+// untaken returns the condition of a new kubeconfig that does not work while the one before it stays in use; nil if
+// there is none. The cluster is Ready, and is lost with the next start of the hub.
+func untaken(m *hubv1.MemberCluster) *metav1.Condition {
+	c := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionCredentialsValid)
+	if c == nil || c.Status == metav1.ConditionTrue || c.Reason == hubv1.ReasonConnecting {
+		return nil
+	}
+	return c
 }
 
 // troubles are the conditions of MemberClusters and placements that are True while the user has to act.
