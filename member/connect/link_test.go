@@ -180,7 +180,7 @@ func TestAFaultIsNamed(t *testing.T) {
 			},
 			reason: hubv1.ReasonWatchesStalled, words: "watch", credentials: metav1.ConditionTrue,
 		},
-		"a revoked token": {revoke: true, reason: hubv1.ReasonUnauthorized, words: "token", credentials: metav1.ConditionFalse},
+		"a revoked token": {revoke: true, reason: hubv1.ReasonUnauthorized, words: "run hansectl rotate NAME --member-kubeconfig FILE", credentials: metav1.ConditionFalse},
 		"missing rights": {
 			respond: func(w http.ResponseWriter, _ *http.Request) {
 				sendStatus(w, http.StatusForbidden, `namespaces is forbidden: User "hanse" cannot watch`)

@@ -68,7 +68,7 @@ func judgeStatus(status *statusError, to member.Connection) verdict {
 	switch status.code {
 	case http.StatusUnauthorized:
 		return verdict{reason: hubv1.ReasonUnauthorized, atOnce: true, answered: true, credentials: metav1.ConditionFalse,
-			message: fmt.Sprintf("%s does not take the credentials of the kubeconfig: its token or client certificate is wrong, expired or revoked; put a current one into the Secret, it is picked up without a restart", to.Server)}
+			message: fmt.Sprintf("%s does not take the credentials of the kubeconfig: its token or client certificate is wrong, expired or revoked; run hansectl rotate NAME --member-kubeconfig FILE, or put a current one into the Secret", to.Server)}
 	case http.StatusForbidden:
 		return verdict{reason: hubv1.ReasonForbidden, answered: true, credentials: metav1.ConditionTrue,
 			message: fmt.Sprintf("%s does not let the hub watch namespaces: install the chart hanse-member there, or grant get and watch on namespaces (%s)", to.Server, said)}
