@@ -90,3 +90,18 @@ func TestAKubeconfigThatDoesNotWorkIsAProblemOfAReadyCluster(t *testing.T) {
 		t.Errorf("problems %v, want %v", got, want)
 	}
 }
+
+func TestAnObjectThatTheHubCannotReadIsAProblem(t *testing.T) {
+	t.Parallel()
+	binding := func(name, reason string) *hubv1.ResourceBinding {
+		b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}, Spec: hubv1.BindingSpec{ObjectRef: hubv1.ObjectReference{Kind: "ConfigMap", Name: name}}}
+		b.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionScheduled, Status: metav1.ConditionUnknown, Reason: reason}}
+		return b
+	}
+	g := NewGatherer(nil)
+	g.Add(binding("lost", hubv1.ReasonTemplateMissing))
+	g.Add(binding("waits", hubv1.ReasonKindNotServed))
+	if len(g.ofObjects) != 1 || g.ofObjects[0].Of != "ConfigMap shop/lost" || g.ofObjects[0].Reason != hubv1.ReasonTemplateMissing {
+		t.Errorf("problems %+v, want the lost object alone", g.ofObjects)
+	}
+}

@@ -157,10 +157,11 @@ func (t *Gatherer) AddBundle(b hubv1.BundleObject) {
 	}
 }
 
-// addObject adds the first condition of a binding that is False. Later ones may be its consequence.
+// addObject adds the first condition of a binding that is False, or says that the hub object cannot be read. Later ones
+// may be its consequence.
 func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 	for _, kind := range []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy} {
-		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
+		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, kind); c != nil && (c.Status == metav1.ConditionFalse || c.Reason == hubv1.ReasonTemplateMissing) {
 			t.ofObjects = append(t.ofObjects, problem(name, c).with(hubv1.ObjectOf(b)))
 			return
 		}

@@ -133,7 +133,7 @@ func (s *Store) stands(ctx context.Context, r schema.GroupResource, since time.T
 	case definition.DeletionTimestamp != nil:
 		return undecided{fmt.Sprintf("the CustomResourceDefinition %s is being deleted", r)}
 	case !since.IsZero() && definition.CreationTimestamp.After(since):
-		return undecided{fmt.Sprintf("the CustomResourceDefinition %s was deleted and created again at %s, so its objects were deleted with it", r, definition.CreationTimestamp.UTC().Format(time.RFC3339))}
+		return undecided{fmt.Sprintf("the CustomResourceDefinition %s was deleted and created again at %s, so its objects were deleted with it: create them again", r, definition.CreationTimestamp.UTC().Format(time.RFC3339))}
 	}
 	return nil
 }
