@@ -176,7 +176,7 @@ func withHeld(c metav1.Condition, removals []Removal, empty bool) metav1.Conditi
 	}
 	c.Message += fmt.Sprintf("; the removal from %s is held until a user confirms the removal: %s", n, strings.Join(held, ", "))
 	if empty {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, hubv1.ReasonNoClusterSelected, "no selected cluster any more, and copies stay on "+c.Message
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, hubv1.ReasonNoClusterSelected, "the placement selects no cluster any more, and copies stay on "+c.Message
 	}
 	return c
 }

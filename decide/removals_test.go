@@ -166,7 +166,7 @@ func TestTheConditionSaysThatHeldCopiesStay(t *testing.T) {
 		},
 		"without one": {
 			"mars", hubv1.ReasonNoClusterSelected,
-			"no selected cluster any more, and copies stay on 2 of 3 clusters: 1 not selected; " +
+			"the placement selects no cluster any more, and copies stay on 2 of 3 clusters: 1 not selected; " +
 				"the removal from 2 clusters is held until a user confirms the removal: eu (NotSelected), sg (NotSelected)",
 		},
 	} {

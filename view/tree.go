@@ -25,13 +25,6 @@ type Tree struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Has reports whether an object of the tree is on a cluster.
-func (t Tree) Has(cluster string) bool {
-	return slices.ContainsFunc(t.Objects, func(o TreeObject) bool {
-		return slices.ContainsFunc(o.Clusters, func(c TreeCluster) bool { return c.Cluster == cluster })
-	})
-}
-
 // PlacementName names a placement or a bundle.
 type PlacementName struct {
 	Kind      string `json:"kind"`

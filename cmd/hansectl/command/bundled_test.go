@@ -101,7 +101,7 @@ func TestObjectsOfABundleAreFoundByTheirBindings(t *testing.T) {
 	for name, c := range map[string]struct{ args, fault string }{
 		"an object without a placement": {"status service unplaced", "the hub has no Service shop/unplaced: Bundle shop/web has it, and no placement selects it"},
 		"a withdrawal":                  {"withdraw cm settings --yes", "is an object of Bundle shop/web, and the hub itself has no such object: remove the object from Bundle shop/web"},
-		"a cluster that is not there":   {"tree bundle web --cluster mars-1", "no MemberCluster that you see has the name mars-1: there are "},
+		"a cluster that is not there":   {"tree bundle web --cluster mars-1", "the hub has no membercluster/mars-1: there are "},
 		"a bundle that does not exist":  {"tree bundle none", "the hub has no Bundle shop/none"},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {

@@ -8,12 +8,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
-	"github.com/hanse-dev/hanse/plan"
 )
 
 // clusterChoice names one MemberCluster, or all MemberClusters of a region.
@@ -94,25 +92,19 @@ func listClusters(ctx context.Context, hub client.Client) ([]hubv1.MemberCluster
 }
 
 // existing returns an error for a name that neither a MemberCluster nor a binding has: a mistyped name must not look
-// like a cluster without objects. Without the right to list MemberClusters, no name is refused.
+// like a cluster without objects. If the MemberClusters cannot be listed, no name is refused.
 func existing(ctx context.Context, hub client.Client, names []string, bindings []hubv1.BindingObject) error {
 	if len(names) == 0 {
 		return nil
 	}
 	members, err := listClusters(ctx, hub)
-	if apierrors.IsForbidden(err) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	var there []string
-	for i := range members {
-		there = append(there, members[i].Name)
+	if err != nil {
+		return nil //nolint:nilerr // the command itself says what it cannot read
 	}
 	for _, name := range names {
 		bound := slices.ContainsFunc(bindings, func(b hubv1.BindingObject) bool { return b.BindingSpec().Target(name) != nil })
-		if !bound && !slices.Contains(there, name) {
-			return fmt.Errorf("no MemberCluster that you see has the name %s: %s", name, plan.ThereAre(there))
+		if !bound && !slices.ContainsFunc(members, func(m hubv1.MemberCluster) bool { return m.Name == name }) {
+			return noCluster(ctx, hub, name)
 		}
 	}
 	return nil

@@ -137,17 +137,6 @@ func noCluster(ctx context.Context, hub client.Client, name string) error {
 	return fmt.Errorf("the hub has no membercluster/%s: %s", name, plan.ThereAre(names))
 }
 
-// unknownCluster returns the error for the first name without a MemberCluster. It returns nil to a user who may not
-// read MemberClusters.
-func unknownCluster(ctx context.Context, hub client.Client, names []string) error {
-	for _, name := range names {
-		if err := hub.Get(ctx, client.ObjectKey{Name: name}, &hubv1.MemberCluster{}); apierrors.IsNotFound(err) {
-			return noCluster(ctx, hub, name)
-		}
-	}
-	return nil
-}
-
 // changeCluster patches only the fields of a MemberCluster that differ between before and after.
 func changeCluster(ctx context.Context, hub client.Client, before, after *hubv1.MemberCluster) error {
 	if err := hub.Patch(ctx, after, client.MergeFrom(before)); err != nil {

@@ -137,10 +137,6 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 		bindings = bindings[:g.limit]
 	}
 	byCluster := g.targets(bindings)
-	has := func(cluster string) bool { _, found := byCluster[cluster]; return found }
-	if err := unknownCluster(ctx, c, slices.DeleteFunc(slices.Clone(g.clusters), has)); err != nil {
-		return err
-	}
 	if len(byCluster) > 0 {
 		views, err := g.window.open(ctx, g.hub, c)
 		if err != nil {

@@ -108,7 +108,7 @@ func TestGetShowsCopiesAsTheyAreOnMembers(t *testing.T) {
 		memberOf(t, "ap-se-1", nil)
 		for _, what := range []string{"cm", "cm/settings"} {
 			_, err := h.hansectl("get", what, "-n", "shop", "--cluster", "mars-1")
-			refused(t, err, "no MemberCluster that you see has the name mars-1: there are ap-se-1")
+			refused(t, err, "the hub has no membercluster/mars-1: there are ap-se-1")
 		}
 	})
 	t.Run("a kind without copies says so", func(t *testing.T) {

@@ -27,7 +27,7 @@ func (g *get) list(ctx context.Context, kind, name string) error {
 		return err
 	}
 	clusters := g.clusters
-	if err := unknownCluster(ctx, c, clusters); err != nil {
+	if err := existing(ctx, c, clusters, nil); err != nil {
 		return err
 	}
 	if len(clusters) == 0 {

@@ -154,7 +154,7 @@ func (s *suspension) run(ctx context.Context, object placementObject, name strin
 	}
 	policy := &object.PlacementSpec().Suspend
 	s.apply(policy, selector)
-	if err := unknownCluster(ctx, c, s.clusters); s.on && err != nil { // it may join later
+	if err := existing(ctx, c, s.clusters, nil); s.on && err != nil { // it may join later
 		s.hub.warn("warning: " + err.Error() + "\n")
 	}
 	if err := c.Patch(ctx, object, client.MergeFrom(before)); err != nil {

@@ -78,9 +78,6 @@ func (t *tree) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := unknownCluster(ctx, c, slices.DeleteFunc(slices.Clone(t.clusters), shown.Has)); err != nil {
-		return err
-	}
 	views, err := t.window.open(ctx, t.hub, c)
 	if err != nil {
 		fmt.Fprintf(t.hub.streams.ErrOut, "warning: objects on the members are not shown: %v\n", err)

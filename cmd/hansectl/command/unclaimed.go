@@ -63,7 +63,7 @@ func (h *hub) completeMoreClusters(cmd *cobra.Command, args []string, typed stri
 // unclaimed lists the copies without a binding on the given clusters, or on all. faults are the errors of clusters that
 // could not be asked.
 func (h *hub) unclaimed(ctx context.Context, c client.Client, views *memberview.Client, clusters []string) (found view.Unclaimed, faults []view.ClusterNote, err error) {
-	if err := unknownCluster(ctx, c, clusters); err != nil {
+	if err := existing(ctx, c, clusters, nil); err != nil {
 		return found, nil, err
 	}
 	if len(clusters) == 0 {
