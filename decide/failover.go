@@ -80,10 +80,10 @@ func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Dura
 	return "", 0
 }
 
-// evicted returns the entry of a cluster that other clusters replace.
-func (in input) evicted(e hubv1.BindingTarget, whenUnselected hubv1.RemovalPolicy, spec *hubv1.PlacementSpec) hubv1.BindingTarget {
+// evicted returns the entry of a cluster that other clusters replace, by this decision.
+func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselected hubv1.RemovalPolicy, spec *hubv1.PlacementSpec) hubv1.BindingTarget {
 	if e.State == hubv1.TargetEvicting {
-		if in.isReplaced(e, spec) {
+		if in.isReplaced(e, spec) && (in.takenOver(e, d) || in.drainEvicts(e.Name)) {
 			return in.absent(e, e.Evicting.Reason, whenUnselected)
 		}
 		return e
@@ -110,6 +110,17 @@ func (in input) isReplaced(e hubv1.BindingTarget, spec *hubv1.PlacementSpec) boo
 		return false
 	}
 	return in.coversReplicas(spec) || in.drainEvicts(e.Name)
+}
+
+// takenOver reports whether a replacement of an Evicting cluster keeps its copy by this decision. Replacements may have
+// left since they were chosen: then the copy on the Evicting cluster may be the last one.
+func (in input) takenOver(e hubv1.BindingTarget, d placement.Decision) bool {
+	return slices.ContainsFunc(d.Targets, func(t placement.Target) bool {
+		now := in.Spec().Target(t.Cluster)
+		return now != nil && now.State == hubv1.TargetPresent && t.Reason != hubv1.ReasonRemovalHeld &&
+			(len(e.Evicting.Replacements) == 0 ||
+				slices.ContainsFunc(e.Evicting.Replacements, func(r hubv1.Replacement) bool { return r.Cluster == t.Cluster }))
+	})
 }
 
 // coversReplicas reports whether the shares of the Present clusters cover all replicas. Then the share of an Evicting

@@ -152,6 +152,21 @@ func TestFailover(t *testing.T) {
 				placements: only(policy("web", spreading(hubv1.SpreadPolicy{NumberOfClusters: ptr.To[int32](1)})))},
 			want: []string{"-eu Drained Delete", "sg"}, takes: true,
 		},
+		"a copy whose replacement has left stays, because no other cluster has one": {
+			in: given{binding: saying(bound(evictedBy("Drained"), absent("sg", hubv1.ReasonClusterLeaving, hubv1.RemovalOrphan)), "eu"),
+				clusters: []*hubv1.MemberCluster{cluster("eu", drained), cluster("sg", leaving(hubv1.RemovalOrphan))}, placements: failingOver(1)},
+			want: []string{"~eu Drained by", "-sg ClusterLeaving Orphan"}, reason: hubv1.ReasonNoClusterSelected,
+		},
+		"so does the copy on a cluster that is back and takes no new objects": {
+			in: given{binding: saying(bound(evictedBy("Evicted")), "eu"),
+				clusters: []*hubv1.MemberCluster{cluster("eu", func(c *hubv1.MemberCluster) { c.Spec.Unschedulable = true })}, placements: failingOver(1)},
+			want: []string{"~eu Evicted by"}, reason: hubv1.ReasonNoClusterSelected,
+		},
+		"a copy does not go together with its replacement": {
+			in: given{binding: saying(bound(evictedBy("Drained", "sg"), present("sg")), "eu", "sg"),
+				clusters: []*hubv1.MemberCluster{cluster("eu", drained), cluster("sg", leaving(hubv1.RemovalOrphan))}, placements: failingOver(1)},
+			want: []string{"~eu Drained by", "-sg ClusterLeaving Orphan"}, reason: hubv1.ReasonNoClusterSelected, takes: true,
+		},
 		"a drain that evicts takes away what is wanted everywhere": {
 			in: given{binding: bound(present("eu"), present("sg"), present("us")), clusters: []*hubv1.MemberCluster{cluster("eu", emptied), sg, us},
 				placements: only(policy("web", spreading(hubv1.SpreadPolicy{})))},

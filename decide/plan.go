@@ -284,7 +284,7 @@ func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, 
 		case targets[e.Name] && (!unselected || r.Reason == hubv1.ReasonClusterLeaving):
 			return present(e.Name)
 		case evict[e.Name]:
-			return in.evicted(restored(e), whenUnselected, spec)
+			return in.evicted(restored(e), d, whenUnselected, spec)
 		case unselected && r.Reason != hubv1.ReasonClusterLeaving: // settle handles clusters that leave
 			return in.absent(e, r.Reason, whenUnselected)
 		}
