@@ -273,8 +273,22 @@ func (in input) references(p *Plan, winner hubv1.PlacementObject) ([]hubv1.Bindi
 	if len(now) == 0 {
 		return nil, nil
 	}
+	slices.SortFunc(now, func(a, b hubv1.BindingReference) int { return cmp.Or(presentFirst(a, b), byObject(a, b)) })
+	now = now[:min(len(now), 2*mostReferences)]
 	slices.SortFunc(now, byObject)
-	return now[:min(len(now), 2*mostReferences)], nil
+	return now, nil
+}
+
+// presentFirst orders former references last. The API limits the references, and without a present one a needed object
+// would leave its clusters.
+func presentFirst(a, b hubv1.BindingReference) int {
+	switch {
+	case a.Former == b.Former:
+		return 0
+	case b.Former:
+		return -1
+	}
+	return 1
 }
 
 // stillNamed reports whether the object names another one at the path at which an earlier state did.

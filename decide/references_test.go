@@ -179,6 +179,29 @@ func TestReferencesOfABinding(t *testing.T) {
 	}
 }
 
+// A cluster that is away for long keeps all former references in the binding, such as those to ConfigMaps with a hash
+// in their names.
+func TestFormerReferencesDisplaceNoPresentOne(t *testing.T) {
+	t.Parallel()
+	b := bound(present("eu"))
+	for i := range 128 {
+		b.Spec.References = append(b.Spec.References, hubv1.BindingReference{Kind: "Secret", Name: fmt.Sprintf("a-%03d", i), Path: "/spec/secret", Former: true})
+	}
+	p := policy("web", named("eu"))
+	referring(p)
+	g := given{binding: b, uid: "a", placements: only(p), clusters: three()}
+	in := g.input()
+	in.Object.Template.SetGeneration(2)
+	in.Object.Template.Object["spec"] = map[string]any{"secret": "z"}
+	plan := Decide(in)
+	if n := len(plan.Spec.References); n > 128 {
+		t.Errorf("there are %d references, and the API takes at most 128", n)
+	}
+	if last := plan.Spec.References[len(plan.Spec.References)-1]; last.Name != "z" || last.Former {
+		t.Errorf("the last reference is %+v, want the Secret z that the object needs now", last)
+	}
+}
+
 func TestAnObjectFollowsTheObjectsThatNeedIt(t *testing.T) {
 	t.Parallel()
 	del, orphan := hubv1.RemovalDelete, hubv1.RemovalOrphan
