@@ -43,11 +43,13 @@ type references struct {
 type ask struct {
 	spec    *hubv1.BindingSpec
 	decided bool // the decision on the needed object has followed it
+	former  bool // spec is of a binding that was deleted by hand, and is not made again yet
 }
 
-// see records the references of a binding; after is nil if it was deleted. It returns the needed objects whose decision
-// may change.
-func (r *references) see(c changes.Binding) []key {
+// see records the references of a binding; after is nil if it was deleted. exists reports whether the hub has its
+// object: then the needed objects follow the deleted binding until the next decision. see returns the needed objects
+// whose decision may change.
+func (r *references) see(c changes.Binding, exists func() bool) []key {
 	b := cmp.Or(c.After, c.Before)
 	if len(b.BindingSpec().References) == 0 && (c.Before == nil || len(c.Before.BindingSpec().References) == 0) {
 		return nil
@@ -61,10 +63,15 @@ func (r *references) see(c changes.Binding) []key {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.forgetAsks(id, func(needed key, a *ask) bool { // until now, nothing else said that the object needs others
-		return c.After == nil || decide.Needs(c.After, needed) && slices.Equal(clustersOf(a.spec), clustersOf(c.After.BindingSpec()))
+	followed := r.forgetAsks(id, func(needed key, a *ask) bool { // until now, nothing else said that the object needs others
+		return c.After == nil || a.former || decide.Needs(c.After, needed) && slices.Equal(clustersOf(a.spec), clustersOf(c.After.BindingSpec()))
 	})
 	before := r.needs[id]
+	if c.After == nil && exists() {
+		for _, k := range before {
+			r.setAsk(k, id, &ask{spec: b.BindingSpec(), decided: true, former: true})
+		}
+	}
 	for _, k := range before {
 		if r.neededBy[k].Delete(id); r.neededBy[k].Len() == 0 {
 			delete(r.neededBy, k)
@@ -82,7 +89,7 @@ func (r *references) see(c changes.Binding) []key {
 		}
 		r.neededBy[k].Insert(id)
 	}
-	return slices.Concat(before, now)
+	return slices.Concat(followed, before, now)
 }
 
 // referrersOf returns the objects that need an object.
@@ -128,14 +135,19 @@ func (r *references) ask(needed, by key, spec *hubv1.BindingSpec) (waits bool) {
 	if a := r.asked[needed][by]; a != nil && slices.Equal(clustersOf(a.spec), clustersOf(spec)) {
 		return !a.decided
 	}
+	r.setAsk(needed, by, &ask{spec: spec})
+	return true
+}
+
+// setAsk is called with the lock.
+func (r *references) setAsk(needed, by key, a *ask) {
 	if r.asked == nil {
 		r.asked = map[key]map[key]*ask{}
 	}
 	if r.asked[needed] == nil {
 		r.asked[needed] = map[key]*ask{}
 	}
-	r.asked[needed][by] = &ask{spec: spec}
-	return true
+	r.asked[needed][by] = a
 }
 
 // answer records that the decision on an object has followed these referrers. It returns the objects that waited for
@@ -160,12 +172,12 @@ func (r *references) answer(id key, exists bool, followed []decide.Referrer) (wa
 }
 
 // needsNothing forgets the asks for an object and its wait, because its decision has no references or the cache already
-// has it.
-func (r *references) needsNothing(by key) {
+// has it. It returns the objects that have followed its deleted binding.
+func (r *references) needsNothing(by key) (followed []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.forgetAsks(by, func(key, *ask) bool { return true })
 	delete(r.waits, by)
+	return r.forgetAsks(by, func(key, *ask) bool { return true })
 }
 
 // waitedSince returns the time since which the decision on an object waits for needed objects that the cache does not
@@ -191,16 +203,22 @@ func (r *references) waitsNoLonger(by key) {
 	delete(r.waits, by)
 }
 
-// forgetAsks forgets those asks for an object for which done returns true. It is called with the lock.
-func (r *references) forgetAsks(by key, done func(needed key, a *ask) bool) {
+// forgetAsks forgets those asks for an object for which done returns true. It returns the objects that have followed
+// its deleted binding. It is called with the lock.
+func (r *references) forgetAsks(by key, done func(needed key, a *ask) bool) (followed []key) {
 	for id, asks := range r.asked {
-		if a := asks[by]; a == nil || !done(id, a) {
+		a := asks[by]
+		if a == nil || !done(id, a) {
 			continue
+		}
+		if a.former {
+			followed = append(followed, id)
 		}
 		if delete(asks, by); len(asks) == 0 {
 			delete(r.asked, id)
 		}
 	}
+	return followed
 }
 
 // clustersOf returns the clusters that shall hold a copy.
@@ -286,7 +304,10 @@ const (
 // there are any. The error is an *unseenError if new clusters wait for an object that the cache does not show.
 func (s *Scheduler) inOrder(ctx context.Context, in decide.Input, p decide.Plan) error {
 	if p.Spec == nil || len(p.Spec.References) == 0 || in.Binding != nil && equality.Semantic.DeepEqual(in.Binding.BindingSpec(), p.Spec) {
-		s.references.needsNothing(in.Object.ID)
+		followed := s.references.needsNothing(in.Object.ID)
+		if _, q := s.leading(); q != nil {
+			s.add(q, followed...)
+		}
 		return nil
 	}
 	ahead, unseen, err := s.ahead(ctx, in, p.Spec)

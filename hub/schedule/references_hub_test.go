@@ -15,6 +15,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/hub/changes"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -84,6 +85,93 @@ func TestANeededObjectGoesAheadAndLeavesLast(t *testing.T) {
 	tls.becomes("-sg NotReferenced Delete", "-us NotReferenced Delete")
 	tls.withdraws()
 	tls.becomes("no binding")
+}
+
+// A binding that is deleted by hand is made again, and until then the copies stay.
+func TestANeededObjectStaysWhileABindingIsMadeAgain(t *testing.T) {
+	apiserver.Needed(t)
+	s, clock := newScene(t, "byhand", "eu", "sg"), testclock.NewFakeClock(time.Now())
+	objects.mu.Lock()
+	objects.unlisted.Insert(stagedKind) // the scheduler of the other tests leaves the bindings alone
+	objects.mu.Unlock()
+	s.id.Kind = stagedKind.Kind
+	needed := &scene{t: t, id: s.id}
+	needed.id.Name = "tls"
+	own := &hubObjects{cached: map[key]*unstructured.Unstructured{}, live: map[key]*unstructured.Unstructured{}, asked: map[key]int{}, onChange: func(key) {}}
+	for _, id := range []key{s.id, needed.id} {
+		u := template(uuid.NewUUID())
+		u.SetKind(id.Kind)
+		u.SetNamespace(id.Namespace)
+		u.SetName(id.Name)
+		u.Object["spec"] = map[string]any{}
+		own.set(id, u)
+	}
+	own.cached[s.id].Object["spec"] = map[string]any{"secretName": "tls"}
+	p := s.place("web", "eu")
+	p.Spec.ResourceSelectors[0].Kind, p.Spec.ResourceSelectors[0].Name = stagedKind.Kind, "web"
+	p.Spec.References = []hubv1.ReferenceRule{{APIGroup: stagedKind.Group, Kind: stagedKind.Kind, Path: "/spec/secretName"}}
+	s.create(p)
+	scheduler := New(Options{
+		Client: hubClient, APIReader: hubClient, Templates: own, Recorder: &recorder{},
+		HubRunsWorkloads: func() bool { return false }, Clock: clock,
+	})
+	decide := func(of *scene) {
+		t.Helper()
+		clock.Step(2 * time.Second) // no uncached read is shared
+		before := of.binding()
+		if _, err := scheduler.Reconcile(t.Context(), of.id); err != nil {
+			t.Fatal(err)
+		}
+		c := changes.Binding{Parts: changes.Added}
+		if after := of.binding(); after != nil {
+			c.After = after
+		}
+		if before != nil {
+			c.Before, c.Parts = before, changes.Any|changes.Spec
+		}
+		if c.After == nil {
+			c.Parts = changes.Deleted
+		}
+		if before != nil || c.After != nil {
+			scheduler.BindingChanged(t.Context(), c)
+		}
+	}
+	decide(s)
+	decide(needed)
+	decide(s)
+	s.becomes("eu")
+	needed.becomes("eu")
+
+	if err := hubClient.Delete(t.Context(), s.binding()); err != nil {
+		t.Fatal(err)
+	}
+	decide(s) // its finalizer goes
+	s.becomes("no binding")
+	decide(needed)
+	needed.becomes("eu")
+
+	s.edit(p, func() { p.Spec.Clusters = s.only("sg") })
+	decide(s)
+	decide(needed)
+	decide(s)
+	s.becomes("sg")
+	decide(needed)
+	needed.becomes("-eu NotReferenced Delete", "sg")
+
+	if err := hubClient.Delete(t.Context(), s.binding()); err != nil {
+		t.Fatal(err)
+	}
+	decide(s)
+	own.remove(s.id)
+	decide(s)
+	decide(needed)
+	needed.becomes("-eu NotReferenced Delete", "-sg NotReferenced Delete")
+
+	b := needed.binding() // the guard of the other scheduler waits for a decision on it
+	b.Finalizers = nil
+	if err := errors.Join(hubClient.Update(t.Context(), b), hubClient.Delete(t.Context(), b)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestADecisionSaysWhichNeededObjectsAreMissing(t *testing.T) {

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -26,11 +27,11 @@ func TestAnAskLastsUntilTheCacheHasTheDecision(t *testing.T) {
 	}
 	var r references
 	before, plan := binding("eu"), binding("eu", "us")
-	r.see(changes.Binding{After: before})
+	r.see(changes.Binding{After: before}, nil)
 	if !r.ask(tls, web, &plan.Spec) {
 		t.Fatal("a new plan does not wait for the decision on the needed object")
 	}
-	r.see(changes.Binding{Before: before, After: before}) // a row
+	r.see(changes.Binding{Before: before, After: before}, nil) // a row
 	if diff := cmp.Diff(map[key]*hubv1.BindingSpec{web: &plan.Spec}, r.plans(tls)); diff != "" {
 		t.Errorf("plans after a change of a row (-want +got):\n%s", diff)
 	}
@@ -46,7 +47,7 @@ func TestAnAskLastsUntilTheCacheHasTheDecision(t *testing.T) {
 	if len(r.plans(tls)) != 1 {
 		t.Error("the plan is forgotten before the cache has it")
 	}
-	r.see(changes.Binding{Before: before, After: plan})
+	r.see(changes.Binding{Before: before, After: plan}, nil)
 	if len(r.plans(tls)) != 0 || len(r.referrersOf(tls)) != 1 {
 		t.Errorf("the cache has the decision, and the plans are %v, the referrers %v", r.plans(tls), r.referrersOf(tls))
 	}
@@ -74,6 +75,38 @@ func TestADecisionAsksAgainForAnObjectThatDidNotExist(t *testing.T) {
 	}
 	if !r.ask(tls, web, spec) {
 		t.Error("the decision on an object that does not exist counts")
+	}
+}
+
+func TestObjectsFollowABindingThatIsDeletedByHand(t *testing.T) {
+	t.Parallel()
+	web := key{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "web"}
+	tls := key{Kind: "Secret", Namespace: "shop", Name: "tls"}
+	before := hubv1.NewBinding(web.BindingKey()).(*hubv1.ResourceBinding)
+	before.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "example.com/v1", Kind: web.Kind, Name: web.Name}
+	before.Spec.References = []hubv1.BindingReference{{Kind: tls.Kind, Name: tls.Name, Path: "/spec/secret"}}
+	before.Spec.Clusters = []hubv1.BindingTarget{{Name: "eu", State: hubv1.TargetPresent}}
+	for name, tc := range map[string]struct {
+		exists bool
+		end    func(*references) []key
+		want   int
+	}{
+		"until it is made again":                  {true, func(r *references) []key { return r.see(changes.Binding{After: before}, nil) }, 1},
+		"until the object needs nothing":          {true, func(r *references) []key { return r.needsNothing(web) }, 1},
+		"not if the hub does not have the object": {false, func(r *references) []key { return []key{tls} }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var r references
+			r.see(changes.Binding{After: before}, nil)
+			r.see(changes.Binding{Before: before}, func() bool { return tc.exists })
+			if got := r.plans(tls); len(got) != tc.want || len(r.referrersOf(tls)) != 0 {
+				t.Errorf("the plans are %v, want %d; the referrers are %v", got, tc.want, r.referrersOf(tls))
+			}
+			if woken := tc.end(&r); !slices.Contains(woken, tls) || len(r.plans(tls)) != 0 {
+				t.Errorf("the end wakes %v, and the plans are %v", woken, r.plans(tls))
+			}
+		})
 	}
 }
 

@@ -38,7 +38,10 @@ func (s *Scheduler) sources() []source.TypedSource[key] {
 // BindingChanged is called for every change of a binding. While another replica leads, bindings are only counted.
 func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 	s.count(c)
-	needed := s.references.see(c)
+	needed := s.references.see(c, func() bool {
+		object, found := s.Templates.Get(hubv1.ObjectOf(c.Before))
+		return found && object.GetDeletionTimestamp() == nil
+	})
 	s.wants.bindingChanged(c)
 	_, q := s.leading()
 	if q == nil || c.Parts&changes.Any != 0 && !moved(c) {
