@@ -83,7 +83,7 @@ func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Dura
 // evicted returns the entry of a cluster that other clusters replace, by this decision.
 func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselected hubv1.RemovalPolicy, spec *hubv1.PlacementSpec) hubv1.BindingTarget {
 	if e.State == hubv1.TargetEvicting {
-		if in.isReplaced(e, spec) && (in.takenOver(e, d) || in.drainEvicts(e.Name)) {
+		if in.isReplaced(e, d, spec) {
 			return in.absent(e, e.Evicting.Reason, whenUnselected)
 		}
 		return e
@@ -96,8 +96,8 @@ func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselec
 }
 
 // isReplaced reports whether the copy of an Evicting cluster may be removed. The cluster must answer and hold or refuse
-// its wanted copy. Its replacements must be healthy with their wanted copies.
-func (in input) isReplaced(e hubv1.BindingTarget, spec *hubv1.PlacementSpec) bool {
+// its wanted copy. Its replacements must be healthy with their wanted copies, and keep them by this decision.
+func (in input) isReplaced(e hubv1.BindingTarget, d placement.Decision, spec *hubv1.PlacementSpec) bool {
 	m := in.Facts.Cluster(e.Name)
 	if m == nil || m.IsAway() || len(Awaited(in.Binding, e, in.hub())) > 0 {
 		return false
@@ -109,23 +109,38 @@ func (in input) isReplaced(e hubv1.BindingTarget, spec *hubv1.PlacementSpec) boo
 	case row.Applied == metav1.ConditionTrue && !hubv1.Wanted(e, in.hub()).IsHeld(row.Generation, row.Revision) && row.Reason != hubv1.ReasonIsTemplate:
 		return false
 	}
-	return in.coversReplicas(spec) || in.drainEvicts(e.Name)
+	kept := in.keptBy(d)
+	return replaces(kept, e.Evicting.Replacements) && in.coversReplicas(kept, spec) || in.drainEvicts(e.Name)
 }
 
-// takenOver reports whether a replacement of an Evicting cluster keeps its copy by this decision. Replacements may have
+// keptBy returns the Present entries that stay by a decision, also those without a MemberCluster. An entry whose
+// removal is held may go soon.
+func (in input) keptBy(d placement.Decision) (kept []hubv1.BindingTarget) {
+	names := slices.Clone(d.Missing)
+	for _, t := range d.Targets {
+		if t.Reason != hubv1.ReasonRemovalHeld {
+			names = append(names, t.Cluster)
+		}
+	}
+	for _, e := range in.Spec().Clusters {
+		if e.State == hubv1.TargetPresent && slices.Contains(names, e.Name) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// replaces reports whether one of the entries is a replacement. If none is named, any entry is. Replacements may have
 // left since they were chosen: then the copy on the Evicting cluster may be the last one.
-func (in input) takenOver(e hubv1.BindingTarget, d placement.Decision) bool {
-	return slices.ContainsFunc(d.Targets, func(t placement.Target) bool {
-		now := in.Spec().Target(t.Cluster)
-		return now != nil && now.State == hubv1.TargetPresent && t.Reason != hubv1.ReasonRemovalHeld &&
-			(len(e.Evicting.Replacements) == 0 ||
-				slices.ContainsFunc(e.Evicting.Replacements, func(r hubv1.Replacement) bool { return r.Cluster == t.Cluster }))
+func replaces(kept []hubv1.BindingTarget, replacements []hubv1.Replacement) bool {
+	return slices.ContainsFunc(kept, func(e hubv1.BindingTarget) bool {
+		return len(replacements) == 0 || slices.ContainsFunc(replacements, func(r hubv1.Replacement) bool { return r.Cluster == e.Name })
 	})
 }
 
-// coversReplicas reports whether the shares of the Present clusters cover all replicas. Then the share of an Evicting
-// cluster is not needed.
-func (in input) coversReplicas(spec *hubv1.PlacementSpec) bool {
+// coversReplicas reports whether the shares of the entries cover all replicas. Then the share of an Evicting cluster is
+// not needed.
+func (in input) coversReplicas(kept []hubv1.BindingTarget, spec *hubv1.PlacementSpec) bool {
 	if !spec.Replicas.Divides() {
 		return true
 	}
@@ -134,10 +149,8 @@ func (in input) coversReplicas(spec *hubv1.PlacementSpec) bool {
 		return false
 	}
 	sum := int64(0)
-	for _, t := range in.Spec().Clusters {
-		if t.State == hubv1.TargetPresent {
-			sum += int64(ptr.Deref(t.Replicas, 0))
-		}
+	for _, t := range kept {
+		sum += int64(ptr.Deref(t.Replicas, 0))
 	}
 	return sum >= field.Total
 }

@@ -167,6 +167,11 @@ func TestFailover(t *testing.T) {
 				clusters: []*hubv1.MemberCluster{cluster("eu", drained), cluster("sg", leaving(hubv1.RemovalOrphan))}, placements: failingOver(1)},
 			want: []string{"~eu Drained by", "-sg ClusterLeaving Orphan"}, reason: hubv1.ReasonNoClusterSelected, takes: true,
 		},
+		"a share stays if another cluster with a share is about to leave": {
+			in: given{binding: saying(divided(having(evictedBy("Drained", "sg", "us"), 2), share("sg", 3), share("us", 3)), "eu", "sg", "us"),
+				clusters: []*hubv1.MemberCluster{cluster("eu", drained), cluster("sg", leaving(hubv1.RemovalOrphan)), us}, placements: failingOver(0, byWeight)},
+			want: []string{"~eu=2 Drained by us/d", "-sg ClusterLeaving Orphan", "us=6"}, takes: true,
+		},
 		"a drain that evicts takes away what is wanted everywhere": {
 			in: given{binding: bound(present("eu"), present("sg"), present("us")), clusters: []*hubv1.MemberCluster{cluster("eu", emptied), sg, us},
 				placements: only(policy("web", spreading(hubv1.SpreadPolicy{})))},
