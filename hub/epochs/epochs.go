@@ -41,6 +41,9 @@ const (
 	// the copy would count as old without its epoch. A ConfigMap has room for about 40,000.
 	kept          = 1000
 	keptWhileHeld = 20000
+	// mostForeign is the maximum number of remembered foreign epochs. A member may write any mark to its copies. An epoch
+	// that is forgotten costs another read.
+	mostForeign = 1000
 )
 
 // Options of a Keeper. All except Clock are required.
@@ -70,7 +73,8 @@ type Keeper struct {
 	failed    time.Time
 	// beginning serialises writers, so that one of them appends the epoch that all need.
 	beginning sync.Mutex
-	// foreign are epochs that an uncached read did not find in the list. It is cleared when a new list begins.
+	// foreign are epochs that an uncached read did not find in the list. It is cleared when a new list begins, and when
+	// it is full.
 	foreign map[source.Epoch]bool
 }
 
@@ -195,7 +199,7 @@ func (k *Keeper) appends() bool {
 }
 
 // Confirm returns the epochs from an uncached read, because the cache may be older than another replica's write. An
-// epoch that such a read did not find stays foreign until a new list begins.
+// epoch that such a read did not find stays foreign until a new list begins; see mostForeign.
 func (k *Keeper) Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error) {
 	k.mu.Lock()
 	known, before := k.known, k.foreign[e]
@@ -214,6 +218,9 @@ func (k *Keeper) Confirm(ctx context.Context, e source.Epoch) (source.Epochs, er
 	k.take(l)
 	if l.Foreign(e) {
 		k.mu.Lock()
+		if len(k.foreign) >= mostForeign {
+			clear(k.foreign)
+		}
 		k.foreign[e] = true
 		k.mu.Unlock()
 	}

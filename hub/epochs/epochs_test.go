@@ -3,6 +3,7 @@ package epochs_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -223,6 +224,30 @@ func TestAnEpochIsForeignOnlyIfAnUncachedReadSaysSo(t *testing.T) {
 	}
 	if w.reads != reads+1 {
 		t.Errorf("%d reads for one foreign epoch", w.reads-reads)
+	}
+}
+
+// A compromised member may write another mark to a copy at every event.
+func TestForeignEpochsDoNotFillTheMemory(t *testing.T) {
+	w := newWorld(t)
+	k := w.leader()
+	last, _ := k.Current().Last()
+	confirm := func(n int) {
+		t.Helper()
+		e := source.Epoch{Sequence: last.Sequence + 1, Random: strconv.Itoa(n)}
+		if l, err := k.Confirm(t.Context(), e); err != nil || !l.Foreign(e) {
+			t.Fatalf("%s is not foreign: %v", e, err)
+		}
+	}
+	for n := range 5000 {
+		confirm(n)
+	}
+	reads := w.reads
+	if confirm(4999); w.reads != reads {
+		t.Error("the newest epoch is not remembered")
+	}
+	if confirm(0); w.reads == reads {
+		t.Error("all of 5000 epochs are remembered")
 	}
 }
 
