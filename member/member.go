@@ -55,7 +55,8 @@ type Cluster interface {
 	// Forget ends the holder's use of the kind; the watch stops after the last holder.
 	Forget(gvk schema.GroupVersionKind, holder types.NamespacedName)
 	// Observation returns the last observed state of an object. synced is false until the kind's first list has been
-	// delivered. Only then does a missing observation mean that the cluster holds no such object with the hub's label.
+	// delivered, and while the cluster does not serve the kind. If synced is true, a missing observation means that the
+	// cluster holds no such object with the hub's label.
 	Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o Observation, found, synced bool)
 }
 

@@ -182,12 +182,19 @@ type observed struct {
 	found, synced bool
 }
 
+// look returns the copy as the cluster's watch shows it.
+func (r *run) look(gvk schema.GroupVersionKind) (seen observed) {
+	seen.Observation, seen.found, seen.synced = r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
+	if seen.synced {
+		r.queue.records.listed(gvk)
+	}
+	return seen
+}
+
 // compare compares the observed copy with the wanted one. known is true if no call is needed; drift is true if the copy
 // was changed on the member.
 func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
-	var seen observed
-	key := types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name}
-	seen.Observation, seen.found, seen.synced = r.cluster.Observation(w.record.gvk, key)
+	seen := r.look(w.record.gvk)
 	held := w.confirmed != "" && w.confirmedDigest == w.digest // at the last look
 	switch wait := r.watchWait(seen, w); {
 	case wait > 0:

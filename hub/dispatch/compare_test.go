@@ -159,6 +159,18 @@ func TestTheListOfAKindIsAwaitedOnceForAllItsCopies(t *testing.T) {
 	}
 }
 
+// The cluster no longer serves the kind, and its answer to a read says so.
+func TestAListThatHasComeIsNotAwaitedAgain(t *testing.T) {
+	c := &fakeCluster{synced: true}
+	r := newRun(c, 0)
+	for _, c.synced = range []bool{true, false} {
+		w := &wanted{digest: "d", record: record{gvk: kind}, lastConfirmed: lastConfirmed{confirmed: "h", confirmedDigest: "d"}}
+		if o, known, _ := r.compare(w); known || w.wait {
+			t.Errorf("synced %t: known %t, waits %t: %+v", c.synced, known, w.wait, o)
+		}
+	}
+}
+
 func TestAKindIsNoLongerWatchedForABindingThatTookAnother(t *testing.T) {
 	c := &fakeCluster{}
 	r := newRun(c, 0)

@@ -45,7 +45,7 @@ type records struct {
 	packed map[types.NamespacedName]*packed
 	// finished has the last states of copies that ran to completion and were deleted on the member.
 	finished map[types.NamespacedName]*member.Observation
-	// awaited is the time at which a run first found that a kind was not listed.
+	// awaited is the time at which a run first found that a kind was not listed; zero once it was listed.
 	awaited map[schema.GroupVersionKind]time.Time
 }
 
@@ -111,6 +111,13 @@ func (r *records) listWait(gvk schema.GroupVersionKind) time.Duration {
 		r.awaited[gvk] = since
 	}
 	return calm - r.clock.Since(since)
+}
+
+// listed records that the first list of a kind has come. If the kind cannot be read later, no list is awaited.
+func (r *records) listed(gvk schema.GroupVersionKind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.awaited[gvk] = time.Time{}
 }
 
 // packed is a record in a compact form, because there is one for each copy on each member.

@@ -181,10 +181,14 @@ func (ob *Observer) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructu
 	ob.watches.Await(gvk, u)
 }
 
-// Observation returns the last observed state of an object; see member.Cluster.
+// Observation returns the last observed state of an object; see member.Cluster. While the member does not serve the
+// kind, nothing is known: its definition may be gone, and every object with it.
 func (ob *Observer) Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o member.Observation, found, synced bool) {
 	// Read Synced first: an object of the first list that arrives between the two calls must not seem missing.
 	state, _ := ob.watches.State(gvk)
+	if state.Reason == hubv1.ReasonKindNotServed {
+		return o, false, false
+	}
 	object, found := ob.watches.Get(gvk, kindwatch.Key(key.Namespace, key.Name))
 	if r, ok := object.(*record); ok {
 		o = r.observation()
