@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -259,6 +260,65 @@ func TestNothingIsEvictedBeyondTheLimits(t *testing.T) {
 		}
 		if len(p.Claims.Evicted) > 0 {
 			t.Fatalf("the claims are %+v", p.Claims)
+		}
+	})
+}
+
+// Whatever happens to clusters while objects move, a copy that is replaced leaves a healthy one behind.
+func TestACopyIsReplacedOnlyByOneThatStays(t *testing.T) {
+	t.Parallel()
+	names := []string{"eu", "sg", "us", "za"}
+	some := rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, len(names), rapid.ID[string])
+	rapid.Check(t, func(t *rapid.T) {
+		var clusters []*hubv1.MemberCluster
+		takesAway := map[string]bool{}
+		for _, name := range names {
+			switch rapid.SampledFrom([]string{"answers", "is lost", "is drained", "is emptied", "is cordoned", "leaves", "is gone"}).Draw(t, name) {
+			case "is lost":
+				clusters = append(clusters, cluster(name, lost(time.Hour)))
+			case "is drained":
+				clusters = append(clusters, cluster(name, drained))
+			case "is emptied":
+				clusters, takesAway[name] = append(clusters, cluster(name, emptied)), true
+			case "is cordoned":
+				clusters = append(clusters, cluster(name, func(c *hubv1.MemberCluster) { c.Spec.Unschedulable = true }))
+			case "leaves":
+				clusters = append(clusters, cluster(name, leaving(hubv1.RemovalOrphan)))
+			case "is gone":
+			default:
+				clusters = append(clusters, cluster(name))
+			}
+		}
+		var entries []hubv1.BindingTarget
+		var rows []string
+		for _, name := range names {
+			switch rapid.SampledFrom([]string{"none", "present", "evicting", "absent"}).Draw(t, name+" has") {
+			case "present":
+				entries = append(entries, present(name))
+			case "evicting":
+				e := evictedBy("Drained", some.Draw(t, name+" is replaced by")...)
+				e.Name = name
+				entries = append(entries, e)
+			case "absent":
+				entries = append(entries, absent(name, hubv1.ReasonNotSelected, hubv1.RemovalDelete))
+			}
+			rows = append(rows, name+rapid.SampledFrom([]string{"", "", " Progressing", " Unknown"}).Draw(t, name+" says"))
+		}
+		number := rapid.Int32Range(0, 3).Draw(t, "number")
+		in := given{binding: saying(bound(entries...), rows...), uid: "a", clusters: clusters, placements: failingOver(number)}.input()
+		p := Decide(in)
+		stays := func(e hubv1.BindingTarget) bool {
+			before, row := in.Spec().Target(e.Name), in.Binding.BindingStatus().Row(e.Name)
+			return e.State == hubv1.TargetPresent && before != nil && before.State == hubv1.TargetPresent && row != nil && row.Health == hubv1.HealthHealthy
+		}
+		for _, e := range p.Spec.Clusters {
+			before := in.Spec().Target(e.Name)
+			if before == nil || before.State != hubv1.TargetEvicting || e.State != hubv1.TargetAbsent || e.Absent.Reason != before.Evicting.Reason || takesAway[e.Name] {
+				continue
+			}
+			if !slices.ContainsFunc(p.Spec.Clusters, stays) {
+				t.Fatalf("from %v to %v", entriesOf(in.Spec()), entriesOf(p.Spec))
+			}
 		}
 	})
 }
