@@ -197,7 +197,11 @@ func (in input) rowFor(t rollout.Target) rollout.Row {
 	if out.Refused = row.Applied == metav1.ConditionFalse && refusedFor[row.Reason]; out.Refused {
 		out.Revision = t.Holds // the row names the earlier revision, but its failure is about this one
 	}
-	out.Observes = row.Observed == nil || bytes.Contains(row.Observed.Raw, []byte(`"observedGeneration"`))
+	if row.Observed == nil {
+		out.Observes = row.LastTransitionTime != nil // otherwise the row was cut, and the copy may have a status
+	} else {
+		out.Observes = bytes.Contains(row.Observed.Raw, []byte(`"observedGeneration"`))
+	}
 	return out
 }
 

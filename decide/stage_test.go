@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -395,5 +396,29 @@ func TestContentsAreReadAsTheyWereStored(t *testing.T) {
 	}
 	if _, err := ReadTemplate([]byte("nonsense")); err == nil {
 		t.Error("nonsense is read as a template")
+	}
+}
+
+// In a large fleet the rows of healthy clusters have no status, so that it may be older than the change.
+func TestACutRowPassesTheGateOnlyAfterAWhile(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		row  hubv1.ClusterRow
+		want bool
+	}{
+		"a kind without a status": {row: hubv1.ClusterRow{LastTransitionTime: &metav1.Time{Time: now}}, want: true},
+		"a cut row":               {row: hubv1.ClusterRow{}},
+		"a cut row of a status that has a generation": {row: hubv1.ClusterRow{Observed: &runtime.RawExtension{Raw: []byte(`{"observedGeneration":7}`)}}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := bound(present("eu"))
+			tc.row.Name = "eu"
+			b.Status.Clusters = []hubv1.ClusterRow{tc.row}
+			in := input{Input: Input{Binding: b, Facts: Facts{Clusters: []*hubv1.MemberCluster{cluster("eu")}}}}
+			if got := in.rowFor(rollout.Target{Cluster: "eu"}); got.Observes != tc.want {
+				t.Errorf("the row is %+v", got)
+			}
+		})
 	}
 }

@@ -6,8 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
+	"github.com/hanse-dev/hanse/member/health"
 )
 
 const (
@@ -21,8 +23,8 @@ const (
 )
 
 // fit shortens rows that exceed the size limit, and sets the condition RowsTruncated. First it reduces healthy rows to
-// the data that dispatch needs after a restart. If the failing rows alone are too large, it removes their observed
-// status and cuts their messages.
+// the data that dispatch and rollouts need after a restart. If the failing rows alone are too large, it removes their
+// observed status and cuts their messages.
 func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1.ClusterRow {
 	if roughly(rows) <= maxRows || measured(rows) <= maxRows {
 		if meta.FindStatusCondition(status.Conditions, hubv1.ConditionRowsTruncated) != nil {
@@ -36,7 +38,7 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 		if good(row) {
 			row = hubv1.ClusterRow{
 				Name: row.Name, UID: row.UID, Generation: row.Generation, Digest: row.Digest, Hash: row.Hash, Adopted: row.Adopted, Applied: row.Applied, Health: row.Health,
-				Revision: row.Revision, Version: row.Version, PassingSince: row.PassingSince,
+				Revision: row.Revision, Version: row.Version, PassingSince: row.PassingSince, Observed: essential(row.Observed),
 			}
 			cutRows++
 		}
@@ -47,7 +49,9 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 			break
 		}
 		for i := range out {
-			out[i].Observed = nil
+			if most == 0 || !good(out[i]) {
+				out[i].Observed = nil
+			}
 			out[i].Message = hubv1.CutMessage(out[i].Message, most)
 		}
 	}
@@ -85,6 +89,13 @@ func setTruncated(status *hubv1.BindingStatus, value metav1.ConditionStatus, rea
 		Type: hubv1.ConditionRowsTruncated, Status: value, Reason: reason, Message: message,
 		ObservedGeneration: in.BindingGeneration, LastTransitionTime: in.Now,
 	})
+}
+
+func essential(observed *runtime.RawExtension) *runtime.RawExtension {
+	if observed == nil {
+		return nil
+	}
+	return raw(health.Essential(observed.Raw))
 }
 
 func good(row hubv1.ClusterRow) bool {

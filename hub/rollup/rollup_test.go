@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -502,6 +503,45 @@ func TestRowsFitTheLimit(t *testing.T) {
 			}
 			if _, full := Status(got, in); full[tc.clusters-1].Observed == nil || full[tc.clusters-1].LastTransitionTime == nil {
 				t.Errorf("the full row is %+v", full[tc.clusters-1])
+			}
+		})
+	}
+}
+
+// A restarted hub knows only the cut rows: it must not run a Job again, nor take an old status for one of the newest
+// content.
+func TestACutRowKeepsWhatARestartedHubNeeds(t *testing.T) {
+	job := schema.GroupKind{Group: "batch", Kind: "Job"}
+	long := `"text":"` + strings.Repeat("x", 300) + `"`
+	tests := map[string]struct {
+		observed string
+		want     string // empty: nothing
+		finished bool
+	}{
+		"that a Job has run to completion": {
+			observed: `{"conditions":[{"reason":"Done","status":"True","type":"Complete"},{"status":"False","type":"Failed"}],` + long + `}`,
+			want:     `{"conditions":[{"type":"Complete","status":"True"}]}`, finished: true,
+		},
+		"that the status is about a generation": {observed: `{"observedGeneration":7,"replicas":3,` + long + `}`, want: `{"observedGeneration":7}`},
+		"nothing else":                          {observed: `{"phase":"Running","conditions":[{"status":"True","type":"Ready"}],` + long + `}`},
+		"nothing of nonsense":                   {observed: `{"phase":7,"conditions":"x",` + long + `}`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			in := fleet(600, 50)
+			for _, f := range in.Facts {
+				f.Observation.Observed = []byte(tc.observed)
+			}
+			got, _ := Status(hubv1.BindingStatus{}, in)
+			row, raw := got.Clusters[599], ""
+			if row.Observed != nil {
+				raw = string(row.Observed.Raw)
+			}
+			if row.LastTransitionTime != nil || raw != tc.want {
+				t.Errorf("a cut row has %q, want %q: %+v", raw, tc.want, row)
+			}
+			if _, ended := health.Finished(job, []byte(raw)); ended != tc.finished {
+				t.Errorf("the Job has run to completion: %t", ended)
 			}
 		})
 	}

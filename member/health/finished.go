@@ -2,6 +2,7 @@ package health
 
 import (
 	"encoding/json"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -31,6 +32,34 @@ func Finished(gk schema.GroupKind, projection []byte) (ended hubv1.Health, ok bo
 		return either(phase == "Succeeded", phase == "Failed" || phase == "Error")
 	}
 	return "", false
+}
+
+// Essential returns the parts of a projection that a restarted hub needs: whether the object has run to completion, and
+// the generation that the status is about. It is nil if there are none.
+func Essential(projection []byte) []byte {
+	type condition struct {
+		Type   string `json:"type"`
+		Status string `json:"status"`
+	}
+	var kept struct {
+		Conditions         []condition `json:"conditions,omitempty"`
+		ObservedGeneration *int64      `json:"observedGeneration,omitempty"`
+		Phase              string      `json:"phase,omitempty"`
+	}
+	if len(projection) == 0 || json.Unmarshal(projection, &kept) != nil {
+		return nil
+	}
+	kept.Conditions = slices.DeleteFunc(kept.Conditions, func(c condition) bool {
+		return c.Status != "True" || c.Type != "Complete" && c.Type != "Succeeded"
+	})
+	if kept.Phase != "Succeeded" {
+		kept.Phase = ""
+	}
+	if len(kept.Conditions) == 0 && kept.ObservedGeneration == nil && kept.Phase == "" {
+		return nil
+	}
+	out, _ := json.Marshal(kept) // it has only texts and a number
+	return out
 }
 
 func either(well, badly bool) (hubv1.Health, bool) {
