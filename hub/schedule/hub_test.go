@@ -445,3 +445,43 @@ func (s *scene) withdraws(clusters ...string) {
 		return hubClient.Status().Update(s.t.Context(), b)
 	})
 }
+
+// The deletion of a namespace deletes the binding, too. If the definition of the kind goes before the last member has
+// answered, the withdrawals that were decided go on.
+func TestADecidedWithdrawalOutlivesTheDefinitionOfItsKind(t *testing.T) {
+	apiserver.Needed(t)
+	s := newScene(t, "undefined", "eu")
+	objects.mu.Lock()
+	objects.unlisted.Insert(stagedKind) // the scheduler of the other tests leaves the binding alone
+	objects.mu.Unlock()
+	s.id.Kind = stagedKind.Kind
+	own := &hubObjects{
+		cached: map[key]*unstructured.Unstructured{}, live: map[key]*unstructured.Unstructured{}, asked: map[key]int{}, onChange: func(key) {},
+		undecided: sets.New(s.id), unlisted: sets.New[schema.GroupKind](),
+	}
+	b := hubv1.NewBinding(s.id.BindingKey()).(*hubv1.ResourceBinding)
+	b.Finalizers = []string{hubv1.WithdrawFinalizer}
+	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: stagedKind.Group + "/v1", Kind: stagedKind.Kind, Name: s.id.Name, UID: "a"}
+	b.Spec.Clusters = []hubv1.BindingTarget{{Name: s.cluster("eu"), State: hubv1.TargetAbsent, Absent: &hubv1.Absence{
+		Reason: hubv1.ReasonObjectDeleted, UID: "a", Policy: hubv1.RemovalDelete,
+	}}}
+	s.create(b)
+	if err := hubClient.Delete(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	scheduler := New(Options{Client: hubClient, APIReader: hubClient, Templates: own, Recorder: &recorder{}, HubRunsWorkloads: func() bool { return false }})
+	decide := func() {
+		t.Helper()
+		if _, err := scheduler.Reconcile(t.Context(), s.id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decide()
+	if got := fmt.Sprint(s.entries()); got != "[-eu ObjectDeleted Delete]" {
+		t.Fatalf("before the member has answered, the binding reads %s", got)
+	}
+	s.withdraws()
+	decide()
+	decide()
+	s.becomes("no binding")
+}

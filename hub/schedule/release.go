@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,7 +18,7 @@ import (
 //
 //   - No copy is left to withdraw: the binding is deleted; its finalizer delays that.
 //   - The binding is being deleted and its object is gone: withdrawals continue as recorded, and the finalizer is
-//     removed after the last one.
+//     removed after the last one. This holds even if the definition of the kind goes in the meantime.
 //   - The binding is being deleted and its object exists: a user deleted the binding. It is deleted without a
 //     withdrawal and created again. In a namespace that is being deleted it is kept, because the object is deleted
 //     next.
@@ -33,7 +34,8 @@ func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan)
 		}
 		s.leftBehind(in, p, p.LeftBehind)
 		return false, nil
-	case in.Object.State == decide.Deleted && !p.Remove, in.Object.State == decide.Unreadable && len(in.Spec().Clusters) > 0:
+	case in.Object.State == decide.Deleted && !p.Remove, in.Object.State == decide.Unreadable && len(in.Spec().Clusters) > 0,
+		in.Object.State == decide.Undecided && isEnding(p.Spec):
 		return s.record(ctx, in, p)
 	}
 	if !controllerutil.ContainsFinalizer(b, hubv1.WithdrawFinalizer) {
@@ -52,6 +54,13 @@ func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan)
 	s.decisions.forget(in.Object.ID.BindingKey())
 	s.gone.copies.forget(in.Object.ID.BindingKey())
 	return false, nil
+}
+
+// isEnding reports whether an earlier decision withdraws all copies because the object is deleted, and some are left.
+func isEnding(spec *hubv1.BindingSpec) bool {
+	return !hasCopies(spec) && slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool {
+		return e.Absent != nil && e.Absent.Reason == hubv1.ReasonObjectDeleted
+	})
 }
 
 // goesNext reports whether the cache still has the object while the API server is deleting it, or its namespace. The
