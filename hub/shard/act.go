@@ -155,17 +155,16 @@ func (c *Coordinator) bury(ctx context.Context, l *coordinationv1.Lease) {
 }
 
 // write starts one write of a Lease in a goroutine, unless one is running. do gets the Lease of the decision, nil if
-// there was none.
+// there was none. A write that failed may have been made all the same, and the watch may be late. So it ends when the
+// Lease was read again.
 func (c *Coordinator) write(ctx context.Context, name string, do func(context.Context, *coordinationv1.Lease) error) {
 	if !c.writes.begin(name) {
 		return
 	}
 	known := c.book.get(name)
 	c.writes.running.Go(func() {
-		c.writes.slots <- struct{}{}
-		err := do(ctx, known)
-		<-c.writes.slots
-		if err != nil && ctx.Err() == nil {
+		err := c.inSlot(func() error { return do(ctx, known) })
+		for err != nil && ctx.Err() == nil {
 			c.opts.Logger.V(1).Info("A Lease was not written", "lease", name, "reason", err.Error())
 			timer := time.NewTimer(pace.RetryAfter)
 			select {
@@ -173,10 +172,34 @@ func (c *Coordinator) write(ctx context.Context, name string, do func(context.Co
 			case <-timer.C:
 			}
 			timer.Stop()
+			err = c.inSlot(func() error { return c.reread(ctx, name, known) })
 		}
 		c.writes.end(name)
 		c.poke()
 	})
+}
+
+// inSlot calls f while few other requests for Leases run.
+func (c *Coordinator) inSlot(f func() error) error {
+	c.writes.slots <- struct{}{}
+	defer func() { <-c.writes.slots }()
+	return f()
+}
+
+// reread stores a Lease as it is now. known is its last known state, nil if there was none.
+func (c *Coordinator) reread(ctx context.Context, name string, known *coordinationv1.Lease) error {
+	l, err := c.requests.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		if known != nil {
+			c.book.strike(known)
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading Lease %s again: %w", name, err)
+	}
+	c.noted(l)
+	return nil
 }
 
 // fence writes the holder of a member, at the version of the decision: of two concurrent writers, one fails.

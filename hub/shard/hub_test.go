@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,6 +25,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/changes"
+	"github.com/hanse-dev/hanse/hub/pace"
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
@@ -46,6 +49,8 @@ type replica struct {
 	*Coordinator
 	name  string
 	down  atomic.Bool // it reaches the API server no more
+	loses atomic.Bool // answers to writes of fences are lost, and from the first one on its watch shows nothing
+	deaf  atomic.Bool
 	stop  func()
 	ended chan struct{}
 	err   error // once it has ended
@@ -100,7 +105,7 @@ func (w *world) start(name string) *replica {
 			if r.down.Load() {
 				return nil, errors.New("cut off by the test")
 			}
-			return next.RoundTrip(req)
+			return r.badly(next, req)
 		})
 	})
 	c, err := New(Options{
@@ -137,6 +142,42 @@ func (w *world) start(name string) *replica {
 	defer w.mu.Unlock()
 	w.replicas[name] = r
 	return r
+}
+
+// badly sends a request, and loses what the test wants to be lost.
+func (r *replica) badly(next http.RoundTripper, req *http.Request) (*http.Response, error) {
+	isFence := strings.Contains(req.URL.Path, "/leases/"+fencePrefix)
+	loses := isFence && req.Method == http.MethodPut && r.loses.Load()
+	if loses {
+		r.deaf.Store(true) // first, so that the watch does not show this write
+	}
+	resp, err := next.RoundTrip(req)
+	switch {
+	case err != nil:
+	case loses:
+		_ = resp.Body.Close()
+		return nil, errors.New("the answer is lost by the test")
+	case req.URL.Query().Get("watch") != "":
+		resp.Body = &muffled{ReadCloser: resp.Body, ctx: req.Context(), by: r}
+	}
+	return resp, err
+}
+
+// muffled is a watch that shows nothing while its replica is deaf.
+type muffled struct {
+	io.ReadCloser
+	ctx context.Context
+	by  *replica
+}
+
+// Read implements io.Reader.
+func (m *muffled) Read(p []byte) (int, error) {
+	n, err := m.ReadCloser.Read(p)
+	if m.by.deaf.Load() {
+		<-m.ctx.Done()
+		return 0, m.ctx.Err()
+	}
+	return n, err
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -244,6 +285,25 @@ func TestAReplicaThatIsCutOffIsReplacedAndEnds(t *testing.T) {
 	}
 	w.start("b")
 	w.shared(5*time.Second, "a", "b")
+}
+
+// The replica does not know whether it has released a member. It must not go on by what it knew before, when it takes
+// the other replica for dead because its watch shows no renewals.
+func TestAReleaseWithoutAnAnswerIsNotTakenBack(t *testing.T) {
+	w := newWorld(t, 10)
+	a := w.start("a")
+	w.shared(5*time.Second, "a")
+	a.loses.Store(true)
+	w.start("b")
+	w.shared(5*time.Second, "a", "b")
+	begin := time.Now()
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		w.shared(time.Millisecond, "a", "b")
+		return time.Since(begin) > leaseLasts+3*pace.RetryAfter, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAMemberThatLeavesTakesItsFenceAlong(t *testing.T) {
