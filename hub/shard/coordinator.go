@@ -272,18 +272,21 @@ func (c *Coordinator) begin(ctx context.Context) error {
 }
 
 func (c *Coordinator) renew(ctx context.Context, t *term) error {
-	l := c.book.get(peerPrefix + t.id)
-	if l == nil {
+	known := c.book.get(peerPrefix + t.id)
+	if known == nil {
 		t.end()
 		return errors.New("the Lease was deleted: another replica took this one for dead")
 	}
 	sent := c.now()
-	l.Spec.RenewTime = &metav1.MicroTime{Time: sent}
-	l, err := c.requests.Update(ctx, l, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) {
+	known.Spec.RenewTime = &metav1.MicroTime{Time: sent}
+	l, err := c.requests.Update(ctx, known, metav1.UpdateOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
 		t.end()
-	}
-	if err != nil {
+		return err
+	case apierrors.IsConflict(err): // a renewal without an answer was made, and the watch is late
+		return errors.Join(err, c.reread(ctx, known.Name, known))
+	case err != nil:
 		return err
 	}
 	if !t.renew(sent) {

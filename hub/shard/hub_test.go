@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,8 +49,8 @@ type world struct {
 type replica struct {
 	*Coordinator
 	name  string
-	down  atomic.Bool // it reaches the API server no more
-	loses atomic.Bool // answers to writes of fences are lost, and from the first one on its watch shows nothing
+	down  atomic.Bool            // it reaches the API server no more
+	loses atomic.Pointer[string] // the answer to a write of Leases with this prefix is lost, and from then on its watch shows nothing
 	deaf  atomic.Bool
 	stop  func()
 	ended chan struct{}
@@ -146,8 +147,8 @@ func (w *world) start(name string) *replica {
 
 // badly sends a request, and loses what the test wants to be lost.
 func (r *replica) badly(next http.RoundTripper, req *http.Request) (*http.Response, error) {
-	isFence := strings.Contains(req.URL.Path, "/leases/"+fencePrefix)
-	loses := isFence && req.Method == http.MethodPut && r.loses.Load()
+	prefix := r.loses.Load()
+	loses := prefix != nil && req.Method == http.MethodPut && strings.Contains(req.URL.Path, "/leases/"+*prefix)
 	if loses {
 		r.deaf.Store(true) // first, so that the watch does not show this write
 	}
@@ -293,7 +294,7 @@ func TestAReleaseWithoutAnAnswerIsNotTakenBack(t *testing.T) {
 	w := newWorld(t, 10)
 	a := w.start("a")
 	w.shared(5*time.Second, "a")
-	a.loses.Store(true)
+	a.loses.Store(ptr.To(fencePrefix))
 	w.start("b")
 	w.shared(5*time.Second, "a", "b")
 	begin := time.Now()
@@ -303,6 +304,25 @@ func TestAReleaseWithoutAnAnswerIsNotTakenBack(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+func TestARenewalWithoutAnAnswerDoesNotEndAReplica(t *testing.T) {
+	w := newWorld(t, 1)
+	a := w.start("a")
+	w.shared(5*time.Second, "a")
+	a.loses.Store(ptr.To(peerPrefix))
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 2*renewEvery, true, func(context.Context) (bool, error) {
+		return a.deaf.Load(), nil
+	})
+	if err != nil {
+		t.Fatal("it renews nothing")
+	}
+	a.loses.Store(nil)
+	select {
+	case <-a.ended:
+		t.Errorf("it ended: %v", a.err)
+	case <-time.After(leaseLasts + renewEvery):
 	}
 }
 
