@@ -37,7 +37,7 @@ breaches=(
 	"hub/charts       k8s.io/client-go/rest"
 	"hub/charts       $hanse/chart/child"
 	"hub/schedule     $hanse/chart/child"
-	"hub/tracing      $hanse/hub/pace"
+	"hub/tracing      $hanse/hub/scopes"
 	"hub/tracing      k8s.io/client-go/rest"
 	"cmd/hansectl/command $hanse/chart/child"
 	"cmd/hansectl/command helm.sh/helm/v4/pkg/engine"
