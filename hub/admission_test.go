@@ -164,8 +164,8 @@ func (r *reviewing) install(address string) {
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			AdmissionReviewVersions: []string{"v1"},
 		}, {
-			// As the chart has it for a hub in its cluster. It is called for nothing, but the API server says which paths it
-			// takes.
+			// As in the chart, for a hub in its cluster. The webhook has no rules, so it is never called. But the API server
+			// validates its path.
 			Name:                    "service.hanse.dev",
 			ClientConfig:            admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: hubv1.SystemNamespace, Name: WebhookSecret}},
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),

@@ -87,7 +87,7 @@ type Observation struct {
 	Paused   time.Time            // pause annotation; zero if unset or unreadable
 
 	Assessment
-	// Observed is the projection of the status as canonical JSON, at most 512 bytes; nil if there is no status.
+	// Observed has the kept fields of the copy's status, as canonical JSON of at most 512 bytes; nil if it has no status.
 	Observed []byte
 	// ObservedGeneration is status.observedGeneration, or the lowest one in the conditions; -1 if the object has none.
 	ObservedGeneration int64

@@ -61,7 +61,7 @@ func conflict(rules []*rankedRule, state map[string]any, b *budget) *ConflictErr
 	}
 	c := claims{root: &node{}, budget: b}
 	for _, r := range rules {
-		c.enter(r)
+		c.begin(r)
 		c.claim(state)
 	}
 	err := c.root.disagreement(nil, nil)
@@ -71,8 +71,8 @@ func conflict(rules []*rankedRule, state map[string]any, b *budget) *ConflictErr
 	return err
 }
 
-// enter makes r the rule of the following claims.
-func (c *claims) enter(r *rankedRule) {
+// begin makes r the current rule, whose claims the next calls of claim add.
+func (c *claims) begin(r *rankedRule) {
 	switch {
 	case c.current != nil && c.rule.Policy == r.ref.Policy:
 		c.earlier = append(c.earlier, c.current)

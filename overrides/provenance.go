@@ -139,7 +139,7 @@ func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 // written returns the fields that the rule sets, also to their previous values. It derives them from the rule's claims.
 func written(rule *rankedRule, before, after map[string]any) map[string]any {
 	c := claims{root: &node{}, budget: newBudget()}
-	c.enter(rule)
+	c.begin(rule)
 	c.claim(before)
 	out := map[string]any{}
 	c.root.walk(nil, func(path pointer, n *node) bool {

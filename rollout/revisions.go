@@ -62,7 +62,7 @@ func (s *step) identify() {
 	s.start(change)
 }
 
-// supersede records that a change begins before the last one has passed on all clusters or failed.
+// supersede records that a new change begins before the rollout of the previous change has ended.
 func (s *step) supersede(by int64) {
 	r := &s.rollout
 	if last := s.revision(r.Revision); last != nil && !last.Passed && r.Failed != last.Number {

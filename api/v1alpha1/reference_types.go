@@ -21,9 +21,9 @@ type ReferenceRule struct {
 	// +kubebuilder:validation:Pattern=`^[A-Z][A-Za-z0-9]*$`
 	Kind string `json:"kind,omitempty"`
 
-	// path is a JSON pointer (RFC 6901) to the name, or to the pod template, such as /spec/tls/secretName. An asterisk in
-	// place of a key means all items of a list, such as /spec/listeners/*/secret. Objects without this field need nothing
-	// by this rule.
+	// path is a JSON pointer (RFC 6901) to the field with the name of the needed object, such as /spec/tls/secretName, or
+	// to a pod template, such as /spec/template. An asterisk in place of a key means all items of a list, such as
+	// /spec/listeners/*/secret. An object without this field needs nothing by this rule.
 	// +required
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(/([^/~]|~[01])+)+$`

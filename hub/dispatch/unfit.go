@@ -71,9 +71,9 @@ func (r *run) renderedWith(policies []hubv1.OverridePolicyObject) (*unstructured
 	return result.Manifest, err
 }
 
-// guilty returns the rule that makes a manifest wrong: the first one, in the order of application, with which the
-// manifest becomes wrong.
-func (r *run) guilty(ctx context.Context, wrong func(*unstructured.Unstructured) bool) overrides.RuleRef {
+// culprit returns the override rule that makes a manifest wrong. It is the first one, in the order of application, after
+// which wrong returns true.
+func (r *run) culprit(ctx context.Context, wrong func(*unstructured.Unstructured) bool) overrides.RuleRef {
 	applied := r.overridden.applied
 	fits, not := 0, len(applied)
 	for not-fits > 1 && ctx.Err() == nil {
@@ -91,17 +91,17 @@ func (r *run) guilty(ctx context.Context, wrong func(*unstructured.Unstructured)
 // blamed names the first rule that introduces the misfit. Of the value and path it shows only parts from the rule or
 // the schema; for a Secret, only parts from the schema.
 func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose string) error {
-	guilty := r.guilty(ctx, func(manifest *unstructured.Unstructured) bool { return slices.Contains(find(ctx, manifest), m) })
+	culprit := r.culprit(ctx, func(manifest *unstructured.Unstructured) bool { return slices.Contains(find(ctx, manifest), m) })
 	var known sets.Set[string]
 	if !hubv1.IsSecret(r.object.GroupKind()) {
-		known = literals(r.overridden.policies, guilty)
+		known = literals(r.overridden.policies, culprit)
 	}
 	told := openapi.Fault(m).Redacted(known)
 	message := told.Message
 	if told.Value != "" {
 		message += ", not " + told.Value
 	}
-	return &overrides.InvalidError{Policy: guilty.Policy, Rule: guilty.Rule, Path: told.Path, Message: message + ", by " + whose + " schema"}
+	return &overrides.InvalidError{Policy: culprit.Policy, Rule: culprit.Rule, Path: told.Path, Message: message + ", by " + whose + " schema"}
 }
 
 // only returns the policies with only these rules.

@@ -32,8 +32,8 @@ func (r *run) setter(ctx context.Context, wrong func(*unstructured.Unstructured)
 	if without, err := r.renderedWith(nil); err != nil || wrong(without) {
 		return nil
 	}
-	guilty := r.guilty(ctx, wrong)
-	return &guilty
+	culprit := r.culprit(ctx, wrong)
+	return &culprit
 }
 
 // lacking returns the outcome for a manifest with paths that the cluster lacks. setter is the rule that set the first

@@ -128,8 +128,8 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 	mapping, err := v.opts.Mapper.RESTMapping(p.id.GroupKind())
 	switch {
 	case meta.IsNoMatchError(err) && p.binding.BindingSpec().ObjectRef.Bundle != nil:
-		// The hub need not serve the kind of an object of a bundle. As for the account of the bundle, the right is to the
-		// usual plural.
+		// A Bundle may have objects of a kind that the hub does not serve. Then the user needs the right to the usual plural
+		// of the kind, as the account of the Bundle does.
 		p.resource, _ = meta.UnsafeGuessKindToResource(p.binding.BindingSpec().ObjectRef.GroupVersionKind())
 	case meta.IsNoMatchError(err):
 		return p, refused // its definition does not exist

@@ -66,12 +66,12 @@ func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (b decide.Capacit
 		k = &capacity{since: now}
 		c.known[m.UID] = k
 	}
-	wait := k.hear(says, now)
+	wait := k.report(says, now)
 	return decide.Capacity{Allocatable: k.believed, SettlesIn: wait}, true
 }
 
-// hear records a reported capacity, and returns the time until another one may count.
-func (k *capacity) hear(says corev1.ResourceList, now time.Time) time.Duration {
+// report records a capacity that a cluster has reported. It returns the time until this capacity is used, if it stays.
+func (k *capacity) report(says corev1.ResourceList, now time.Time) time.Duration {
 	same := alike(k.believed, says)
 	switch {
 	case !k.settled && !same:

@@ -232,7 +232,7 @@ func (s *setting) pace(ctx context.Context, w *watcher, namespace string, p step
 	return all, raw, nil
 }
 
-// converge waits until each of the first members has every changed object of a namespace.
+// converge waits until a number of members, the first ones, have all objects of a namespace as they are on the hub.
 func (s *setting) converge(ctx context.Context, namespace string, members int) error {
 	deadline := time.Now().Add(phaseAtMost)
 	for {
