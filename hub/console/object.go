@@ -26,7 +26,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// every stands for all clusters of an object, in a query.
+// every is the value of a query parameter that selects all clusters of an object.
 const every = "*"
 
 // objectBody is the body of the page of an object.
@@ -34,7 +34,7 @@ type objectBody struct {
 	ID     hubv1.ObjectIdentity
 	Status view.Status
 	Now    time.Time
-	// Cluster to which the page is narrowed; empty for all.
+	// Cluster is the only cluster that the page shows; empty for all.
 	Cluster string
 	// Explanation is nil if the decision cannot be replayed, and Fields are nil without a Cluster.
 	Explanation *view.Explanation
@@ -55,15 +55,16 @@ type objectRow struct {
 	Text view.RowText
 }
 
-// rowsOfPage has one page of rows, and its place among all.
+// rowsOfPage has the rows of one page, and the links to its neighbours.
 type rowsOfPage[T any] struct {
 	Rows []T
-	// All is the number of all rows. Previous and Next are the paths of the pages beside; empty if there is none.
+	// All is the number of rows on all pages. Previous and Next are the paths of the neighbour pages; empty if there is
+	// none.
 	All            int
 	Previous, Next string
 }
 
-// pageOf returns the page of rows that a parameter of the query names.
+// pageOf returns the page of rows whose number is in a query parameter.
 func pageOf[T any](b objectBody, parameter string, all []T) rowsOfPage[T] {
 	page, _ := strconv.Atoi(b.query.Get(parameter)) // any other text is the first page
 	page = min(max(page, 1), max((len(all)+rowsOnPage-1)/rowsOnPage, 1))
@@ -77,7 +78,8 @@ func pageOf[T any](b objectBody, parameter string, all []T) rowsOfPage[T] {
 	return out
 }
 
-// Rows are the clusters that hold the object, the worst first, or the one to which the page is narrowed.
+// Rows returns one page of the rows of clusters that hold the object, the worst state first. If Cluster is set, it
+// returns only the row of this cluster.
 func (b objectBody) Rows() rowsOfPage[objectRow] {
 	var all []objectRow
 	for _, row := range b.Status.Clusters {
@@ -89,7 +91,8 @@ func (b objectBody) Rows() rowsOfPage[objectRow] {
 	return pageOf(b, "page", all)
 }
 
-// Elsewhere are the clusters that do not get the object, or the one to which the page is narrowed.
+// Elsewhere returns one page of the explanations for clusters that do not get the object. If Cluster is set, it returns
+// only the explanation for this cluster.
 func (b objectBody) Elsewhere() rowsOfPage[view.ExplainedCluster] {
 	var all []view.ExplainedCluster
 	for _, c := range b.Explanation.Clusters {

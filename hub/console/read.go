@@ -83,9 +83,9 @@ func (u *user) eachBinding(ctx context.Context, namespace string, visit func(hub
 	return u.unlessForbidden(u.eachIn(ctx, inCluster, visit), "You do not see objects without a namespace")
 }
 
-// eachIn calls visit for the bindings of a scope. A page gets those of the hub's cache, but only after the API server
-// has answered a list of them with the user's token: many open pages that each read all bindings would keep the API
-// server and the hub from their work. An action reads the API server.
+// eachIn calls visit for the bindings of a scope. An action reads them from the API server. A page reads them from the
+// hub's cache, so that many open pages do not load the API server. Before, the API server must accept a list request
+// with the user's token.
 func (u *user) eachIn(ctx context.Context, of scope, visit func(hubv1.BindingObject)) error {
 	if u.cache != nil {
 		if err := u.mayList(ctx, of); err != nil {
@@ -109,7 +109,8 @@ func (u *user) eachIn(ctx context.Context, of scope, visit func(hubv1.BindingObj
 	return scopes.EachBinding(ctx, u, string(of), pageSize, visit)
 }
 
-// eachPolicy reads the conditions of the placements and override policies of a namespace, or of all.
+// eachPolicy calls visit with the conditions of the placements and override policies of a namespace, or with those of
+// all policies if namespace is empty.
 func (u *user) eachPolicy(ctx context.Context, namespace string, visit func(of string, conditions []metav1.Condition)) error {
 	placements, err := scopes.Placements(ctx, u, client.InNamespace(namespace))
 	if err := u.unlessForbidden(err, "You do not see all placements"); err != nil {
@@ -128,7 +129,7 @@ func (u *user) eachPolicy(ctx context.Context, namespace string, visit func(of s
 	return nil
 }
 
-// eachBundle reads the bundles and operators of a namespace, or of all.
+// eachBundle calls visit for the bundles and operators of a namespace, or for all of them if namespace is empty.
 func (u *user) eachBundle(ctx context.Context, namespace string, visit func(hubv1.BundleObject)) error {
 	bundles, err := scopes.Bundles(ctx, u, client.InNamespace(namespace))
 	if err := u.unlessForbidden(err, "You do not see all bundles"); err != nil {

@@ -279,8 +279,8 @@ func (l *listRights) ask(ctx context.Context, what authorizationv1.ResourceAttri
 	return allowed, err
 }
 
-// resource of a kind on the hub. For a kind that the hub lacks, the user needs the right to list every resource of its
-// group.
+// resource returns the resource of a kind on the hub. If the hub does not serve the kind, it returns all resources of
+// the kind's group: the user then needs the right to list every one of them.
 func (l *listRights) resource(kind schema.GroupKind) (schema.GroupVersionResource, error) {
 	if known, asked := l.resources[kind]; asked {
 		return known, nil

@@ -13,12 +13,12 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// failsFor is how long the failure of one replica hides the results of the others. A replica that still has messages
-// tries again before, and so renews the time of its failure.
+// failsFor is how long the failure of one replica overrides the results of other replicas. A replica with waiting
+// notifications tries again within this time, and renews the time of its failure.
 const failsFor = 2 * longestAsked
 
-// fold returns the status of a sink with the tally of a replica, and whether it is to be written now. last is when this
-// replica last wrote it.
+// fold adds the tally of a replica to the status of a sink, and reports whether the status must be written now. last is
+// the time of this replica's last write.
 func fold(sink *hubv1.NotificationSink, t tally, replica string, last, now time.Time) (hubv1.NotificationSinkStatus, bool) {
 	was, out := sink.Status, *sink.Status.DeepCopy()
 	out.Delivered += t.delivered
@@ -26,7 +26,7 @@ func fold(sink *hubv1.NotificationSink, t tally, replica string, last, now time.
 	if t.delivered > 0 && !isBefore(t.lastDelivered, was.LastDeliveredTime) {
 		out.LastDeliveredTime = stored(t.lastDelivered)
 	}
-	// The result of a try by a former spec says nothing about this one.
+	// The result of a delivery under an earlier spec must not set the condition of the current spec.
 	if t.generation == sink.Generation && was.ObservedGeneration == sink.Generation {
 		judgeReady(&out, sink, t, replica, now)
 	}
@@ -35,7 +35,8 @@ func fold(sink *hubv1.NotificationSink, t tally, replica string, last, now time.
 	return out, turned || now.Sub(last) >= pace.RepeatAfter && !equality.Semantic.DeepEqual(out, was)
 }
 
-// judgeReady sets the condition Ready by the last try of a replica, unless another replica knows better.
+// judgeReady sets the condition Ready from the last delivery of a replica. It changes nothing if another replica has a
+// newer result, or has failed within failsFor.
 func judgeReady(out *hubv1.NotificationSinkStatus, sink *hubv1.NotificationSink, t tally, replica string, now time.Time) {
 	ready := metav1.Condition{Type: hubv1.ConditionReady, ObservedGeneration: sink.Generation}
 	failing := meta.IsStatusConditionFalse(out.Conditions, hubv1.ConditionReady)
@@ -71,10 +72,10 @@ func counted(n int64, one, more string) string {
 // stored returns a time as an API server stores it, in seconds.
 func stored(t time.Time) *metav1.Time { return &metav1.Time{Time: t.Truncate(time.Second)} }
 
-// isBefore reports whether a time is before another one that is known.
+// isBefore reports whether t is before other. It returns false if other is nil.
 func isBefore(t time.Time, other *metav1.Time) bool { return other != nil && t.Before(other.Time) }
 
-// hostOf returns the host of a URL. The path and the query may have a token.
+// hostOf returns the host of a URL, without the path and the query, which may contain a token.
 func hostOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 type line struct {
 	callers  map[any]*caller
 	classes  [classes]*list.List // of *caller
-	reserved []*caller           // by until; callers that have claimed their turn are removed later
+	reserved []*caller           // by until. lapsed removes the callers that have claimed their turn
 	// start has the tag of the next turn of each class, and now is the tag of the last turn. The lowest tag goes first.
 	start [classes]float64
 	now   float64
 }
 
-// caller waits in one class, or has a reserved turn of this class.
+// caller waits for a turn of a class, or has a reserved turn of the class.
 type caller struct {
 	key   any
 	class Class
@@ -45,7 +45,8 @@ func (l *line) claim(key any) (c Class, ok bool) {
 	return w.class, true
 }
 
-// join adds a caller to the end of a class. A caller that waits in this or an earlier class keeps its place.
+// join adds a caller to the end of a class. A caller that already waits in this class, or in a class that goes first,
+// keeps its place.
 func (l *line) join(c Class, key any, wake func()) {
 	if w := l.callers[key]; w != nil && w.class <= c {
 		w.wake = wake

@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/tracing"
 )
 
-// changeLog has the newest change of each hub object, and whether its first span was made. It is empty while tracing is
-// off.
+// changeLog has the newest change of each hub object, and whether the first span of this change was made. It is empty
+// while tracing is off.
 type changeLog struct {
 	mu     sync.Mutex
 	newest map[key]loggedChange
@@ -78,15 +78,15 @@ func (l *changeLog) take(object key, id tracing.ID) (c loggedChange, fresh bool)
 	return c, !c.traced
 }
 
-// forget drops the change of an object that is gone.
+// forget drops the change of an object that does not exist any more.
 func (l *changeLog) forget(object key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.newest, object)
 }
 
-// traceDecision makes the spans of a run that wrote a decision, or that was the first about a change. began is the
-// begin of the run.
+// traceDecision makes the spans of a scheduling run that wrote a decision, or that was the first after a change. began
+// is the start time of the run.
 func (s *Scheduler) traceDecision(in decide.Input, p decide.Plan, began time.Time, wrote bool) {
 	switch {
 	case !s.Tracer.Enabled():
@@ -124,7 +124,7 @@ func (s *Scheduler) traceDecision(in decide.Input, p decide.Plan, began time.Tim
 	})
 }
 
-// changeOf returns the newest change of the hub object. That of an object that is gone is its deletion.
+// changeOf returns the newest change of the hub object. If the object does not exist, its newest change is its deletion.
 func (s *Scheduler) changeOf(in decide.Input) tracing.Change {
 	if in.Object.Template != nil {
 		return s.Tracer.Change(in.Object.ID, in.Object.Template)

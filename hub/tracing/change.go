@@ -102,7 +102,7 @@ func (t *Tracer) derive(object hubv1.ObjectIdentity, uid types.UID, version stri
 	return c
 }
 
-// parse reads a W3C traceparent. A text that is none gives an invalid context.
+// parse parses a W3C traceparent. For any other text it returns an invalid context.
 func parse(text string) trace.SpanContext {
 	if text == "" || len(text) > maxParent {
 		return trace.SpanContext{}
@@ -151,7 +151,7 @@ func (c Change) Root(began, ended time.Time) {
 	c.make(ctx, Step{Name: SpanChange, Began: began, Ended: ended})
 }
 
-// Record makes a span for a step below SpanChange, and spans for its parts.
+// Record makes the span of a step as a child of SpanChange. The parts of the step become children of this span.
 func (c Change) Record(s Step) {
 	if c.sampled {
 		c.make(trace.ContextWithRemoteSpanContext(context.Background(), c.context(c.id)), s)

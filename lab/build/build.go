@@ -104,7 +104,7 @@ func assemble(ctx context.Context, source, cache string, built Built, components
 	return os.Rename(bin, built.Bin())
 }
 
-// job is the building of one component.
+// job builds one component.
 type job struct {
 	component
 	dir, binary string
@@ -115,7 +115,7 @@ type job struct {
 // module has the used fields of the go command's output about a module.
 type module struct{ Version, Dir string }
 
-// run returns the version of the component, which is empty for a source of the lab itself.
+// run builds the component and returns its version. The version is empty if the source is part of the lab.
 func (j job) run(ctx context.Context, share string) (version string, err error) {
 	var m module
 	if j.module != "" {

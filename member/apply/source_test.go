@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// hubAt is the state of a hub with these epochs, of which it writes in the last one.
+// hubAt returns the state of a hub with these epochs, and with a mark of the generation and the last epoch.
 func hubAt(t *testing.T, generation int64, epochs string) source.State {
 	t.Helper()
 	l, ok := source.ParseEpochs(epochs)
@@ -22,7 +22,7 @@ func hubAt(t *testing.T, generation int64, epochs string) source.State {
 	return source.State{Mark: source.Mark{Generation: generation, Epoch: last}, Epochs: l}
 }
 
-// sized is the intent for a widget of a size, from this state of the hub. The digest follows the size.
+// sized returns the intent to apply a widget with the size, from this state of the hub. Each size has its own digest.
 func (w *world) sized(size int64, from source.State) member.ApplyIntent {
 	in := w.intent(map[string]any{"size": size}, "d"+string(rune('0'+size)))
 	in.Source = from
@@ -109,7 +109,8 @@ func TestACopyWithoutAMarkIsNotNewer(t *testing.T) {
 	w.holds(3, "1;10-a")
 }
 
-// TestACopyOfAnEarlierObjectOfItsName is of a hub object that was deleted and made anew: its generations begin again.
+// TestACopyOfAnEarlierObjectOfItsName has a hub object that was deleted and created again. The generations of the new
+// object start at 1.
 func TestACopyOfAnEarlierObjectOfItsName(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.sized(4, hubAt(t, 9, "10-a 11-b")), written)

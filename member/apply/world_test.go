@@ -50,9 +50,9 @@ var (
 	pod        = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 	namespace  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	deployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	// ghost is a kind that the mapper believes in and the server does not serve.
+	// ghost is a kind that resolve knows and that the server does not serve.
 	ghost = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Ghost"}
-	// widgetV2 is a version that the server does not serve.
+	// widgetV2 is a version of widget that resolve knows and that the server does not serve.
 	widgetV2 = schema.GroupVersionKind{Group: "shop.example.com", Version: "v2", Kind: "Widget"}
 )
 
@@ -61,10 +61,10 @@ var plurals = map[string]string{
 	"Deployment": "deployments", "ServiceAccount": "serviceaccounts", "CustomResourceDefinition": "customresourcedefinitions",
 }
 
-// key is that of the hashes of Secrets.
+// key is the HMAC key for hashes of Secrets.
 var key = canonical.Key("k")
 
-// resolve knows the kinds above; of others it says what a mapper says.
+// resolve knows the kinds above. For other kinds it returns the error of a RESTMapper.
 func resolve(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	plural, ok := plurals[gvk.Kind]
 	if !ok {
@@ -104,23 +104,23 @@ func definition(kind, plural string) *apiextensionsv1.CustomResourceDefinition {
 // world is one namespace on the member and an Applier for it.
 type world struct {
 	*testing.T
-	admin   dynamic.Interface // somebody else on the member
+	admin   dynamic.Interface // another client of the member
 	applier *apply.Applier
 	ns      string
-	// intercept, if set, sees each request of the Applier; an answer of its own replaces the server's.
+	// intercept, if set, gets each request of the Applier. If it returns an answer, the request is not sent.
 	intercept func(*http.Request) *answer
 
 	mu    sync.Mutex
-	wrote []string // what was told of written objects, "Kind name version"
+	wrote []string // the objects that the Applier reported as written, "Kind name version"
 }
 
-// answer is one that a server in trouble gives.
+// answer is the HTTP response that replaces the server's.
 type answer struct {
 	code int
 	body string
 }
 
-// status is an answer as an API server gives it.
+// status returns the answer of an API server that refuses a request with this Status.
 func status(code int, s metav1.Status) *answer {
 	s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	s.Status, s.Code = metav1.StatusFailure, int32(code)
@@ -131,7 +131,7 @@ func status(code int, s metav1.Status) *answer {
 	return &answer{code, string(body)}
 }
 
-// roundTrip lets the test intercept a request, and refuses the verbs that the hub has no use for.
+// roundTrip lets the test intercept a request, and fails the test at an HTTP method that the hub must not use.
 func (w *world) roundTrip(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete:
@@ -164,7 +164,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// as returns an Applier with other credentials or for another hub.
+// as returns an Applier with these credentials for this hub.
 func (w *world) as(config *rest.Config, hub types.UID) *apply.Applier {
 	w.Helper()
 	config = rest.CopyConfig(config)
@@ -182,7 +182,7 @@ func (w *world) as(config *rest.Config, hub types.UID) *apply.Applier {
 	})
 }
 
-// ignored is told of written objects.
+// ignored is a callback for written objects that does nothing.
 func ignored(schema.GroupVersionKind, *unstructured.Unstructured) {}
 
 func object(gvk schema.GroupVersionKind, ns, name string, fields map[string]any) *unstructured.Unstructured {
@@ -203,7 +203,7 @@ func spec(fields map[string]any) map[string]any {
 	return map[string]any{"spec": fields}
 }
 
-// intent asks for a widget.
+// intent returns the intent to apply the widget web with this spec.
 func (w *world) intent(fields map[string]any, digest string) member.ApplyIntent {
 	return w.intentOf(object(widget, w.ns, "web", spec(fields)), digest)
 }
@@ -237,7 +237,7 @@ func (w *world) objects(gvk schema.GroupVersionKind, ns string) dynamic.Resource
 	return w.admin.Resource(r).Namespace(ns)
 }
 
-// installDefinition waits until the server serves it.
+// installDefinition creates a CustomResourceDefinition and waits until the server serves it.
 func (w *world) installDefinition(d *apiextensionsv1.CustomResourceDefinition) {
 	w.Helper()
 	options := envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{d}}
@@ -246,7 +246,7 @@ func (w *world) installDefinition(d *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// create, get, edit and finish are what others do on the member.
+// create creates an object on the member, as another client than the hub.
 func (w *world) create(u *unstructured.Unstructured) *unstructured.Unstructured {
 	w.Helper()
 	out, err := w.objects(u.GroupVersionKind(), u.GetNamespace()).Create(w.Context(), u, metav1.CreateOptions{FieldManager: "kubectl-create"})
@@ -256,6 +256,7 @@ func (w *world) create(u *unstructured.Unstructured) *unstructured.Unstructured 
 	return out
 }
 
+// get reads the widget web as another client than the hub. edit and delete change it.
 func (w *world) get() *unstructured.Unstructured {
 	w.Helper()
 	out, err := w.objects(widget, w.ns).Get(w.Context(), "web", metav1.GetOptions{})
@@ -281,7 +282,7 @@ func (w *world) delete() {
 	}
 }
 
-// apply applies and fails the test if the outcome is another one.
+// apply applies the intent, and fails the test if the outcome is not as wanted.
 func (w *world) apply(in member.ApplyIntent, want result) member.Outcome {
 	w.Helper()
 	before := in.Manifest.DeepCopy()
@@ -297,7 +298,7 @@ func (w *world) withdraw(in member.WithdrawIntent, want result) member.Outcome {
 	return w.check(w.applier.Withdraw(w.Context(), in), want)
 }
 
-// result is what a test says of an outcome.
+// result has the fields of an Outcome that tests compare.
 type result struct {
 	applied metav1.ConditionStatus
 	reason  string

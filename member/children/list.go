@@ -53,7 +53,7 @@ func (s *search) list(p place) map[types.UID][]listed {
 	}
 	found := map[types.UID][]listed{}
 	s.lists[p] = found
-	if !s.may(p) {
+	if !s.mayList(p) {
 		s.note("%s: not granted to the hub on this cluster", p.GroupResource())
 		return found
 	}
@@ -115,11 +115,12 @@ func reason(err error) string {
 	return "the cluster did not answer"
 }
 
-// may reports whether the member may allow the list. If its answer is incomplete, it returns true.
-func (s *search) may(p place) bool {
+// mayList returns false if the hub has no right to list the kind on the member. If the member did not report all rights
+// of the hub, it returns true.
+func (s *search) mayList(p place) bool {
 	rules, asked := s.granted[p.namespace]
 	if !asked {
-		rules, _ = granted.In(s.ctx, s.client, p.namespace) // if the member does not answer, the few lists are requested anyway
+		rules, _ = granted.In(s.ctx, s.client, p.namespace) // after an error, every list is requested
 		s.granted[p.namespace] = rules
 	}
 	return rules.Allow(p.GroupResource(), "list")

@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// odd has what is rare in objects: numbers as keys, sets, places that are gone, and text that JSON escapes.
+// odd has rare content: numbers as values of a set, managed fields without a value, and text that JSON escapes.
 const odd = `
 apiVersion: v1
 kind: Odd
@@ -55,8 +55,7 @@ spec:
   none: null
 `
 
-// Rows keep hashes. If one of these changes, every copy of every member is written once more after an upgrade of the
-// hub.
+// Rows store hashes. If one of these hashes changes, the hub writes every copy again after its upgrade.
 func TestHashIsTheOneThatRowsHave(t *testing.T) {
 	tests := map[string]struct{ object, want string }{
 		"widget":     {widget(t), "2d76d28385246cb2fed4738e1afe873f"},
@@ -73,7 +72,7 @@ func TestHashIsTheOneThatRowsHave(t *testing.T) {
 	}
 }
 
-// FuzzHash compares with the hash that follows from the sets of fieldpath and the text of encoding/json.
+// FuzzHash compares Hash with a simple computation by fieldpath.Set and encoding/json.
 func FuzzHash(f *testing.F) {
 	for _, text := range []string{widget(f), live, shared, odd} {
 		u := object(f, text)
@@ -109,8 +108,8 @@ func FuzzHash(f *testing.F) {
 	})
 }
 
-// expected is the hash by the sets of fieldpath. It is not to be compared if the paths are not as a server writes them,
-// or hold values that no list is a set of: there, another order does as well.
+// expected computes the hash from a fieldpath.Set of the managed fields. comparable is false if Hash may order the fields
+// differently: if two paths are equal, or if a path is odd. API servers do not write such paths.
 func expected(t *testing.T, u *unstructured.Unstructured, fields any) (text string, ours, comparable bool) {
 	t.Helper()
 	raw, err := json.Marshal(fields)
@@ -127,7 +126,7 @@ func expected(t *testing.T, u *unstructured.Unstructured, fields any) (text stri
 	return hex.EncodeToString(sum[:16]), true, !o.odd && o.elements == countElements(fields)
 }
 
-// countElements counts what a set would have lost if two elements were the same one.
+// countElements counts the path elements in the JSON of managed fields. A fieldpath.Set has fewer if two are equal.
 func countElements(fields any) int {
 	m, _ := fields.(map[string]any)
 	n := 0
@@ -139,11 +138,11 @@ func countElements(fields any) int {
 	return n
 }
 
-// oracle collects what is hashed.
+// oracle builds the text that is hashed.
 type oracle struct {
 	text     strings.Builder
-	elements int
-	odd      bool
+	elements int  // path elements of the set
+	odd      bool // a key or value has an escaped character, or is a list or an object
 }
 
 func (o *oracle) put(parts ...string) {
@@ -153,7 +152,7 @@ func (o *oracle) put(parts ...string) {
 }
 
 func (o *oracle) write(set *fieldpath.Set, live any) {
-	var keys []string // of the first key that is asked for
+	var keys []string // the key fields of this list, from its first path element
 	for pe := range set.Members.All() {
 		o.elements++
 		if _, ok := set.Children.Get(pe); ok {
@@ -218,7 +217,7 @@ func find(live any, pe fieldpath.PathElement, keys *[]string) (any, bool) {
 	return nil, false
 }
 
-// findByKey takes the last item with the key, which is of the fields that were first asked for in this list.
+// findByKey returns the last item with the key. A key with other fields than the first key of the list finds nothing.
 func findByKey(items []any, pe fieldpath.PathElement, keys *[]string) (any, bool) {
 	names := []string{}
 	for _, f := range *pe.Key {
