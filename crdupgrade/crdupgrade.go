@@ -5,14 +5,14 @@
 //   - Each live object is pruned, defaulted and validated by both definitions, as an API server does on creation. Only
 //     a change for the worse counts: an object that the old definition refuses, too, is left out.
 //   - A version that a cluster stores, or at which an object is sent, must stay served.
-//   - Another scope, group, kind, plural name or conversion strategy always blocks.
-//   - An acknowledgement lets one change through. There is no switch for all.
+//   - A change of the scope, group, kind, plural name or conversion strategy always blocks.
+//   - An acknowledgement allows one change. There is no setting that allows all changes.
 //
 // The status of objects does not count, because the hub does not send it. Changes of defaults are warnings: a default
 // applies only to objects that do not set the field.
 //
-// Texts of findings contain names, paths and texts of the definitions, but no values of objects: users may read them
-// who may not read the objects. The result of a messageExpression is a text of the definition in this sense.
+// Messages of findings contain names, paths and texts of the definitions, but no values of objects. So users without the
+// right to read the objects may read the findings. The result of a messageExpression counts as a text of the definition.
 package crdupgrade
 
 import (
@@ -35,9 +35,9 @@ import (
 // validation, such as "maxLength" or "required". If crdify has none, it has the name of the part of the schema, such as
 // "format" or "x-kubernetes-list-type".
 const (
-	// RuleScope means that objects move between namespaces and the cluster.
+	// RuleScope means that the scope of the kind changes between Namespaced and Cluster.
 	RuleScope = "scope"
-	// RuleGroup, RuleKind and RulePlural mean that the objects get another name in the API.
+	// RuleGroup, RuleKind and RulePlural mean that the API group, the kind or the plural name changes.
 	RuleGroup  = "group"
 	RuleKind   = "kind"
 	RulePlural = "plural"
@@ -45,15 +45,15 @@ const (
 	RuleConversion = "conversion"
 	// RuleServedVersion means that a served version is removed or no longer served.
 	RuleServedVersion = "servedVersionRemoval"
-	// RuleStoredVersion means the same of a version that a cluster stores. It is crdify's name.
+	// RuleStoredVersion means that a version that a cluster stores is removed or no longer served. The name is crdify's.
 	RuleStoredVersion = "storedVersionRemoval"
 	// RuleSubresource means that the subresource status or scale is removed.
 	RuleSubresource = "subresource"
-	// RuleFieldRemoved means that a field is not declared any more, and is dropped from objects. It is crdify's name.
+	// RuleFieldRemoved means that a field is not declared any more, and is dropped from objects. The name is crdify's.
 	RuleFieldRemoved = "existingFieldRemoval"
-	// RuleObject means that the new definition refuses an object which the old one takes.
+	// RuleObject means that the new definition refuses an object that the old definition accepts.
 	RuleObject = "objectInvalid"
-	// RuleExpression means the same, by a rule of x-kubernetes-validations.
+	// RuleExpression means that a rule of x-kubernetes-validations refuses such an object.
 	RuleExpression = "objectViolatesRule"
 )
 
@@ -89,9 +89,9 @@ type Finding struct {
 	CRD string `json:"crd"`
 	// Rule is the name of the broken rule: one of the constants Rule..., or a name of crdify.
 	Rule string `json:"rule"`
-	// Path is the JSON pointer of the field, with "*" for any index or key of a map, such as /spec/hours/*/start. For a
-	// finding about the definition itself it is the pointer there, with the name of a version for its index, such as
-	// /spec/scope or /spec/versions/v1beta1.
+	// Path is the JSON pointer of the field in an object, with "*" for any index or key of a map, such as
+	// /spec/hours/*/start. If the finding is about another part of the definition, Path is the JSON pointer in the
+	// definition, such as /spec/scope. Versions have their name as index, such as /spec/versions/v1beta1.
 	Path string `json:"path"`
 	// Version is the version of the kind; empty if the finding concerns the whole definition.
 	Version string `json:"version,omitempty"`

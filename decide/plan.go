@@ -27,14 +27,13 @@ const WhenDeletedAnnotation = hubv1.Prefix + "when-deleted"
 
 // Plan is a decision on one object, with its reasons.
 type Plan struct {
-	// Spec of the binding; nil if there shall be none.
+	// Spec of the binding; nil if the object shall have no binding.
 	Spec *hubv1.BindingSpec
 	// WhenDeleted is the removal policy for the case that the object and its placement are deleted together.
 	WhenDeleted hubv1.RemovalPolicy
 	// Remove is true if the binding can be deleted: no cluster has work left or will get any.
 	Remove bool
-	// Withdraws is true if a cluster loses its copy, or a copy is abandoned, and the cluster has not confirmed the
-	// loss.
+	// Withdraws is true if a copy is withdrawn or abandoned, and the cluster has not confirmed that the copy is gone.
 	Withdraws bool
 	// Payloads are the parts of revisions that must be stored before the spec names them.
 	Payloads []Payload
@@ -58,13 +57,13 @@ type Status struct {
 
 // Claims are the parts of the limits that a decision uses. The leader commits them with the decision.
 type Claims struct {
-	// Evicted are the clusters that other clusters start to replace.
+	// Evicted are the clusters that become Evicting by this decision.
 	Evicted []string
 	// Unreplaced are the drained clusters that the object leaves although no other cluster replaces them.
 	Unreplaced []string
-	// EvictionWaits is true if the object waits for a place in the rate of evictions.
+	// EvictionWaits is true if the eviction rate does not allow the eviction of the object yet.
 	EvictionWaits bool
-	// FullDrains are the drained clusters that the object leaves once fewer objects are moving.
+	// FullDrains are the drained clusters that the object cannot leave yet, because too many other objects are leaving.
 	FullDrains []string
 	// Blocked are the drained clusters that the object cannot leave, with the reasons.
 	Blocked map[string]string

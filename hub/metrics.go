@@ -17,7 +17,7 @@ var Metrics = []prometheus.Collector{leads}
 
 func init() { metrics.Registry.MustRegister(Metrics...) }
 
-// lead shows that this process leads, until ctx ends.
+// lead sets the metric hanse_hub_leader to 1 until ctx ends.
 func lead(ctx context.Context) error {
 	leads.Set(1)
 	defer leads.Set(0)
@@ -25,7 +25,8 @@ func lead(ctx context.Context) error {
 	return nil
 }
 
-// countCopies offers the counts of copies while this process leads, once all bindings are counted.
+// countCopies exports the metrics of copies while this process leads. It first waits until all bindings and placements
+// are counted.
 func (p *parts) countCopies(ctx context.Context) error {
 	if !p.changes.Bindings.Await(ctx) || !p.changes.Placements.Await(ctx) {
 		return nil

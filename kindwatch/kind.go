@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// kind is the state machine of one kind, or of its part in one namespace. Its run is the only writer.
+// kind is the state machine of one kind, or of one kind in one namespace. Only the method run writes it.
 type kind struct {
 	gvk       schema.GroupVersionKind
 	set       *Set
@@ -29,7 +29,7 @@ type kind struct {
 	place   // only run changes it, and may read it without mu
 
 	orders
-	streaks // belong to run
+	streaks // only run uses them
 }
 
 // place is where the objects of a kind are read.
@@ -66,7 +66,7 @@ func (k *kind) troubled() bool {
 	return k.state.Reason != ""
 }
 
-// attempt resolves and lists if necessary, and then watches until the watch ends.
+// attempt finds the resource of the kind and lists its objects, if necessary. Then it watches until the watch ends.
 func (k *kind) attempt(ctx context.Context) error {
 	if k.resource.Empty() || k.isToFind() {
 		r, err := k.set.options.Resolve(k.gvk)
@@ -205,8 +205,8 @@ func (k *kind) drop(key string) {
 	}
 }
 
-// replace takes over a complete list. nil stands for a refused object, whose former copy stays. The kind is synced as
-// soon as the objects can be read, which is before the handler gets them. relists is the number of Relist calls when
+// replace stores a complete list. A nil value is an object that Transform refused: its earlier version stays. The kind
+// becomes Synced when the objects can be read, before the handler gets them. relists is the number of Relist calls before
 // the list began.
 func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	var gone, there []change

@@ -15,13 +15,13 @@ import (
 // ErrUnreadable means that a member answered with something else than the requested objects.
 var ErrUnreadable = errors.New("the answer cannot be read")
 
-// Reader lets users read objects of a connected member through the hub, whoever manages them. It changes nothing. The
-// caller checks the rights of the user and removes the values that the user must not see. An error may be the member's
-// own, with a text that users must not read.
+// Reader lets users read objects of a connected member through the hub, also objects that the hub does not manage. It
+// changes nothing. The caller checks the rights of the user and removes the values that the user must not see. The text
+// of an error may come from the member, and users must not read it.
 type Reader interface {
 	// List returns objects of a kind, as rows of the table that the member prints, or as whole objects.
 	List(ctx context.Context, in ListIntent) (Listed, error)
-	// Events returns the newest events about some objects, the oldest first. namespace is the one of the events.
+	// Events returns the newest events about some objects, sorted from old to new. namespace is that of the events.
 	Events(ctx context.Context, namespace string, about []Involved) (Events, error)
 	// Log returns the end of the log of one container.
 	Log(ctx context.Context, in LogIntent) (Log, error)
@@ -31,12 +31,12 @@ type Reader interface {
 type ListIntent struct {
 	Kind     schema.GroupVersionKind
 	Resource string
-	// Namespace is empty for objects of all namespaces, or without one.
+	// Namespace is empty for objects of all namespaces, and for cluster-scoped objects.
 	Namespace string
 	// Name is empty for all objects.
 	Name          string
 	LabelSelector string
-	// Whole asks for objects instead of rows.
+	// Whole requests whole objects instead of rows.
 	Whole bool
 	// Most is the maximum number of objects.
 	Most int
@@ -69,7 +69,7 @@ type ListedRow struct {
 // Involved is an object whose events are requested.
 type Involved struct {
 	Group, Kind, Name string
-	// UID is empty if any object of the name is meant.
+	// UID is empty if the object may have any UID.
 	UID types.UID
 }
 
@@ -97,7 +97,7 @@ type LogIntent struct {
 	Namespace, Pod, Container string
 	// Lines is the maximum number of lines.
 	Lines int64
-	// Since is zero for a log of any age.
+	// Since is the earliest time of lines; zero for no limit.
 	Since metav1.Time
 	// Bytes is the maximum size.
 	Bytes int64

@@ -13,7 +13,7 @@ type operation struct {
 	path  pointer
 	from  pointer // for move and copy
 	value any     // for add, replace and test; objects get copies of it
-	inner bool    // the path is inside the document of a string field, where no path is closed
+	inner bool    // the path is in the document of a string field, where every path may be patched
 	// expression computes the value, see evaluation.evaluated.
 	expression *expression.Expression
 }
@@ -55,7 +55,8 @@ func compileOperation(in *hubv1.PatchOperation, inner bool) (operation, *fault) 
 	return out, nil
 }
 
-// takes reports whether the operation may write the value to its path: labels and annotations must be strings.
+// takes reports whether the operation may write the value to its path. It refuses a label or annotation that is not a
+// string.
 func (o *operation) takes(value any) bool {
 	_, ok := value.(string)
 	return ok || o.inner || !o.path.isMetadata()
@@ -69,7 +70,8 @@ func takesFrom(op hubv1.PatchOp) bool {
 	return op == hubv1.PatchMove || op == hubv1.PatchCopy
 }
 
-// malformed finds a field that is not valid for this kind of operation.
+// malformed returns a field that is missing or invalid for this kind of operation, with a message. Both are empty if the
+// operation is valid.
 func malformed(in *hubv1.PatchOperation) (leaf, message string) {
 	switch {
 	case !takesValue(in.Op) && !takesFrom(in.Op) && in.Op != hubv1.PatchRemove:
@@ -92,8 +94,8 @@ func malformed(in *hubv1.PatchOperation) (leaf, message string) {
 	return "", ""
 }
 
-// compileFrom parses the source of move and copy; a move also changes the source. The message describes the error, or
-// is empty.
+// compileFrom parses the source of a move or copy. It checks that the source may be read, or for a move, written. The
+// message describes the error, or is empty.
 func (o *operation) compileFrom(text string) (message string) {
 	if o.from, message = parsePointer(text); message != "" {
 		return message

@@ -3,14 +3,14 @@
 //
 // It does no I/O: equal inputs give equal shares, whatever the order of the clusters.
 //
-//   - Every cluster gets its exact share rounded down or up (largest remainder). The sum is the total or, if there is
-//     less room, the room.
+//   - Every cluster gets its exact share rounded down or up (largest remainder). If the
+//     clusters have room for the total, the shares add up to it. Otherwise they add up to the room.
 //   - Of the possible shares, it takes those that move the fewest replicas. Ties break by name.
 //   - Replicas without room are reported, never placed.
 //
 // Users of KubeFed can divide by KubeFed's own planner (kubefed.go), which guarantees less.
 //
-// Package decide selects the clusters, waits until a changed capacity is settled, and handles a share of 0 for a
-// cluster that does not hold the object. The capacity of a cluster is the allocatable amount of its nodes. The use by
-// other objects is not known.
+// Package decide selects the clusters, waits until a changed capacity is stable, and handles a share of 0 for a cluster
+// that does not hold the object. The capacity of a cluster is the allocatable amount of its nodes. Requests of other
+// objects are not subtracted.
 package replicas

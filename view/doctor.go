@@ -158,10 +158,10 @@ func CheckMember(m *hubv1.MemberCluster, now time.Time) Check {
 	case m.IsOverdue(now):
 		return Check{name, FindingWarning, "no replica of the hub has observed it for " + age(*m.Status.LastObservedTime, now), "look for a replica that does not run"}
 	}
-	if c := untaken(m); c != nil {
+	if c := unusableKubeconfig(m); c != nil {
 		return Check{Name: name, Result: FindingWarning, Message: why(c.Reason, c.Message)}
 	}
-	for _, t := range troubles {
+	for _, t := range problemConditions {
 		if c := meta.FindStatusCondition(m.Status.Conditions, t); c != nil && c.Status == metav1.ConditionTrue {
 			return Check{Name: name, Result: FindingWarning, Message: why(c.Reason, c.Message)}
 		}

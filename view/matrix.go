@@ -49,9 +49,9 @@ type MatrixQuery struct {
 	Kind string
 	// Text is a part of the object's name.
 	Text string
-	// Region and Cluster select columns, and the objects that have a copy there.
+	// Region and Cluster select columns, and the objects that have a copy in these columns.
 	Region, Cluster string
-	// State selects objects with such a copy.
+	// State selects objects that have a copy in this state.
 	State rollup.CopyState
 	// WorstFirst sorts by the worst state. Otherwise objects are sorted by name.
 	WorstFirst bool
@@ -64,25 +64,26 @@ const (
 	MatrixObjects = 50
 	// MatrixClusters is the number of clusters on one page.
 	MatrixClusters = 100
-	// mostMatrixCells are kept, with 16 bytes each, and mostMatrixRows.
+	// mostMatrixCells and mostMatrixRows are the maximum numbers of cells and rows in memory. A cell takes 16 bytes.
 	mostMatrixCells = 1 << 20
 	mostMatrixRows  = 50_000
-	// mostMatrixChoices are offered of placements, kinds and regions.
+	// mostMatrixChoices is the maximum number of offered placements, and also of kinds and regions.
 	mostMatrixChoices = 200
 )
 
 // Matrix shows objects as rows and clusters as columns.
 type Matrix struct {
-	// Clusters and Objects are the shown page.
+	// Clusters and Objects are the columns and rows of the shown page.
 	Clusters []MatrixColumn
 	Objects  []MatrixRow
-	// AllObjects and AllClusters are the numbers on all pages, and Copies those of their copies.
+	// AllObjects and AllClusters are the numbers of objects and clusters on all pages. Copies counts the copies of all
+	// these objects by state.
 	AllObjects, AllClusters int
 	Copies                  CopyCounts
-	// Page of Pages, and the columns of ColumnPages, count from 1.
+	// Page is the shown page of objects, from 1 to Pages. Columns is the shown page of clusters, from 1 to ColumnPages.
 	Page, Pages, Columns, ColumnPages int
 	MatrixChoices
-	// More is the number of selected objects that are too many for one matrix.
+	// More is the number of selected objects that the matrix leaves out because of its size limit.
 	More int
 }
 
@@ -105,7 +106,7 @@ type MatrixRow struct {
 // MatrixCell is a copy; its State is zero if the object does not go to the cluster.
 type MatrixCell struct {
 	State rollup.CopyState
-	// AsOf is the time to which an Unknown state belongs; nil if it is not known.
+	// AsOf is the time of the last observation of a copy in state Unknown; nil if the time is not known.
 	AsOf   *metav1.Time
 	Reason string
 }
@@ -115,14 +116,14 @@ type MatrixGatherer struct {
 	query   MatrixQuery
 	now     time.Time
 	members map[string]*hubv1.MemberCluster
-	// names and reasons are kept once, and cells have their indexes.
+	// names has the names of clusters. Cells have the indexes of names and reasons, so that each text is stored once.
 	names, reasons names
 	objects        []matrixObject
 	cells, more    int
 	choices        [3]map[string]bool // placements, kinds, regions
 }
 
-// names are texts by index.
+// names assigns an index to each text.
 type names struct {
 	all   []string
 	index map[string]int
@@ -146,7 +147,7 @@ type matrixObject struct {
 	cells   []matrixCell
 }
 
-// matrixCell has the time in seconds; zero if it is not known.
+// matrixCell is a copy in compact form. asOf is the Unix time of MatrixCell.AsOf; zero if the time is not known.
 type matrixCell struct {
 	asOf    int64
 	cluster int32
@@ -166,7 +167,7 @@ func NewMatrixGatherer(members []hubv1.MemberCluster, q MatrixQuery, now time.Ti
 	return g
 }
 
-// PlacementOf names the placement that an object follows, as MatrixQuery does; empty if there is none.
+// PlacementOf returns the placement that an object follows, in the form of MatrixQuery.Placement; empty if there is none.
 func PlacementOf(b hubv1.BindingObject) string {
 	ref := b.BindingSpec().PlacementRef
 	switch {
@@ -287,7 +288,7 @@ func (g *MatrixGatherer) columns() []MatrixColumn {
 	var out []MatrixColumn
 	for i, name := range g.names.all {
 		if counts[i].Total() == 0 {
-			continue // of objects that the query does not select
+			continue // only objects that the query does not select have copies on this cluster
 		}
 		c := MatrixColumn{Cluster: name, Copies: counts[i]}
 		if m := g.members[name]; m != nil {
@@ -311,7 +312,8 @@ func (g *MatrixGatherer) compare(a, b matrixObject) int {
 		cmp.Compare(a.summary.Name, b.summary.Name), cmp.Compare(a.summary.Group, b.summary.Group))
 }
 
-// worst is the worst state of the object's copies. An object that goes nowhere for a reason comes first.
+// worst returns the worst state of the object's copies. For an object without copies that has a reason for this, it
+// returns the zero state, so that the object comes first.
 func (o matrixObject) worst() rollup.CopyState {
 	if len(o.cells) == 0 && o.summary.Reason == "" {
 		return rollup.CopyHealthy
@@ -319,7 +321,7 @@ func (o matrixObject) worst() rollup.CopyState {
 	return o.copies.worst()
 }
 
-// pageOf returns one page of a list. A page that does not exist is the nearest one.
+// pageOf returns one page of a list, with its number. If the page does not exist, it returns the nearest page.
 func pageOf[T any](all []T, page, size int) (shown []T, number, pages int) {
 	pages = max((len(all)+size-1)/size, 1)
 	number = min(max(page, 1), pages)

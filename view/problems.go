@@ -34,7 +34,7 @@ type Problems struct {
 // Problem is a condition of a cluster, a policy or an object of the hub.
 type Problem struct {
 	Of string `json:"of"`
-	// ID is of a MemberCluster or of an object; empty for a policy.
+	// ID is the identity of the MemberCluster or object; empty for a policy.
 	ID      hubv1.ObjectIdentity `json:"-"`
 	Since   *metav1.Time         `json:"since,omitempty"`
 	Reason  string               `json:"reason"`
@@ -46,10 +46,10 @@ type SlowCluster struct {
 	Cluster string `json:"cluster"`
 	Region  string `json:"region,omitempty"`
 	Ready   string `json:"ready"` // True, False or Unknown
-	// Copies is the number of copies that it shall hold, Behind the number of them that are not up to date.
+	// Copies is the number of copies that the cluster shall hold. Behind is the number of copies that are not up to date.
 	Copies int `json:"copies"`
 	Behind int `json:"behind"`
-	// Object, Reason and Message are from the copy with the longest delay; Since is its start.
+	// Object, Reason and Message are from the copy with the longest delay. Since is the time at which this delay began.
 	Object  string       `json:"object"`
 	Since   *metav1.Time `json:"since,omitempty"`
 	Reason  string       `json:"reason,omitempty"`
@@ -71,7 +71,7 @@ type ContestedField struct {
 	Field   string `json:"field,omitempty"`
 	Manager string `json:"manager,omitempty"`
 	Copies  int    `json:"copies"`
-	// Object and Cluster are from the copy with the longest conflict; Since is its start.
+	// Object and Cluster are from the copy with the longest conflict. Since is the time at which this conflict began.
 	Object  string       `json:"object"`
 	Cluster string       `json:"cluster"`
 	Since   *metav1.Time `json:"since,omitempty"`
@@ -98,10 +98,10 @@ func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
 		of, id := "MemberCluster "+m.Name, hubv1.ObjectIdentity{Group: hubv1.GroupVersion.Group, Kind: "MemberCluster", Name: m.Name}
 		if c := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady); c == nil || c.Status != metav1.ConditionTrue {
 			g.ofClusters = append(g.ofClusters, problem(of, c).with(id))
-		} else if c := untaken(m); c != nil {
+		} else if c := unusableKubeconfig(m); c != nil {
 			g.ofClusters = append(g.ofClusters, problem(of, c).with(id))
 		}
-		for _, t := range troubles {
+		for _, t := range problemConditions {
 			if c := meta.FindStatusCondition(m.Status.Conditions, t); c != nil && c.Status == metav1.ConditionTrue {
 				g.ofClusters = append(g.ofClusters, problem(of, c).with(id))
 			}
@@ -110,9 +110,9 @@ func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
 	return g
 }
 
-// untaken returns the condition of a new kubeconfig that does not work while the one before it stays in use; nil if
-// there is none. The cluster is Ready, and is lost with the next start of the hub.
-func untaken(m *hubv1.MemberCluster) *metav1.Condition {
+// unusableKubeconfig returns the condition CredentialsValid if a new kubeconfig does not work; nil otherwise. The earlier
+// kubeconfig stays in use until the hub restarts, so the cluster is still Ready.
+func unusableKubeconfig(m *hubv1.MemberCluster) *metav1.Condition {
 	c := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionCredentialsValid)
 	if c == nil || c.Status == metav1.ConditionTrue || c.Reason == hubv1.ReasonConnecting {
 		return nil
@@ -120,8 +120,8 @@ func untaken(m *hubv1.MemberCluster) *metav1.Condition {
 	return c
 }
 
-// troubles are the conditions of MemberClusters and placements that are True while the user has to act.
-var troubles = []string{
+// problemConditions are the conditions of MemberClusters and placements that are True while the user has to act.
+var problemConditions = []string{
 	hubv1.ConditionCredentialsExpireSoon, hubv1.ConditionTopologyChanged, hubv1.ConditionAnswersTooLarge, hubv1.ConditionUnclaimed, hubv1.ConditionRemovalHeld,
 }
 
@@ -143,7 +143,7 @@ func (t *Gatherer) AddPolicy(of string, conditions []metav1.Condition) {
 	if c := meta.FindStatusCondition(conditions, hubv1.ConditionAccepted); c != nil && c.Status == metav1.ConditionFalse {
 		t.ofPolicies = append(t.ofPolicies, problem(of, c))
 	}
-	for _, trouble := range troubles {
+	for _, trouble := range problemConditions {
 		if c := meta.FindStatusCondition(conditions, trouble); c != nil && c.Status == metav1.ConditionTrue {
 			t.ofPolicies = append(t.ofPolicies, problem(of, c))
 		}
@@ -157,8 +157,8 @@ func (t *Gatherer) AddBundle(b hubv1.BundleObject) {
 	}
 }
 
-// addObject adds the first condition of a binding that is False, or says that the hub object cannot be read. Later ones
-// may be its consequence.
+// addObject adds the first condition of a binding that is False, or that says that the hub object cannot be read. It
+// ignores later conditions, which may follow from the first.
 func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 	for _, kind := range []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy} {
 		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, kind); c != nil && (c.Status == metav1.ConditionFalse || c.Reason == hubv1.ReasonTemplateMissing) {
@@ -182,22 +182,22 @@ func (t *Gatherer) Add(b hubv1.BindingObject) {
 		if row == nil {
 			row = &hubv1.ClusterRow{Name: target.Name, Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonPending}
 		}
-		t.slow(name, row)
-		if left[row.Reason] {
+		t.addToCluster(name, row)
+		if driftReasons[row.Reason] {
 			t.drift = append(t.drift, DriftedCopy{Object: name, Cluster: row.Name, Since: row.LastTransitionTime, Reason: row.Reason, Message: row.Message})
 		}
 		if row.Reason == hubv1.ReasonContested {
-			t.fought(name, row)
+			t.addContested(name, row)
 		}
 	}
 }
 
-// left are the reasons of rows whose copy differs from the hub's manifest and will stay so.
-var left = map[string]bool{
+// driftReasons are the reasons of rows whose copy differs from the hub's manifest and is not corrected by the hub.
+var driftReasons = map[string]bool{
 	hubv1.ReasonDiffers: true, hubv1.ReasonMissing: true, hubv1.ReasonNotRecreated: true, hubv1.ReasonPaused: true, hubv1.ReasonContested: true,
 }
 
-func (t *Gatherer) slow(object string, row *hubv1.ClusterRow) {
+func (t *Gatherer) addToCluster(object string, row *hubv1.ClusterRow) {
 	c := t.clusters[row.Name]
 	if c == nil {
 		c = &SlowCluster{Cluster: row.Name, Ready: string(metav1.ConditionUnknown)}
@@ -218,8 +218,8 @@ func (t *Gatherer) slow(object string, row *hubv1.ClusterRow) {
 	}
 }
 
-func (t *Gatherer) fought(object string, row *hubv1.ClusterRow) {
-	// The message of hub/dispatch is such as "field manager kubectl-edit keeps changing .spec.replicas; the hub ..."
+func (t *Gatherer) addContested(object string, row *hubv1.ClusterRow) {
+	// hub/dispatch writes messages such as "field manager kubectl-edit keeps changing .spec.replicas; the hub ..."
 	manager, rest, named := strings.Cut(strings.TrimPrefix(row.Message, "field manager "), " keeps changing ")
 	field, _, _ := strings.Cut(rest, ";")
 	if !named {

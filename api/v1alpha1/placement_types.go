@@ -442,11 +442,11 @@ type FailoverPolicy struct {
 
 // SuspendPolicy stops decisions or writes.
 type SuspendPolicy struct {
-	// scheduling true keeps every decision as it is. Default false.
+	// scheduling: if true, the hub changes no decision on an object. Default false.
 	// +optional
 	Scheduling bool `json:"scheduling,omitempty"`
 
-	// dispatching true writes nothing to any member. Default false.
+	// dispatching: if true, the hub writes nothing to any member. Default false.
 	// +optional
 	Dispatching bool `json:"dispatching,omitempty"`
 
@@ -475,17 +475,17 @@ type PlacementStatus struct {
 	// +kubebuilder:default=0
 	Objects int32 `json:"objects"`
 
-	// selectedClusters is the number of clusters that hold at least one of these objects.
+	// selectedClusters is the number of clusters that hold at least one object of this placement.
 	// +optional
 	// +kubebuilder:default=0
 	SelectedClusters int32 `json:"selectedClusters"`
 
-	// oldestObservedTime is the time of the oldest observation in these numbers and conditions. It is from the target
-	// cluster that has not answered for the longest time. Unset while all target clusters answer.
+	// oldestObservedTime is the time of the oldest observation in the numbers and conditions of this status. It is from
+	// the target cluster that has not answered for the longest time. Unset while all target clusters answer.
 	// +optional
 	OldestObservedTime *metav1.Time `json:"oldestObservedTime,omitempty"`
 
-	// topology counts the copies of these objects by region, sorted by name. At most 100 regions.
+	// topology counts the copies of the objects of this placement by region, sorted by name. At most 100 regions.
 	// +optional
 	// +listType=map
 	// +listMapKey=region
@@ -496,7 +496,7 @@ type PlacementStatus struct {
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
 
-	// rollout counts the rollouts of these objects. Unset if the placement has no rollout.
+	// rollout counts the rollouts of the objects of this placement. Unset if the placement has no rollout.
 	// +optional
 	Rollout *PlacementRollout `json:"rollout,omitempty"`
 

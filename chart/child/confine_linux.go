@@ -20,20 +20,21 @@ func command(ctx context.Context) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// confine sets the limits of the kernel on this process, for good.
+// confine sets resource limits of the kernel on this process. The process cannot raise them again.
 func confine() error {
 	had, err := dataBytes()
 	if err != nil {
 		return err
 	}
-	// Go opens descriptors for its first timer, and cannot when none are allowed.
+	// The first timer of a Go process opens descriptors, which fails after RLIMIT_NOFILE is 0.
 	<-time.After(1)
 	for _, limit := range []struct {
 		name     string
 		resource int
 		most     uint64
 	}{
-		// Writable memory of this process alone. Go reserves more addresses than this, but they count when it uses them.
+		// RLIMIT_DATA limits the private writable memory. Go reserves more address space than this, which counts only
+		// when Go uses it.
 		{"memory", syscall.RLIMIT_DATA, had + MostMemory},
 		{"descriptors", syscall.RLIMIT_NOFILE, 0}, // open descriptors stay open
 		{"size of files", syscall.RLIMIT_FSIZE, 0},
@@ -48,7 +49,7 @@ func confine() error {
 			return fmt.Errorf("setting the limit of %s to %d: %w", limit.name, most, err)
 		}
 	}
-	// The kernel first sends a signal, and ends a process that goes on.
+	// The kernel sends SIGXCPU at the soft limit, and kills the process at the hard limit.
 	seconds := uint64(MostCPU.Seconds())
 	var now syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_CPU, &now); err != nil {

@@ -13,10 +13,11 @@ import (
 
 const sumsFile = "SHA256SUMS"
 
-// notUploaded are files that are not part of a release on GitHub: the notes are its text, the image is in the registry.
+// notUploaded are files that are not uploaded to a release on GitHub. The notes are its description, and the images are
+// in the registry.
 var notUploaded = []string{"notes.md", bundleName + ".tar", sumsFile}
 
-// copySBOMs copies the SBOM of each image to the other files. An image without one is an error.
+// copySBOMs copies the SBOM of each image to the folder of the release. It returns an error if an image has no SBOM.
 func (r *release) copySBOMs() error {
 	images, err := r.imageArchives()
 	if err != nil {
@@ -84,7 +85,7 @@ func (r *release) archives() ([]string, error) {
 	return append(images, filepath.Join(r.out, bundleName+".tar")), nil
 }
 
-// summarize prints what was made.
+// summarize prints the files and images of the release, with sizes and digests.
 func (r *release) summarize(w io.Writer, section string) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "\nrelease %s, notes from the section [%s]\n\nFILE\tSIZE\tSHA256\n", r.version.Tag(), section)

@@ -27,7 +27,7 @@ import (
 
 const name = "hanse-hub-webhook.hanse-system.svc"
 
-// world is an API server with what the chart makes.
+// world has a fake API server with the Secret and the ValidatingWebhookConfiguration that the chart creates.
 type world struct {
 	*testing.T
 	client client.Client
@@ -49,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	return &world{T: t, client: c, clock: testclock.NewFakePassiveClock(time.Now())}
 }
 
-// replica of the hub.
+// replica returns the Keeper of one replica of the hub. The certificate is for these names.
 func (w *world) replica(names ...string) *certificate.Keeper {
 	return certificate.New(certificate.Options{
 		Reader: w.client, Client: w.client, Configuration: "hanse-hub", Names: names, Path: "/review", Clock: w.clock,
@@ -78,7 +78,7 @@ func (w *world) config() *admissionregistrationv1.ValidatingWebhookConfiguration
 	return &config
 }
 
-// trusts fails unless every webhook's CA vouches for a certificate under a name, at this time.
+// trusts fails the test unless the certificate is valid for the name now, by the CA of every webhook.
 func (w *world) trusts(c *x509.Certificate, name string) {
 	w.Helper()
 	for _, webhook := range w.config().Webhooks {
@@ -245,7 +245,8 @@ func TestAConfigurationThatCannotBeReadIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestACertificateWithoutAWebhook is for metrics alone, beside a replica with both.
+// TestACertificateWithoutAWebhook has a replica that serves only metrics, and another one that serves metrics and the
+// webhook.
 func TestACertificateWithoutAWebhook(t *testing.T) {
 	w := newWorld(t)
 	const metrics = "hanse-hub-metrics.hanse-system.svc"
@@ -259,7 +260,7 @@ func TestACertificateWithoutAWebhook(t *testing.T) {
 	if ca := w.config().Webhooks[0].ClientConfig.CABundle; len(ca) > 0 {
 		t.Errorf("the configuration was written: %s", ca)
 	}
-	both := w.look(w.replica(name, metrics)) // which makes another certificate, with both names
+	both := w.look(w.replica(name, metrics)) // creates a new certificate with both names
 	w.trusts(both, name)
 	w.trusts(both, metrics)
 	if again := w.look(alone); !again.Equal(both) {

@@ -24,7 +24,7 @@ import (
 // Change is one event of an object.
 type Change[T client.Object] struct {
 	// Before and After are the states of the object; they are shared and must not be changed. Before is zero for an
-	// addition, After for a deletion.
+	// addition. After is zero for a deletion.
 	Before, After T
 	// Initial is true for an addition from the first list, which is not a change.
 	Initial bool
@@ -32,7 +32,7 @@ type Change[T client.Object] struct {
 	Parts Parts
 }
 
-// Changes of the kinds.
+// The types of changes, by kind.
 type (
 	Binding        = Change[hubv1.BindingObject]
 	Placement      = Change[hubv1.PlacementObject]
@@ -42,7 +42,7 @@ type (
 	Namespace      = Change[*corev1.Namespace]
 )
 
-// Feed is the changes of all kinds.
+// Feed passes the changes of all kinds to registered functions.
 type Feed struct {
 	Bindings         *Kind[hubv1.BindingObject]
 	Placements       *Kind[hubv1.PlacementObject]
@@ -52,7 +52,7 @@ type Feed struct {
 	Namespaces       *Kind[*corev1.Namespace]
 }
 
-// NewFeed returns a Feed without functions.
+// NewFeed returns a Feed on which no functions are registered.
 func NewFeed() *Feed {
 	return &Feed{
 		Bindings: &Kind[hubv1.BindingObject]{
@@ -72,7 +72,7 @@ func NewFeed() *Feed {
 	}
 }
 
-// Watch starts the informers, after all functions are registered. A kind without a function is not watched.
+// Watch starts the informers. All functions must be registered before. A kind without a function is not watched.
 func (f *Feed) Watch(ctx context.Context, informers cache.Informers) error {
 	for _, watch := range []func(context.Context, cache.Informers) error{
 		f.Bindings.watch, f.Placements.watch, f.Bundles.watch, f.OverridePolicies.watch, f.Clusters.watch, f.Namespaces.watch,
@@ -84,7 +84,8 @@ func (f *Feed) Watch(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// Kind has the changes of one kind, or of a namespaced kind and its cluster-scoped counterpart.
+// Kind passes the changes of one kind to registered functions. It can also be a namespaced kind with its cluster-scoped
+// counterpart.
 type Kind[T client.Object] struct {
 	kinds   []client.Object
 	compare func(before, after T) Parts

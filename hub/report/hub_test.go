@@ -40,7 +40,7 @@ var hubConfig *rest.Config
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub("testdata"), &hubConfig)) }
 
-// slowClock runs ten times slower than real time, so that a slow machine does not use up the patience of the leader.
+// slowClock runs ten times slower than real time, so that the leader's timeouts do not end early on a slow machine.
 type slowClock struct{ begin time.Time }
 
 // Now implements clock.PassiveClock.
@@ -49,22 +49,22 @@ func (c slowClock) Now() time.Time { return c.begin.Add(time.Since(c.begin) / 10
 // Since implements clock.PassiveClock.
 func (c slowClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// world is a hub with one object, its binding and pretended members. Each test has a namespace of its own.
+// world is a hub with one object, its binding and fake members. Each test has a namespace of its own.
 type world struct {
 	t         *testing.T
 	client    client.WithWatch // uncached
 	namespace string
 	gvk       schema.GroupVersionKind
-	spec      map[string]any // of objects
+	spec      map[string]any // spec of new objects
 	fleet     *fakeFleet
 	decisions *fakeDecisions
 	events    *fakeEvents
-	holds     func(cluster string) bool // nil: all of them
+	holds     func(cluster string) bool // whether the cluster is in this replica's shard; nil: all are
 	follows   bool                      // another replica leads
 	withdrawn func(hubv1.BindingObject) bool
 	pacer     *pace.Pacer        // nil: one of its own
 	clock     clock.PassiveClock // nil: the real one
-	grace     time.Duration      // of links that are lost
+	grace     time.Duration      // grace period after a link is lost
 	tracer    *tracing.Tracer    // nil: none
 	reporter  *Reporter          // set by start
 }
@@ -168,18 +168,18 @@ func (w *world) id(name string) hubv1.ObjectIdentity {
 	return hubv1.ObjectIdentity{Group: w.gvk.Group, Kind: w.gvk.Kind, Namespace: w.namespace, Name: name}
 }
 
-// applied pretends that a cluster took the object at its present generation, and that its status is what was observed.
+// applied simulates that a cluster applied the object at its current generation and has the observed status.
 func (w *world) applied(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {
 	w.t.Helper()
 	key := w.id(o.GetName()).BindingKey()
 	b := w.known(o.GetName(), 1)
-	// Both are there before anything wakes the binding, however slow the machine is.
+	// The observation and the outcome must be there before the binding is woken.
 	w.show(o, cluster, health, observed)
 	w.reporter.Record(b, cluster, w.outcome(o))
 	w.reporter.Wake(key, cluster)
 }
 
-// record pretends that a cluster was tried for the object web, as it is decided now.
+// record simulates the outcome of dispatching the object web to a cluster by the current decision.
 func (w *world) record(cluster string, o member.Outcome) {
 	w.t.Helper()
 	var b hubv1.ResourceBinding
@@ -189,8 +189,7 @@ func (w *world) record(cluster string, o member.Outcome) {
 	w.reporter.Record(w.known("web", b.Generation), cluster, o)
 }
 
-// known is the binding of an object, once the reporter's cache has it: what reports an outcome has the binding from
-// there.
+// known waits until the reporter's cache has the binding of an object at this generation, and returns it.
 func (w *world) known(name string, generation int64) *hubv1.ResourceBinding {
 	w.t.Helper()
 	key := w.id(name).BindingKey()
@@ -210,7 +209,7 @@ func (w *world) outcome(o *unstructured.Unstructured) member.Outcome {
 	}
 }
 
-// observe pretends that a cluster's watch showed the object, and wakes its binding.
+// observe simulates that a cluster's watch showed the object, and wakes the object's binding.
 func (w *world) observe(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {
 	w.t.Helper()
 	w.show(o, cluster, health, observed)
@@ -230,7 +229,7 @@ func (w *world) show(o *unstructured.Unstructured, cluster string, health hubv1.
 	w.fleet.see(cluster, seen)
 }
 
-// until waits for the binding of the object web to be as wanted and returns it.
+// until waits until the status of the object web's binding fulfils a condition, and returns the binding.
 func (w *world) until(what string, is func(*hubv1.BindingStatus) bool) *hubv1.ResourceBinding {
 	w.t.Helper()
 	var b hubv1.ResourceBinding
@@ -244,7 +243,7 @@ func (w *world) until(what string, is func(*hubv1.BindingStatus) bool) *hubv1.Re
 	return &b
 }
 
-// change edits the binding of the object web, which replicas may write at the same time, and returns it.
+// change edits the binding of the object web and returns it. Replicas may write the binding at the same time.
 func (w *world) change(edit func(*hubv1.ResourceBinding)) *hubv1.ResourceBinding {
 	w.t.Helper()
 	var b hubv1.ResourceBinding
@@ -296,7 +295,7 @@ func (w *world) read() *unstructured.Unstructured {
 	return o
 }
 
-// writes counts the changes of the objects of a list from now on.
+// writes starts to count the changes of the objects of a list.
 func (w *world) writes(list client.ObjectList) (count func() int) {
 	w.t.Helper()
 	events, err := w.client.Watch(w.t.Context(), list, client.InNamespace(w.namespace))
@@ -328,7 +327,7 @@ func (w *world) objects() *unstructured.UnstructuredList {
 	return list
 }
 
-// quiet waits until nothing is due any more for longer than the widest window between results.
+// quiet waits until, for 300 ms, no binding has changes that wait to be written soon.
 func (w *world) quiet() {
 	w.t.Helper()
 	since := time.Now()
@@ -337,7 +336,7 @@ func (w *world) quiet() {
 		defer w.reporter.mu.Unlock()
 		waiting := 0
 		for _, e := range w.reporter.entries {
-			// An event that concerns many bindings is written when they get their turns.
+			// After an event for many bindings, each binding waits for its turn. Windows that are due later do not count.
 			if e.window.open() && (e.window.class != pace.Many || time.Until(e.window.due) <= longestWindow) {
 				waiting++
 			}
@@ -365,12 +364,12 @@ func (l liveTemplates) Content(id hubv1.ObjectIdentity) uint64 {
 	return uint64(o.GetGeneration())
 }
 
-// fakeFleet is both the members and the links to them. A cluster that is not named is connected.
+// fakeFleet implements the members and their links. A cluster without an entry is connected.
 type fakeFleet struct {
 	mu    sync.Mutex
 	links map[string]member.LinkState
-	ended map[string]bool // clusters whose link was ended; those of which nothing is said are connected
-	hub   string          // the cluster that is the hub itself
+	ended map[string]bool // clusters whose link has ended for good
+	hub   string          // name of the cluster that is the hub itself
 	seen  map[string]map[types.NamespacedName]member.Observation
 }
 
@@ -387,7 +386,7 @@ func (f *fakeFleet) see(cluster string, o member.Observation) {
 	f.seen[cluster][types.NamespacedName{Namespace: o.Namespace, Name: o.Name}] = o
 }
 
-// lose takes away what was seen of an object.
+// lose removes the observation of an object.
 func (f *fakeFleet) lose(cluster string, object types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -428,7 +427,7 @@ func (f *fakeFleet) State(cluster string) (member.LinkState, bool) {
 	return s, ok
 }
 
-// fakeCluster answers from what was seen; nothing here writes to members.
+// fakeCluster returns the observations of fakeFleet. It implements no writes.
 type fakeCluster struct {
 	member.Cluster
 	fleet *fakeFleet
@@ -445,11 +444,11 @@ func (c fakeCluster) Observation(_ schema.GroupVersionKind, key types.Namespaced
 	return o, found, true
 }
 
-// fakeDecisions is a scheduler that says the same of every binding, once it has spoken.
+// fakeDecisions returns the same decision for every binding. It has no decision until scheduled is set.
 type fakeDecisions struct {
 	mu        sync.Mutex
 	scheduled metav1.Condition
-	meanwhile func() // happens once while a status is being made
+	meanwhile func() // called once, at the next request for a decision
 }
 
 func (f *fakeDecisions) Decision(types.NamespacedName) (metav1.Condition, *hubv1.DecisionStatus, []string, bool) {

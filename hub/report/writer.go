@@ -17,8 +17,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// writer makes the two requests of this package. They are most of the hub's writes. So each sends only the needed
-// fields and reads only the needed part of the response, while client libraries process whole objects.
+// writer writes the status of bindings and of hub objects. Most writes of the hub are such requests. To save CPU time,
+// writer sends only the needed fields and reads only the needed part of a response. Client libraries process whole
+// objects.
 type writer struct{ requests rest.Interface }
 
 func newWriter(config *rest.Config) (writer, error) {
@@ -62,7 +63,8 @@ func (w writer) rows(ctx context.Context, b hubv1.BindingObject, status *hubv1.B
 	return a.Metadata.ResourceVersion, err
 }
 
-// bindingKind returns the kind of the bindings in a namespace, or of cluster-scoped ones if it is empty.
+// bindingKind returns the kind and the resource of the bindings in a namespace. An empty namespace means cluster-scoped
+// bindings.
 func bindingKind(namespace string) (kind, resource string) {
 	if namespace == "" {
 		return "ClusterResourceBinding", "clusterresourcebindings"
@@ -104,7 +106,7 @@ type answer struct {
 func send(ctx context.Context, request *rest.Request) (a answer, err error) {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
-		return a, err // with the words of the server
+		return a, err // callers show the server's message unchanged
 	}
 	body, err := result.Raw()
 	if err != nil {

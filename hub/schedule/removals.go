@@ -22,9 +22,10 @@ import (
 
 // Guard limits how many copies decisions delete at once. See package guard.
 type Guard struct {
-	// Limit of each cluster, over all placements, and of placements that set none. Default guard.DefaultLimit.
+	// Limit is the limit of each cluster, over all placements. It is also the limit of a placement that sets none.
+	// Default guard.DefaultLimit.
 	Limit guard.Limit
-	// Window is for how long past removals count, and for how long a new leader releases no removal without a
+	// Window is how long a past removal counts. It is also how long a new leader releases no removal without a
 	// confirmation. Default guard.Window.
 	Window time.Duration
 	// Quiet is the time without new removals before the waiting ones are judged. Default 2 s.
@@ -42,8 +43,8 @@ func (g Guard) WithDefaults() Guard {
 // longestQuiet is the longest wait of removals while further removals arrive, or while a decision on an object fails.
 const longestQuiet = 30 * time.Second
 
-// removals has the copies whose removal waits. It is in memory only: a new leader finds equal removals when it decides
-// on all objects. Bindings and owners record the held ones.
+// removals has the removals of copies that are not carried out yet. It is in memory only: a new leader finds the same
+// removals when it decides on all objects. Bindings and owners record the held removals.
 type removals struct {
 	Guard
 	clock   clock.PassiveClock
@@ -65,7 +66,7 @@ type removalTimes struct {
 	began   time.Time // start of the lead; zero if this process does not lead
 	first   time.Time // arrival of the first waiting removal
 	parked  time.Time // arrival of the last waiting removal
-	settled bool      // the removals from the start of the lead have been judged
+	settled bool      // the first removals after the start of the lead have been judged
 }
 
 type removalState int
@@ -90,7 +91,7 @@ type heldSet struct {
 	confirmed       bool   // its removals are released
 }
 
-// ending is the way in which the last held set of an owner ended.
+// ending tells how the last held set of an owner ended: its ID, and the reason and message of the condition.
 type ending struct{ id, reason, message string }
 
 // counts has the guard's inputs about placements, clusters and owners.
@@ -248,7 +249,7 @@ func (r *removals) each(f func(key, *removal)) {
 func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 	var asked []guard.Removal
 	placements, clusters := map[string]guard.Scope{}, map[string]guard.Scope{}
-	before := map[decide.Owner]bool{} // users have seen them as held
+	before := map[decide.Owner]bool{} // owners whose removals users have already seen as held
 	r.each(func(id key, m *removal) {
 		if m.state != removalWaits {
 			return
@@ -426,7 +427,7 @@ func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 }
 
 // refresh updates the shown state of a set, and returns true if its ID changed. It ignores small changes, because each
-// would cause a write.
+// change of the shown state is written to the owner.
 func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
 	is := g.sum()
 	shown := guard.Shown{Copies: int(s.Copies), Clusters: s.Clusters}

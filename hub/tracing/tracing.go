@@ -1,10 +1,10 @@
 // Package tracing makes the spans of changes: one trace follows a change of a hub object from the user's write to the
 // members and back, and is sent to an OTLP endpoint.
 //
-// Queues carry keys only, and several replicas work on one change. So no part passes a trace on. Each part derives the
-// trace from the change, which is the hub object's UID and generation, and all parts get the same ids (change.go). The
-// decision whether a trace is sampled depends on its id only. A span is made after its step, from its times, and only
-// if the step changed something.
+// Queues contain keys only, and several replicas work on one change, so the parts of the hub do not pass on a trace.
+// Each part computes the trace id from the UID and the generation of the hub object. So all parts get the same id
+// (change.go). The id alone decides whether a trace is sampled. A span is made after its step, and only if the step
+// changed something.
 //
 // A Tracer that is nil makes no spans, and costs no allocation.
 package tracing
@@ -105,8 +105,8 @@ func (o Options) url() (*url.URL, error) {
 	return u, nil
 }
 
-// New returns a Tracer that sends spans to the endpoint; nil if there is no endpoint. It does not connect: an endpoint
-// that does not answer costs spans, and nothing else.
+// New returns a Tracer that sends spans to the endpoint; nil if there is no endpoint. It does not connect. If the
+// endpoint does not answer, only spans are lost.
 func New(o Options, p Process) (*Tracer, error) {
 	if err := o.Validate(); err != nil || o.Endpoint == "" {
 		return nil, err
@@ -193,8 +193,8 @@ type sender struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	failing bool      // by the last line
-	logged  time.Time // of the last line
+	failing bool      // the last log line reported an outage
+	logged  time.Time // time of the last log line
 }
 
 // ExportSpans implements sdktrace.SpanExporter.

@@ -7,10 +7,10 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// want is the last input of Ensure.
+// want is the wanted connection, from the last call of Ensure.
 type want struct {
 	to         member.Connection
-	fault      *fault // then to is empty
+	fault      *fault // set if the kubeconfig is invalid or refused; then to is empty
 	expectedID string
 }
 
@@ -21,17 +21,17 @@ func (w want) equal(other want) bool {
 	return w.to == other.to && w.expectedID == other.expectedID
 }
 
-// orders are what callers ask of the goroutine of a link.
+// orders are the inputs that other goroutines set for the goroutine of a link.
 type orders struct {
 	wake chan struct{} // one token: there are new orders
 
 	mu        sync.Mutex
 	want      want
-	interrupt context.CancelFunc // ends the attempt under way, if there is one
-	looks     int                // how often somebody asked to look which kinds are served
+	interrupt context.CancelFunc // cancels the current attempt; nil before the first one
+	looks     int                // number of requested discoveries of the served kinds
 }
 
-// setWant interrupts an attempt for an earlier input.
+// setWant stores the wanted connection. If it has changed, setWant cancels the current attempt and wakes the goroutine.
 func (o *orders) setWant(w want) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -48,7 +48,7 @@ func (o *orders) setWant(w want) {
 	}
 }
 
-// begin returns the current input, and a context that ends when the input changes.
+// begin returns the wanted connection, and a context that ends when the wanted connection changes.
 func (o *orders) begin(ctx context.Context) (context.Context, context.CancelFunc, want) {
 	ctx, cancel := context.WithCancel(ctx)
 	o.mu.Lock()

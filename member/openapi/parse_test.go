@@ -37,7 +37,7 @@ func TestADocumentThatIsOfNoUse(t *testing.T) {
 	}
 }
 
-// A hub keeps the schemas of all kinds in use.
+// The hub keeps the schemas of all kinds in use in memory, so equal parts of a schema must share memory.
 func TestEqualPartsOfASchemaAreKeptOnce(t *testing.T) {
 	const part = `{"type":"object","required":["name"],"properties":{"name":{"type":"string","minLength":1,"pattern":"^[a-z]+$"},
 		"mode":{"type":"string","enum":["Slow","Fast"]},"either":{"oneOf":[{"required":["a"]},{"required":["b"]}]}}}`

@@ -13,18 +13,19 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// counters are all counts at one time. Reading them takes time and causes work, so the CPU time is read first and last.
+// counters are the values of all counters at one time. Reading them uses CPU time, so the CPU time is read before and
+// after them.
 type counters struct {
 	begin, end     usage
 	hubWrites      map[string]float64 // writes to the hub's etcd by resource, as its API server counts them
-	hubRequests    map[string]float64 // requests to the hub's API server by verb and resource, anybody's
+	hubRequests    map[string]float64 // requests of all clients to the hub's API server, by verb and resource
 	memberRequests map[string]float64 // requests to the members' API servers about widgets, by verb
 	etcdPuts       float64            // etcd's own count of puts, housekeeping included
 	etcdBytes      float64            // etcd's own count of bytes put
 	reasons        map[string]float64 // writes by kind and reason, as the hub process counts them
 }
 
-// usage is the seconds of CPU time at one time, by user.
+// usage is the CPU time in seconds, by process, that was used until a time.
 type usage struct {
 	at  time.Time
 	cpu map[string]float64
@@ -35,7 +36,7 @@ func (m *meter) usage() (usage, error) {
 	return usage{at: time.Now(), cpu: cpu}, err
 }
 
-// meter reads counters. pid is the hub process and page its metrics page; 0 and "" while there is none.
+// meter reads counters. pid is the id of the hub process, and page is its metrics page; 0 and "" without a hub process.
 type meter struct {
 	*fleet.Fleet
 	pid  int
@@ -89,7 +90,7 @@ func (m *meter) read(ctx context.Context) (counters, error) {
 	return c, err
 }
 
-// reasons returns the hub process' own counts of its writes by "kind reason".
+// reasons returns the counts of writes in the metrics of the hub process, by "kind reason".
 func (m *meter) reasons(ctx context.Context) (map[string]float64, error) {
 	out := map[string]float64{}
 	if m.page == "" {
@@ -118,8 +119,8 @@ func only(page, name string) (float64, error) {
 	return samples[0].Value, nil
 }
 
-// requests counts the requests of an API server by "VERB resource.group/subresource"; watches count when they end and
-// are left out.
+// requests counts the requests to an API server by "VERB resource.group/subresource", without watches. An API server
+// counts a watch only when it ends.
 func requests(page string) (map[string]float64, error) {
 	samples, err := fleet.Samples(page, "apiserver_request_total")
 	if err != nil {
@@ -143,7 +144,8 @@ func requests(page string) (map[string]float64, error) {
 	return out, nil
 }
 
-// settle waits until the hub's etcd has been quiet, and returns when the last write was seen, to the second.
+// settle waits until the hub's etcd has had no writes for fleet.Quiet. It returns the time of the last write, to the
+// second.
 func (m *meter) settle(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("the hub's etcd is not quiet after %s", phaseAtMost))
 	defer cancel()
@@ -160,7 +162,7 @@ func (m *meter) settle(ctx context.Context) (time.Time, error) {
 		if err != nil {
 			return last, err
 		}
-		maps.DeleteFunc(now, func(resource string, _ float64) bool { return isLease(resource) || isSight(resource) })
+		maps.DeleteFunc(now, func(resource string, _ float64) bool { return isLease(resource) || isMemberHeartbeat(resource) })
 		if before == nil || !maps.Equal(before, now) {
 			before, last = now, time.Now()
 		} else if time.Since(last) >= fleet.Quiet {
@@ -174,15 +176,15 @@ func (m *meter) settle(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// isLease reports whether processes write the resource to show that they run: Leases, and the API server's record of
-// its own address.
+// isLease reports whether the resource is only a heartbeat of a process: a Lease, or the API server's record of its own
+// address.
 func isLease(resource string) bool {
 	return resource == "leases.coordination.k8s.io" || resource == "apiServerPeerIPInfo"
 }
 
-// isSight reports whether replicas write the resource to record their last observation of a member: each of its
-// MemberClusters every 30 s.
-func isSight(resource string) bool { return resource == "memberclusters.hanse.dev" }
+// isMemberHeartbeat reports whether replicas write the resource to record when they last observed a member. A replica
+// writes each of its MemberClusters every 30 s.
+func isMemberHeartbeat(resource string) bool { return resource == "memberclusters.hanse.dev" }
 
 func isEvent(resource string) bool {
 	return resource == "events" || resource == "events.events.k8s.io"
@@ -217,7 +219,7 @@ type Cost struct {
 	// HubWritesBeyond excludes the user's own write of each object, Leases, Events and MemberClusters.
 	HubWritesBeyond float64 `json:"hubWritesBeyond"`
 	Events          float64 `json:"events"`
-	// Leases counts the writes of Leases and the like, by the hub process and its API server, in the whole phase.
+	// Leases counts the heartbeat writes of the hub process and its API server in the whole phase, see isLease.
 	Leases float64 `json:"leasesInAll"`
 	// EtcdPuts and EtcdBytes are etcd's own counts, with the user's own write, Leases and Events.
 	EtcdPuts  float64 `json:"etcdPuts"`
@@ -268,7 +270,7 @@ func meanCost(all []Cost) *Cost {
 	}
 }
 
-// mean of one figure of all, rounded. There must be one at least.
+// mean returns the rounded mean of one figure over all values. all must not be empty.
 func mean[T any](all []T, of func(*T) float64) float64 {
 	var sum float64
 	for i := range all {
@@ -280,7 +282,7 @@ func mean[T any](all []T, of func(*T) float64) float64 {
 // units are the divisors for the costs of a phase. own is the number of the user's writes of each object on the hub.
 type units struct{ objects, members, own int }
 
-// cost returns the difference of two readings, divided by units.
+// cost returns the costs between two readings, per unit.
 func cost(before, after counters, u units) Cost {
 	n := float64(u.objects)
 	pairs := n * float64(u.members)
@@ -297,7 +299,7 @@ func cost(before, after counters, u units) Cost {
 		switch {
 		case isLease(resource):
 			c.Leases += writes * n
-		case isSight(resource): // a cost of time and members, not of objects
+		case isMemberHeartbeat(resource): // these writes depend on time and members, not on objects
 		case isEvent(resource):
 			c.Events += writes
 		default:
@@ -321,7 +323,7 @@ func writesAndReads(byVerb map[string]float64) (writes, reads float64) {
 	return round(writes), round(reads)
 }
 
-// use returns the CPU time of each user between two readings, for this number of object-clusters.
+// use returns the CPU time of each process between two readings. pairs is the number of object-clusters.
 func use(before, after counters, pairs int) CPU {
 	u := CPU{Seconds: perUnit(before.end.cpu, after.begin.cpu, 1)}
 	own := -u.Seconds[whoOthers]
@@ -336,7 +338,8 @@ func use(before, after counters, pairs int) CPU {
 // round rounds a figure to three decimals.
 func round(x float64) float64 { return math.Round(x*1000) / 1000 }
 
-// perUnit divides the difference of two readings.
+// perUnit returns by how much each counter has increased between two readings, divided by units. It skips unchanged
+// counters.
 func perUnit(before, after map[string]float64, units float64) map[string]float64 {
 	out := map[string]float64{}
 	for k, v := range after {

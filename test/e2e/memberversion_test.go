@@ -19,9 +19,10 @@ import (
 
 var valveKind = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Valve"}
 
-// TestARestartOfAHubWithANewerVersionCutsNoMemberOff gives the hub's definition a version that the hub prefers and that
-// members do not serve, while the hub is away. Its next start writes nothing, and members go on to get updates, new
-// objects and deletions at the version that they serve. A member that gains the version gets it without a restart.
+// TestARestartOfAHubWithANewerVersionCutsNoMemberOff stops the hub and adds a version to the hub's definition. The hub
+// prefers this version, and members do not serve it. After its start, the hub writes nothing. Members still get updates,
+// new objects and deletions at the version that they serve. When a member starts to serve the new version, the hub uses
+// it there without a restart.
 func TestARestartOfAHubWithANewerVersionCutsNoMemberOff(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	serveValves(t, suite.Hub.Client, "v1")
@@ -79,9 +80,9 @@ func TestARestartOfAHubWithANewerVersionCutsNoMemberOff(t *testing.T) {
 	}
 }
 
-// TestANewVersionOfTheHubIsTakenUpWhileTheHubRuns lets the hub's definition gain a version that one member serves and
-// another one does not. The first one gets it without a restart, the copy on the other one is not written, and neither
-// is the binding's decision.
+// TestANewVersionOfTheHubIsTakenUpWhileTheHubRuns adds a version to the hub's definition. One member serves the version,
+// another one does not. The first member gets copies at the new version without a restart of the hub. The hub writes
+// neither the copy on the other member nor the binding's decision.
 func TestANewVersionOfTheHubIsTakenUpWhileTheHubRuns(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	serveValves(t, suite.Hub.Client, "v1")
@@ -118,7 +119,8 @@ func TestANewVersionOfTheHubIsTakenUpWhileTheHubRuns(t *testing.T) {
 	eventually(t, normal, func() error { return noBinding(ctx, v) })
 }
 
-// serveValves makes an API server serve Valves at these versions alone, until the test ends. The last one is stored.
+// serveValves makes an API server serve Valves at these versions only, until the test ends. The last version is the
+// storage version.
 func serveValves(t *testing.T, c client.Client, versions ...string) {
 	t.Helper()
 	var served []any
@@ -183,7 +185,7 @@ func scaleValve(t *testing.T, v *unstructured.Unstructured, replicas int) {
 	must(t, suite.Hub.Patch(t.Context(), v.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))))
 }
 
-// sentAt is nil if the hub last wrote the copy at this version.
+// sentAt returns an error unless the hub last applied the copy at this API version.
 func sentAt(ctx context.Context, member string, v *unstructured.Unstructured, version string) error {
 	copied, err := on(ctx, member, v)
 	if err != nil {
@@ -197,7 +199,7 @@ func sentAt(ctx context.Context, member string, v *unstructured.Unstructured, ve
 	return fmt.Errorf("on %s, %s was not sent at %s: %v", member, v.GetName(), version, copied.GetManagedFields())
 }
 
-// valveBindings and valveCopies are the resourceVersions by name.
+// valveBindings returns the resourceVersions of the bindings of Valves by name.
 func valveBindings(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	var list hubv1.ResourceBindingList
@@ -209,6 +211,7 @@ func valveBindings(t *testing.T, namespace string) map[string]string {
 	return out
 }
 
+// valveCopies returns the resourceVersions of the copies of Valves by member and name.
 func valveCopies(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -223,7 +226,7 @@ func valveCopies(t *testing.T, namespace string) map[string]string {
 	return out
 }
 
-// unwritten compares resourceVersions.
+// unwritten fails the test if a resourceVersion has changed.
 func unwritten(t *testing.T, before, after map[string]string) {
 	t.Helper()
 	for name, version := range before {

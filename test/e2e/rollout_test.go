@@ -30,8 +30,8 @@ rollout:
 `
 
 // TestAChangeGoesInWaves makes a change whose pods never become ready, and then a good one. The bad change stops in the
-// first wave and is rolled back. The good one passes all waves, after an approval. An override policy and an edit of
-// the placement take the same way.
+// first wave and is rolled back. The good one passes all waves, after an approval. Edits of
+// an override policy and of the placement go through the same waves.
 func TestAChangeGoesInWaves(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	behindEurope := []string{singapore, shanghai}
@@ -98,7 +98,7 @@ func TestAChangeGoesInWaves(t *testing.T) {
 	})
 }
 
-// rolloutIs is nil if the rollout of an object is in this phase and wave.
+// rolloutIs returns an error unless the rollout of an object is in this phase and wave.
 func rolloutIs(ctx context.Context, obj *unstructured.Unstructured, phase hubv1.RolloutPhase, wave string) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
@@ -111,7 +111,7 @@ func rolloutIs(ctx context.Context, obj *unstructured.Unstructured, phase hubv1.
 	return nil
 }
 
-// writesBehind are the numbers of writes of the hub to an object by the audit logs of members.
+// writesBehind returns the number of writes of the hub to an object on each member, from the audit logs of the members.
 func writesBehind(t *testing.T, obj *unstructured.Unstructured, names []string) map[string]int {
 	t.Helper()
 	out := map[string]int{}
@@ -127,7 +127,7 @@ func setImage(t *testing.T, d *unstructured.Unstructured, image string) {
 	must(t, suite.Hub.Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.JSONPatchType, patch)))
 }
 
-// imageOn is nil if the copy of a Deployment on a member has this image.
+// imageOn returns an error unless the copy of a Deployment on a member has this image.
 func imageOn(ctx context.Context, member string, d *unstructured.Unstructured, image string) error {
 	copied := d.DeepCopy()
 	if err := suite.Members[member].Get(ctx, client.ObjectKeyFromObject(d), copied); err != nil {
@@ -140,7 +140,7 @@ func imageOn(ctx context.Context, member string, d *unstructured.Unstructured, i
 	return err
 }
 
-// approve lets the wave singapore of a placement begin, for changes that began before now.
+// approve approves the wave singapore of a placement, for changes that began before now.
 func approve(t *testing.T, p *hubv1.Placement) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, hubv1.RolloutApproveAnnotation, "singapore@"+time.Now().Add(time.Second).UTC().Format(time.RFC3339))

@@ -15,8 +15,8 @@ import (
 var missingRight = regexp.MustCompile(
 	`cannot (\S+) resource "([^"]+)" in API group "([^"]*)" (?:in the namespace "([^"]+)"|at the cluster scope)`)
 
-// Advice names the role to ask for if the hub's API server refused a request because a right is missing. For any other
-// error it returns an empty text.
+// Advice names the role to ask for if the hub's API server refused a request because a right is missing. It returns an
+// empty text for any other error, and for an error that already names a role.
 func Advice(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsForbidden(err) {

@@ -156,7 +156,7 @@ func (f *fleetFiles) bundledFleet(fleet *decide.Fleet, bindings map[hubv1.Object
 			if o.Binding != nil {
 				delete(bindings, o.Identity())
 			}
-			labelsOf(fleet.NamespaceLabels, u)
+			addNamespaceLabels(fleet.NamespaceLabels, u)
 			fleet.Objects = append(fleet.Objects, o)
 		}
 	}
@@ -265,7 +265,7 @@ func (f *fleetFiles) applyBundle(fleet *decide.Fleet, kinds hubKinds, source inp
 			return err
 		}
 		f.bundled[id] = true
-		labelsOf(fleet.NamespaceLabels, u)
+		addNamespaceLabels(fleet.NamespaceLabels, u)
 		if known {
 			fleet.Objects[i] = o
 		} else {

@@ -43,8 +43,8 @@ type fleetFiles struct {
 	bundled map[hubv1.ObjectIdentity]bool
 }
 
-// readFiles reads all that kubectl reads: YAML and JSON, several documents, lists, directories. It rejects an object of
-// Hanse's kinds that the hub's API server would reject.
+// readFiles reads the same inputs as kubectl: YAML and JSON, several documents, lists and directories. It returns an
+// error for an object of Hanse's kinds that the hub's API server would refuse.
 func readFiles(ctx context.Context, options cliresource.FilenameOptions) (*fleetFiles, error) {
 	files := &fleetFiles{sources: map[hubv1.ObjectIdentity]string{}, policies: map[hubv1.ObjectIdentity]*unstructured.Unstructured{}}
 	if len(options.Filenames) == 0 && options.Kustomize == "" {
@@ -128,7 +128,7 @@ func (f *fleetFiles) empty() bool {
 	return len(f.clusters)+len(f.placements)+len(f.overrides)+len(f.bundles)+len(f.objects) == 0
 }
 
-// said counts the objects: "2 placements and 1 object of the files are".
+// said returns the numbers of objects as the begin of a sentence: "2 placements and 1 object of the files are".
 func (f *fleetFiles) said() string {
 	var parts []string
 	for _, p := range []struct {
@@ -167,7 +167,7 @@ func (f *fleetFiles) fleet(now time.Time, namespace string) (decide.Fleet, []str
 	}
 	definitions := f.definitions()
 	for _, u := range f.objects {
-		labelsOf(fleet.NamespaceLabels, u)
+		addNamespaceLabels(fleet.NamespaceLabels, u)
 		o := decide.FleetObject{Object: u}
 		id := o.Identity()
 		d := definitions[id.GroupKind()]
@@ -209,8 +209,9 @@ func (f *fleetFiles) defaultNamespaces(namespace string) {
 	}
 }
 
-// labelsOf records the labels of a Namespace. For other objects it records the label that every namespace has.
-func labelsOf(all map[string]map[string]string, u *unstructured.Unstructured) {
+// addNamespaceLabels adds the labels of a Namespace to all. For another object, it adds the label
+// kubernetes.io/metadata.name of the object's namespace.
+func addNamespaceLabels(all map[string]map[string]string, u *unstructured.Unstructured) {
 	name := u.GetNamespace()
 	isNamespace := u.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Namespace"}
 	if isNamespace {
@@ -243,14 +244,14 @@ func (f *fleetFiles) definitions() map[schema.GroupKind]*apiextensionsv1.CustomR
 
 var errBindings = errors.New("bindings are written by the hub alone: leave them out, or ask no hub with --offline")
 
-// hubKinds knows the kinds of a hub.
+// hubKinds returns facts about the kinds and bundles of a hub.
 type hubKinds interface {
 	// locate sets the namespace of an object without one, if its kind has namespaces.
 	locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
-	// complete adds to an object the facts beside its content that affect the decision. known has definitions that need
-	// no request to the hub.
+	// complete adds facts that affect the decision and are not in the object, such as its binding. known has definitions
+	// for which no request to the hub is needed.
 	complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
-	// bundled returns the bundles of the hub, and what decides on their objects.
+	// bundled returns the bundles of the hub, and the source of the inputs for decisions on their objects.
 	bundled() ([]hubv1.BundleObject, inputs.Source)
 	// within reports whether objects of a namespace are in the fleet.
 	within(namespace string) bool
@@ -293,7 +294,7 @@ func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 		if err := kinds.locate(u, known); err != nil {
 			return err
 		}
-		labelsOf(fleet.NamespaceLabels, u)
+		addNamespaceLabels(fleet.NamespaceLabels, u)
 		o := decide.FleetObject{Object: u}
 		if i, ok := places[o.Identity()]; ok {
 			fleet.Objects[i].Object = plan.Applied(fleet.Objects[i].Object, u)
