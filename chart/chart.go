@@ -49,7 +49,7 @@ type Input struct {
 	Release string
 	// Namespace of the release; required.
 	Namespace string
-	// Values replace the chart's own. Later ones win, as with helm's flag -f.
+	// Values replace values of the chart. Later entries win, as with helm's flag -f.
 	Values []map[string]any
 	// Kubernetes is the version of the cluster, such as v1.36.2; empty means DefaultKubernetes.
 	Kubernetes string
@@ -64,19 +64,20 @@ type Rendered struct {
 	Digest string
 	// Definitions are the CustomResourceDefinitions, from the folder crds and from templates.
 	Definitions []*unstructured.Unstructured
-	// Objects are all others. A namespaced object without a namespace gets that of the release, and a cluster-scoped one
-	// loses its namespace, if the kind is one of Kubernetes or of Definitions. Other kinds stay as the chart has them.
+	// Objects are all other objects. The scope is known for kinds of Kubernetes and of Definitions: a namespaced object
+	// without a namespace then gets the release's namespace, and a cluster-scoped object loses its namespace. Objects of
+	// other kinds are not changed.
 	Objects []*unstructured.Unstructured
 	// Hooks are objects that helm creates at a point in the life of a release. They are not in the other lists.
 	Hooks []Hook
-	// Lookups are the templates that call lookup. A call that a value contains, for tpl, is not found.
+	// Lookups are the templates that call lookup. A call in a value that a template passes to tpl is not found.
 	Lookups []string
 }
 
 // Hook is an object with the annotation helm.sh/hook.
 type Hook struct {
 	Object *unstructured.Unstructured
-	// Events such as pre-install, in the order of the annotation. The old name test-success is test.
+	// Events such as pre-install, in the order of the annotation. The old name test-success is changed to test.
 	Events []string
 	// Weight orders the hooks of an event. Lower ones come first.
 	Weight int

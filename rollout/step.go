@@ -17,10 +17,10 @@ type Target struct {
 	Wave int
 	// Holds is the revision in the entry; 0 for a new entry.
 	Holds int64
-	// Since is the time at which the cluster was told to hold its revision; zero if it held no other revision before.
+	// Since is the time at which the entry got its revision; zero if the entry had no other revision before.
 	Since time.Time
-	// Least is the revision of the cluster that this cluster replaces; 0 if it replaces none. A replacement gets at
-	// least that revision.
+	// Least is the minimum revision for this cluster: the revision of the cluster that it replaces; 0 if it replaces
+	// none.
 	Least int64
 	// Kept is true if the cluster is suspended or cordoned, or if the removal of its copy is held. It keeps its current
 	// revision, and no wave waits for it.
@@ -179,7 +179,7 @@ func (s *step) say(phase hubv1.RolloutPhase, message string) {
 // stamp is the time of this step as the API stores it.
 func (s *step) stamp() metav1.Time { return metav1.NewTime(s.now.Truncate(time.Second)) }
 
-// reached reports whether the time has come. If not, Step is to be called again at that time.
+// reached reports whether the time has come. If not, it plans the next call of Step for that time.
 func (s *step) reached(at time.Time) bool {
 	if !s.now.Before(at) {
 		return true

@@ -31,7 +31,7 @@ type MemberCopy struct {
 	Health   hubv1.Health `json:"health,omitempty"`
 	Ready    *int64       `json:"ready,omitempty"`
 	Replicas *int64       `json:"replicas,omitempty"`
-	// Away is true while the hub does not hear the cluster, so that Health and the numbers may be out of date.
+	// Away is true while the hub does not observe the cluster, so that Health and the numbers may be out of date.
 	Away bool `json:"away,omitempty"`
 	// Object is the current copy on the cluster. It is absent if the hub returned none; Refused has the reason.
 	Object  map[string]any     `json:"object,omitempty"`
@@ -39,7 +39,7 @@ type MemberCopy struct {
 }
 
 // CopyOf turns the hub's answer about one copy into a MemberCopy, without managedFields. heard is true while the hub
-// hears the cluster.
+// observes the cluster.
 func CopyOf(cluster string, b hubv1.BindingObject, answer memberview.CopyAnswer, heard bool) MemberCopy {
 	out := MemberCopy{
 		Cluster: cluster, ID: memberview.ObjectOf(hubv1.ObjectOf(b)), Object: answer.Object, Refused: answer.Refused,

@@ -28,7 +28,7 @@ type Fields struct {
 	Error string `json:"error,omitempty"`
 }
 
-// FieldRow is one field that differs from the hub object, or that members may change.
+// FieldRow is one field that differs from the hub object, or that the placement leaves to members.
 type FieldRow struct {
 	// Field is a JSON pointer.
 	Field string `json:"field"`

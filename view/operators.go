@@ -264,7 +264,7 @@ type OperatorOnCluster struct {
 	// no workload says it.
 	Version string `json:"version,omitempty"`
 	Ready   bool   `json:"ready"`
-	// Away is true while the hub does not hear the cluster: the other fields are what was last known.
+	// Away is true while the hub does not observe the cluster. The other fields are then the last known values.
 	Away bool `json:"away,omitempty"`
 	// Objects is the number of the operator's objects that the cluster shall hold. Of their copies, Applied have the
 	// desired content.
@@ -306,8 +306,8 @@ type OperatorObjects struct {
 	resources map[string]int
 }
 
-// NewOperatorObjects returns an OperatorObjects without bindings. heard reports whether the hub hears a cluster, see
-// Heard.
+// NewOperatorObjects returns an OperatorObjects without bindings. heard reports whether the hub observes a cluster,
+// see Heard.
 func NewOperatorObjects(o *hubv1.FederatedOperator, heard func(cluster string) bool) *OperatorObjects {
 	return &OperatorObjects{
 		operator: o, heard: heard, copies: map[string]*OperatorOnCluster{}, versions: map[string]sets.Set[string]{}, resources: map[string]int{},

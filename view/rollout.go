@@ -59,11 +59,11 @@ type RolloutCluster struct {
 	// Holds is the revision that the cluster last reported as applied.
 	Holds  int64        `json:"holds,omitempty"`
 	Health hubv1.Health `json:"health"`
-	// Away is true while the hub does not hear the cluster: the row says what was last known.
+	// Away is true while the hub does not observe the cluster. The row then has the last known values.
 	Away bool `json:"away,omitempty"`
 	// PassingSince is the time since which the copy is healthy at its revision; absent if it is not healthy.
 	PassingSince *metav1.Time `json:"passingSince,omitempty"`
-	// LastObservedTime is the time at which the hub last observed the cluster; absent while it hears it.
+	// LastObservedTime is the time at which the hub last observed the cluster; absent while the hub observes it.
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 	Reason           string       `json:"reason,omitempty"`
 	Message          string       `json:"message,omitempty"`

@@ -175,7 +175,7 @@ func Of(in StatusInput) Status {
 			if in.Silence != nil && row.Applied == metav1.ConditionTrue {
 				summary.Applied++
 			}
-			if row.lastKnown() && row.Health == hubv1.HealthHealthy { // the hub has counted it when it last heard the cluster
+			if row.lastKnown() && row.Health == hubv1.HealthHealthy { // the hub counted the copy when it last observed the cluster
 				summary.Healthy = max(summary.Healthy-1, 0)
 			}
 		}

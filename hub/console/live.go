@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// tellEvery is how often changes are passed on to open pages.
+	// tellEvery is how often open pages are notified of changes.
 	tellEvery = 500 * time.Millisecond
-	// pagesPerSecond are told of changes, so that many open pages do not read the hub all at once.
+	// pagesPerSecond is the maximum number of pages that are notified in a second, so that many open pages do not read
+	// the hub at the same time.
 	pagesPerSecond = 20
-	// beatEvery is how often a page hears that the replica is there.
+	// beatEvery is how often the replica sends a heartbeat to a page.
 	beatEvery = 15 * time.Second
-	// mostStreams are open at a time, mostStreamsPerUser of them for one user.
+	// mostStreams and mostStreamsPerUser are the maximum numbers of open streams, in total and for one user.
 	mostStreams        = 1000
 	mostStreamsPerUser = 100
 	// checkEvery is how often the rights of a stream are checked.

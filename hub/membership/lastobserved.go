@@ -47,8 +47,8 @@ func (r *Reconciler) observedDue(c *hubv1.MemberCluster) time.Time {
 	return last.Add(observedEvery)
 }
 
-// observedTime returns the time to write for a cluster that last answered at the time heard, or nil if the recorded one
-// is not older. due reports whether the time may be written alone.
+// observedTime returns the time to write for a cluster that last answered at the time heard. It returns nil if the
+// recorded time said is not older. due reports whether the time may be written without another change.
 func observedTime(said *metav1.Time, heard, dueAt, now time.Time) (at *metav1.Time, due bool) {
 	t := metav1.NewTime(heard).Rfc3339Copy()
 	if said != nil && !said.Before(&t) {

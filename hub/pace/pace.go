@@ -1,7 +1,7 @@
 // Package pace decides when the hub writes to its own API server.
 //
-// A Pacer limits the number of writes in flight, and shares them between classes of writes. It knows no rate: a fast
-// API server takes more writes a second than a slow one, and more when nothing else loads it.
+// A Pacer limits the number of writes in flight, and shares them between classes of writes. It sets no rate,
+// because the rate of an API server depends on its speed and on its other load.
 //
 //   - The width is the number of writes that may be in flight. It grows by one for each round of writes. It shrinks by
 //     a third while binding-status writes take twice as long as usual (additive increase, multiplicative decrease; Chiu
@@ -9,8 +9,8 @@
 //   - While more writes wait than the width allows, each class gets a share by its weight (start-time fair queueing;
 //     Goyal, Vin and Cheng 1996): a lost cluster with thousands of objects does not hold up a single change, and no
 //     class starves.
-//   - Copies go before reports about copies: while first decisions are written, all later classes together have one
-//     write in flight.
+//   - Decisions are written before reports about copies: while first decisions are written, all later classes together
+//     have one write in flight.
 //   - A kind whose hub objects take long to write, because a webhook of a user is slow, has a limit (TryKind).
 //   - No caller blocks. Try returns a Turn, or nil. In the latter case the caller waits: the Pacer reserves a free turn
 //     for it, and wakes it.
@@ -30,7 +30,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Class is the purpose of a write. Smaller classes go first.
+// Class is the purpose of a write. A class with a smaller value goes first.
 type Class int
 
 const (
@@ -93,9 +93,9 @@ type Turn struct {
 	once  sync.Once
 }
 
-// Try returns a turn for a write of a class, or nil. key identifies the caller. After nil, the caller waits for a turn;
-// wake is called when one is reserved for it, and must queue it to call Try again. A caller that is not woken tries
-// again after AskAgain.
+// Try returns a turn for a write of a class, or nil. key identifies the caller. After nil, the caller waits for a turn.
+// When a turn is reserved for the caller, the Pacer calls wake, which must queue the caller for another Try. A caller
+// that is not woken tries again after AskAgain.
 func (p *Pacer) Try(c Class, key any, wake func()) *Turn {
 	now := p.clock.Now()
 	p.mu.Lock()

@@ -241,8 +241,8 @@ func (c *counts) addCopy(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *h
 	}
 }
 
-// copyOf judges one wanted copy by its row, if the hub hears the cluster. Every field is 0 or 1, and at most one of
-// outOfSync and unknown is 1. A contested copy is out of sync also in the moments after the hub has restored it.
+// copyOf counts one wanted copy by its row, for a cluster that the hub observes. Every field is 0 or 1, and at most one
+// of outOfSync and unknown is 1. A contested copy stays out of sync after the hub has restored it.
 func copyOf(t *hubv1.BindingTarget, row *hubv1.ClusterRow) copyCount {
 	is := copyCount{wanted: 1}
 	switch {
@@ -365,8 +365,8 @@ func cloneInner(sums map[string]map[string]int) map[string]map[string]int {
 	return out
 }
 
-// collect sends the series of a snapshot. heard has the MemberClusters that exist, by name: the states of copies are
-// unknown on a cluster that the hub does not hear.
+// collect sends the series of a snapshot. heard has an entry for each MemberCluster by name: whether the hub observes the
+// cluster. If it does not, the states of the cluster's copies are unknown.
 func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
 	gauge := func(d *prom.Desc, v int, labels ...string) {
 		out <- prom.MustNewConstMetric(d, prom.GaugeValue, float64(v), labels...)

@@ -14,10 +14,10 @@ type CopyState uint8
 // The states of copies.
 const (
 	CopyNotApplied  CopyState = iota + 1 // the hub cannot write the desired content
-	CopyDegraded                         // the copy says that it does not work
-	CopyUnknown                          // the hub does not hear the cluster, or cannot tell the health
-	CopyProgressing                      // the copy is written, or becomes ready
-	CopyLeaving                          // the copy is withdrawn, or moves to another cluster
+	CopyDegraded                         // the status of the copy reports a failure
+	CopyUnknown                          // the hub does not observe the cluster, or does not know the health
+	CopyProgressing                      // the copy is being written, or is not ready yet
+	CopyLeaving                          // the copy is being withdrawn, or moves to another cluster
 	CopyHealthy
 )
 
@@ -34,8 +34,8 @@ func CopyStates() []CopyState {
 	return []CopyState{CopyNotApplied, CopyDegraded, CopyUnknown, CopyProgressing, CopyLeaving, CopyHealthy}
 }
 
-// StateOf returns the state of a copy for pages, hansectl and metrics. heard is true while the hub hears the cluster. A
-// state of an earlier time is unknown.
+// StateOf returns the state of a copy for pages, hansectl and metrics. heard is true while the hub observes the cluster.
+// Otherwise, or if the row is from the time before the cluster was lost, the state is CopyUnknown.
 func StateOf(target hubv1.TargetState, row *hubv1.ClusterRow, heard bool) CopyState {
 	switch {
 	case !heard || row.LastObservedTime != nil:

@@ -77,9 +77,9 @@ func (t *Tracer) Deletion(object hubv1.ObjectIdentity, uid types.UID) Change {
 	return t.derive(object, uid, "deleted")
 }
 
-// TargetChange returns the change that a target of a binding carries out: the deletion of the hub object only if the
-// target is withdrawn for it, else the newest change. It is the zero Change if the object with this UID is not known:
-// a target that is withdrawn for another reason must not end up in the trace of a deletion.
+// TargetChange returns the change that a target of a binding carries out. This is the deletion of the hub object if the
+// target is withdrawn for it, and otherwise the newest change. If the object with this UID is not known, it returns the
+// zero Change. So a target that is withdrawn for another reason is not in the trace of a deletion.
 func (t *Tracer) TargetChange(object hubv1.ObjectIdentity, uid types.UID, target *hubv1.BindingTarget, template *unstructured.Unstructured) Change {
 	switch {
 	case t == nil:

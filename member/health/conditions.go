@@ -140,7 +140,7 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 		}
 		say.judged = true
 		if c.status == "True" {
-			say.hear(is)
+			say.noteTrue(is)
 			ended = ended || is == roleEnded
 		}
 		h := r.judge(c, is)
@@ -160,13 +160,13 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 	return say
 }
 
-// hear records the role of a condition that is True.
-func (s *conditionsSay) hear(is role) {
+// noteTrue records the role of a condition that is True.
+func (s *conditionsSay) noteTrue(is role) {
 	s.whole = s.whole || is == roleWhole
 	s.sound = s.sound || is == roleWhole || is == rolePart
 }
 
-// end is for an object that has run to completion, so that no condition is pending.
+// end handles an object that has run to completion: a pending condition does not count then.
 func (s *conditionsSay) end() {
 	s.whole, s.sound = true, true
 	if s.verdict.Health == hubv1.HealthProgressing {
