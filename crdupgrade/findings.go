@@ -13,10 +13,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// findingKey is what makes two findings one.
+// findingKey identifies a finding: findings with equal keys become one.
 type findingKey struct{ rule, path, version string }
 
-// collected is a finding with all that it concerns.
+// collected is a finding with all affected objects and clusters.
 type collected struct {
 	Finding
 	blocks   bool
@@ -24,7 +24,8 @@ type collected struct {
 	clusters sets.Set[string]
 }
 
-// add adds a finding, or adds the objects to the finding with the same rule, path and version. objects are indexes.
+// add adds a finding, or adds the objects to the finding with the same rule, path and version. objects are indexes of
+// c.all.
 func (c *checker) add(f Finding, blocks bool, objects []int) *collected {
 	key := findingKey{f.Rule, f.Path, f.Version}
 	found := c.findings[key]
@@ -41,7 +42,8 @@ func (c *checker) add(f Finding, blocks bool, objects []int) *collected {
 	return found
 }
 
-// report applies the acknowledgements, sorts and bounds.
+// report returns the blocking findings and the warnings, sorted, and at most MostFindings of each. An acknowledged
+// finding is a warning.
 func (c *checker) report(acknowledged []hubv1.AcknowledgedChange) Report {
 	open := sets.New[hubv1.AcknowledgedChange]()
 	for _, a := range acknowledged {
@@ -105,21 +107,21 @@ const (
 	mostClusters = 3
 )
 
-// Message returns the text for a condition that says why the new definitions are not used: each blocked change with its
-// object, path and clusters, as many as fit into 1024 characters, and what to do. It is empty if no report blocks.
+// Message returns the message of a condition if the reports block new definitions; otherwise it is empty. It lists the
+// blocked changes with their objects, paths and clusters, and says what to do. It has at most 1024 characters.
 func Message(reports ...Report) string {
 	return message(mostMessage, ". Clusters are unchanged. Migrate the objects, or accept a change by its crd, rule and path in spec.acknowledge", reports)
 }
 
-// UndoMessage is Message for definitions that a user wants to return to, in at most so many characters. The caller
-// names the return before it.
+// UndoMessage returns the same as Message for a return to earlier definitions, with at most the given number of
+// characters. The caller writes its own text before it.
 func UndoMessage(most int, reports ...Report) string {
 	const advice = ". Clusters are unchanged. Keep the newer definition, or migrate the objects and status.storedVersions " +
 		"of these clusters first"
 	return message(most, advice, reports)
 }
 
-// message returns a text of at most so many characters.
+// message returns a text of at most the given number of characters; empty if no report blocks.
 func message(most int, advice string, reports []Report) string {
 	total := 0
 	var blocked []Finding

@@ -14,8 +14,9 @@ import (
 	"github.com/hanse-dev/hanse/crdupgrade"
 )
 
-// FuzzCheck reads bytes as choices of two definitions and objects that partly fit them. Most definitions are such that
-// an API server refuses them. It looks for a panic, for a report beyond its bounds, and for findings without a change.
+// FuzzCheck makes two definitions, and objects that partly fit them, from the bytes of the input. API servers would
+// refuse most of these definitions. It fails on a panic, on a report that exceeds its limits, and on findings for equal
+// definitions.
 func FuzzCheck(f *testing.F) {
 	for seed := range byte(32) {
 		choices := make([]byte, 400)
@@ -83,7 +84,7 @@ func (c *chooser) of(n int) int {
 	return int(first) % n
 }
 
-// one is true for one of four choices.
+// one returns true for a quarter of the bytes.
 func (c *chooser) one() bool { return c.of(4) == 3 }
 
 func pick[T any](c *chooser, all ...T) T { return all[c.of(len(all))] }
@@ -110,7 +111,7 @@ func (c *chooser) definition() *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// schema returns a schema. Its type is mostly one that fits what is below it.
+// schema returns a schema. In most cases, its type fits its parts.
 func (c *chooser) schema(depth int) apiextensionsv1.JSONSchemaProps {
 	s := apiextensionsv1.JSONSchemaProps{Type: pick(c, "object", "object", "array", "string", "integer", "number", "boolean")}
 	if depth > 0 && s.Type == "object" {

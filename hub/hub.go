@@ -47,10 +47,10 @@ import (
 type Options struct {
 	// Namespace of the Leases and of the Secrets with member kubeconfigs.
 	Namespace string
-	// LeaderElection makes the process decide where objects go only while it holds the Lease hanse-hub.
+	// LeaderElection lets the process decide on objects only while it holds the Lease hanse-hub.
 	LeaderElection bool
-	// Version of the hub, which the Lease hanse-hub has as the label app.kubernetes.io/version while this process leads;
-	// empty: no label.
+	// Version of the hub. While this process leads, the Lease hanse-hub has it as the label app.kubernetes.io/version.
+	// An empty version sets no label.
 	Version string
 	// Identity distinguishes replicas, such as the pod's UID; random if empty. See shard.Options.
 	Identity string
@@ -81,8 +81,9 @@ type Options struct {
 	// ViewAddress is host:port of the service through which users view members; "0" or empty turns it off. ViewHost is
 	// its address for other replicas; empty means ViewAddress.
 	ViewAddress, ViewHost string
-	// ConsoleAddress is host:port of the pages for browsers; "0" or empty turns them off. ConsoleSecure serves them over
-	// TLS with a certificate for ConsoleName; else something else has to, or only this host may reach the address.
+	// ConsoleAddress is host:port of the pages for browsers; "0" or empty turns them off. With ConsoleSecure, the hub
+	// serves them over TLS with a certificate for ConsoleName. Without it, a proxy must serve TLS, or only this host
+	// may reach the address.
 	ConsoleAddress string
 	ConsoleSecure  bool
 	// ConsoleOIDC is the provider at which users of these pages sign in.

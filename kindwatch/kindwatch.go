@@ -32,9 +32,9 @@ type Options struct {
 	// Resolve is called when a kind is started, and again after the server has answered that it does not serve the
 	// kind. It may block until its own deadline: only this kind waits.
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
-	// Namespaces returns the namespaces whose objects of a namespaced resource are watched, each by a separate watch;
-	// none means all of them by one watch. It is called once, when the resource of a kind is known, and must answer
-	// from memory. If nil, all namespaces are watched for every resource.
+	// Namespaces returns the namespaces in which a namespaced resource is watched. Each namespace has a separate watch.
+	// An empty result means one watch for all namespaces. The function is called once, when the resource of a kind is
+	// known, and must answer from memory. If it is nil, every resource has one watch for all namespaces.
 	Namespaces func(schema.GroupVersionResource) []string
 	// LabelSelector of the objects. Empty means all.
 	LabelSelector string
@@ -45,8 +45,8 @@ type Options struct {
 	// new is nil for a deleted one. If an object was deleted and created again while the watch was down, there is one
 	// change with another UID.
 	Handler func(gvk schema.GroupVersionKind, old, new metav1.Object)
-	// OnState is called when the state of a kind changes, and when a kind was listed after Find; in both cases after the
-	// handler has got the objects.
+	// OnState is called when the state of a kind changes, and when a kind was listed after Find. Before it, the handler
+	// has been called for the objects.
 	OnState func(schema.GroupVersionKind, State)
 	// ListTimeout limits one page of a list, and the opening of a watch. Default 30 s.
 	ListTimeout time.Duration
@@ -59,7 +59,7 @@ type Options struct {
 type State struct {
 	// Synced is true once the objects of the first list can be read, and stays true.
 	Synced bool
-	// Delivered is true once the handler has got the objects of the first list, and stays true.
+	// Delivered is true once the handler was called for all objects of the first list, and stays true.
 	Delivered bool
 	// Reason is ReasonKindNotServed, ReasonForbidden, ReasonUnauthorized, ReasonThrottled, ReasonServerError,
 	// ReasonAnswerTooLarge or ReasonUnreachable of the API while the kind cannot be watched, and empty while it can.
@@ -277,16 +277,16 @@ func (s *Set) Resource(gvk schema.GroupVersionKind) schema.GroupVersionResource 
 	return parts[0].resource
 }
 
-// Find makes a kind be resolved and listed again now, for example after the server prefers another version of the kind.
-// The handler is called as after Relist.
+// Find resolves and lists a kind again now, for example after the server prefers another version of the kind. The
+// handler is called as after Relist.
 func (s *Set) Find(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
 		k.find()
 	}
 }
 
-// Relist makes a kind be listed again now, for example after a change of Transform's settings. The handler is called
-// for every object of that list, changed or not.
+// Relist lists a kind again now, for example after a change of Transform's settings. The handler is called for every
+// object of that list, changed or not.
 func (s *Set) Relist(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
 		k.relist()

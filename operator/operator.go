@@ -25,9 +25,9 @@ type Object struct {
 	hubv1.ObjectIdentity
 	// Placed reports whether the object shall be on the cluster.
 	Placed bool
-	// LeftOut means that it was decided that the object shall not be on the cluster.
+	// LeftOut is true if the object has a decision, and the decision does not select the cluster.
 	LeftOut bool
-	// Refused means that the copy cannot be written for a reason that does not end by itself.
+	// Refused is true if the copy cannot be written, for a reason that does not end by itself.
 	Refused bool
 	// Health of its copy; empty if there is no copy.
 	Health hubv1.Health
@@ -35,13 +35,13 @@ type Object struct {
 	Message string
 }
 
-// Needs reports whether an operator is ready only while its object of this identity is healthy. These are its
-// workloads, its CustomResourceDefinitions, and the objects by which API servers call it. The health of other objects
-// says nothing about the operator.
+// Needs reports whether an operator is ready only while its object of this identity is healthy. That is true of
+// workloads, CustomResourceDefinitions, webhook configurations and APIServices. The health of other objects does not
+// affect the readiness of the operator.
 func Needs(id hubv1.ObjectIdentity) bool { return isBehind(id) || CallsPods(id.GroupKind()) }
 
-// isBehind reports whether an object of a bundle is a workload or a definition: API servers that call the pods of the
-// bundle need it.
+// isBehind reports whether an object of a bundle is a workload or a definition. Calls of API servers to the bundle's
+// pods fail without it.
 func isBehind(id hubv1.ObjectIdentity) bool {
 	return isWorkload(id) || id.Group == apiextensionsv1.GroupName && id.Kind == "CustomResourceDefinition"
 }
@@ -98,8 +98,9 @@ func CallsPods(gk schema.GroupKind) bool {
 // apiServices is the group of APIService, whose Go package Hanse does not need.
 const apiServices = "apiregistration.k8s.io"
 
-// CallsWaitFor reports whether a webhook configuration or APIService is created after the bundle's object of this
-// identity. It waits for no other of them, and for no custom resource: a webhook may have to complete that one first.
+// CallsWaitFor reports whether webhook configurations and APIServices are created after the bundle's object of this
+// identity. They do not wait for each other. They do not wait for custom resources, because a webhook may have to
+// convert or default these.
 func CallsWaitFor(id hubv1.ObjectIdentity) bool {
 	return !CallsPods(id.GroupKind()) && isOfKubernetes(id.Group)
 }
@@ -126,9 +127,9 @@ func WaitsFor(objects []Object) string {
 	return firstOf(waits)
 }
 
-// CallsWait returns why a new webhook configuration or APIService of a bundle is not created on a cluster yet; empty if
-// it waits for no object. Workloads and definitions must be healthy there. Other objects must exist, if they are placed
-// there.
+// CallsWait returns why a webhook configuration or APIService of a bundle is not created on a cluster yet; empty if it
+// waits for no object. Workloads and definitions must be healthy on the cluster. Other objects must exist there, unless
+// they are not placed there.
 func CallsWait(objects []Object) string {
 	var waits []Object
 	for _, o := range objects {
@@ -142,9 +143,9 @@ func CallsWait(objects []Object) string {
 	return firstOf(waits)
 }
 
-// PodsWait returns why a new workload of a bundle is not created on a cluster yet, by an object of the bundle that its
-// pods may need, such as a role; empty if it does not wait for this object. A definition must be established there,
-// other objects must exist.
+// PodsWait returns why a workload of a bundle is not created on a cluster yet; empty if it does not wait for this
+// object. The pods of the workload may need the object, such as a role. A definition must be established on the
+// cluster, and another object must exist there.
 func PodsWait(o Object) string {
 	if o.LeftOut || o.Refused || o.isHealthy() || !isBehind(o.ObjectIdentity) && o.Health != "" {
 		return ""

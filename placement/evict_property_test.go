@@ -32,7 +32,7 @@ func TestWhatMayBeEvicted(t *testing.T) {
 		for _, x := range d.Evict {
 			c := of[x.Cluster]
 			switch {
-			case !in.Held[x.Cluster]: // its place was taken before
+			case !in.Held[x.Cluster]: // evicted by an earlier decision
 			case in.Hold[x.Cluster] != "":
 				t.Fatalf("%s is evicted, although it is held: %s", x.Cluster, in.Hold[x.Cluster])
 			case !c.Draining && c.Ready:
@@ -44,8 +44,8 @@ func TestWhatMayBeEvicted(t *testing.T) {
 	})
 }
 
-// With and without eviction, an object is on as many clusters, or, if it is divided, on one that answers; and on all
-// those that are no business of the eviction.
+// Eviction does not reduce the number of clusters that hold an object with undivided replicas. After an eviction, at
+// least one cluster that answers holds the object. A cluster keeps the object if the object is not evicted from it.
 func TestEvictionOnlyMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := genInput(t)
@@ -66,7 +66,7 @@ func TestEvictionOnlyMoves(t *testing.T) {
 			t.Fatal("by eviction a constraint is broken")
 		}
 		if len(takenAway(in, moving)) > 0 && len(in.Placement.constraints) > 0 {
-			return // the cluster counts for no domain any more, as if it were gone
+			return // spread constraints no longer count the cluster
 		}
 		left := holders(moving)
 		for _, x := range staying.Targets {
@@ -89,8 +89,8 @@ func TestEvictionOnlyMoves(t *testing.T) {
 	})
 }
 
-// takenAway are the clusters that lose the object to a drain although no other takes their place: those alone that are
-// drained so, and whose turn it is.
+// takenAway returns the clusters from which a drain withdraws the object without a replacement. Their drain must have
+// TakesAway, and they must not be in Hold.
 func takenAway(in Input, d Decision) map[string]bool {
 	out := map[string]bool{}
 	for _, x := range d.Withdraw {

@@ -17,7 +17,7 @@ type Part struct {
 	Note string
 }
 
-// scoring says by what clusters are preferred.
+// scoring has the preferences and the built-in scores of a placement.
 type scoring struct {
 	preferences []preference
 	// capacity and objects are the weights of the built-in scores.
@@ -59,18 +59,18 @@ func readScoring(s *hubv1.SpreadPolicy) (scoring, error) {
 	return out, nil
 }
 
-// readsFacts is true if scores depend on what changes of a cluster by itself.
+// readsFacts reports whether scores depend on facts of clusters that change without a user, such as the capacity.
 func (s *scoring) readsFacts() bool {
 	return s.capacity != 0 || slices.ContainsFunc(s.preferences, func(p preference) bool { return p.expression.readsFacts() })
 }
 
-// untoleratedWish is what a PreferNoSchedule taint that is not tolerated adds.
-const untoleratedWish = -100
+// untoleratedScore is added for each PreferNoSchedule taint that the placement does not tolerate.
+const untoleratedScore = -100
 
 // findings depend only on the placement and one cluster.
 type findings struct {
 	revision string
-	causes   []cause  // by filter; zero for filters that are not remembered
+	causes   []cause  // by filter; zero for filters that are not cached
 	tally             // without the built-in scores
 	domains  []string // by constraint
 	groups   []bool   // by group: whether the cluster is in it
@@ -87,7 +87,7 @@ func (t *tally) add(p Part) {
 	t.score += p.Score
 }
 
-// find looks at a cluster, or remembers what it found when the cluster was the same.
+// find returns the findings for a cluster, from the cache if the cluster has the same revision.
 func (c *Compiled) find(in *Input, cl *Cluster) *findings {
 	if cl.Revision != "" {
 		if known, ok := c.seen.Load(cl.Name); ok && known.(*findings).revision == cl.Revision {
@@ -126,7 +126,7 @@ func (c *Compiled) prefer(f *findings, cl *Cluster) {
 	}
 	for _, t := range cl.Taints {
 		if _, yes := tolerance(c.tolerations, t); t.Effect == corev1.TaintEffectPreferNoSchedule && !yes {
-			f.add(Part{Name: "taint " + t.ToString(), Score: untoleratedWish})
+			f.add(Part{Name: "taint " + t.ToString(), Score: untoleratedScore})
 		}
 	}
 }
@@ -170,7 +170,7 @@ func (c *Compiled) builtIn(all []*contender) {
 	}
 }
 
-// builtInPart rounds to steps of a tenth, so that little changes move nothing.
+// builtInPart rounds the share to tenths, so that small changes move no object.
 func builtInPart(name hubv1.ScoreName, weight int64, share float64) Part {
 	const steps = 10
 	return Part{Name: string(name), Score: weight * int64(share*steps+1e-9) / steps}

@@ -17,7 +17,7 @@ type Progress struct {
 	Began time.Time
 	// Passed is the number of waves that its change has passed.
 	Passed int
-	// Moving is true if a cluster has begun to change and has neither passed nor failed.
+	// Moving is true if the change of a cluster has begun, and the cluster has neither passed nor failed.
 	Moving bool
 	// Done is true if no change is in progress.
 	Done bool
@@ -38,9 +38,9 @@ type Peers struct {
 // progresses is shared by the Peers of all objects.
 type progresses struct {
 	open   []Progress // not Done, by Began
-	least  []lowest   // least[i] is over open[:i+1]
+	least  []lowest   // least[i] is the lowest number in open[:i+1]
 	moving map[string]bool
-	failed []Progress // the first two
+	failed []Progress // the first two failed objects, because Peers excludes one object
 }
 
 // lowest has the object with the lowest number of passed waves, and the lowest number of the others.
@@ -84,7 +84,8 @@ func NewPeers(all []Progress) Peers {
 // Without returns the peers except this object. It shares their progress.
 func (p Peers) Without(object string) Peers { return Peers{all: p.all, object: object} }
 
-// LeastPassed returns the lowest number of passed waves among the changes that began until a time, at most most.
+// LeastPassed returns the lowest number of passed waves among the changes that began at or before a time. It returns at
+// most most.
 func (p Peers) LeastPassed(until time.Time, most int) int {
 	if p.all == nil {
 		return most

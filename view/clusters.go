@@ -86,8 +86,8 @@ func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Si
 	return list
 }
 
-// Heard returns a function that reports whether the hub hears a cluster. A cluster that is not among the members counts
-// as heard, because the user may not be allowed to list them. silence is nil while a hub runs.
+// Heard returns a function that reports whether the hub observes a cluster. A cluster that is not among the members
+// counts as heard, because the user may not be allowed to list them. silence is nil while a hub runs.
 func Heard(members []hubv1.MemberCluster, silence *Silence, now time.Time) func(cluster string) bool {
 	unheard := sets.New[string]()
 	for i := range members {

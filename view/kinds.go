@@ -35,8 +35,8 @@ type KindSummary struct {
 	// Selected is true if a placement selects the kind by its name.
 	Selected bool      `json:"selected"`
 	Hub      KindOnHub `json:"hub"`
-	// Serving is the number of clusters that serve the kind, whether or not they shall hold an object. Versions are those
-	// that they serve, the newest first.
+	// Serving is the number of clusters that serve the kind, whether or not they shall hold an object. Versions are the
+	// versions that these clusters serve, the newest first.
 	Serving  int            `json:"serving"`
 	Versions []VersionCount `json:"versions"`
 	Wanted   WantedClusters `json:"wanted"`
@@ -78,7 +78,7 @@ type WantedClusters struct {
 	Unknown []string `json:"unknown"`
 }
 
-// KindProblem keeps copies of a kind away from clusters, or changes of them.
+// KindProblem is the reason why copies of a kind are not created or changed on clusters.
 type KindProblem struct {
 	// Reason is KindNotServed, VersionNotServed or NotOnHub.
 	Reason  string `json:"reason"`
@@ -147,7 +147,7 @@ type Inventory struct {
 	kinds   map[schema.GroupKind]*kindUse
 }
 
-// kindUse is what bindings and placements say about a kind.
+// kindUse has the facts about a kind from bindings and placements.
 type kindUse struct {
 	objects, bundled int
 	selected         bool
@@ -183,7 +183,7 @@ func (i *Inventory) AddPlacement(p hubv1.PlacementObject) {
 		u := i.use(schema.GroupKind{Group: s.APIGroup, Kind: s.Kind})
 		u.selected = true
 		if spec.Spread != nil || spec.Clusters.Expression != "" {
-			continue // the placement chooses, perhaps by what the clusters serve
+			continue // which clusters it selects is not known: that may depend on the kinds that they serve
 		}
 		for n := range i.members {
 			if m := &i.members[n]; spec.Clusters.MaySelect(m) && m.Spec.AllowedNamespaces.From != hubv1.NamespacesFromNone {
@@ -247,7 +247,8 @@ func (c *KindCluster) add(row *hubv1.ClusterRow) {
 	}
 }
 
-// wants returns the clusters that shall hold an object. Before the first decision, the placements alone say which.
+// wants returns the clusters that shall hold an object. Before the first decision, these are the clusters that
+// placements select.
 func (u *kindUse) wants() map[string]bool {
 	out := maps.Clone(u.keptAway)
 	for name := range u.targets {
@@ -267,8 +268,8 @@ func (u *kindUse) copies() int {
 	return n
 }
 
-// servingOf returns the versions of a kind on a cluster. A kind that the cluster does not list is unknown: the hub asks
-// for it later, or the list is full.
+// servingOf returns the versions of a kind on a cluster. A kind that is not in the cluster's status is unknown: the hub
+// has not asked for it yet, or the list in the status is full.
 func servingOf(m *hubv1.MemberCluster, kind schema.GroupKind) (Serving, []string) {
 	for _, s := range m.Status.APIResources {
 		switch {

@@ -15,9 +15,9 @@ type Movement struct {
 	After  []SimulatedTarget `json:"after"`
 	Gained []string          `json:"gained,omitempty"`
 	Lost   []string          `json:"lost,omitempty"`
-	// Away are clusters of After that no longer answer: what is there is lost, or runs on unseen.
+	// Away are clusters of After that no longer answer. Their copies are lost, or run without the hub.
 	Away []string `json:"away,omitempty"`
-	// Running is how many clusters answer and hold the object.
+	// Running is the number of clusters that answer and hold the object.
 	RunningBefore int `json:"runningBefore"`
 	Running       int `json:"running"`
 
@@ -56,7 +56,7 @@ func shareOf(n *int32) int64 {
 	return int64(*n)
 }
 
-// nowhere is true if the last cluster that answers is lost.
+// nowhere reports whether no cluster that holds the object answers any more.
 func (m *Movement) nowhere() bool { return m.Running == 0 && m.RunningBefore > 0 }
 
 func targetsOf(held map[string]hubv1.BindingTarget) []SimulatedTarget {

@@ -63,7 +63,7 @@ const planWidth = 100
 // planItemsAtMost is the maximum number of items of a section in the text.
 const planItemsAtMost = 20
 
-// planSection is a part of a plan.
+// planSection is a section of the text of a plan.
 type planSection struct {
 	title string
 	items []planItem
@@ -378,7 +378,7 @@ func problemsOf(title string, problems []plan.Problem) planSection {
 	return s
 }
 
-// live returns the section with the answers of members.
+// live returns the section with the results of the dry run on members.
 func (p Plan) live() planSection {
 	if p.Live == nil {
 		return planSection{}

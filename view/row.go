@@ -21,7 +21,7 @@ type Row struct {
 	// Revision that the cluster holds; absent without a rollout.
 	Revision int64 `json:"revision,omitempty"`
 	Report
-	// Away is true while the hub does not hear the cluster: the row says what was last known.
+	// Away is true while the hub does not observe the cluster. The row has the last known state.
 	Away bool `json:"away,omitempty"`
 	// LastObservedTime is as of when the row is; absent while it is live, and if that is not known.
 	LastObservedTime   *metav1.Time `json:"lastObservedTime,omitempty"`

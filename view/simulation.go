@@ -53,7 +53,7 @@ type SimulatedObject struct {
 	Placement       string `json:"placement"`
 	PlacementBefore string `json:"placementBefore,omitempty"`
 	Movement
-	// NoRoom is how many replicas have none.
+	// NoRoom is the number of replicas for which no cluster has room.
 	NoRoomBefore int64 `json:"noRoomBefore,omitempty"`
 	NoRoom       int64 `json:"noRoom,omitempty"`
 
@@ -61,7 +61,7 @@ type SimulatedObject struct {
 	Scheduled       Said `json:"scheduled"`
 }
 
-// SimulatedCluster is what a cluster has before and after.
+// SimulatedCluster has the number of objects and replicas on a cluster, before and after the changes.
 type SimulatedCluster struct {
 	Cluster string `json:"cluster"`
 	Region  string `json:"region,omitempty"`
@@ -133,13 +133,13 @@ func saidOf(o decide.Outcome) Said {
 	return Said{o.Scheduled.Status, o.Scheduled.Reason, o.Scheduled.Message}
 }
 
-// same is true if the object follows its placement for the same reason, and none of its clusters goes away.
+// same reports whether the placement and the reason of the decision are the same, and no cluster stops answering.
 func (o *SimulatedObject) same() bool {
 	return len(o.Away) == 0 && o.Placement == o.PlacementBefore &&
 		(o.ScheduledBefore.Reason == "" || o.Scheduled.Status == o.ScheduledBefore.Status && o.Scheduled.Reason == o.ScheduledBefore.Reason)
 }
 
-// fewerThanAsked are reasons of decisions that could not choose, or replace, all clusters that they should.
+// fewerThanAsked are the reasons of decisions that found fewer clusters, or fewer replacements, than they needed.
 var fewerThanAsked = []string{hubv1.ReasonNoClusterSelected, hubv1.ReasonSpreadUnsatisfied, hubv1.ReasonNoReplacement, hubv1.ReasonTooManyAway}
 
 // short reports whether fewer answering clusters hold the object than the placement requests.

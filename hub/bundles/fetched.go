@@ -13,8 +13,9 @@ import (
 	"github.com/hanse-dev/hanse/hub/charts"
 )
 
-// fetched returns the archive of an operator's repository; nil if the operator has none. The error is
-// charts.ErrFetching while the first try runs. It may be a refusal.
+// fetched returns the archive of the chart in an operator's repository; nil if the operator has no repository. The
+// error is charts.ErrFetching while the first try runs. Another error may be a refusal, which has the reason for the
+// status.
 func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([]byte, error) {
 	r := o.Spec.Chart.Repository
 	if r == nil {
@@ -25,7 +26,7 @@ func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([
 	if archive, ok := c.Charts.Kept(o.Name, wanted); ok {
 		return archive, nil
 	}
-	// A new leader fetches what the stored objects come from, although its tag may have moved meanwhile.
+	// A new leader fetches the archive of the stored objects by its digest, because its tag may have moved.
 	if was := o.Status.Chart; was != nil && was.Repository == repositoryOf(r) && (wanted.Digest == "" || wanted.Digest == was.Digest) {
 		wanted.Known = was.Digest
 	}
@@ -46,8 +47,9 @@ func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([
 	return nil, notFetched(err)
 }
 
-// credentials returns the Docker configuration of a Secret; empty without a name. Only this type of Secret is read: it
-// names the hosts that may get the passwords. The error may be a refusal.
+// credentials returns the Docker configuration of a Secret; empty without a name. Only Secrets of the type
+// kubernetes.io/dockerconfigjson are read, because they name the hosts that may get the passwords. The error may be a
+// refusal.
 func (c *Controller) credentials(ctx context.Context, name string) (string, error) {
 	if name == "" {
 		return "", nil

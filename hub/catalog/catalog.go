@@ -33,7 +33,7 @@ import (
 
 var errNoVersion = errors.New("the definition has no such version")
 
-// Catalog knows definitions by kind. It works in every replica.
+// Catalog caches definitions by kind. Every replica has one.
 type Catalog struct {
 	reader   client.Reader
 	mapper   meta.RESTMapper
@@ -49,7 +49,7 @@ type entry struct {
 
 	name    string      // name of the definition; empty before the first answer
 	known   *Definition // nil before the first answer, and if there is no definition
-	current bool        // no change since the last read is known
+	current bool        // false if the definition has changed since the last read
 	changes int         // number of events that made it outdated
 	doubted string      // the resourceVersion that a caller considers outdated
 }
@@ -166,8 +166,8 @@ func (c *Catalog) ScalePath(ctx context.Context, kind schema.GroupKind) string {
 	return d.ScalePath()
 }
 
-// Doubt reports that the API server seems to use another definition than the one read at this resourceVersion. It
-// returns true if a later Get may return another result: once for each resourceVersion.
+// Doubt is called if the API server seems to use another definition than the one read at this resourceVersion. The next
+// Get then reads again. Doubt returns false if it was called before for the cached definition.
 func (c *Catalog) Doubt(kind schema.GroupKind, resourceVersion string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

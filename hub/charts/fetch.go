@@ -33,7 +33,7 @@ const (
 	// MostIndexBytes is the maximum size of the index.yaml of a repository: 8 MiB. Reading one takes about 110 MiB of
 	// memory, so one is read at a time.
 	MostIndexBytes = 8 << 20
-	// MostTime is how long it may take to fetch a chart: 30 s. That includes the wait for other charts of the host.
+	// MostTime is the timeout of fetching a chart: 30 s. It includes the wait for other charts of the host.
 	MostTime = 30 * time.Second
 
 	mostManifestBytes = 1 << 20
@@ -48,9 +48,9 @@ const (
 )
 
 var (
-	// ErrNotAllowed is the error for a repository, or a host to which it passes on, that Repositories does not have.
+	// ErrNotAllowed is the error for a host that Repositories does not contain: of the repository, or of a redirect.
 	ErrNotAllowed = errors.New("the value operators.repositories of the hub's chart does not allow it")
-	// ErrDigest is the error for an archive with another digest than the one that is asked for.
+	// ErrDigest is the error for an archive without the expected digest.
 	ErrDigest = errors.New("the digest of the archive is another one")
 
 	errTime  = fmt.Errorf("it did not answer completely within %s", MostTime)
@@ -64,7 +64,7 @@ type fetching struct {
 	url    *url.URL
 	client *http.Client
 	logins credentials.Store
-	// reading is held while an index is read.
+	// reading is locked while an index is read, so that only one is in memory.
 	reading *sync.Mutex
 }
 
@@ -86,7 +86,7 @@ func (f *Fetcher) fetch(ctx context.Context, ch Chart, u *url.URL) ([]byte, erro
 	}
 	logins, err := credentials.NewMemoryStoreFromDockerConfig([]byte(cmp.Or(ch.Credentials, "{}")))
 	if err != nil {
-		// The cause may have a part of a password.
+		// The error of the parser may contain a part of a password, so it is not wrapped.
 		return nil, errors.New("the key .dockerconfigjson of the Secret in chart.repository.secret is no Docker configuration")
 	}
 	t := &fetching{chart: ch, url: u, logins: logins, reading: &f.reading, client: &http.Client{
@@ -107,8 +107,8 @@ func (f *Fetcher) fetch(ctx context.Context, ch Chart, u *url.URL) ([]byte, erro
 	return t.ofRepository(ctx)
 }
 
-// guarded sends requests by TLS, and only to hosts of repositories. So nothing that a server answers leads elsewhere:
-// no redirect, no address of a token server, no URL in an index.
+// guarded sends requests by TLS, and only to hosts of repositories. So redirects, addresses of token servers, and URLs
+// in an index cannot lead to other hosts.
 type guarded struct {
 	Repositories
 
@@ -126,8 +126,8 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.next.RoundTrip(req)
 }
 
-// ofRegistry fetches the archive from an OCI registry. A known archive is asked for by its digest, so a tag that moved
-// does not matter.
+// ofRegistry fetches the archive from an OCI registry. It fetches a known archive by its digest, because the tag may
+// have moved.
 func (t *fetching) ofRegistry(ctx context.Context) ([]byte, error) {
 	repository, err := remote.NewRepository(t.url.Host + t.url.Path + "/" + t.chart.Name)
 	if err != nil {
@@ -157,7 +157,7 @@ func (t *fetching) ofRegistry(ctx context.Context) ([]byte, error) {
 	return content.FetchAll(ctx, repository.Blobs(), layer)
 }
 
-// layer returns where the tag of the version says that the archive is.
+// layer returns the descriptor of the archive, from the manifest of the version's tag.
 func (t *fetching) layer(ctx context.Context, repository *remote.Repository) (ocispec.Descriptor, error) {
 	tag := strings.ReplaceAll(t.chart.Version, "+", "_") // as helm push does
 	described, body, err := repository.FetchReference(ctx, tag)
@@ -197,7 +197,7 @@ func (t *fetching) ofRepository(ctx context.Context) ([]byte, error) {
 	return text, t.check(fmt.Sprintf("sha256:%x", sha256.Sum256(text)))
 }
 
-// place returns where the index says that the archive is.
+// place returns the URL of the archive in the index of the repository.
 func (t *fetching) place(ctx context.Context) (*url.URL, error) {
 	folder := t.url.JoinPath("/")
 	text, err := t.get(ctx, folder.JoinPath("index.yaml"), MostIndexBytes)
@@ -266,7 +266,7 @@ func (t *fetching) get(ctx context.Context, from *url.URL, most int64) ([]byte, 
 	return text, nil
 }
 
-// check returns an error unless the archive has the digest that is asked for.
+// check returns an error unless the archive has the expected digest.
 func (t *fetching) check(digest string) error {
 	switch {
 	case t.chart.Digest != "" && t.chart.Digest != digest:
@@ -278,11 +278,11 @@ func (t *fetching) check(digest string) error {
 	return nil
 }
 
-// placeOf returns a URL for an error, without a query, which may have a signature.
+// placeOf returns a URL for an error message, without its query, which may contain a signature.
 func placeOf(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
-// cause returns an error without secrets, and without what differs from try to try, such as the port of a connection:
-// the condition would change each time.
+// cause returns an error without secrets, and without details that differ at each try, such as the port of a
+// connection. Otherwise the condition would change at each try.
 func cause(ctx context.Context, err error) error {
 	var op *net.OpError
 	var answer *errcode.ErrorResponse

@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// apply writes the copy if a write is due. known is false if there is no outcome now: an event will follow, or the
-// outcome has the time of the next try.
+// apply writes the copy if a write is due. known is false if there is no outcome now. Then an event will follow, or o
+// has the time of the next try.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity) // read first: if the object changes now, this is the number of the older content
 	template, ok := r.template()
@@ -30,7 +30,7 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	if o, stop := r.forbidden(); stop {
 		return o, true
 	}
-	want, err := r.wants(ctx, template)
+	want, err := r.wantedState(ctx, template)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("Not writing: the definition of the kind could not be read", "reason", err.Error())
 		return member.Outcome{Retry: member.RetrySoon}, false
@@ -56,15 +56,16 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	return o, known
 }
 
-// wants returns the wanted copy for the cluster. template is nil if the hub object is not known.
-func (r *run) wants(ctx context.Context, template *unstructured.Unstructured) (hubv1.Want, error) {
+// wantedState returns the generation and revision of the hub object that the cluster shall hold. template is nil if the
+// hub object is not known.
+func (r *run) wantedState(ctx context.Context, template *unstructured.Unstructured) (hubv1.Want, error) {
 	o, err := r.queue.opts.HubObject(ctx, r.binding.BindingSpec().ObjectRef, template)
 	r.hubGVK, o.Revisions = o.GVK, r.binding.BindingSpec().Revisions
 	return hubv1.Wanted(*r.target, o), err
 }
 
-// bring compares the manifest with the observed copy and writes it, without the fields that the cluster lacks if the
-// placement allows that.
+// bring compares the manifest with the observed copy, and writes it if they differ. If the placement allows that, the
+// manifest leaves out the fields that the cluster does not serve.
 func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o member.Outcome, known bool) {
 	fitting, unserved := r.cluster.Fit(ctx, manifest)
 	if len(unserved) > 0 && r.policy().Apply.UnknownFields != hubv1.UnknownFieldsDrop {
@@ -139,7 +140,7 @@ type wanted struct {
 type lastConfirmed struct {
 	confirmed, confirmedDigest string // content hash and digest
 	confirmedUID               types.UID
-	adopted                    bool // it was on the cluster before the hub took it over
+	adopted                    bool // the hub has adopted the copy
 	// noteReason and note are the reason and message of the last confirmed outcome.
 	noteReason, note string
 }
@@ -191,11 +192,11 @@ func (r *run) look(gvk schema.GroupVersionKind) (seen observed) {
 	return seen
 }
 
-// compare compares the observed copy with the wanted one. known is true if no call is needed; drift is true if the copy
-// was changed on the member.
+// compare compares the observed copy with the wanted one. known is true if no request to the member is needed. drift is
+// true if the copy was changed on the member.
 func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	seen := r.look(w.record.gvk)
-	held := w.confirmed != "" && w.confirmedDigest == w.digest // at the last look
+	held := w.confirmed != "" && w.confirmedDigest == w.digest // at the last confirmation
 	switch wait := r.watchWait(seen, w); {
 	case wait > 0:
 		o = w.record.last
@@ -228,8 +229,9 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	return o, false, held && (changed || gone)
 }
 
-// watchWait returns how long to wait for the watch to show our own write; zero or less if there is no need or the time
-// is over. Then the cluster is read, because a cluster that was restored from a backup never shows the write.
+// watchWait returns how long to wait until the watch shows our own write; zero or less if there is nothing to wait for,
+// or the time is over. After that time the copy is read, because a cluster that was restored from a backup never shows
+// the write.
 func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	last := w.record.last
 	notBack := (!seen.found && !seen.synced) || (seen.found && hubv1.Older(seen.ResourceVersion, last.ResourceVersion))
@@ -340,13 +342,13 @@ func (r *run) done(rec record, o member.Outcome) member.Outcome {
 // the pause.
 func (r *run) paused(seen observed) bool { return seen.Paused.After(r.queue.opts.Clock.Now()) }
 
-// settled reports whether the copy equals the wanted one, so that no call is needed.
+// settled reports whether the copy equals the wanted one, so that no request to the member is needed.
 func (r *run) settled(seen observed, w *wanted) bool {
 	return r.asConfirmed(seen, w) && seen.Digest == w.digest
 }
 
 // asConfirmed reports whether the copy belongs to this hub object, has not changed since it was last confirmed, and may
-// be written. A copy that a later state of the hub wrote is always read first.
+// be written. A copy from a later state of the hub, before its restore from a backup, is always read first.
 func (r *run) asConfirmed(seen observed, w *wanted) bool {
 	ours := seen.found && seen.Owner == r.object.ObjectIdentity && seen.OwnerUID == r.binding.BindingSpec().ObjectRef.UID
 	return ours && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting && !r.paused(seen) && !r.newer(seen)

@@ -97,7 +97,7 @@ func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member
 	if o, forbidden := r.forbidden(); forbidden {
 		return in, &o, nil
 	}
-	want, err := r.wants(ctx, template)
+	want, err := r.wantedState(ctx, template)
 	if err != nil {
 		return in, nil, err
 	}

@@ -107,7 +107,7 @@ func (r *run) copyOf(ctx context.Context, id hubv1.ObjectIdentity) (*readCopy, *
 	if !ok {
 		return nil, nil, fmt.Errorf("%s: %w", id, errBehind)
 	}
-	want, err := other.wants(ctx, template)
+	want, err := other.wantedState(ctx, template)
 	if err != nil {
 		return nil, nil, err
 	}

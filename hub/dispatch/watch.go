@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// The following functions queue keys after changes on the hub that may change the wanted copies. Changes of templates
-// come through WakeObject, changes on members through Observed.
+// The following functions queue keys after changes on the hub that may change the wanted copies. WakeObject queues keys
+// after changes of templates, and Observed after changes on members.
 
 // BindingChanged is called for a binding whose spec changed.
 func (d *Dispatcher) BindingChanged(_ context.Context, c changes.Binding) {
@@ -34,8 +34,8 @@ func (d *Dispatcher) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// staged reports whether a rollout took a step and nothing else of the decision changed: then only the clusters whose
-// entries changed have work.
+// staged reports whether only a rollout step changed the decision. Then only the clusters whose entries changed have
+// work.
 func staged(before, after *hubv1.BindingSpec) bool {
 	if after.Rollout == nil || len(before.Clusters) != len(after.Clusters) {
 		return false
@@ -68,7 +68,7 @@ func follows(b hubv1.BindingObject, p hubv1.PlacementObject) bool {
 	return ref != nil && ref.UID == p.GetUID()
 }
 
-// withdraws reports whether a withdrawal is due for the binding. A placement that was deleted no longer suspends it.
+// withdraws reports whether a withdrawal is due for the binding. A deleted placement no longer suspends withdrawals.
 func withdraws(b hubv1.BindingObject) bool {
 	return slices.ContainsFunc(b.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return t.State == hubv1.TargetAbsent })
 }
@@ -116,8 +116,8 @@ func servedOtherwise(before, after *hubv1.MemberCluster) (kinds []schema.GroupKi
 	return kinds
 }
 
-// policiesThatDiffer returns the policies whose result may differ with the new facts of the cluster. Nodes change
-// often, and most policies do not read them.
+// policiesThatDiffer returns the policies whose result may differ with the new facts of the cluster. Facts about nodes
+// change often, and most policies do not read them.
 func (d *Dispatcher) policiesThatDiffer(ctx context.Context, was, is overrides.Cluster) ([]hubv1.OverridePolicyObject, error) {
 	all, err := scopes.OverridePolicies(ctx, d.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {

@@ -21,7 +21,7 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if r.suspended() {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "withdrawing from %s is suspended by the placement", r.target.Name), true
 	}
-	want, _ := r.wants(ctx, nil) // without the kind's definition, any served version is used
+	want, _ := r.wantedState(ctx, nil) // without the kind's definition, any served version is used
 	gvk := want.At(r.mcl)
 	if r.policy().Apply.Mode == hubv1.ApplyReportOnly {
 		return r.leaveAlone(gvk), true

@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// readKubeconfig sets Ready if there is no kubeconfig. A deleted Secret ends the link: a user who deletes credentials
-// does not want them to be used. A failed read changes nothing.
+// readKubeconfig reads the kubeconfig of the cluster from its Secret. Without a kubeconfig, it sets Ready to False and
+// ends the link, because a user who deletes credentials does not want them to be used. A failed read changes nothing.
 func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result, error) {
 	direct := run.cluster.Spec.Connection.Direct
 	if direct == nil {
@@ -47,8 +47,8 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-// credentialOf returns the description of the credentials in a kubeconfig; zero for an invalid one, which the link
-// reports.
+// credentialOf returns the description of the credentials in a kubeconfig; zero for an invalid kubeconfig, whose error
+// the link reports.
 func credentialOf(kubeconfig []byte) credential.Credential {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil || config.Contexts[config.CurrentContext] == nil {
@@ -61,7 +61,7 @@ func credentialOf(kubeconfig []byte) credential.Credential {
 	return credential.Of(user.Token, string(user.ClientCertificateData))
 }
 
-// withoutLink ends the link and sets Ready with the reason.
+// withoutLink ends the link and sets Ready to False with the reason.
 func (r *Reconciler) withoutLink(run *run, reason, message string) {
 	r.links.Remove(run.cluster.Name)
 	run.settled = true

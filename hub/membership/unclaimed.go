@@ -22,7 +22,7 @@ type WatchedCopies interface {
 // not have. Every replica counts; none removes copies.
 type Unclaimed struct {
 	// bindings reads from the cache, which must be synced. members returns this replica's members. changed is called
-	// for a member whose number has changed.
+	// for a member whose number of unclaimed copies has changed.
 	bindings client.Reader
 	members  func() map[string]WatchedCopies
 	changed  func(cluster string)
@@ -39,7 +39,7 @@ func (r *Reconciler) CountUnclaimed(members func() map[string]WatchedCopies) *Un
 	return u
 }
 
-// of returns the number for a member; false if it was not counted.
+// of returns the number of unclaimed copies on a member; false if the copies of the member were not counted yet.
 func (u *Unclaimed) of(cluster string) (int, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -66,7 +66,7 @@ func NewProof() (*Proof, error) {
 	}}, nil
 }
 
-// Token returns the replacement of a bearer token, after the CertificateSigningRequest has been created.
+// Token returns the value to send instead of a bearer token. The CertificateSigningRequest must exist before.
 func (p *Proof) Token() (string, error) {
 	payload, err := json.Marshal(claim{Name: p.Request.Name, UID: p.Request.UID})
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *Proof) Token() (string, error) {
 	return proofPrefix + encode(payload) + "." + encode(ed25519.Sign(p.key, signed(payload))), nil
 }
 
-// signed returns the text to sign. Its prefix prevents other uses of the signature.
+// signed returns the text to sign. Because of its prefix, the signature is valid for this purpose only.
 func signed(payload []byte) []byte { return append([]byte(ProofSigner+"\n"), payload...) }
 
 // identifyByProof asks the hub's API server for the author of the CertificateSigningRequest in a proof.

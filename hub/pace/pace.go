@@ -12,12 +12,12 @@
 //   - Decisions are written before reports about copies: while first decisions are written, all later classes together
 //     have one write in flight.
 //   - A kind whose hub objects take long to write, because a webhook of a user is slow, has a limit (TryKind).
-//   - No caller blocks. Try returns a Turn, or nil. In the latter case the caller waits: the Pacer reserves a free turn
-//     for it, and wakes it.
+//   - Try never blocks. It returns a Turn, or nil if there is none now. After nil, the Pacer wakes the caller when it
+//     has reserved a turn for the caller.
 //
 // Only binding-status writes steer the width: the hub makes many of them, and no webhook or conversion of a user can
-// slow them down. Exempt are Leases, finalizers, removals, and the few writes for each cluster or process: they take no
-// turn, so that load cannot hold them up.
+// slow them down. Writes of Leases and finalizers, removals, and the few writes for each cluster or process need no
+// turn, so that load cannot delay them.
 package pace
 
 import (
@@ -60,7 +60,7 @@ const (
 	widest = 8
 	// reservedFor is how long a turn is reserved for a caller that was woken. Then another caller gets the turn.
 	reservedFor = time.Second
-	// AskAgain is the time after which a waiting caller asks again, in case it missed the wake.
+	// AskAgain is the time after which a waiting caller calls Try again, in case it missed the wake.
 	AskAgain = AnswerWithin
 )
 
@@ -86,7 +86,7 @@ func New(c clock.PassiveClock) *Pacer {
 	return &Pacer{clock: c, width: widest, line: newLine(), kinds: map[schema.GroupKind]*kind{}}
 }
 
-// Turn is the right to one write at a time.
+// Turn is the permission to have one write in flight, until Done.
 type Turn struct {
 	pacer *Pacer
 	class Class

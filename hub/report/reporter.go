@@ -11,7 +11,7 @@
 //   - Both are written only if they differ. The hub object is written first: then the binding's condition can report
 //     the result, and under load users see the hub object's status first.
 //   - A cached binding that is older than our own last write is ignored.
-//   - A link that is down for a moment changes nothing (grace.go).
+//   - A link that is down for less than the grace period changes no row (grace.go).
 //   - Every replica writes the rows of the clusters that it works on. The leader alone writes the rest (shares.go).
 //
 // The status of a hub object is written only where that is safe (object.go). Otherwise the binding has the merged
@@ -89,7 +89,8 @@ type Options struct {
 	HubRunsWorkloads func() bool
 	// Conventions of a kind for the status of a hub object, if the hub is its own member; if nil, there are none.
 	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
-	// Converged is called with the time that a change of an object with this placement took; if nil, nothing is.
+	// Converged is called when a change of an object has reached its clusters, with the time that this took; may be
+	// nil.
 	Converged func(placement types.NamespacedName, took time.Duration)
 	// Grace is how long a link may be down before rows change. Default 10 s.
 	Grace time.Duration
@@ -108,8 +109,8 @@ type Reporter struct {
 	ctx     context.Context                                   // nil until started
 	queue   priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
 	entries map[types.NamespacedName]*entry
-	away    map[string]bool      // clusters whose link is known to be down
-	lost    map[string]time.Time // since when, for clusters with a link
+	away    map[string]bool      // clusters without a link, or whose link is down
+	lost    map[string]time.Time // when the link went down, for clusters that have one
 	unready map[string]unready   // of MemberClusters
 }
 
@@ -222,8 +223,8 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	}
 }
 
-// catchUp adopts the cached binding if its event has not arrived yet. Otherwise that event would assign the outcome to
-// the earlier decision. It returns false if the binding is gone.
+// catchUp adopts the cached binding if the binding's event has not arrived yet. Otherwise the outcome would count for
+// the earlier decision. It returns false if the binding is deleted.
 func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	key := client.ObjectKeyFromObject(tried)
 	r.mu.Lock()
@@ -255,8 +256,8 @@ func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	} // an unknown binding is queued by its first event
 }
 
-// WakeDecided queues a binding whose decision changed. The window waits for results, which are likely to follow. If
-// onlyWording is set, one event has probably changed the message for many bindings.
+// WakeDecided queues a binding whose decision changed. The window waits for results, which are likely to follow. With
+// onlyWording, only the message changed, and probably for many bindings at once.
 func (r *Reporter) WakeDecided(binding types.NamespacedName, onlyWording bool) {
 	class := pace.FirstResult
 	if onlyWording {
@@ -303,7 +304,7 @@ func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, c pace.Cl
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wake(now, u, c) })
 }
 
-// wakeAfter does the same as wake, with a given time for the end of the window.
+// wakeAfter does the same as wake, with a given duration of the window.
 func (r *Reporter) wakeAfter(key types.NamespacedName, e *entry, after time.Duration, c pace.Class) {
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wakeAt(now, now.Add(after), c) })
 }

@@ -9,8 +9,9 @@ import (
 // maxID limits identifiers from a cluster, in characters.
 const maxID = 64
 
-// orphaned returns the copies that were left on clusters. A completed withdrawal may add one, and a copy that a cluster
-// holds for the hub again is removed from the list. rows are the new rows, in the order of the targets' names.
+// orphaned returns the list of copies that the hub has orphaned on clusters. A withdrawal that orphans a copy adds the
+// copy to the list. A copy that the hub manages again is removed from the list. rows are the new rows, in the order of
+// the targets' names.
 func orphaned(previous []hubv1.OrphanedCopy, before map[string]*hubv1.ClusterRow, rows []hubv1.ClusterRow, in Input) []hubv1.OrphanedCopy {
 	out := slices.Clone(previous)
 	for i, t := range byName(in.Targets) {
@@ -29,8 +30,8 @@ func orphaned(previous []hubv1.OrphanedCopy, before map[string]*hubv1.ClusterRow
 	return out[max(0, len(out)-hubv1.MostOrphaned):]
 }
 
-// leftNow returns the copy that a withdrawal left. It does so only when the row first reports the end, because repeated
-// facts must not change the list.
+// leftNow returns the copy that a withdrawal has orphaned. ok is true only when the row reports the withdrawal for the
+// first time, because repeated facts must not change the list.
 func leftNow(before *hubv1.ClusterRow, row hubv1.ClusterRow, f Fact) (o hubv1.OrphanedCopy, ok bool) {
 	if row.Reason != hubv1.ReasonWithdrawn || (before != nil && before.Reason == hubv1.ReasonWithdrawn) || f.Outcome == nil || f.Outcome.Orphaned == nil {
 		return o, false

@@ -81,7 +81,7 @@ func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now m
 	case previous == nil || previous.Applied != row.Applied || previous.Health != row.Health || previous.Reason != row.Reason:
 		row.LastTransitionTime = &now
 	case previous.LastTransitionTime == nil && reported:
-		row.LastTransitionTime = &now // fit had cut the time
+		row.LastTransitionTime = &now // fit had removed the time
 	default:
 		row.LastTransitionTime = previous.LastTransitionTime
 	}
@@ -91,8 +91,8 @@ func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now m
 	return *row.DeepCopy()
 }
 
-// elsewhere returns the row of a cluster that reports to another replica. This replica may know an older hub object
-// than the row.
+// elsewhere returns the row of a cluster that reports to another replica. The row may be about a newer hub object than
+// this replica has.
 func elsewhere(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	if previous == nil {
 		return hubv1.ClusterRow{Name: t.Name, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
@@ -100,7 +100,7 @@ func elsewhere(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterR
 	return *previous
 }
 
-// unheard returns the row of a cluster that has not reported to this process.
+// unheard returns the row of a cluster that has not yet reported to this process.
 func unheard(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	switch {
 	case previous == nil:
@@ -326,8 +326,8 @@ func contradicted(f Fact, in Input) bool {
 	return seen.Deleting || seen.Digest != o.Digest || (in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID)
 }
 
-// older reports whether the resourceVersion from the watch is older than the confirmed one. If they cannot be compared,
-// it returns true, so that the response to our own write counts.
+// older reports whether the resourceVersion from the watch is older than the confirmed one. It returns true if the two
+// cannot be compared. Then the row keeps the result of the hub's own write.
 func older(seen, confirmed string) bool {
 	c, err := resourceversion.CompareResourceVersion(seen, confirmed)
 	return err != nil || c < 0

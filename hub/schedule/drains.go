@@ -35,13 +35,13 @@ type other struct {
 // drain is the state of one cluster.
 type drain struct {
 	most    int                           // maximum number of moving objects
-	began   int                           // number of the cluster's objects when the first of them began to leave
+	began   int                           // number of the cluster's objects when the first one began to leave
 	others  int                           // entries of the cluster that are not Present
-	moving  map[types.NamespacedName]bool // by the bindings
-	granted map[types.NamespacedName]bool // not in the bindings yet; true once written
+	moving  map[types.NamespacedName]bool // bindings that show a moving object
+	granted map[types.NamespacedName]bool // bindings that do not show the move yet; true once it is written
 	stays   map[key]string                // why objects cannot be moved
-	evicted map[key]bool                  // evicted objects that no other cluster took
-	before  *int32                        // their number when this process first checked; nil before
+	evicted map[key]bool                  // objects that this process has evicted without a replacement
+	before  *int32                        // number of objects that earlier leaders evicted; nil before the first check
 	waiting []key                         // in order; may have objects that no longer wait
 	queued  map[key]bool
 }
@@ -82,7 +82,8 @@ func (c *drain) next() []key {
 	return out
 }
 
-// full reports whether no room is left for an object. An object that has a grant or is moving has its place already.
+// full reports whether the object must wait because the drain limit is reached. An object that has a grant or is moving
+// does not wait.
 func (d *drains) full(cluster string, id key, most int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,8 +98,8 @@ func (d *drains) full(cluster string, id key, most int) bool {
 	return c.roomFor(most) <= 0
 }
 
-// ask grants an object to leave a cluster if there is room. Otherwise the object is queued when there is. objects is
-// the number of objects on the cluster.
+// ask returns true, and grants the object a move from the cluster, if the drain limit has room. Otherwise the object is
+// woken when there is room. objects is the number of objects on the cluster.
 func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,8 +120,8 @@ func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	return false
 }
 
-// decided records a decision. A grant that it did not use goes to other objects. A written move counts until the
-// binding shows it, because the next decision may use a binding that does not show it yet.
+// decided records a decision. It removes a grant that the decision did not use, and wakes waiting objects. The grant of
+// a written move stays until the binding shows the move, because the next decision may read an older binding.
 func (d *drains) decided(id key, claims decide.Claims, written bool) {
 	var woken []key
 	binding := id.BindingKey()
@@ -219,8 +220,9 @@ func (d *drains) ended(cluster string) {
 	}
 }
 
-// evictedFrom counts the objects that a drain evicted from a cluster although no other cluster took them. shown is the
-// current status, because an earlier leader may have counted some.
+// evictedFrom returns the number of objects that a drain has withdrawn from a cluster without a replacement. An object
+// counts once its binding has no entry for the cluster. The count starts with that of shown, the current status,
+// because an earlier leader may have withdrawn objects.
 func (d *drains) evictedFrom(cluster string, shown *hubv1.DrainStatus) int32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -37,8 +37,9 @@ func (o Failover) WithDefaults() Failover {
 	return o
 }
 
-// limits counts the evictions, drains and waits of all objects. A decision gets them as values (of) and claims its part
-// (claim). After the write of the binding, the unused part is returned (decided).
+// limits counts the evictions, drains and waits of all objects. A decision uses a snapshot of the limits (of). Before
+// the write of the binding, claim reserves the evictions and drains of the decision. After the write, decided releases
+// unused reservations.
 type limits struct {
 	Failover
 	drains  drains
@@ -46,7 +47,7 @@ type limits struct {
 
 	mu       sync.Mutex
 	since    time.Time         // start of the lead; zero if this process does not lead
-	free     time.Time         // the last place in the eviction rate that was given
+	free     time.Time         // the last reserved place in the eviction rate
 	reserved map[key]time.Time // unused places in the eviction rate
 }
 
@@ -93,8 +94,8 @@ func with(set map[string]bool, name string) map[string]bool {
 	return set
 }
 
-// claim reserves the claims of a decision. It returns false if the limits have changed since the decision because
-// another object was faster.
+// claim reserves the evictions and drains of a decision. It returns false if another object has used the limits since
+// the decision.
 func (l *limits) claim(in decide.Input, c decide.Claims) bool {
 	l.answers.claim(in.Object.ID.GroupKind(), c.Answers, in.Now)
 	for _, name := range c.Unreplaced {
@@ -126,7 +127,7 @@ func (l *limits) decided(id key, c decide.Claims, written bool) {
 	}
 }
 
-// settling returns how long a new leader still does not trust that clusters are unreachable.
+// settling returns the time until a new leader may evict objects from unreachable clusters.
 func (l *limits) settling(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +144,7 @@ func (l *limits) evictionIn(id key, now time.Time) time.Duration {
 	return max(0, l.place(id, now).Sub(now))
 }
 
-// reserve does the same as evictionIn, and reserves the place for the object.
+// reserve returns the same as evictionIn, and reserves the place for the object.
 func (l *limits) reserve(id key, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

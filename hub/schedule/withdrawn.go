@@ -9,8 +9,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Withdrawn records that every cluster has confirmed the Absent entry of a binding. hub/report calls it before it would
-// write the rows. It returns false if that was known.
+// Withdrawn records that every cluster has confirmed the Absent entry of a binding. hub/report calls it before it
+// writes the rows. It returns false if the binding was recorded before.
 func (s *Scheduler) Withdrawn(b hubv1.BindingObject) (news bool) {
 	if !s.gone.copies.note(b) {
 		return false
@@ -21,8 +21,8 @@ func (s *Scheduler) Withdrawn(b hubv1.BindingObject) (news bool) {
 	return true
 }
 
-// withdrawals are the bindings whose Absent entries every cluster has confirmed. They may be lost at any time: then
-// members are asked again.
+// withdrawals are the bindings whose Absent entries every cluster has confirmed. If they are lost, the hub asks the
+// members again.
 type withdrawals struct {
 	mu   sync.Mutex
 	done map[types.NamespacedName]withdrawal
@@ -47,8 +47,8 @@ func (w *withdrawals) note(b hubv1.BindingObject) (news bool) {
 	return true
 }
 
-// cover reports whether the confirmations belong to the spec of the binding or to the previous one. A deletion counts
-// as a change of the spec.
+// cover reports whether the recorded confirmations are for this generation of the binding's spec, or for the one before
+// it. The deletion of the binding also increases the generation.
 func (w *withdrawals) cover(b hubv1.BindingObject) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -99,7 +99,7 @@ func readNodePage(ctx context.Context, l *line, url string, sum *nodeSum) (next 
 	return next, listError(l, "GET /api/v1/nodes", err)
 }
 
-// listError distinguishes an answer that is too large from one that no API server gives.
+// listError returns the error for an answer that exceeds the limits, or that is not the list of an API server.
 func listError(l *line, what string, err error) error {
 	switch {
 	case err == nil:
@@ -129,7 +129,7 @@ type node struct {
 	} `json:"status"`
 }
 
-// quantity is zero for a text that no real node has. Parsing "1e2147483647" would create that many digits.
+// quantity is zero for a text that no real node has. Parsing "1e2147483647" would allocate memory for that many digits.
 type quantity struct{ resource.Quantity }
 
 var sensibleQuantity = regexp.MustCompile(`^[0-9]{1,20}(\.[0-9]{1,20})?([numkMGTPE]|[KMGTPE]i|[eE]\+?[0-9]{1,2})?$`)
@@ -193,7 +193,8 @@ func (s *nodeSum) add(n *node) {
 	}
 }
 
-// facts has a region only if all nodes have the same one. Its capacity is not nil, even without nodes.
+// facts returns the sums. They have a region only if all nodes have the same one. The capacity is not nil, even without
+// nodes.
 func (s *nodeSum) facts() member.Facts {
 	f := member.Facts{Nodes: s.nodes, Zones: s.zones, Capacity: fitting(s.capacity), Allocatable: fitting(s.allocatable)}
 	if !s.regions {
@@ -202,7 +203,7 @@ func (s *nodeSum) facts() member.Facts {
 	return f
 }
 
-// labelValue is empty if the label is missing or its value is invalid.
+// labelValue returns the value of a label; empty if the label is missing or its value is invalid.
 func labelValue(n *node, label string) string {
 	value := n.Metadata.Labels[label]
 	if len(value) > validation.LabelValueMaxLength || len(validation.IsValidLabelValue(value)) > 0 {

@@ -56,14 +56,14 @@ type runner struct {
 	facts   factsReader // latest.ClusterID is that of the last cluster that delivered
 	served  discovery
 	readers sync.WaitGroup
-	larger  chan struct{} // an answer was larger than it may be
+	larger  chan struct{} // gets a value when an answer exceeded its size limit
 }
 
-// wanted is the newest input with what became of it.
+// wanted is the newest requested connection, with the results of its attempts.
 type wanted struct {
 	want
-	tries attempts  // to connect, while it is not in use
-	creds judgement // the last one on its credentials; zero if there is none
+	tries attempts  // to connect, while the connection is not in use
+	creds judgement // the last judgement on the credentials; zero if there is none
 }
 
 func newRunner(l *link, engage Engage) *runner {
@@ -157,7 +157,7 @@ func (r *runner) tryCandidate(ctx, attempt context.Context) {
 	}
 }
 
-// discard closes the connections of the session that the current one does not share.
+// discard closes the connections of the session, except those that the current session shares.
 func (r *runner) discard(s *session) {
 	if r.inUse == nil || r.inUse.pool != s.pool {
 		s.pool.close()
@@ -198,8 +198,8 @@ func (r *runner) candidateFailed(v verdict) {
 	}
 }
 
-// use makes the session the current one. If the address is the same, existing clients use it. Otherwise there is a new
-// Cluster, and requests on the old one may run until the timeout of a request.
+// use makes the session the current one. If the address is the same, existing clients of the cluster use the session.
+// For another address, use makes a new Cluster; requests on the old Cluster may run until their timeout.
 func (r *runner) use(ctx context.Context, s *session, l *line, id string) error {
 	if r.engaged != nil && r.inUse.to.Server == s.to.Server {
 		r.engaged.line.session.Store(s)

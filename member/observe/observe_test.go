@@ -73,7 +73,7 @@ type told struct {
 	content, gone bool
 }
 
-// world is one namespace on the member, its observer and what it told.
+// world is one namespace on the member, its observer, and the recorded calls of the observer's handler.
 type world struct {
 	*testing.T
 	objects  dynamic.ResourceInterface
@@ -81,7 +81,7 @@ type world struct {
 	ns       string
 
 	settings atomic.Pointer[health.Settings] // for every object
-	lists    atomic.Int32                    // first pages of lists that were asked for
+	lists    atomic.Int32                    // number of requests for the first page of a list
 
 	mu     sync.Mutex
 	events []told
@@ -147,7 +147,7 @@ func (w *world) countLists(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// apply sends what the hub would send.
+// apply writes a copy to the member, as the hub would.
 func (w *world) apply(name string, size int) *unstructured.Unstructured {
 	w.Helper()
 	id := hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: name}
@@ -172,7 +172,7 @@ func (w *world) patch(patch string, subresource ...string) {
 	}
 }
 
-// next waits for one more call of the handler and returns it.
+// next waits for the next call of the handler and returns it.
 func (w *world) next() told {
 	w.Helper()
 	var out told
@@ -444,20 +444,20 @@ func TestAKindIsListedOnceAMinuteForChangedSettings(t *testing.T) {
 	}
 }
 
-// health is that of an object as it was last observed.
+// health returns the last observed health of an object.
 func (w *world) health(name string) hubv1.Health {
 	o, _, _ := w.observer.Observation(widget, types.NamespacedName{Namespace: w.ns, Name: name})
 	return o.Health
 }
 
-// rejudge changes the settings, and tells the observer of the objects whose settings changed.
+// rejudge changes the settings, and makes the observer read the objects again.
 func (w *world) rejudge(expression string, names ...string) {
 	w.Helper()
 	w.settings.Store(judgedBy(w.T, expression))
 	w.reread(names...)
 }
 
-// reread tells the observer of changed settings of objects.
+// reread makes the observer read objects again, as after a change of their settings.
 func (w *world) reread(names ...string) {
 	for _, name := range names {
 		w.observer.Reread(hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: name})
@@ -470,7 +470,7 @@ func TestSettingsThatChangeWhileAnObjectIsReadAreFollowed(t *testing.T) {
 	w.observer.Observe(widget, w.key())
 	w.until("the first list", w.synced)
 	written := w.apply("web", 3)
-	w.observer.Await(widget, written) // read by the settings of this moment, and there with its event
+	w.observer.Await(widget, written) // read with the current settings, before its event
 	w.settings.Store(judgedBy(t, "object.spec.size > 2"))
 	w.observer.Reread(hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: "web"})
 	w.until("the health", func() bool {

@@ -68,8 +68,8 @@ func (s *Schema) FaultsAt(pointer string, value any, partial bool) []Fault {
 	return c.found()
 }
 
-// at returns the schema one step below; false if there is no such field. For a numeric step, a list and a map are not
-// distinguished.
+// at returns the schema one step below; false if there is no such field. A numeric step may be an index of a list or a
+// key of a map.
 func (s *Schema) at(step string) (*Schema, bool) {
 	if s.types == isArray || s.items != nil {
 		return s.items, true
@@ -77,7 +77,7 @@ func (s *Schema) at(step string) (*Schema, bool) {
 	return s.field(step)
 }
 
-// everywhere are the fields of a whole object that are not checked.
+// everywhere are the fields that every object has. They are not checked.
 var everywhere = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}
 
 // checker checks an object against a schema.

@@ -48,10 +48,10 @@ type combined struct {
 	Not   *element   `json:"not"`
 }
 
-// branches are the schemas that may declare fields of the value.
+// branches returns the schemas in allOf, anyOf and oneOf. They may declare fields of the value.
 func (c *combined) branches() []*element { return slices.Concat(c.AllOf, c.AnyOf, c.OneOf) }
 
-// extensions are those of Kubernetes.
+// extensions are the x-kubernetes extensions of a schema.
 type extensions struct {
 	Preserve bool     `json:"x-kubernetes-preserve-unknown-fields"`
 	Embedded bool     `json:"x-kubernetes-embedded-resource"`
@@ -170,7 +170,8 @@ func (p *parser) fail(err error) {
 	}
 }
 
-// read converts an element; nil accepts every value. An alternative is about values whose fields others declare.
+// read converts an element; nil accepts every value. An alternative is a schema in allOf, anyOf, oneOf or not. It
+// accepts additional fields, because other schemas of the same value declare them.
 func (p *parser) read(e *element, depth int, alternative bool) *Schema {
 	switch {
 	case e == nil || p.err != nil || depth > mostDepth:
@@ -190,7 +191,8 @@ func componentName(reference string) string {
 	return strings.TrimPrefix(reference, "#/components/schemas/")
 }
 
-// refers reports whether the element is a reference with a default or a description.
+// refers reports whether the element is only a reference, in allOf. API servers write a reference so if it also has a
+// default or a description.
 func (e *element) refers() bool {
 	return len(e.AllOf) == 1 && len(e.AnyOf)+len(e.OneOf) == 0 && e.Type == nil && e.Properties == nil && e.Additional == nil &&
 		e.Items == nil && !e.Either

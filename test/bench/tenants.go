@@ -27,8 +27,8 @@ const (
 // Neighbour is the result for the other tenant's objects.
 type Neighbour struct {
 	Scenario string `json:"scenario"`
-	// Create is the latency from the user's write to the last copy. Raw is the latency without Hanse, measured in
-	// between: one client writes an object to the hub, and then to all members at once.
+	// Create is the latency from the user's write to the last copy. Raw is the latency without Hanse: one client writes
+	// an object to the hub, and then to all members at once. Creates and raw writes alternate.
 	Create Latency `json:"create"`
 	Raw    Latency `json:"raw"`
 	// P50OverRaw is the median of Create divided by that of Raw; P50Ratio is P50OverRaw divided by that of the first
@@ -36,14 +36,15 @@ type Neighbour struct {
 	// part.
 	P50OverRaw float64 `json:"p50OverRaw"`
 	P50Ratio   float64 `json:"p50Ratio"`
-	// P50OverUndisturbed is the median of Create divided by that of the first scenario, whatever the cause.
+	// P50OverUndisturbed is the median of Create divided by that of the first scenario. It includes the effect of the
+	// shared machine.
 	P50OverUndisturbed float64 `json:"p50OverUndisturbed"`
 	// StatusesPerSecond is the number of statuses per second that the noisy tenant's operator wrote.
 	StatusesPerSecond float64 `json:"statusesPerSecond,omitempty"`
 }
 
-// tenants measures one tenant's single creates in three scenarios: without another tenant, beside its objects, and
-// beside permanent changes of their statuses.
+// tenants measures one tenant's single creates in three scenarios: without objects of another tenant, with these
+// objects, and while their statuses change all the time.
 func (r *run) tenants(ctx context.Context) error {
 	return r.onLab(ctx, r.members, []string{warmNamespace, noisyNamespace, besideNamespace}, func(ctx context.Context, s *setting) error {
 		w, err := s.running(ctx, false)
@@ -99,8 +100,8 @@ func (s *setting) besideNoise(ctx context.Context, w *watcher) error {
 	return nil
 }
 
-// neighbour creates the other tenant's objects from an index on, one after the other, with one object without Hanse
-// between two of them.
+// neighbour measures a scenario. It creates the other tenant's objects one after the other, beginning with the index
+// from, each after one object without Hanse.
 func (s *setting) neighbour(ctx context.Context, w *watcher, scenario string, from int) error {
 	if scenario != noisy {
 		if _, err := s.meter.settle(ctx); err != nil {
@@ -117,7 +118,8 @@ func (s *setting) neighbour(ctx context.Context, w *watcher, scenario string, fr
 	return nil
 }
 
-// createInTurn creates n objects from an index on, one after the other, with one object without Hanse before each.
+// createInTurn creates n objects one after the other, beginning with the index from. Before each, it creates one object
+// without Hanse.
 func (s *setting) createInTurn(ctx context.Context, w *watcher, from, n int) (all, raw []time.Duration, err error) {
 	for i := from; i < from+n; i++ {
 		if err := rest(ctx, pause); err != nil {

@@ -33,14 +33,15 @@ const (
 // phaseNames are the names of all phases, in Hanse's order.
 var phaseNames = []string{create, update, override, status, singleCreate, singleStatus, withdraw}
 
-// step is one operation on every object, in this order, on all systems that have it.
+// step is one operation on every object. All systems run the steps in the same order.
 type step struct {
 	name  string
 	raw   operation // on each member by the raw loop
 	user  operation // on the hub by the user; nil if the user does not write every object
 	after shape     // shape of all copies afterwards
 	gone  bool      // there are no copies after it
-	// hanse measures the step through the hub; nil means the user's write of every object, until all copies follow.
+	// hanse measures the step through the hub. If nil, the user writes every object, and the step ends when all copies
+	// have followed.
 	hanse func(*setting, context.Context, *watcher) (Phase, error)
 }
 
@@ -155,7 +156,7 @@ func (s *setting) hanse(ctx context.Context, w *watcher, once bool) error {
 	return nil
 }
 
-// onceThere makes the measurements that need all objects in place: single changes, and cold restarts.
+// onceThere measures single changes and cold restarts, which need all objects in place.
 func (s *setting) onceThere(ctx context.Context, w *watcher) error {
 	for _, single := range []func(context.Context, *watcher) (Phase, error){s.singleCreates, s.singleStatuses} {
 		p, err := single(ctx, w)

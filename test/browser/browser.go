@@ -1,8 +1,8 @@
-// Package browser runs the console's pages in Chromium, for tests. A Tab has a profile of its own: no other tab shares
-// its cookies.
+// Package browser runs the console's pages in Chromium, for tests. Each Tab has its own profile, so tabs do not share
+// cookies.
 //
-// The binary is in HANSE_BROWSER, and axe-core, the checker of accessibility, is in HANSE_AXE; hack/browser.sh gets
-// both. Without them a test is skipped, unless HANSE_REAL_BROWSER is require.
+// HANSE_BROWSER is the path of Chromium, and HANSE_AXE the path of axe-core, which checks accessibility.
+// hack/browser.sh gets both. Without them a test is skipped, unless HANSE_REAL_BROWSER is require.
 package browser
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// answerWithin limits every action in a page, for a machine that runs much else.
+// answerWithin is the timeout of an action in a page. It is long, for slow machines.
 const answerWithin = time.Minute
 
 // Needed skips a test on a machine without a browser or axe-core, or fails it if HANSE_REAL_BROWSER is require.
@@ -79,20 +79,21 @@ type Tab struct {
 // log of the events of a page.
 type log struct {
 	mu       sync.Mutex
-	faults   []string // of scripts
-	requests []string // addresses
+	faults   []string // uncaught errors of scripts
+	requests []string // addresses of requests
 }
 
-// In is the same page for a subtest.
+// In returns the same page for a subtest.
 func (t *Tab) In(sub *testing.T) *Tab { //nolint:thelper // t is the receiver
 	return &Tab{T: sub, ctx: t.ctx, axe: t.axe, log: t.log}
 }
 
-// noted is a script of every page: it notes which requests and scripts the policy of the page has refused.
+// noted is a script that is added to every page. It records the requests and scripts that the page's
+// Content-Security-Policy refuses.
 const noted = `window.refused = [];
 document.addEventListener("securitypolicyviolation", (e) => window.refused.push(e.effectiveDirective + " " + e.blockedURI));`
 
-// Open opens an empty page, 1280 x 800, until the test ends. The test fails if a script of a page does.
+// Open opens an empty page, 1280 x 800, until the test ends. The test fails if a script of a page fails.
 func (b *Browser) Open(t *testing.T) *Tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
@@ -157,7 +158,7 @@ func (t *Tab) SignIn(origin, token string) {
 	t.Wait("the sign-in ends", `location.pathname === "/" && document.readyState === "complete"`)
 }
 
-// Press sends keys to the element of a selector, or to the one with the focus if the selector is empty.
+// Press sends keys to the element of a selector. With an empty selector, it sends them to the element with the focus.
 func (t *Tab) Press(keys, selector string) {
 	t.Helper()
 	if selector != "" {
@@ -180,7 +181,7 @@ func try[V any](t *Tab, expression string) (V, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[V](expression, chromedp.EvalAwaitPromise))
 }
 
-// first returns the begin of a long script.
+// first returns the beginning of a long script.
 func first(script string) string {
 	if line, _, more := strings.Cut(script, "\n"); more {
 		return line + " ..."
@@ -196,7 +197,7 @@ func (t *Tab) Wait(until, expression string) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// While the browser loads another page, there is none in which to evaluate it.
+		// The evaluation fails while the browser loads another page.
 		is, err := try[bool](t, "!!("+expression+")")
 		if is {
 			return
@@ -210,7 +211,7 @@ func (t *Tab) Wait(until, expression string) {
 	}
 }
 
-// Text returns the text of the page as a user reads it.
+// Text returns the visible text of the page.
 func (t *Tab) Text() string {
 	t.Helper()
 	return Eval[string](t, `document.body.innerText`)
@@ -243,13 +244,13 @@ func (t *Tab) Screenshot() []byte {
 	return image
 }
 
-// Refused returns the requests and scripts that the policy of the open page has refused.
+// Refused returns the requests and scripts that the Content-Security-Policy of the open page has refused.
 func (t *Tab) Refused() []string {
 	t.Helper()
 	return Eval[[]string](t, `window.refused`)
 }
 
-// Elsewhere returns the addresses of all requests so far to other origins than one.
+// Elsewhere returns the addresses of all requests so far to origins other than the given one.
 func (t *Tab) Elsewhere(origin string) (addresses []string) {
 	t.log.mu.Lock()
 	defer t.log.mu.Unlock()

@@ -81,7 +81,7 @@ func (w *writes) add(made write) {
 	w.all = append(w.all, made)
 }
 
-// writeOf returns the write that a request asks for; false for a read, and for resources that a rollout never writes.
+// writeOf returns the write of a request; false for a read, and for resources that a rollout never writes.
 func writeOf(r *http.Request) (write, bool) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	i := slices.Index(path, "namespaces")
@@ -101,7 +101,7 @@ func writeOf(r *http.Request) (write, bool) {
 	return made, true
 }
 
-// rest returns the writes since the last call, when there has been none for some time.
+// rest waits until the hub has written nothing for three seconds. It returns the writes since the last call.
 func (w *writes) rest(t *testing.T) []write {
 	t.Helper()
 	eventually(t, func() error {
@@ -126,7 +126,7 @@ type cost struct {
 }
 
 // bindingCost counts the writes to one binding. A batch changes the revision of clusters. A phase changes only the
-// phase or the wave. repeated are statuses for a decision that had one already.
+// phase or the wave. repeated counts the second and later statuses of a generation.
 type bindingCost struct{ batches, phases, other, statuses, repeated int }
 
 func costOf(t *testing.T, all []write) (c cost, took time.Duration) {
@@ -178,9 +178,9 @@ func costOf(t *testing.T, all []write) (c cost, took time.Duration) {
 	return c, all[len(all)-1].at.Sub(all[0].at)
 }
 
-// TestWhatARolloutWrites lets changes of all objects go through three waves and counts the writes of the hub process: a
-// payload for each changed input; for each object and batch one decision and one status; and for each wave one more of
-// both at most, for its phase.
+// TestWhatARolloutWrites changes all objects, in three waves, and counts the writes of the hub process. It expects one
+// payload for each changed input. Each object may have one decision and one status for each batch, and at most one more
+// decision and status for the phase of each wave.
 func TestWhatARolloutWrites(t *testing.T) {
 	apiserver.Needed(t)
 	ctrl.SetLogger(logr.Discard())
@@ -216,14 +216,14 @@ func TestWhatARolloutWrites(t *testing.T) {
 	for _, tc := range []struct {
 		what     string
 		change   func()
-		objects  int // that get a revision
+		objects  int // number of objects that get a revision
 		revision int64
-		inputs   int // that change
-		phases   int // for each object, at most
+		inputs   int // number of changed inputs
+		phases   int // maximum for each object
 	}{
 		{"a change of each object", func() { edit("2", objects) }, objects, 2, objects, len(clusters)},
 		{"a policy that all objects share", func() { f.create(marks) }, objects, 3, 1, len(clusters)},
-		{"a change of one object", func() { edit("3", 1) }, 1, 4, 1, 1}, // it waits for no other
+		{"a change of one object", func() { edit("3", 1) }, 1, 4, 1, 1}, // it does not wait for other objects
 	} {
 		tc.change()
 		f.rolledOut(tc.objects, tc.revision)
@@ -242,7 +242,8 @@ func TestWhatARolloutWrites(t *testing.T) {
 			repeated += b.repeated
 		}
 	}
-	// A slow answer to the scheduler's write costs one now and then. One for each object and change would be 7.
+	// A slow response to the scheduler's write sometimes causes a repeated status. One for each object and change would
+	// be 7.
 	if repeated > 5 {
 		t.Errorf("%d statuses are about a decision that has one", repeated)
 	}
@@ -251,7 +252,7 @@ func TestWhatARolloutWrites(t *testing.T) {
 // foldEvery is the minimum time between two statuses of a placement, see package policystatus.
 const foldEvery = 500 * time.Millisecond
 
-// fleet is a hub process within the test, and its members.
+// fleet is a hub in the test's process, with its members.
 type fleet struct {
 	*testing.T
 	client.Client // of the hub
@@ -331,7 +332,7 @@ func (f *fleet) join(name string, cluster *rest.Config) {
 	})
 }
 
-// rolledOut waits until so many objects have a revision on all clusters.
+// rolledOut waits until the given number of objects have a revision on all clusters.
 func (f *fleet) rolledOut(objects int, revision int64) {
 	f.Helper()
 	eventually(f.T, func() error {

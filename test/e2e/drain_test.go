@@ -13,9 +13,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// aClusterIsDrained drains a cluster of Deployments whose replacements come up only when the test lets them: none
-// leaves before, and no more than two are on the way. One is wanted everywhere and stays until it is evicted; one has
-// no other place and is named.
+// aClusterIsDrained drains a cluster of six Deployments. Four can move, but their new pods start only when the test
+// lowers their requests. No copy may be withdrawn before that, and at most two objects may move at a time. A fifth one
+// is placed on every cluster, and stays until the drain evicts it. A sixth one can run on no other cluster, and the
+// command must name it.
 func aClusterIsDrained(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	const toShanghai2 = "clusters: {labelSelector: {}}\nspread: {numberOfClusters: 1, preferences: [{weight: 10, expression: \"name == 'cn-sha-2'\"}]}"
@@ -51,7 +52,7 @@ func aClusterIsDrained(t *testing.T) {
 	if len(begun) != 2 {
 		t.Fatalf("%d objects are on the way, want 2", len(begun))
 	}
-	ask(t, begun[0], "1") // its replacement comes up
+	ask(t, begun[0], "1") // its replacement becomes Healthy
 	eventually(t, normal, func() error { return goneFrom(ctx, shanghai2, begun[0]) })
 	_, err := on(ctx, shanghai2, begun[1])
 	must(t, err)
@@ -59,7 +60,7 @@ func aClusterIsDrained(t *testing.T) {
 		ask(t, d, "1")
 	}
 	out, err := suite.Hansectl(ctx, "drain", shanghai2, "--timeout", "60s")
-	for _, want := range []string{" 4 of ", "Deployment.apps " + ns + "/bound"} { // the number of all objects is that of the suite
+	for _, want := range []string{" 4 of ", "Deployment.apps " + ns + "/bound"} { // the total includes objects of other tests
 		if err == nil || !contains(out+err.Error(), want) {
 			t.Fatalf("drain: %v, want an error, and %q there or in\n%s", err, want, out)
 		}
@@ -93,7 +94,7 @@ func aClusterIsDrained(t *testing.T) {
 	eventually(t, normal, func() error { return heldBy(ctx, everywhere, shanghai, shanghai2) })
 }
 
-// placedDeployment makes a Deployment of one pod that asks for CPUs, with a Placement of its own.
+// placedDeployment creates a Deployment of one pod with a CPU request, and a Placement for it.
 func placedDeployment(t *testing.T, ns, name, spec, cpu string) *unstructured.Unstructured {
 	t.Helper()
 	d := deployment(ns, name)
@@ -107,7 +108,7 @@ func placedDeployment(t *testing.T, ns, name, spec, cpu string) *unstructured.Un
 	return d
 }
 
-// ask changes what the pod of a Deployment asks for.
+// ask changes the CPU request of a Deployment's pod.
 func ask(t *testing.T, d *unstructured.Unstructured, cpu string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/template/spec/containers/0/resources/requests/cpu","value":%q}]`, cpu)

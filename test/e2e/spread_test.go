@@ -42,7 +42,7 @@ var clusterLabels = map[string]map[string]string{
 }
 
 // TestObjectsSpreadMoveAndDrainOverRegions adds a second cluster to each region and places objects in all ways. It
-// compares every decision word by word: for each cluster, whether it holds the object, or why not.
+// compares the whole text of every decision. The text says for each cluster that it holds the object, or why not.
 func TestObjectsSpreadMoveAndDrainOverRegions(t *testing.T) {
 	joinSeconds(t)
 	t.Run("every way to choose and to divide", everyWayToChoose)
@@ -64,7 +64,7 @@ func TestObjectsSpreadMoveAndDrainOverRegions(t *testing.T) {
 	})
 }
 
-// joinSeconds brings the fleet from three to six clusters until the test ends.
+// joinSeconds adds the second cluster of each region to the fleet, until the test ends.
 func joinSeconds(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -84,10 +84,10 @@ func joinSeconds(t *testing.T) {
 		eventually(t, normal, func() error { return memberReady(ctx, name) })
 		eventually(t, normal, func() error { return hasNodes(ctx, name) })
 	}
-	hubHasSeen(t, slices.Sorted(maps.Keys(clusterLabels))...) // a first choice is kept, whatever is learned later
+	hubHasSeen(t, slices.Sorted(maps.Keys(clusterLabels))...) // a decision without these clusters would stay
 }
 
-// hasNodes is nil if the MemberCluster says what room there is on its nodes.
+// hasNodes returns nil if the status of the MemberCluster has the capacity, and all nodes are ready.
 func hasNodes(ctx context.Context, name string) error {
 	var m hubv1.MemberCluster
 	if err := suite.Hub.Get(ctx, types.NamespacedName{Name: name}, &m); err != nil {
@@ -99,7 +99,7 @@ func hasNodes(ctx context.Context, name string) error {
 	return nil
 }
 
-// removeSeconds leaves neither the clusters nor their MemberClusters, however far the test came.
+// removeSeconds removes the second clusters and their MemberClusters, also after a failed test.
 func removeSeconds(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
@@ -117,7 +117,7 @@ func removeSeconds(t *testing.T) {
 	}
 }
 
-// labelMember sets labels of a MemberCluster for the time of the test.
+// labelMember sets labels of a MemberCluster until the test ends.
 func labelMember(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
 	patch := func(ctx context.Context, value func(string) string) error {
@@ -144,8 +144,9 @@ func patchPlacement(t *testing.T, p *hubv1.Placement, spec string) {
 	must(t, suite.Hub.Patch(t.Context(), p, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))))
 }
 
-// decided is nil if what is decided on the object reads so: the reason and message of the condition Scheduled, then a
-// line for each cluster of the hub, with "holds", its share and its score, or with the reason and message of why not.
+// decided returns nil if the decision on the object has the wanted text. The first line is the reason and message of
+// the condition Scheduled. Then there is a line for each cluster of the hub. It has "holds", the share and the score,
+// or the reason and message why the cluster does not hold the object.
 func decided(ctx context.Context, obj *unstructured.Unstructured, want string) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
@@ -205,16 +206,16 @@ func decisionText(b hubv1.BindingObject) ([]string, error) {
 	return lines, nil
 }
 
-// stamp is a time in a message.
+// stamp matches a time in a message.
 var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// heldBy is nil if exactly these clusters have a copy of the object.
+// heldBy returns nil if exactly these clusters have a copy of the object.
 func heldBy(ctx context.Context, obj *unstructured.Unstructured, clusters ...string) error {
 	return heldAmong(ctx, obj, slices.Collect(maps.Keys(clusterLabels)), clusters...)
 }
 
-// holders are the clusters that hold the object according to the lines of a decision, and the share of each if it is
-// divided.
+// holders returns the clusters that hold the object by the text of a decision. If the replicas are divided, it also
+// returns the shares.
 func holders(want string) (names []string, shares map[string]int64) {
 	shares = map[string]int64{}
 	for line := range strings.Lines(want) {

@@ -19,12 +19,13 @@ import (
 //go:embed situations/*.yaml
 var situationFiles embed.FS
 
-// Situation is one object on three clusters, with the verdict of an expert on each of them and on the merged status.
+// Situation is one object on three clusters, with an expert's verdict on the health of each copy and on the merged
+// status.
 type Situation struct {
 	// Operator is the file of the situation; Name describes the reports of the clusters.
 	Operator string `json:"-"`
 	Name     string `json:"name"`
-	// Why is the reason of the verdicts.
+	// Why explains the expert's verdicts.
 	Why string `json:"why"`
 	// Object is the hub object, without a status.
 	Object *unstructured.Unstructured `json:"object"`
@@ -32,14 +33,14 @@ type Situation struct {
 	Clusters map[string]Report `json:"clusters"`
 	// StatusAggregation are the rules of the placement.
 	StatusAggregation hubv1.StatusAggregation `json:"statusAggregation,omitzero"`
-	// Healthy is the binding's condition.
+	// Healthy is the status of the binding's condition Healthy.
 	Healthy string `json:"healthy"`
 	// Merged is the whole status of the hub object, without missing or additional fields. Its conditions are a map of
 	// their types to their values.
 	Merged map[string]any `json:"merged,omitempty"`
 	// Generations are the types of the merged conditions that have an observedGeneration, in addition to the hub's own.
 	Generations []string `json:"generations,omitempty"`
-	// Lacks names the required fields without a merged value, so that no status is written.
+	// Lacks names the required fields without a merged value. If there are any, no status is written.
 	Lacks string `json:"lacks,omitempty"`
 	// NoSubresource is true if the definition has no status subresource, so that no status is merged.
 	NoSubresource bool `json:"noSubresource,omitempty"`

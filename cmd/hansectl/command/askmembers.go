@@ -58,7 +58,7 @@ func (h *hub) noteMembers(notes, notAsked []view.ClusterNote) error {
 	return nil
 }
 
-// memberQuestion is about one copy on a member.
+// memberQuestion names one copy on a member.
 type memberQuestion struct {
 	cluster string
 	object  hubv1.ObjectIdentity
@@ -71,8 +71,8 @@ type memberAnswer struct {
 	err error
 }
 
-// askMembers returns the answers of members to a dry run with the override policies of the files, for diff and plan
-// --live. Package plan cannot compute them: defaults, webhooks and drift are known to the members alone.
+// askMembers runs a dry run on members with the override policies of the files, for diff and plan --live. Package plan
+// cannot compute the results, because only the members know their defaults, webhooks and drift.
 func (h *hub) askMembers(ctx context.Context, w *window, c client.Client, questions []memberQuestion, files *fleetFiles) ([]memberAnswer, error) {
 	views, err := w.open(ctx, h, c)
 	if err != nil {

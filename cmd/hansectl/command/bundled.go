@@ -18,8 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// template returns an object of the hub, or an object of a bundle as the hub would store it; nil if it is deleted.
-// binding is nil if the object has none.
+// template returns an object of the hub, or an object of a bundle as the hub would store it; nil if the bundle is
+// deleted. binding is nil if the object has no binding.
 func (h *hub) template(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string, binding hubv1.BindingObject) (*unstructured.Unstructured, error) {
 	if binding == nil || binding.BindingSpec().ObjectRef.Bundle == nil {
 		return readObject(ctx, c, id, version)
@@ -69,8 +69,8 @@ func renderedChart(o *hubv1.FederatedOperator, configMap inputs.ConfigMaps) ([]*
 	return rendered.ForMembers(o.Spec.Chart.Hooks)
 }
 
-// inBundle returns the bundle that has the object of a binding, as text; empty for an object of the hub. The binding
-// may be nil.
+// inBundle returns the name of the bundle that contains the object of a binding; empty for an object of the hub. The
+// binding may be nil.
 func inBundle(b hubv1.BindingObject) string {
 	if b == nil {
 		return ""
@@ -78,7 +78,7 @@ func inBundle(b hubv1.BindingObject) string {
 	return view.BundleOf(b.BindingSpec().ObjectRef)
 }
 
-// notOnHub is the error of a command that sets an annotation on an object of the hub, for an object of a bundle.
+// notOnHub returns the error for an object of a bundle, of a command that sets an annotation on an object of the hub.
 func notOnHub(id hubv1.ObjectIdentity, b hubv1.BindingObject, instead string) error {
 	of := inBundle(b)
 	return fmt.Errorf("%s is an object of %s, and the hub itself has no such object: %s", id, of, fmt.Sprintf(instead, of))
@@ -93,8 +93,8 @@ func hubObject(u *unstructured.Unstructured) {
 	}
 }
 
-// identifyBundled finds a kind that the hub does not serve in the bindings of objects of bundles. ok is false if there
-// is none. Without a name it finds the kind alone.
+// identifyBundled searches the bindings of objects of bundles for a kind that the hub does not serve. ok is false if no
+// binding has the kind. Without a name, the returned identity has no name.
 func (h *hub) identifyBundled(ctx context.Context, c client.Client, kind, name string) (id hubv1.ObjectIdentity, version string, ok bool, err error) {
 	namespace, _, err := h.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -219,8 +219,8 @@ func (h *hub) statusOfBundle(ctx context.Context, c client.Client, out output, k
 	return out.print(h.streams.Out, found)
 }
 
-// unstoredOf says that the hub has not stored the newest manifests of the bundle that has the object of a binding. It
-// is empty if it has, or if the bundle is gone.
+// unstoredOf returns why the hub has not stored the newest manifests of the bundle that has the object of a binding. It
+// is empty if the hub has stored them, or if the bundle is deleted.
 func (h *hub) unstoredOf(ctx context.Context, c client.Client, binding hubv1.BindingObject) (string, error) {
 	b, err := readBundle(ctx, c, *binding.BindingSpec().ObjectRef.Bundle)
 	if b == nil || err != nil {
@@ -229,8 +229,9 @@ func (h *hub) unstoredOf(ctx context.Context, c client.Client, binding hubv1.Bin
 	return view.Unstored(b), nil
 }
 
-// unplacedIn returns the bundle whose manifests have an object, as text. It is empty if the user may read none.
-func unplacedIn(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) string {
+// bundleWith returns the name of the first bundle whose manifests contain the object. It ignores bundles that the user
+// may not read, and is empty if no other bundle contains the object.
+func bundleWith(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) string {
 	var bundles []hubv1.BundleObject
 	var everywhere hubv1.ClusterBundleList
 	var operators hubv1.FederatedOperatorList

@@ -27,7 +27,8 @@ type get struct {
 	clusters []string
 	all      bool
 	limit    int
-	// fleet is true for all objects of the members, copies or not; selector and watch are for these alone.
+	// fleet is true if all objects of the members are listed, also objects that are no copies. selector and watch work
+	// only with fleet.
 	fleet    bool
 	selector string
 	watch    bool
@@ -155,7 +156,7 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 	return g.hub.noteMembers(nil, found.NotAsked)
 }
 
-// bindings returns the bindings of the objects of the kind: of one object, of a namespace, or of all.
+// bindings returns the bindings of the objects of the kind: of one object, of a namespace, or of all namespaces.
 func (g *get) bindings(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) ([]hubv1.BindingObject, error) {
 	if id.Name != "" {
 		binding, err := g.hub.readPlaced(ctx, c, id, version)
@@ -217,8 +218,8 @@ func (g *get) read(
 	_ = asking.Wait() // each cluster has its own error
 }
 
-// readCopies asks a cluster for one copy after the other. It stops at the first error. A refusal does not stop it,
-// because it may concern one object only.
+// readCopies asks a cluster for one copy after the other. It stops at the first error, except at a refusal, which may
+// be for one object only.
 func readCopies(
 	ctx context.Context, views *memberview.Client, cluster string, bindings []hubv1.BindingObject, heard bool,
 ) (copies []view.MemberCopy, refusal error) {

@@ -116,7 +116,7 @@ func (j *join) parse() (*hubv1.MemberCluster, grantChange, error) {
 	return wanted, change, nil
 }
 
-// run does the member's side, then the hub's, and waits.
+// run makes the changes on the member, then those on the hub. Then it waits until the MemberCluster is Ready.
 func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, change grantChange) error {
 	out := j.hub.streams.Out
 	onHub, hubAddress, err := j.hub.connect()
@@ -168,7 +168,7 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, change gran
 		return err
 	}
 	if granted != nil {
-		j.sayLacking(ctx, onHub, hubMapper, wanted, existing, granted)
+		j.printMissingGrants(ctx, onHub, hubMapper, wanted, existing, granted)
 	}
 	if j.dryRun == "client" || !j.wait {
 		return nil
@@ -205,9 +205,9 @@ func (j *join) prepare(ctx context.Context, m *memberCluster, hubMapper meta.RES
 	return granted, nil
 }
 
-// sayLacking names the kinds that placements send to the member and that it does not grant. It prints nothing for users
-// who may not list placements.
-func (j *join) sayLacking(ctx context.Context, hub client.Client, mapper meta.RESTMapper, wanted, existing *hubv1.MemberCluster, granted *granting) {
+// printMissingGrants prints the kinds that placements send to the member but that the member does not grant to the hub.
+// It prints nothing if they cannot be computed, for example if the user may not list placements.
+func (j *join) printMissingGrants(ctx context.Context, hub client.Client, mapper meta.RESTMapper, wanted, existing *hubv1.MemberCluster, granted *granting) {
 	cluster := wanted.DeepCopy()
 	if existing != nil {
 		cluster = existing.DeepCopy()

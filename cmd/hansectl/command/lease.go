@@ -73,7 +73,7 @@ func (h *hub) silence(ctx context.Context, c client.Client) (*view.Silence, erro
 	}
 }
 
-// heard returns a function that reports whether the hub hears a cluster. silence is nil while a hub runs.
+// heard returns a function that reports whether the hub observes a cluster. silence is nil while a hub runs.
 func (h *hub) heard(ctx context.Context, c client.Client, silence *view.Silence) (func(cluster string) bool, error) {
 	var members hubv1.MemberClusterList
 	if err := h.unlessForbidden(c.List(ctx, &members), "states of clusters are missing"); err != nil {

@@ -34,7 +34,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// wants fails unless all these are in the text.
+// wants fails the test unless the text contains all parts.
 func wants(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -44,7 +44,7 @@ func wants(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// refused fails unless there is an error that says all of these.
+// refused fails the test unless there is an error whose message contains all parts.
 func refused(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	if err == nil {
@@ -53,7 +53,7 @@ func refused(t *testing.T, err error, parts ...string) {
 	wants(t, err.Error(), parts...)
 }
 
-// exits fails unless the error ends the process with this code.
+// exits fails the test unless the error has this exit code.
 func exits(t *testing.T, err error, code int) {
 	t.Helper()
 	if got := ExitCode(err); got != code {
@@ -88,7 +88,7 @@ func systemNamespace(t *testing.T, s server) {
 	must(t, client.IgnoreAlreadyExists(s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.SystemNamespace}})))
 }
 
-// fresh makes both servers as they are before a join.
+// fresh resets both servers to their state before a join.
 func fresh(t *testing.T) {
 	t.Helper()
 	needServers(t)
@@ -130,7 +130,7 @@ func memberID(t *testing.T) string {
 	return string(ns.UID)
 }
 
-// report plays the hub: it writes the status of a MemberCluster.
+// report writes the status of a MemberCluster, as the hub would.
 func report(ctx context.Context, name string, ready metav1.ConditionStatus, reason, clusterID string) error {
 	var m hubv1.MemberCluster
 	if err := onHub.Get(ctx, client.ObjectKey{Name: name}, &m); err != nil {
@@ -143,7 +143,7 @@ func report(ctx context.Context, name string, ready metav1.ConditionStatus, reas
 	return onHub.Status().Update(ctx, &m)
 }
 
-// whenever does something again and again until it has worked.
+// whenever calls what in the background, until it returns no error or the test ends.
 func whenever(t *testing.T, what func(context.Context) error) {
 	t.Helper()
 	done := make(chan struct{})
@@ -414,8 +414,10 @@ func TestATokenEndsWithASecretOfItsOwnHub(t *testing.T) {
 	})
 }
 
-// takesUp plays the hub: it uses the credentials of the Secret on the hub, and makes others if it is asked to.
-func takesUp(ctx context.Context, name string) error {
+// reportCredentials writes the ID of the credentials in use to the status of a MemberCluster, as the hub would. These
+// are the credentials in the Secret, or new ones of the hub if an annotation requests their rotation. It always returns
+// an error, so that whenever calls it until the test ends.
+func reportCredentials(ctx context.Context, name string) error {
 	var secret corev1.Secret
 	if err := onHub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: name}, &secret); err != nil {
 		return err
@@ -463,7 +465,7 @@ func TestRotateGivesTheHubANewToken(t *testing.T) {
 		_, before := stored()
 		_, err := hansectl(t, "rotate", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig, "--timeout", "1s", "--member-server", "https://10.8.0.4:6443")
 		refused(t, err, "timed out after 1s", "the hub does not use the new credentials yet")
-		whenever(t, func(ctx context.Context) error { return takesUp(ctx, "cn-sha-1") })
+		whenever(t, func(ctx context.Context) error { return reportCredentials(ctx, "cn-sha-1") })
 		out, err := hansectl(t, "rotate", "cn-sha-1", "--member-kubeconfig", onMember.kubeconfig)
 		must(t, err)
 		wants(t, out, "the hub uses the new credentials", "secret/hanse-token ", "its token is revoked")
@@ -482,7 +484,7 @@ func TestRotateGivesTheHubANewToken(t *testing.T) {
 		}
 	})
 	t.Run("the hub makes one through its link", func(t *testing.T) {
-		whenever(t, func(ctx context.Context) error { return takesUp(ctx, "cn-sha-1") })
+		whenever(t, func(ctx context.Context) error { return reportCredentials(ctx, "cn-sha-1") })
 		out, err := hansectl(t, "rotate", "cn-sha-1")
 		must(t, err)
 		wants(t, out, "the hub is asked for a new token", "the hub uses the new credentials")

@@ -172,7 +172,7 @@ var errNoObject = errors.New("the hub has no")
 // noObject is errNoObject for an object. It names a bundle that has the object. If the user named no namespace, it says
 // that there are others.
 func (h *hub) noObject(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) error {
-	if of := unplacedIn(ctx, c, id); of != "" {
+	if of := bundleWith(ctx, c, id); of != "" {
 		return fmt.Errorf("%w %s: %s has it, and no placement selects it, or the hub has not stored it yet", errNoObject, id, of)
 	}
 	return fmt.Errorf("%w %s%s", errNoObject, id, h.elsewhere(id.Namespace))
