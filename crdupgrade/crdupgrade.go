@@ -11,8 +11,9 @@
 // The status of objects does not count, because the hub does not send it. Changes of defaults are warnings: a default
 // applies only to objects that do not set the field.
 //
-// Messages of findings contain names, paths and texts of the definitions, but no values of objects. So users without the
-// right to read the objects may read the findings. The result of a messageExpression counts as a text of the definition.
+// Messages of findings contain names, paths and texts of the definitions, but no values of objects. So users without
+// the right to read the objects may read the findings. The result of a messageExpression counts as a text of the
+// definition.
 package crdupgrade
 
 import (

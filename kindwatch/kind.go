@@ -206,8 +206,8 @@ func (k *kind) drop(key string) {
 }
 
 // replace stores a complete list. A nil value is an object that Transform refused: its earlier version stays. The kind
-// becomes Synced when the objects can be read, before the handler gets them. relists is the number of Relist calls before
-// the list began.
+// becomes Synced when the objects can be read, before the handler gets them. relists is the number of Relist calls
+// before the list began.
 func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	var gone, there []change
 	anew := k.listed(relists)

@@ -70,8 +70,8 @@ func takesFrom(op hubv1.PatchOp) bool {
 	return op == hubv1.PatchMove || op == hubv1.PatchCopy
 }
 
-// malformed returns a field that is missing or invalid for this kind of operation, with a message. Both are empty if the
-// operation is valid.
+// malformed returns a field that is missing or invalid for this kind of operation, with a message. Both are empty if
+// the operation is valid.
 func malformed(in *hubv1.PatchOperation) (leaf, message string) {
 	switch {
 	case !takesValue(in.Op) && !takesFrom(in.Op) && in.Op != hubv1.PatchRemove:

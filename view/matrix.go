@@ -167,7 +167,8 @@ func NewMatrixGatherer(members []hubv1.MemberCluster, q MatrixQuery, now time.Ti
 	return g
 }
 
-// PlacementOf returns the placement that an object follows, in the form of MatrixQuery.Placement; empty if there is none.
+// PlacementOf returns the placement that an object follows, in the form of MatrixQuery.Placement; empty if there is
+// none.
 func PlacementOf(b hubv1.BindingObject) string {
 	ref := b.BindingSpec().PlacementRef
 	switch {

@@ -110,8 +110,8 @@ func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
 	return g
 }
 
-// unusableKubeconfig returns the condition CredentialsValid if a new kubeconfig does not work; nil otherwise. The earlier
-// kubeconfig stays in use until the hub restarts, so the cluster is still Ready.
+// unusableKubeconfig returns the condition CredentialsValid if a new kubeconfig does not work; nil otherwise. The
+// earlier kubeconfig stays in use until the hub restarts, so the cluster is still Ready.
 func unusableKubeconfig(m *hubv1.MemberCluster) *metav1.Condition {
 	c := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionCredentialsValid)
 	if c == nil || c.Status == metav1.ConditionTrue || c.Reason == hubv1.ReasonConnecting {

@@ -365,8 +365,8 @@ func cloneInner(sums map[string]map[string]int) map[string]map[string]int {
 	return out
 }
 
-// collect sends the series of a snapshot. heard has an entry for each MemberCluster by name: whether the hub observes the
-// cluster. If it does not, the states of the cluster's copies are unknown.
+// collect sends the series of a snapshot. heard has an entry for each MemberCluster by name: whether the hub observes
+// the cluster. If it does not, the states of the cluster's copies are unknown.
 func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
 	gauge := func(d *prom.Desc, v int, labels ...string) {
 		out <- prom.MustNewConstMetric(d, prom.GaugeValue, float64(v), labels...)

@@ -34,8 +34,8 @@ func CopyStates() []CopyState {
 	return []CopyState{CopyNotApplied, CopyDegraded, CopyUnknown, CopyProgressing, CopyLeaving, CopyHealthy}
 }
 
-// StateOf returns the state of a copy for pages, hansectl and metrics. heard is true while the hub observes the cluster.
-// Otherwise, or if the row is from the time before the cluster was lost, the state is CopyUnknown.
+// StateOf returns the state of a copy for pages, hansectl and metrics. heard is true while the hub observes the
+// cluster. Otherwise, or if the row is from the time before the cluster was lost, the state is CopyUnknown.
 func StateOf(target hubv1.TargetState, row *hubv1.ClusterRow, heard bool) CopyState {
 	switch {
 	case !heard || row.LastObservedTime != nil:

@@ -124,7 +124,8 @@ func (s *Scheduler) traceDecision(in decide.Input, p decide.Plan, began time.Tim
 	})
 }
 
-// changeOf returns the newest change of the hub object. If the object does not exist, its newest change is its deletion.
+// changeOf returns the newest change of the hub object. If the object does not exist, its newest change is its
+// deletion.
 func (s *Scheduler) changeOf(in decide.Input) tracing.Change {
 	if in.Object.Template != nil {
 		return s.Tracer.Change(in.Object.ID, in.Object.Template)

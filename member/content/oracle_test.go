@@ -108,8 +108,8 @@ func FuzzHash(f *testing.F) {
 	})
 }
 
-// expected computes the hash from a fieldpath.Set of the managed fields. comparable is false if Hash may order the fields
-// differently: if two paths are equal, or if a path is odd. API servers do not write such paths.
+// expected computes the hash from a fieldpath.Set of the managed fields. comparable is false if Hash may order the
+// fields differently: if two paths are equal, or if a path is odd. API servers do not write such paths.
 func expected(t *testing.T, u *unstructured.Unstructured, fields any) (text string, ours, comparable bool) {
 	t.Helper()
 	raw, err := json.Marshal(fields)
