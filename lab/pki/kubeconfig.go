@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// WriteKubeconfig writes a kubeconfig for one server, with the certificates and the key inline. Hanse refuses kubeconfigs
-// of members that name other files.
+// WriteKubeconfig writes a kubeconfig for one server, with the certificates and the key inline. Hanse refuses
+// kubeconfigs of members that name other files.
 func WriteKubeconfig(file, name, server string, ca *CA, client Cert) error {
 	cert, err := os.ReadFile(client.CertFile)
 	if err != nil {
