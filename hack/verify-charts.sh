@@ -95,7 +95,8 @@ says hanse-hub full-values.yaml "serverName: hanse-hub-metrics.hanse-system.svc"
 says hanse-hub "" !PrometheusRule
 says hanse-hub "" !hanse-dashboard
 says hanse-hub full-values.yaml "(1 - 0.999)"
-says hanse-hub full-values.yaml "runbook_url: https://runbooks.example.com/hanse#hansehubdown"
+says hanse-hub full-values.yaml 'runbook_url: "https://runbooks.example.com/hanse#hansehubdown"'
+says hanse-hub odd-names-values.yaml 'value: "1000000"'
 says hanse-hub full-values.yaml "dashboards: grafana"
 says hanse-hub full-values.yaml "name: hanse-dashboard-fleet"
 says hanse-hub "" !console-bind-address
