@@ -329,7 +329,8 @@ func (f Fleet) Without(clusters ...string) Fleet {
 	return out
 }
 
-// inGrace returns the fleet just after its lost clusters became unreachable.
+// inGrace returns a copy of the fleet as it is just after clusters have become unreachable: without the taint that
+// evicts their objects.
 func (f Fleet) inGrace() Fleet {
 	out := f
 	out.Clusters = slices.Clone(f.Clusters)

@@ -12,7 +12,7 @@ import (
 
 // The annotation hanse.dev/reload in a pod template has a digest of the ConfigMaps and Secrets that the pods read. It
 // is a function of what the hub sends to one cluster, and of nothing else. So every replica of the hub writes the same
-// value, and a restart of the hub changes none.
+// value, and a restart of the hub does not change the value.
 
 // ReadByPods returns the ConfigMaps and Secrets that the pods of a manifest read, by the pod templates at the paths.
 // The pods of a Job read none: its pod template cannot change. More objects than an object may need are an error.

@@ -41,7 +41,7 @@ func (s *step) identify() {
 		newest.Generation = live.Generation
 		return
 	}
-	desired := s.instead(live)
+	desired := s.policyChange(live)
 	switch {
 	case desired == nil:
 		r.RolledBack = 0
@@ -70,9 +70,10 @@ func (s *step) supersede(by int64) {
 	}
 }
 
-// instead returns the change for the clusters if only policies have changed since a rollback or an undo: the new
-// policies with the template that the clusters get. It returns nil if they shall get the template of the hub object.
-func (s *step) instead(live hubv1.ObjectRevision) *hubv1.ObjectRevision {
+// policyChange returns the revision for the clusters if only policies have changed since a rollback or an undo. The
+// revision has the new policies and the template of the revision that the clusters hold or get. The result is nil if
+// the clusters shall get the template of the hub object.
+func (s *step) policyChange(live hubv1.ObjectRevision) *hubv1.ObjectRevision {
 	newest, desired := s.revision(s.rollout.Newest), s.revision(s.rollout.Revision)
 	if newest == nil || desired == nil || newest.Template != live.Template || desired.Template == live.Template {
 		return nil

@@ -83,7 +83,7 @@ type Options struct {
 	Templates Templates
 	// Schema returns the schema of a kind on the hub's API server, or nil if it cannot be read.
 	Schema func(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema
-	// Readable returns why a placement is invalid for any object.
+	// Readable returns an error if a placement is invalid, whatever object it selects.
 	Readable func(hubv1.PlacementObject) error
 	// RemovalLimit is the limit of the guard for clusters, and for placements that set none.
 	RemovalLimit guard.Limit

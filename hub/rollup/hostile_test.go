@@ -67,7 +67,7 @@ func oddFact(t *rapid.T) Fact {
 	}
 }
 
-// statusFaults are those of a binding's status by its definition.
+// statusFaults returns a function that validates the status of a binding by the CustomResourceDefinition in the chart.
 func statusFaults(t *testing.T) func(status hubv1.BindingStatus) []string {
 	t.Helper()
 	raw, err := os.ReadFile("../../charts/hanse-hub/files/crds/hanse.dev_resourcebindings.yaml")

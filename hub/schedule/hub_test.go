@@ -371,7 +371,8 @@ func (s *scene) binding() *hubv1.ResourceBinding {
 	return b
 }
 
-// entries reads "eu", or "-eu NotSelected Delete" if the entry is Absent.
+// entries formats the entries of the binding: "eu", or "-eu NotSelected Delete" if the entry is Absent, with its reason
+// and removal policy.
 func (s *scene) entries() []string {
 	b := s.binding()
 	if b == nil {

@@ -147,7 +147,8 @@ func rootCause(err error) string {
 	return err.Error()
 }
 
-// quoted returns a text of a server for a message, without the token: a hostile server may send it back.
+// quoted prepares the text of a server's answer for a message. It removes the token of the hub from the text, because a
+// hostile server may send the token back.
 func quoted(text string, to member.Connection) string {
 	if to.Credentials.Token != "" {
 		text = strings.ReplaceAll(text, to.Credentials.Token, "[token]")

@@ -377,7 +377,7 @@ func (h *hub) readPlaced(ctx context.Context, c client.Client, id hubv1.ObjectId
 	return nil, fmt.Errorf("%s is on no cluster: see hansectl status", id) // the user may lack the right to read the object
 }
 
-// surroundings reads the placements and facts that affect objects of a namespace.
+// surroundings reads the placements that may select objects of a namespace, and the labels of the namespace.
 func (h *hub) surroundings(ctx context.Context, c client.Client, namespace string) (view.Surroundings, error) {
 	var around view.Surroundings
 	var everywhere hubv1.ClusterPlacementList
