@@ -22,7 +22,7 @@ type PlacementRollout struct {
 	Rollout  *hubv1.PlacementRollout `json:"rollout,omitempty"`
 	// Asked are the rollout annotations of the placement.
 	Asked map[string]string `json:"asked,omitempty"`
-	// Objects whose rollout is not complete, without those that are being deleted.
+	// Objects have the objects whose rollout is not complete. An object that is being deleted is not one of them.
 	Objects []RolloutObject `json:"objects,omitempty"`
 }
 

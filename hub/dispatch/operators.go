@@ -182,7 +182,7 @@ func (r *run) objectHere(ctx context.Context, id hubv1.ObjectIdentity) (operator
 	o.LeftOut = found && !o.Placed
 	if o.Placed {
 		row := b.BindingStatus().Row(r.target.Name)
-		o.Refused = row != nil && row.Applied == metav1.ConditionFalse && !rollup.UnderWay(row.Reason) && !rollup.Waits(row.Reason)
+		o.Refused = row != nil && rollup.Failed(row.Applied, row.Reason) && !rollup.Waits(row.Reason)
 		gvk := r.queue.records.get(id.BindingKey()).gvk
 		if seen, ok, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: id.Namespace, Name: id.Name}); ok && seen.Owner == id && !seen.Deleting {
 			o.Health, o.Message = seen.Health, seen.HealthMessage

@@ -59,8 +59,7 @@ func (r *run) trace(o member.Outcome) {
 	if r.held || !r.queue.opts.Tracer.Enabled() {
 		return
 	}
-	stuck := !o.Wrote &&
-		(o.Applied == metav1.ConditionUnknown || o.Applied == metav1.ConditionFalse && !rollup.UnderWay(o.Reason))
+	stuck := !o.Wrote && (o.Applied == metav1.ConditionUnknown || rollup.Failed(o.Applied, o.Reason))
 	if !stuck {
 		r.queue.failures.forget(r.key)
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -203,7 +202,7 @@ func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached
 }
 
 func failed(o member.Outcome) bool {
-	return o.Applied == metav1.ConditionFalse && !rollup.UnderWay(o.Reason)
+	return rollup.Failed(o.Applied, o.Reason)
 }
 
 // same reports whether two outcomes lead to the same row.

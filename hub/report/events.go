@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/rollup"
@@ -111,7 +110,7 @@ func reason(s *hubv1.BindingStatus, kind string) string {
 
 // failing reports whether the row needs a user's action.
 func failing(row hubv1.ClusterRow) bool {
-	return row.Applied == metav1.ConditionFalse && !rollup.UnderWay(row.Reason)
+	return rollup.Failed(row.Applied, row.Reason)
 }
 
 // speaks reports whether the hub object has the merged status.

@@ -422,9 +422,11 @@ var underWay = map[string]bool{
 	hubv1.ReasonMissing: true, hubv1.ReasonDiffers: true,
 }
 
-// UnderWay reports whether a copy that is not applied for this reason needs no action, or is so because a user asked
-// for it.
-func UnderWay(reason string) bool { return underWay[reason] }
+// Failed reports whether a copy is not applied for a reason that needs an action. Reasons that a user has asked for,
+// and reasons that end by themselves, need none.
+func Failed(applied metav1.ConditionStatus, reason string) bool {
+	return applied == metav1.ConditionFalse && !underWay[reason]
+}
 
 var waits = map[string]bool{
 	hubv1.ReasonSuspended: true, hubv1.ReasonPaused: true, hubv1.ReasonOperatorNotReady: true, hubv1.ReasonBundleNotReady: true, hubv1.ReasonReferenceNotReady: true,

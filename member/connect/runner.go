@@ -157,7 +157,7 @@ func (r *runner) tryCandidate(ctx, attempt context.Context) {
 	}
 }
 
-// discard closes the connections of the session, except those that the current session shares.
+// discard closes the connections of a session, unless the session in use has the same connections.
 func (r *runner) discard(s *session) {
 	if r.inUse == nil || r.inUse.pool != s.pool {
 		s.pool.close()
