@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// apply writes the copy if a write is due. known is false if there is no outcome now. Then an event will follow, or o
-// has the time of the next try.
+// apply writes the copy if a write is due. known is false if there is no outcome yet. Then an event will queue the key
+// again, or o has the time of the next try.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity) // read first: if the object changes now, this is the number of the older content
 	template, ok := r.template()
@@ -57,15 +57,15 @@ func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 }
 
 // wantedState returns the generation and revision of the hub object that the cluster shall hold. template is nil if the
-// hub object is not known.
+// hub object is not in memory.
 func (r *run) wantedState(ctx context.Context, template *unstructured.Unstructured) (hubv1.Want, error) {
 	o, err := r.queue.opts.HubObject(ctx, r.binding.BindingSpec().ObjectRef, template)
 	r.hubGVK, o.Revisions = o.GVK, r.binding.BindingSpec().Revisions
 	return hubv1.Wanted(*r.target, o), err
 }
 
-// bring compares the manifest with the observed copy, and writes it if they differ. If the placement allows that, the
-// manifest leaves out the fields that the cluster does not serve.
+// bring compares the manifest with the observed copy, and writes the copy if they differ. If the placement drops
+// unknown fields, the manifest is written without the fields that the cluster does not serve.
 func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o member.Outcome, known bool) {
 	fitting, unserved := r.cluster.Fit(ctx, manifest)
 	if len(unserved) > 0 && r.policy().Apply.UnknownFields != hubv1.UnknownFieldsDrop {
@@ -94,8 +94,8 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 	return dropped(o, unserved), known
 }
 
-// template returns the hub object if the binding was decided for its current version. Otherwise hub/schedule decides
-// first.
+// template returns the hub object if the binding was decided for its current version. It returns false for a later
+// version, on which hub/schedule decides first.
 func (r *run) template() (*unstructured.Unstructured, bool) {
 	t, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
 	if !ok || t.GetUID() != r.binding.BindingSpec().ObjectRef.UID || t.GetDeletionTimestamp() != nil {
@@ -104,7 +104,8 @@ func (r *run) template() (*unstructured.Unstructured, bool) {
 	return t, r.mcl != nil && r.mcl.DeletionTimestamp == nil
 }
 
-// forbidden returns the outcome for an object that must never be written to this cluster, else nil.
+// forbidden returns the outcome for an object that must never be written to this cluster. It is nil for all other
+// objects.
 func (r *run) forbidden() (member.Outcome, bool) {
 	if r.cluster.IsHub() {
 		return outcome(metav1.ConditionTrue, hubv1.ReasonIsTemplate, "the cluster is the hub itself: the object is the template"), true
@@ -119,24 +120,25 @@ func (r *run) forbidden() (member.Outcome, bool) {
 	return member.Outcome{}, false
 }
 
-// wanted is the copy that the cluster shall hold, and the last known facts about the copy that it holds.
+// wanted is the copy that the cluster shall hold, with the last known state of the copy that the cluster has.
 type wanted struct {
 	manifest *unstructured.Unstructured
 	digest   string
 	record   record
 	lastConfirmed
 
-	// observed is set by compare: the version at which the copy may be written without a read, see member.ApplyIntent.
+	// observed is set by compare. It is the resourceVersion at which the copy may be written without a read, see
+	// member.ApplyIntent.
 	observed string
-	// unknown is set by compare: no watch and no try has shown an object of this name.
+	// unknown is set by compare. It is true if neither the watch nor an earlier call has shown an object of this name.
 	unknown bool
-	// keepAway means that a missing copy is not created again.
+	// keepAway means that a copy that the cluster no longer has is not created again.
 	keepAway bool
-	// wait is set by compare: the run waits for the first list of the kind instead of reading each object.
+	// wait is set by compare. It is true if the run waits for the first list of the kind instead of reading each object.
 	wait bool
 }
 
-// lastConfirmed describes the copy when it last equalled the wanted one.
+// lastConfirmed describes the copy at the time when it last equalled the wanted copy.
 type lastConfirmed struct {
 	confirmed, confirmedDigest string // content hash and digest
 	confirmedUID               types.UID
@@ -145,7 +147,7 @@ type lastConfirmed struct {
 	noteReason, note string
 }
 
-// want returns the wanted copy, and watches its kind on the cluster.
+// want returns the wanted copy, and makes the cluster watch its kind.
 func (r *run) want(manifest *unstructured.Unstructured) *wanted {
 	gvk := manifest.GroupVersionKind()
 	w := &wanted{
@@ -164,7 +166,7 @@ func (r *run) want(manifest *unstructured.Unstructured) *wanted {
 	return w
 }
 
-// watch watches the kind, and no other, on the cluster for this binding.
+// watch makes the cluster watch this kind for the binding, and ends the binding's watch of another kind.
 func (r *run) watch(rec record, gvk schema.GroupVersionKind) record {
 	if rec.gvk != gvk {
 		if rec.gvk.Kind != "" {
@@ -192,8 +194,8 @@ func (r *run) look(gvk schema.GroupVersionKind) (seen observed) {
 	return seen
 }
 
-// compare compares the observed copy with the wanted one. known is true if no request to the member is needed. drift is
-// true if the copy was changed on the member.
+// compare compares the observed copy with the wanted copy. known is true if no request to the member is needed. drift
+// is true if the copy was changed on the member.
 func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	seen := r.look(w.record.gvk)
 	held := w.confirmed != "" && w.confirmedDigest == w.digest // at the last confirmation
@@ -229,9 +231,9 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	return o, false, held && (changed || gone)
 }
 
-// watchWait returns how long to wait until the watch shows our own write; zero or less if there is nothing to wait for,
-// or the time is over. After that time the copy is read, because a cluster that was restored from a backup never shows
-// the write.
+// watchWait returns how long to wait until the watch shows the hub's own write. It is zero or less if there is nothing
+// to wait for, or if the wait is over. After the wait the copy is read, because a cluster that was restored from a
+// backup never shows the write.
 func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	last := w.record.last
 	notBack := (!seen.found && !seen.synced) || (seen.found && hubv1.Older(seen.ResourceVersion, last.ResourceVersion))
@@ -241,7 +243,7 @@ func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	return pace.AnswerWithin - r.queue.opts.Clock.Since(w.record.confirmedAt)
 }
 
-// write applies the manifest, unless writes are suspended or the contested field must wait.
+// write applies the manifest, unless writes are suspended or a contested field must wait.
 func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	if r.suspended() {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "writing to %s is suspended by the placement", r.target.Name)
@@ -265,7 +267,7 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	return r.done(w.record, o)
 }
 
-// contested marks an applied copy as Contested while a fight lasts.
+// contested marks the outcome of an apply as Contested while another client keeps changing the copy back.
 func (r *run) contested(o member.Outcome) member.Outcome {
 	if over, _, yes := r.queue.fights.of(r.key); yes && o.Applied == metav1.ConditionTrue {
 		o.Reason, o.Message = hubv1.ReasonContested, contested(over)
@@ -274,7 +276,7 @@ func (r *run) contested(o member.Outcome) member.Outcome {
 	return o
 }
 
-// report returns the outcome of a simulated write. The record does not keep the answer.
+// report returns the outcome of a dry run. The record does not keep the outcome.
 func (r *run) report(ctx context.Context, w *wanted) member.Outcome {
 	w.record.last, w.record.withdrawn = member.Outcome{}, nil
 	r.queue.records.set(r.key, w.record)
@@ -315,7 +317,7 @@ func (r *run) leftHere(w *wanted) *hubv1.OrphanedCopy {
 	return r.binding.BindingStatus().Left(r.mcl.Status.ClusterID)
 }
 
-// notes are reasons of successful outcomes that stay in the row until something changes.
+// notes are the reasons of successful outcomes that stay in the row until the copy or its wanted state changes.
 var notes = map[string]bool{hubv1.ReasonAutoscaled: true}
 
 func contested(over member.FieldDrift) string {
@@ -338,17 +340,18 @@ func (r *run) done(rec record, o member.Outcome) member.Outcome {
 	return o
 }
 
-// paused reports whether the member's admin has paused writes to the copy. The answer to an apply contains the end of
-// the pause.
+// paused reports whether the member's admin has paused writes to the copy. The outcome of an apply has the time at
+// which the pause ends.
 func (r *run) paused(seen observed) bool { return seen.Paused.After(r.queue.opts.Clock.Now()) }
 
-// settled reports whether the copy equals the wanted one, so that no request to the member is needed.
+// settled reports whether the copy equals the wanted copy, so that no request to the member is needed.
 func (r *run) settled(seen observed, w *wanted) bool {
 	return r.asConfirmed(seen, w) && seen.Digest == w.digest
 }
 
 // asConfirmed reports whether the copy belongs to this hub object, has not changed since it was last confirmed, and may
-// be written. A copy from a later state of the hub, before its restore from a backup, is always read first.
+// be written without a read. A copy that was written before the hub was restored from an older backup is always read
+// first.
 func (r *run) asConfirmed(seen observed, w *wanted) bool {
 	ours := seen.found && seen.Owner == r.object.ObjectIdentity && seen.OwnerUID == r.binding.BindingSpec().ObjectRef.UID
 	return ours && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting && !r.paused(seen) && !r.newer(seen)
@@ -361,7 +364,7 @@ func orDefault[T ~string](v, unset T) T {
 	return v
 }
 
-// podSecurity returns the Pod Security labels of a hub namespace, for a namespace created on demand.
+// podSecurity returns the Pod Security labels of a hub namespace, for a namespace that the hub creates on a member.
 func podSecurity(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	maps.DeleteFunc(out, func(k, _ string) bool { return !strings.HasPrefix(k, "pod-security.kubernetes.io/") })

@@ -12,13 +12,13 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// keyChanges are the times at which the hub saw changes that a member does not have yet, by key, for the metrics.
+// keyChanges are the times, by key, at which the hub saw changes that a member does not have yet. The metrics use them.
 type keyChanges struct {
 	mu    sync.Mutex
 	since map[types.NamespacedName]time.Time
 }
 
-// note records a change of keys. An earlier change that the member does not have yet stays.
+// note records a change of keys. The time of an earlier change stays if the member does not have that change yet.
 func (c *keyChanges) note(at time.Time, keys ...due) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -32,7 +32,7 @@ func (c *keyChanges) note(at time.Time, keys ...due) {
 	}
 }
 
-// take removes and returns the time of a key's change; zero if there is none.
+// take removes and returns the time of a key's change. It is zero if the key has no change.
 func (c *keyChanges) take(key types.NamespacedName) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,8 @@ func (c *keyChanges) take(key types.NamespacedName) time.Time {
 	return since
 }
 
-// addChanged queues keys after a change on the hub. Replays have a low priority and are no changes.
+// addChanged queues keys after a change on the hub. Keys with a low priority are replays, and their times are not
+// recorded.
 func (q *queue) addChanged(priority int, keys ...due) {
 	if priority == normalPriority {
 		q.changes.note(q.gate.clock.Now(), keys...)
@@ -49,10 +50,11 @@ func (q *queue) addChanged(priority int, keys ...due) {
 	q.gate.add(keys...)
 }
 
-// begin takes the change of the run's key, before the run reads anything.
+// begin takes the time of the change of the run's key, before the run reads its inputs.
 func (r *run) begin() { r.changed = r.queue.changes.take(r.key) }
 
-// measure ends the change of the run if the member has it, and if a hold, a wait or a withdrawal ended it.
+// measure records the time that the change took, if the member has the change. It drops the time if the run held the
+// key, waited, or withdrew the copy.
 func (r *run) measure(o member.Outcome) {
 	kind := kindSeconds.WithLabelValues(r.binding.BindingSpec().ObjectRef.Kind) // from the first copy on, so that the series does not begin with a change
 	if r.changed.IsZero() {
@@ -70,7 +72,7 @@ func (r *run) measure(o member.Outcome) {
 	r.changed = time.Time{}
 }
 
-// keepChange keeps the change of a run that did not end it.
+// keepChange keeps the time of a change that the run has not completed.
 func (r *run) keepChange() {
 	if !r.changed.IsZero() {
 		r.queue.changes.note(r.changed, due{key: r.key})

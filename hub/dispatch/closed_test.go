@@ -26,7 +26,7 @@ var (
 	gadget   = schema.GroupKind{Group: "test.hanse.dev", Kind: "Gadget"}
 )
 
-// closing is a gate without workers, whose clock the test sets.
+// closing is a gate without workers. The test sets its clock.
 type closing struct {
 	*gate
 	now *testclock.FakePassiveClock
@@ -44,13 +44,13 @@ func named(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "ns", Name: name}
 }
 
-// may reports whether a call may be made now for a key of the kind.
+// may reports whether a call for a key of the kind may be made now.
 func (c *closing) may(name string, kind schema.GroupKind) bool {
 	_, held := c.enter(call{key: named(name), kind: kind})
 	return !held
 }
 
-// answer ends a call that took some time.
+// answer ends a call with an answer after some time.
 func (c *closing) answer(name string, kind schema.GroupKind, took time.Duration, o member.Outcome) {
 	began := c.now.Now()
 	c.now.SetTime(began.Add(took))
@@ -58,7 +58,7 @@ func (c *closing) answer(name string, kind schema.GroupKind, took time.Duration,
 	c.Done(named(name))
 }
 
-// pick makes the next trial due now.
+// pick advances the clock to the next trial.
 func (c *closing) pick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,8 +126,8 @@ func TestTheLimitClosesWhenTheMemberFails(t *testing.T) {
 	}
 }
 
-// TestAShareOfFailuresClosesNothing has a member that fails calls by chance, a hundred of which are made in a second,
-// and then all of them.
+// TestAShareOfFailuresClosesNothing uses a member that fails random calls, at a hundred calls per second, and then
+// fails all calls.
 func TestAShareOfFailuresClosesNothing(t *testing.T) {
 	for _, percent := range []int{10, 50, 75} {
 		chance := rand.New(rand.NewPCG(1, uint64(percent)))

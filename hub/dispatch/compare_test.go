@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// fakeCluster answers with one observation and applies what it is given.
+// fakeCluster has one observation, and applies every manifest.
 type fakeCluster struct {
 	member.Cluster
 	seen    *member.Observation
@@ -67,7 +67,7 @@ var (
 	kind   = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Widget"}
 )
 
-// newRun is a run for one cluster at the given time after now.
+// newRun returns a run for one cluster, at a time that is later than now by the given duration.
 func newRun(c member.Cluster, after time.Duration) *run {
 	b := hubv1.NewBinding(object.BindingKey())
 	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "test.hanse.dev/v1", Kind: "Widget", Name: "web", UID: "hub"}
@@ -159,7 +159,7 @@ func TestTheListOfAKindIsAwaitedOnceForAllItsCopies(t *testing.T) {
 	}
 }
 
-// The cluster no longer serves the kind, and its answer to a read says so.
+// The cluster no longer serves the kind, and its answer to a read has this reason.
 func TestAListThatHasComeIsNotAwaitedAgain(t *testing.T) {
 	c := &fakeCluster{synced: true}
 	r := newRun(c, 0)

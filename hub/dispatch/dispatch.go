@@ -1,14 +1,14 @@
 // Package dispatch carries out each binding's decision on the members. It renders the manifest, applies or withdraws
-// the copy through package member, and passes the outcome on. It makes no decision and writes nothing to the hub.
+// the copy through package member, and reports the outcome. It makes no decision and writes nothing to the hub.
 //
-// Every member has a separate queue and separate workers, from Engage until its link ends. So a slow, hung or
-// throttling member delays only its own rows. A key is a binding; an event carries nothing else, and each run reads
-// everything again.
+// Every member has its own queue and its own workers, from Engage until its link ends, so a slow, hung or throttling
+// member delays only its own rows. A key is a binding. An event contains nothing else, and each run reads all its
+// inputs again.
 //
-// Keys that are due together go in the order of their kinds: Namespaces, definitions, RBAC, ConfigMaps and Secrets, the
-// rest. Withdrawals go in the opposite order. A change overtakes a replay.
+// Keys that are due together are processed in the order of their kinds: Namespaces, definitions, RBAC, ConfigMaps and
+// Secrets, then all others. Withdrawals are processed in the opposite order. A change is processed before a replay.
 //
-// The mechanisms, each in a file of its own:
+// Each mechanism has its own file:
 //   - order: priorities of keys, and ranks of kinds;
 //   - gate: how many keys are at work, and which are held;
 //   - limit: the number of calls of a member at a time, by its latency and failures; it is closed while all calls fail;
@@ -17,8 +17,8 @@
 //   - wake: events of copies that repeat our own write;
 //   - fights: corrections of a field that another controller keeps changing.
 //
-// An unreachable member has no queue: hub/report writes its rows, and all its keys are queued again when it is
-// reachable.
+// An unreachable member has no queue: hub/report writes its rows. When the member is reachable again, all its keys are
+// queued.
 package dispatch
 
 import (
@@ -45,10 +45,10 @@ import (
 
 // Templates returns the hub's own objects from memory.
 type Templates interface {
-	// Get returns the hub object; it is shared and must not be changed.
+	// Get returns the hub object. The object is shared, and the caller must not change it.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// Content returns a number that changes with every part of the hub object except its status; 0 if there is no such
-	// object.
+	// Content returns a number that changes with every part of the hub object except its status. It is 0 if the hub has no
+	// such object.
 	Content(id hubv1.ObjectIdentity) uint64
 	// ListStored returns the objects of the selected bundles.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
@@ -59,17 +59,18 @@ type Templates interface {
 
 // Recorder receives every outcome.
 type Recorder interface {
-	// Record gets the binding of the attempt; it is shared with the cache and must not be changed.
+	// Record gets the binding that the run read. The binding is shared with the cache, and Record must not change it.
 	Record(binding hubv1.BindingObject, cluster string, o member.Outcome)
 }
 
-// Epochs of the hub, by which it recognises copies that a later state of the hub wrote.
+// Epochs reads the epochs of the hub. A copy with a foreign epoch was written by a later state of the hub, before its
+// restore from a backup.
 type Epochs interface {
-	// Current returns the known epochs.
+	// Current returns the cached epochs.
 	Current() source.Epochs
 	// Confirm returns the epochs by an uncached read. It may reuse an earlier read that found the given epoch foreign.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
-	// Use returns the epochs for a write to a member, and appends one first if this process has none of its own.
+	// Use returns the epochs for a write to a member. If this process has no epoch of its own, Use appends one first.
 	Use(ctx context.Context) source.Epochs
 }
 
@@ -80,8 +81,8 @@ type Revisions interface {
 	Rules(ctx context.Context, digest string) (*decide.HeldRules, error)
 }
 
-// Options of a Dispatcher. All except HubObject, Revisions, DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers,
-// Clock and Tracer are required.
+// Options of a Dispatcher. The fields HubObject, Revisions, DeniedMetadataPrefixes, Key, Misfits, Epochs, Workers,
+// Clock and Tracer are optional; all other fields are required.
 type Options struct {
 	// Client reads bindings, policies, clusters and namespaces from the cache.
 	Client client.Client
@@ -90,24 +91,24 @@ type Options struct {
 	Fleet     member.Fleet
 	Templates Templates
 	Recorder  Recorder
-	// HubObject returns the versions at which clusters may get an object; template is nil if the object is not known.
+	// HubObject returns the versions at which clusters may get an object; template is nil if the object is not in memory.
 	// Default: the version of the template alone.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 	// Revisions that targets name. Default: there are none.
 	Revisions Revisions
-	// DeniedMetadataPrefixes are prefixes of labels and annotations that never leave the hub, in addition to the
-	// built-in ones.
+	// DeniedMetadataPrefixes are prefixes of labels and annotations that are never copied to members, in addition to the
+	// built-in prefixes.
 	DeniedMetadataPrefixes []string
-	// Key for the digests of Secrets.
+	// Key signs the digests of Secrets.
 	Key canonical.Key
-	// Misfits returns the values in a manifest that violate the hub's schema of its kind. Default: it finds none.
+	// Misfits returns the values in a manifest that violate the hub's schema of its kind. Default: no value violates it.
 	Misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
-	// Epochs of the hub. Default: copies get no mark, and marks are not checked.
+	// Epochs of the hub. Default: copies are written without an epoch, and their epochs are not checked.
 	Epochs Epochs
-	// Workers per member. Default 8.
+	// Workers is the number of workers for each member. Default 8.
 	Workers int
 	Clock   clock.PassiveClock
-	// Tracer makes the spans of changes on members. Default: there are none.
+	// Tracer makes the spans of changes on members. Default: no spans.
 	Tracer *tracing.Tracer
 }
 
@@ -144,13 +145,13 @@ func New(opts Options) *Dispatcher {
 	}
 }
 
-// atHubVersion returns a hub object without other versions.
+// atHubVersion returns a hub object that is served at one version only.
 func atHubVersion(_ context.Context, ref hubv1.ObjectReference, template *unstructured.Unstructured) (hubv1.HubObject, error) {
 	return hubv1.HubObjectOf(ref, template), nil
 }
 
-// Engage starts the queue of a member with all bindings that name it, and returns at once. The queue ends with ctx. The
-// queue of an earlier link ends with that link's context; the new queue starts after that.
+// Engage starts the queue of a member with all bindings that name the member, and returns at once. The queue ends with
+// ctx. The queue of an earlier link ends with that link's context, and the new queue starts after its end.
 func (d *Dispatcher) Engage(ctx context.Context, cluster string) error {
 	q, err := newQueue(cluster, d.opts, d.fresh, d.renderings)
 	if err != nil {
@@ -173,7 +174,7 @@ func (d *Dispatcher) Engage(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// Resume queues all keys of a member whose link is back.
+// Resume queues all keys of a member whose link is Ready again.
 func (d *Dispatcher) Resume(ctx context.Context, cluster string) {
 	if q := d.queue(cluster); q != nil {
 		q.gate.resume()
@@ -190,15 +191,15 @@ func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
 }
 
 // WakeKind queues the bindings of one kind at low priority. With a cluster, it queues them for that cluster only: the
-// cluster has started or stopped serving the kind, or its copies have been listed. Without a cluster, it queues them
-// for all targets: the hub's objects of the kind have been listed.
+// cluster has started or stopped serving the kind, or the first list of the kind's copies has ended. Without a cluster,
+// it queues them for all targets: the first list of the hub's objects of the kind has ended.
 func (d *Dispatcher) WakeKind(ctx context.Context, gk schema.GroupKind, cluster ...string) {
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool {
 		return hubv1.ObjectOf(b).GroupKind() == gk
 	}, cluster...)
 }
 
-// WakeObject queues the binding of a hub object for all its targets.
+// WakeObject queues the binding of a hub object for all clusters that it names.
 func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
 	b := hubv1.NewBinding(id.BindingKey())
 	if err := d.opts.Client.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy); err != nil {
@@ -207,22 +208,23 @@ func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
 	d.wakeBinding(b, normalPriority)
 }
 
-// WakeOlder queues the bindings with a row HubIsOlder, because the epochs of their copies were accepted.
+// WakeOlder queues the bindings that have a row with the reason HubIsOlder, because a user accepted the epochs of their
+// copies.
 func (d *Dispatcher) WakeOlder(ctx context.Context) {
 	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool {
 		return slices.ContainsFunc(b.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder })
 	})
 }
 
-// Observed queues one binding for one cluster, because its copy has changed there. An event that repeats the answer to
-// our own write is dropped.
+// Observed queues one binding for one cluster, because its copy has changed there. Observed drops an event that shows
+// the result of the hub's own write.
 func (d *Dispatcher) Observed(cluster string, binding types.NamespacedName, seen member.Observation) {
 	if q := d.queue(cluster); q != nil {
 		q.observed(binding, seen)
 	}
 }
 
-// queue returns the queue of a member; nil if it is not engaged.
+// queue returns the queue of a member. It is nil if the member is not engaged.
 func (d *Dispatcher) queue(cluster string) *queue {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -242,7 +244,7 @@ func (d *Dispatcher) wakeTargets(b hubv1.BindingObject, priority int, which func
 	}
 }
 
-// wakeWhere queues the bindings that match, for one cluster or for all their targets.
+// wakeWhere queues the matching bindings, for one cluster or for all clusters that they name.
 func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hubv1.BindingObject) bool, only ...string) {
 	bindings, err := scopes.Bindings(ctx, d.opts.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {

@@ -30,7 +30,7 @@ func (l withPolicies) List(ctx context.Context, list client.ObjectList, opts ...
 	return l.listed.List(ctx, list, opts...)
 }
 
-// policyOn speaks of one kind, by one rule.
+// policyOn returns an override policy for one kind, with one rule.
 func policyOn(kind string, rule hubv1.OverrideRule) hubv1.OverridePolicy {
 	p := hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "on-" + strings.ToLower(kind)}}
 	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: gizmos, Kind: kind}}
@@ -40,7 +40,8 @@ func policyOn(kind string, rule hubv1.OverrideRule) hubv1.OverridePolicy {
 
 const gizmos = "shop.example.com"
 
-// readingPolicies make a value of one fact each, of objects of a kind with its name.
+// readingPolicies returns override policies that each set a value from one fact of the cluster. Each policy selects the
+// kind with its own name.
 func readingPolicies() []hubv1.OverridePolicy {
 	value := func(expression string) hubv1.OverrideRule {
 		return hubv1.OverrideRule{Name: "r", Patches: []hubv1.PatchOperation{{Op: hubv1.PatchAdd, Path: "/spec/of", Expression: expression}}}

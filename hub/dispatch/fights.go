@@ -10,12 +10,12 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// fightRounds is the number of corrections of a field, each less than calm after the previous one, that count as a
-// fight. From then on the field is restored at most once in calm.
+// fightRounds is the number of corrections of a field that are a fight, if each correction follows the one before it in
+// less than calm. From then on the field is restored at most once in calm.
 const fightRounds = 4
 
-// fights counts the corrections of copies. It prevents that two controllers with different values write at full speed
-// for ever.
+// fights counts the corrections of copies. The count prevents that two controllers with different values write at full
+// speed for ever.
 type fights struct {
 	clock clock.PassiveClock
 
@@ -32,7 +32,7 @@ func newFights(c clock.PassiveClock) *fights {
 	return &fights{clock: c, rounds: map[types.NamespacedName]*fight{}}
 }
 
-// corrected notes one correction of a drifted field.
+// corrected records one correction of a drifted field.
 func (f *fights) corrected(key types.NamespacedName, over member.FieldDrift) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,8 +45,8 @@ func (f *fights) corrected(key types.NamespacedName, over member.FieldDrift) {
 	r.corrected = append(recent(r.corrected, f.clock.Now()), f.clock.Now())
 }
 
-// of returns the fight over a copy, if there is one: the field, and the wait until the next correction. A fight lasts
-// until its corrections are old, even if the next one need not wait.
+// of returns the field that a fight is about, and the wait until the next correction. A fight lasts until its
+// corrections are old, even if the next correction need not wait.
 func (f *fights) of(key types.NamespacedName) (over member.FieldDrift, wait time.Duration, yes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

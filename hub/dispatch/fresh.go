@@ -13,12 +13,12 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// freshBindings reads bindings uncached, and lets the withdrawals of one binding share a read: its keys are queued
-// together for all members.
+// freshBindings reads bindings uncached. The withdrawals of one binding share a read, because the keys of a binding are
+// queued for all members at once.
 //
-// A shared read is never older than the decision that a run acts on, because a generation older than the cached one is
-// not accepted. It may miss a change of the last second that the cache does not show either. A read for each member has
-// the same gap, between its answer and the member's.
+// A shared read is never older than the decision that a run carries out, because a generation older than the cached one
+// is not accepted. The read may miss a change of the last second that the cache does not show either. A read for each
+// member would have the same gap, between the answer of the API server and the answer of the member.
 type freshBindings struct {
 	reader client.Reader
 	clock  clock.PassiveClock
@@ -37,8 +37,8 @@ type freshRead struct {
 	err     error
 }
 
-// get returns the binding from the API server; it is shared and must not be changed. It is not older than the cached
-// one.
+// get returns the binding from the API server. The binding is shared, and the caller must not change it. It is not
+// older than the cached binding.
 func (f *freshBindings) get(ctx context.Context, cached hubv1.BindingObject) (hubv1.BindingObject, error) {
 	key := client.ObjectKeyFromObject(cached)
 	var useless *freshRead
@@ -62,8 +62,8 @@ func (f *freshBindings) get(ctx context.Context, cached hubv1.BindingObject) (hu
 	}
 }
 
-// join returns a fresh read of the binding other than the useless one. If there is none, it returns a new read, which
-// the caller must make while others wait for it. Old reads are dropped.
+// join returns a fresh read of the binding, but not the given useless read. If there is no such read, join returns a
+// new read, which the caller must make while others wait for its result. Old reads are dropped.
 func (f *freshBindings) join(key types.NamespacedName, useless *freshRead) (r *freshRead, isMine bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,13 +16,13 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// gate wraps a member's workqueue for its workers. It hands out a key only
+// gate wraps the workqueue of a member. It gives a worker a key only
 //   - while fewer keys are at work than the member's limit, so that the order among the waiting keys is decided as late
 //     as possible;
 //   - when no key of a higher rank is at work, see Rank.
 //
 // A worker that is about to call the member asks the gate again, see call. If the limit is closed, the gate holds the
-// key and the worker goes on with others.
+// key, and the worker takes another key.
 type gate struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
@@ -40,11 +40,11 @@ type gate struct {
 	namespaces map[string]*hold             // namespaces that cannot hold objects now
 }
 
-// call is one call of the member for a key.
+// call is one call to the member for a key.
 type call struct {
 	key  types.NamespacedName
 	kind schema.GroupKind
-	// namespace that must exist on the member; empty if the call needs none.
+	// namespace that must exist on the member. It is empty if the call needs no namespace.
 	namespace string
 	began     time.Time
 }
@@ -70,7 +70,8 @@ func (g *gate) add(keys ...due) {
 	}
 }
 
-// AddAfter implements workqueue.TypedDelayingInterface: a key that is at work keeps its priority for its next try.
+// AddAfter implements workqueue.TypedDelayingInterface. A key that a worker processes keeps its priority for the next
+// try.
 func (g *gate) AddAfter(key types.NamespacedName, after time.Duration) {
 	g.mu.Lock()
 	priority, atWork := g.running[key]
@@ -139,7 +140,7 @@ func (g *gate) ShutDown() {
 }
 
 // call calls the member unless the key is held. If held is true, the gate will queue the key again, and the outcome has
-// the reason.
+// the reason of the hold.
 func (g *gate) call(ctx context.Context, c call, f func(context.Context) member.Outcome) (o member.Outcome, held bool) {
 	if o, held = g.enter(c); held {
 		return o, true
@@ -153,8 +154,8 @@ func (g *gate) call(ctx context.Context, c call, f func(context.Context) member.
 	return f(ctx), false
 }
 
-// enter reports whether the key of a call is held, and why. While the limit is closed, a kind that has not failed is
-// tried at once, because the failures may come from one kind. It is not if the member asked for a pause.
+// enter reports whether the key of a call is held, and the reason. While the limit is closed, a kind without a failure
+// is tried at once, because the failures may concern only one kind. No kind is tried if the member asked for a pause.
 func (g *gate) enter(c call) (o member.Outcome, held bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -174,7 +175,7 @@ func (g *gate) enter(c call) (o member.Outcome, held bool) {
 	return outcome(metav1.ConditionUnknown, h.last.Reason, "%s", heldMessage(h.last)), true
 }
 
-// leave takes the outcome of a call, and reports whether the key is held.
+// leave evaluates the outcome of a call, and reports whether the key is held.
 func (g *gate) leave(c call, o member.Outcome) (held bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -197,7 +198,7 @@ func (g *gate) leave(c call, o member.Outcome) (held bool) {
 	return c.namespace != "" && g.leaveNamespace(c, o, now)
 }
 
-// close closes the limit, or keeps it closed after a trial that failed.
+// close closes the limit, or keeps the limit closed after a failed trial.
 func (g *gate) close(o member.Outcome, now time.Time) {
 	if g.closed == nil {
 		g.closed = newHold()
@@ -217,8 +218,8 @@ func (g *gate) reopen() {
 	}
 }
 
-// leaveNamespace takes the outcome of a call that needs a namespace, and reports whether the key is held. While the
-// namespace is being deleted, or is missing and not made on demand, one key at a time is tried.
+// leaveNamespace evaluates the outcome of a call that needs a namespace, and reports whether the key is held. While the
+// namespace is being deleted, or is missing and not created by the hub, one key at a time is tried.
 func (g *gate) leaveNamespace(c call, o member.Outcome, now time.Time) (held bool) {
 	h := g.namespaces[c.namespace]
 	if o.Reason != hubv1.ReasonNamespaceTerminate && o.Reason != hubv1.ReasonNamespaceMissing {
@@ -240,7 +241,7 @@ func (g *gate) leaveNamespace(c call, o member.Outcome, now time.Time) (held boo
 	return true
 }
 
-// resume opens the gate, because the link is new or delivers again.
+// resume opens the gate, because the link is new or Ready again.
 func (g *gate) resume() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -254,7 +255,7 @@ func (g *gate) resume() {
 	g.changed.Broadcast()
 }
 
-// plan plans the next trial of a hold, unless one is planned or under way. The work on the given key has ended.
+// plan plans the next trial of a hold, unless a trial is planned or running. done is the key whose call has ended.
 func (g *gate) plan(h *hold, done types.NamespacedName) {
 	if h.trial == done {
 		h.trial = types.NamespacedName{}
@@ -269,7 +270,8 @@ func (g *gate) plan(h *hold, done types.NamespacedName) {
 	})
 }
 
-// try queues the trial of a hold. It picks the key now, so that a key that came after the plan may go first.
+// try queues the trial of a hold. It chooses the key now, so that a key that was held after the plan may be tried
+// first.
 func (g *gate) try(h *hold) {
 	h.timer = nil
 	if h.trial != (types.NamespacedName{}) {
@@ -295,7 +297,7 @@ func (g *gate) show() {
 	circuitOpen.WithLabelValues(g.cluster).Set(closed)
 }
 
-// heldMessage returns a message that stays constant while the limit is closed, so that trials do not change the rows.
+// heldMessage returns a message that stays the same while the limit is closed, so that trials do not change the rows.
 func heldMessage(last member.Outcome) string {
 	if last.Reason == hubv1.ReasonThrottled {
 		return "all writes to the cluster wait until it accepts requests again: " + last.Message

@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// TestBadMembersHarmNobody has members that hang, fail, ask for fewer requests and refuse beside healthy ones.
+// TestBadMembersHarmNobody uses members that hang, fail, answer 429 or refuse, beside healthy members.
 func TestBadMembersHarmNobody(t *testing.T) {
 	const objects = 200
 	hangs := &fakeMember{name: "hangs", answer: func(ctx context.Context, _ string) member.Outcome {
@@ -65,7 +65,7 @@ func TestBadMembersHarmNobody(t *testing.T) {
 	}
 }
 
-// TestAMemberThatFailsHalfOfItsCallsGetsWhatItCanTake has an answer of 500 to every other call, by chance.
+// TestAMemberThatFailsHalfOfItsCallsGetsWhatItCanTake uses a member that answers 500 to a random half of its calls.
 func TestAMemberThatFailsHalfOfItsCallsGetsWhatItCanTake(t *testing.T) {
 	const objects = 125
 	var mu sync.Mutex
@@ -91,7 +91,8 @@ func TestAMemberThatFailsHalfOfItsCallsGetsWhatItCanTake(t *testing.T) {
 	})
 }
 
-// TestAMemberThatIsMendedGetsAll shows that what the open circuit held goes on, without a wake from outside.
+// TestAMemberThatIsMendedGetsAll shows that the keys that a closed limit held are written after the member recovers,
+// without an event.
 func TestAMemberThatIsMendedGetsAll(t *testing.T) {
 	for name, bad := range map[string]member.Outcome{
 		"after server errors": {Applied: metav1.ConditionFalse, Reason: hubv1.ReasonServerError, Message: "503", Retry: member.RetrySoon},
@@ -131,8 +132,8 @@ func TestAMemberThatIsMendedGetsAll(t *testing.T) {
 	}
 }
 
-// TestFewerAreAtWorkForAMemberThatIsSlow has a member that answers well and late, as seen on the test's clock: what
-// counts is how long a call took.
+// TestFewerAreAtWorkForAMemberThatIsSlow uses a member whose calls succeed after a long time on the test's clock. The
+// limit depends on the duration of calls.
 func TestFewerAreAtWorkForAMemberThatIsSlow(t *testing.T) {
 	var slow atomic.Bool
 	slow.Store(true)
@@ -172,7 +173,7 @@ func TestFewerAreAtWorkForAMemberThatIsSlow(t *testing.T) {
 	})
 }
 
-// TestAChangeOvertakesAReplay engages a member with 1,000 bindings and changes one object more.
+// TestAChangeOvertakesAReplay engages a member with 1,000 bindings, and then changes one more object.
 func TestAChangeOvertakesAReplay(t *testing.T) {
 	const replayed = 1000
 	begun, goOn := make(chan string, replayed+2), make(chan struct{})
@@ -203,7 +204,7 @@ func TestAChangeOvertakesAReplay(t *testing.T) {
 	})
 }
 
-// TestKindsThatOthersNeedGoFirst engages a member with a bundle whose parts take a moment each.
+// TestKindsThatOthersNeedGoFirst engages a member with a bundle. Each write of its objects takes some time.
 func TestKindsThatOthersNeedGoFirst(t *testing.T) {
 	m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {
 		timer := time.NewTimer(5 * time.Millisecond)
@@ -262,7 +263,7 @@ func TestWithdrawalsGoTheOtherWayRound(t *testing.T) {
 	}
 }
 
-// TestTheQueueOfANewLinkBeginsWhenTheOldOneHasEnded changes a member's address while a call is under way.
+// TestTheQueueOfANewLinkBeginsWhenTheOldOneHasEnded changes a member's address while a call is running.
 func TestTheQueueOfANewLinkBeginsWhenTheOldOneHasEnded(t *testing.T) {
 	calling, end := make(chan struct{}, 10), make(chan struct{})
 	m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {

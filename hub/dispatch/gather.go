@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// gathered has the hub's objects that a run reads.
+// gathered has the objects of the hub that a run reads.
 type gathered struct {
 	object          hubv1.SelectableObject
 	mcl             *hubv1.MemberCluster  // nil if it does not exist
@@ -62,8 +62,8 @@ func get(ctx context.Context, c client.Reader, key types.NamespacedName, into cl
 	return err == nil, nil
 }
 
-// policy returns the placement's settings for writes. If the placement is gone, the settings that the binding recorded
-// stay in force.
+// policy returns the placement's settings for writes. If the placement was deleted, the settings that the binding
+// recorded stay in force.
 func (r *run) policy() hubv1.PlacementSpec {
 	var spec hubv1.PlacementSpec
 	if r.placement != nil {
@@ -77,7 +77,7 @@ func (r *run) policy() hubv1.PlacementSpec {
 	return spec
 }
 
-// suspended reports whether the placement forbids writes to this cluster.
+// suspended reports whether the placement suspends writes to this cluster.
 func (r *run) suspended() bool {
 	suspend := r.policy().Suspend
 	return suspend.SuspendsWrites(r.target.Name, r.mcl)

@@ -12,8 +12,8 @@ import (
 )
 
 // hold keeps keys until a trial with one of them succeeds. Trials are made one at a time, after pauses that double, or
-// at the time that the member asked for. There is one hold for a closed limit, and one for each namespace that cannot
-// hold objects now.
+// at the time that the member asked for. A closed limit has one hold, and each namespace that cannot hold objects now
+// has one hold.
 type hold struct {
 	last  member.Outcome // the outcome that caused the hold
 	pause time.Duration
@@ -32,7 +32,7 @@ type heldKey struct {
 
 func newHold() *hold { return &hold{keys: map[types.NamespacedName]heldKey{}} }
 
-// keep holds a key until it is taken or released.
+// keep adds a key to the hold, where it stays until take or release.
 func (h *hold) keep(d due, failed bool) {
 	k := heldKey{due: d, failed: failed}
 	if before, ok := h.keys[d.key]; ok {
@@ -44,13 +44,14 @@ func (h *hold) keep(d due, failed bool) {
 	h.keys[d.key] = k
 }
 
-// lengthen doubles the pause, up to the longest.
+// lengthen doubles the pause, up to the longest pause.
 func (h *hold) lengthen(longest time.Duration) time.Duration {
 	h.pause = min(max(2*h.pause, pace.FirstRetry), longest)
 	return h.pause
 }
 
-// take removes and returns the next key to try: untried keys first, then by priority, then the oldest.
+// take removes and returns the next key to try. Keys without a failed trial come first, then keys of higher priority,
+// then older keys.
 func (h *hold) take() (d due, ok bool) {
 	var next heldKey
 	for _, k := range h.keys {
@@ -62,7 +63,7 @@ func (h *hold) take() (d due, ok bool) {
 	return next.due, ok
 }
 
-// release returns all held keys in their order of continuation.
+// release removes and returns all held keys, in the order in which they are processed.
 func (h *hold) release() []due {
 	if h.timer != nil {
 		h.timer.Stop()

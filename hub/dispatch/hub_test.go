@@ -27,7 +27,7 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// served is a dispatcher with a real hub, on which it watches everything, and a member in memory.
+// served is a dispatcher that watches the objects of a real API server, and writes to a member in memory.
 type served struct {
 	*testing.T
 	client.Client
@@ -35,7 +35,7 @@ type served struct {
 	member *given
 }
 
-// given is a member that remembers what it was given.
+// given is a member that records the applied manifests.
 type given struct {
 	*fakeMember
 	mu sync.Mutex
@@ -64,7 +64,7 @@ func (g *given) snapshot() map[string][]any {
 // Get implements member.Fleet.
 func (g *given) Get(string) (member.Cluster, error) { return g, nil }
 
-// ofBindings are templates for every binding there is.
+// ofBindings returns a template for every binding.
 type ofBindings struct{}
 
 // Get implements Templates.
@@ -178,20 +178,20 @@ func (s *served) patchCluster(patch string, status bool) {
 	s.do(s.Patch(s.Context(), c, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// gets waits until the member was given just this.
+// gets waits until the member has exactly these applied values.
 func (s *served) gets(want map[string][]any) {
 	s.Helper()
 	s.eventually(func() string { return cmp.Diff(want, s.member.snapshot()) })
 }
 
-// eventually waits until check says "".
+// eventually waits until check returns an empty text.
 func (s *served) eventually(check func() string) {
 	s.Helper()
 	eventually(s.T, 20*time.Second, check)
 }
 
-// One after the other a label, the version and the capacity of a cluster change. Each time the member is given what
-// reads it, once, and nothing else.
+// A label, the version and the capacity of a cluster change one after the other. Each time, exactly the copies that use
+// the changed value are written once.
 func TestAFactThatChangesIsRenderedWhereItIsRead(t *testing.T) {
 	s := serve(t)
 	s.do(s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}))

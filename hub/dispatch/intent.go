@@ -15,8 +15,8 @@ import (
 )
 
 // Intent returns the write that the hub would make for an object on a cluster, without making it. The given policies
-// replace policies of their name and kind, or are added. stop is the reason why the hub would not write; the intent
-// then may have no manifest. The error is member.ErrNotConnected, or means that the hub could not be read.
+// replace policies of their kind and name, or are added. stop is the reason why the hub would not write; the intent
+// then may have no manifest. The error is member.ErrNotConnected, or a failed read of the hub.
 func (d *Dispatcher) Intent(
 	ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject,
 ) (in member.ApplyIntent, stop *member.Outcome, err error) {
@@ -32,8 +32,8 @@ func (d *Dispatcher) Intent(
 }
 
 // Adopt adopts the unmanaged object with this UID on the cluster, for a user with the right to do so. The given
-// adoption policy replaces the placement's for this call. Afterwards the object is a copy. The errors are the same as
-// of Intent.
+// adoption policy replaces the placement's policy for this call. Afterwards the object is a copy. Adopt returns the
+// same errors as Intent.
 func (d *Dispatcher) Adopt(
 	ctx context.Context, cluster string, object hubv1.ObjectIdentity, adoption hubv1.Adoption, uid types.UID,
 ) (member.Outcome, error) {
@@ -62,7 +62,7 @@ func (d *Dispatcher) Adopt(
 	return o, nil
 }
 
-// sent returns a new run for an object and a target cluster. Without a run, stop or an error has the reason.
+// sent returns a new run for an object and a target cluster. If it returns no run, stop or an error has the reason.
 func (d *Dispatcher) sent(
 	ctx context.Context, cluster string, object hubv1.ObjectIdentity,
 ) (r *run, stop *member.Outcome, err error) {
@@ -88,7 +88,7 @@ func (d *Dispatcher) sent(
 
 var errNotSent = errors.New("the object is not sent to this cluster")
 
-// intended does the same as apply, without the write and without the observed copy.
+// intended does the same as apply, but does not write, and does not compare with the observed copy.
 func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member.Outcome, err error) {
 	template, ok := r.template()
 	if !ok {
@@ -137,7 +137,8 @@ var (
 	errReportOnly = errors.New("apply.mode of the placement lets nothing be written")
 )
 
-// replaced returns the policies, with those of the same kind, namespace and name replaced, and new ones appended.
+// replaced returns the policies after two changes: policies of the same kind, namespace and name are replaced, and new
+// policies are appended.
 func replaced(policies, by []hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject {
 	if len(by) == 0 {
 		return policies

@@ -55,7 +55,7 @@ func TestIntentIsWhatWouldBeWrittenWithOtherPolicies(t *testing.T) {
 	}
 }
 
-// adopting remembers what it was told to take over.
+// adopting records the adopted objects.
 type adopting struct {
 	*fakeMember
 	told []member.ApplyIntent

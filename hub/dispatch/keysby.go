@@ -7,16 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// keysBy are the keys of copies on one cluster, by the other objects that each copy depends on.
+// keysBy are the keys of copies on one cluster, by the other objects on which each copy depends.
 type keysBy[K comparable] struct {
 	mu   sync.Mutex
 	keys map[K]sets.Set[types.NamespacedName]
-	// objects is the reverse of keys.
+	// objects is the reverse of keys: the objects on which each key depends.
 	objects map[types.NamespacedName][]K
 }
 
-// add notes that a key depends on the objects, besides those of earlier calls. It comes before the look at the objects,
-// so that no event between them is lost.
+// add records that a key depends on the objects, in addition to the objects of earlier calls. Call it before reading
+// the objects, so that no event of theirs is lost.
 func (k *keysBy[K]) add(key types.NamespacedName, objects ...K) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -34,7 +34,7 @@ func (k *keysBy[K]) add(key types.NamespacedName, objects ...K) {
 	}
 }
 
-// keep notes that a key depends on no other object than these.
+// keep removes all objects of a key except the given ones.
 func (k *keysBy[K]) keep(key types.NamespacedName, objects sets.Set[K]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -51,7 +51,7 @@ func (k *keysBy[K]) keep(key types.NamespacedName, objects sets.Set[K]) {
 	}
 }
 
-// drop notes that a key depends on no object.
+// drop removes all objects of a key.
 func (k *keysBy[K]) drop(key types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -65,7 +65,7 @@ func (k *keysBy[K]) of(object K) []types.NamespacedName {
 	return k.keys[object].UnsortedList()
 }
 
-// take returns and forgets the keys that depend on an object.
+// take removes and returns the keys that depend on an object.
 func (k *keysBy[K]) take(object K) []types.NamespacedName {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -76,7 +76,7 @@ func (k *keysBy[K]) take(object K) []types.NamespacedName {
 	return out
 }
 
-// remove forgets a key. It is called with the lock.
+// remove removes a key. The caller holds the lock.
 func (k *keysBy[K]) remove(key types.NamespacedName) {
 	for _, object := range k.objects[key] {
 		if k.keys[object].Delete(key); k.keys[object].Len() == 0 {

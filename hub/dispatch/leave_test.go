@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// TestAMemberThatComesAndGoesLeavesNothingBehind engages a member 300 times, ends it while its workers are at work, and
-// looks at what is left. Its calls fail now and then, so that keys are held when it goes.
+// TestAMemberThatComesAndGoesLeavesNothingBehind engages a member 300 times, ends its link while its workers run, and
+// counts the goroutines and the memory that are left. Some calls fail, so that keys are held when the link ends.
 func TestAMemberThatComesAndGoesLeavesNothingBehind(t *testing.T) {
 	const rounds, warmUp, objects = 300, 30, 40
 	ctrl.SetLogger(logr.Discard()) // until a logger is set, all that was derived from it is kept
@@ -76,7 +76,7 @@ func TestAMemberThatComesAndGoesLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// settled is how many goroutines there are and how much is in use, once they are as few as they get.
+// settled returns the number of goroutines and the used memory, after both have stopped to fall.
 func (w *world) settled() (goroutines int, heap uint64) {
 	w.Helper()
 	goroutines, same := runtime.NumGoroutine(), 0

@@ -6,7 +6,7 @@ import (
 )
 
 func TestTheLimitFollowsTheAnswers(t *testing.T) {
-	// Each call says when it began and ended, in seconds, and whether it was good.
+	// call has the times in seconds at which a call began and ended, and whether it succeeded.
 	type call struct {
 		began, ended int
 		good         bool

@@ -6,7 +6,7 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// digest returns the digest of the manifest without the fields that are left to the member.
+// digest returns the digest of the manifest without the fields that the member owns.
 func (r *run) digest(manifest *unstructured.Unstructured) string {
 	salt := string(r.binding.BindingSpec().ObjectRef.UID)
 	owned := r.policy().Apply.MemberOwnedFields

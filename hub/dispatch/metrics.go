@@ -44,7 +44,7 @@ var Metrics = []prometheus.Collector{inFlight, inFlightLimit, circuitOpen, clust
 
 func init() { metrics.Registry.MustRegister(Metrics...) }
 
-// openGates reads the depths of the members' queues when metrics are requested.
+// openGates has the gates of the engaged members. A request for metrics reads the lengths of their queues.
 type openGates struct {
 	mu sync.Mutex
 	of map[string]*gate
@@ -75,7 +75,7 @@ func (g *openGates) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// beginGauges adds the metrics of a member whose queue begins.
+// beginGauges adds the metrics of a member when its queue starts.
 func beginGauges(cluster string, q *gate) {
 	inFlight.WithLabelValues(cluster)
 	clusterSeconds.WithLabelValues(cluster)

@@ -14,7 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// TestOneTryFindsOutThatANamespaceIsBackForAllItsObjects has a member whose namespace is being deleted for a while.
+// TestOneTryFindsOutThatANamespaceIsBackForAllItsObjects uses a member on which the namespace is being deleted for some
+// time.
 func TestOneTryFindsOutThatANamespaceIsBackForAllItsObjects(t *testing.T) {
 	const objects = 400
 	var active atomic.Bool
@@ -64,7 +65,7 @@ func TestOneTryFindsOutThatANamespaceIsBackForAllItsObjects(t *testing.T) {
 	})
 }
 
-// TestAnObjectThatIsGoneHoldsUpNoneOfItsNamespace deletes the object that is to be tried.
+// TestAnObjectThatIsGoneHoldsUpNoneOfItsNamespace deletes the object that is the next trial.
 func TestAnObjectThatIsGoneHoldsUpNoneOfItsNamespace(t *testing.T) {
 	var active atomic.Bool
 	m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {
@@ -105,7 +106,7 @@ func TestAnObjectThatIsGoneHoldsUpNoneOfItsNamespace(t *testing.T) {
 	})
 }
 
-// TestAnEventOfAnObjectIsNoTrialOfItsNamespace wakes all objects of a namespace that is being deleted, again and again.
+// TestAnEventOfAnObjectIsNoTrialOfItsNamespace repeatedly queues all objects of a namespace that is being deleted.
 func TestAnEventOfAnObjectIsNoTrialOfItsNamespace(t *testing.T) {
 	const objects, events = 20, 50
 	m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {

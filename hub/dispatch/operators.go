@@ -18,8 +18,8 @@ import (
 )
 
 // A copy of a kind that a FederatedOperator provides is not created on a cluster before the operator is ready there, if
-// the operator is placed on that cluster. A copy that exists is written and withdrawn as all others: the readiness of
-// an operator keeps copies away and never removes one. So it needs no memory of an earlier readiness.
+// the operator is placed on that cluster. A copy that exists is written and withdrawn as all others: a missing operator
+// delays the creation of copies and never removes a copy. The check needs only the operator's present readiness.
 
 // A new workload of a bundle is not created on a cluster before the objects of the bundle that its pods may need, such
 // as RBAC and definitions: some controllers look for their rights only when they start.
@@ -27,8 +27,8 @@ import (
 // A new webhook configuration or APIService of a bundle is not created on a cluster before the other objects of the
 // bundle are ready there: API servers refuse requests while the pods behind it do not answer.
 
-// HealthSeen is called for every change of a copy on a cluster. It queues the copies that wait for this one. A
-// workload, definition or other object with a health that an operator needs is waited for until it is healthy.
+// HealthSeen is called for every change of a copy on a cluster. It queues the copies that wait for this copy. Copies
+// wait until a workload, a definition or another object that an operator needs is Healthy.
 func (d *Dispatcher) HealthSeen(cluster string, seen member.Observation) {
 	q := d.queue(cluster)
 	if q == nil || operator.Needs(seen.Owner) && seen.Health != hubv1.HealthHealthy {
@@ -39,7 +39,8 @@ func (d *Dispatcher) HealthSeen(cluster string, seen member.Observation) {
 	}
 }
 
-// operatorVersion returns the version of the operator whose workload the manifest is; empty if it is none.
+// operatorVersion returns the version of the operator if the manifest is a workload of the operator. It is empty for
+// all other manifests.
 func (r *run) operatorVersion(manifest *unstructured.Unstructured) string {
 	if !r.binding.BindingSpec().ObjectRef.IsOfOperator() {
 		return ""
@@ -47,8 +48,8 @@ func (r *run) operatorVersion(manifest *unstructured.Unstructured) string {
 	return operator.Version(manifest)
 }
 
-// notReady returns the outcome for a new copy that waits for an operator, or for the other objects of its bundle; nil
-// if it waits for none.
+// notReady returns the outcome for a new copy that waits for an operator, or for the other objects of its bundle. It is
+// nil if the copy does not wait.
 func (r *run) notReady(ctx context.Context, w *wanted) (*member.Outcome, error) {
 	if !w.unknown {
 		return nil, nil
@@ -63,8 +64,8 @@ func (r *run) notReady(ctx context.Context, w *wanted) (*member.Outcome, error) 
 	return r.firstNotReady(ctx)
 }
 
-// podsNotReady returns the outcome for a workload that waits for an object of its bundle that its pods may need; nil if
-// it waits for none. These are the objects of the ranks before workloads.
+// podsNotReady returns the outcome for a workload that waits for an object of its bundle that its pods may need. These
+// objects have a rank before workloads. The outcome is nil if the workload does not wait.
 func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference) (*member.Outcome, error) {
 	for _, id := range r.stored(of, func(id hubv1.ObjectIdentity) bool { return Rank(id.GroupKind()) > 0 }) {
 		waits, err := r.podsWait(ctx, id)
@@ -84,8 +85,8 @@ func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference) (*memb
 	return nil, nil
 }
 
-// podsWait returns why a workload waits for an object of its bundle; empty if it does not. An object may have no
-// decision because no placement selects it, so that its decision is awaited for a limited time.
+// podsWait returns why a workload waits for an object of its bundle. It is empty if the workload does not wait. An
+// object may have no decision because no placement selects it, so its decision is awaited for a limited time.
 func (r *run) podsWait(ctx context.Context, id hubv1.ObjectIdentity) (string, error) {
 	o, err := r.objectHere(ctx, id)
 	if err != nil {
@@ -99,7 +100,7 @@ func (r *run) podsWait(ctx context.Context, id hubv1.ObjectIdentity) (string, er
 }
 
 // bundleNotReady returns the outcome for a webhook configuration or APIService that waits for other objects of its
-// bundle; nil if it does not.
+// bundle. It is nil if the object does not wait.
 func (r *run) bundleNotReady(ctx context.Context, of hubv1.BundleReference) (*member.Outcome, error) {
 	objects, err := r.objectsHere(ctx, of, operator.CallsWaitFor)
 	if err != nil {
@@ -114,7 +115,8 @@ func (r *run) bundleNotReady(ctx context.Context, of hubv1.BundleReference) (*me
 	return &out, nil
 }
 
-// firstNotReady returns the outcome for a copy that waits for the first operator that is not ready; nil if none is.
+// firstNotReady returns the outcome for a copy that waits for an operator, about the first operator that is not ready.
+// It is nil if all operators are ready.
 func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 	var operators hubv1.FederatedOperatorList
 	if err := r.queue.opts.Client.List(ctx, &operators, client.UnsafeDisableDeepCopy); err != nil {
@@ -142,8 +144,8 @@ func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 	return nil, nil
 }
 
-// objectsHere returns the counted objects of a bundle, as this cluster's watches show them, and notes that the copy may
-// wait for them. It leaves out objects that are being removed.
+// objectsHere returns the counted objects of a bundle, as this cluster's watches show them, and records that the copy
+// may wait for them. It leaves out objects that are being removed.
 func (r *run) objectsHere(ctx context.Context, of hubv1.BundleReference, counts func(hubv1.ObjectIdentity) bool) ([]operator.Object, error) {
 	var out []operator.Object
 	for _, id := range r.stored(of, counts) {

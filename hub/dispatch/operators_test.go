@@ -17,7 +17,7 @@ var (
 	deployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 )
 
-// operated adds an operator of Rotors whose Deployment is placed on the given members.
+// operated adds an operator that provides the kind Rotor. Its Deployment is placed on the given members.
 func operated(w *world, on ...string) {
 	b := w.add(deployment, "rotor-operator")
 	of := &hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: "rotors"}
@@ -33,12 +33,12 @@ func operated(w *world, on ...string) {
 	w.operators = append(w.operators, o)
 }
 
-// becomes sets the health of the operator's Deployment on a member, with the event that follows.
+// becomes sets the health of the operator's Deployment on a member, and sends the event.
 func becomes(w *world, cluster string, health hubv1.Health, message string) {
 	turns(w, cluster, "rotor-operator", health, message)
 }
 
-// turns sets the health of a copy on a member, with the event that follows.
+// turns sets the health of a copy on a member, and sends the event.
 func turns(w *world, cluster, name string, health hubv1.Health, message string) {
 	m := w.members[cluster]
 	m.mu.Lock()
@@ -110,7 +110,7 @@ func TestACopyThatExistsIsWrittenWithoutItsOperator(t *testing.T) {
 	isWrittenAgain(w, "eu", hubv1.ObjectIdentity{Group: rotor.Group, Kind: rotor.Kind, Namespace: "ns", Name: "main"})
 }
 
-// isWrittenAgain changes a copy on the member, and waits until it is written.
+// isWrittenAgain changes a copy on the member, and waits until the dispatcher has corrected it.
 func isWrittenAgain(w *world, cluster string, id hubv1.ObjectIdentity) {
 	w.Helper()
 	m := w.members[cluster]
@@ -131,7 +131,7 @@ func isWrittenAgain(w *world, cluster string, id hubv1.ObjectIdentity) {
 	})
 }
 
-// bundled adds an object of the bundle that operated makes, for all members.
+// bundled adds an object to the operator's bundle, placed on all members.
 func bundled(w *world, gvk schema.GroupVersionKind, name string) {
 	b := w.add(gvk, name)
 	w.mu.Lock()

@@ -17,14 +17,14 @@ import (
 
 const (
 	normalPriority = 0
-	// lowPriority is the priority of replays, so that new changes go first.
+	// lowPriority is the priority of replays, so that new changes are processed first.
 	lowPriority = -100
-	// topClass is the highest rank; -topClass is the lowest class.
+	// topClass is the highest class, and -topClass is the lowest class.
 	topClass = 4
 )
 
 // Rank returns the rank of a kind among keys that are due together. A kind that other kinds need has a higher rank. A
-// webhook configuration or APIService has the lowest rank, because API servers call pods for it.
+// webhook configuration or APIService has the lowest rank, because API servers call the pods behind it.
 func Rank(gk schema.GroupKind) int {
 	switch {
 	case gk == schema.GroupKind{Kind: "Namespace"}:
@@ -41,8 +41,8 @@ func Rank(gk schema.GroupKind) int {
 	return 0
 }
 
-// classFor returns the rank of a binding's object. A withdrawal has the negative rank, so that withdrawals go in the
-// opposite order.
+// classFor returns the rank of a binding's object. For a withdrawal it is the negative rank, so that withdrawals have
+// the opposite order.
 func classFor(b hubv1.BindingObject, t *hubv1.BindingTarget) int {
 	r := Rank(hubv1.ObjectOf(b).GroupKind())
 	if t != nil && t.State == hubv1.TargetAbsent {
@@ -51,7 +51,7 @@ func classFor(b hubv1.BindingObject, t *hubv1.BindingTarget) int {
 	return r
 }
 
-// classOf returns the class within a priority.
+// classOf returns the class that a priority contains.
 func classOf(priority int) int {
 	if priority < lowPriority/2 {
 		return priority - lowPriority
@@ -65,13 +65,13 @@ type due struct {
 	priority int
 }
 
-// inOrder sorts keys by priority. Keys are added in this order, because a worker takes the first one at once.
+// inOrder sorts keys by priority. Keys are added in this order, because an idle worker takes the first key at once.
 func inOrder(keys []due) []due {
 	slices.SortStableFunc(keys, func(a, b due) int { return cmp.Compare(b.priority, a.priority) })
 	return keys
 }
 
-// order is the storage of a workqueue: it hands out the key of the highest priority, and the oldest of these.
+// order is the storage of a workqueue. It returns the oldest of the keys with the highest priority.
 type order struct {
 	mu         sync.Mutex
 	next       map[types.NamespacedName]int   // priorities of the keys that were added and not handed out

@@ -74,7 +74,8 @@ func TestWhatWasLeftOnAClusterIsKnownWhenTheClusterIsATargetAgain(t *testing.T) 
 	if diff := cmp.Diff(left, run(hubv1.TargetAbsent).Orphaned); diff != "" {
 		t.Errorf("what it tells once more (-want +got):\n%s", diff)
 	}
-	// The target is wanted again before the status tells of it: this process knows, also if the first try fails.
+	// The target is wanted again before the binding's status shows the orphaned copy. This process remembers the orphaned
+	// copy, also if the first try fails.
 	m.fails = true
 	for range 2 {
 		run(hubv1.TargetPresent)
@@ -89,7 +90,7 @@ func TestWhatWasLeftOnAClusterIsKnownWhenTheClusterIsATargetAgain(t *testing.T) 
 	if o := run(hubv1.TargetPresent); !o.Adopted || m.served != 1 {
 		t.Errorf("after %d writes: %+v", m.served, o)
 	}
-	// A new process knows what the status says, and of this cluster alone.
+	// A new process reads the orphaned copy from the status, and only the copy of this cluster.
 	q.forget(hubv1.ObjectOf(b).BindingKey())
 	m.copies, b.Status.Clusters = nil, nil
 	b.Status.Orphaned = []hubv1.OrphanedCopy{{ClusterID: "id-us", UID: "x"}, *left}

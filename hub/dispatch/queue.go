@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// controllerName is equal for all members, so that they share metrics.
+// controllerName is the same for all members, so that they share metrics.
 const controllerName = "dispatch"
 
 // queue is the controller of one member: its keys, its workers and its records. The key is a binding.
@@ -31,9 +31,9 @@ type queue struct {
 	retries    retries
 	fights     *fights
 	failures   failures // empty while tracing is off
-	// waiting are new copies, by the objects that they wait for.
+	// waiting are the keys of new copies, by the objects for which the copies wait.
 	waiting keysBy[hubv1.ObjectIdentity]
-	// readers are copies, by the keys of the objects that their pods read.
+	// readers are the keys of copies, by the keys of the objects that their pods read.
 	readers keysBy[types.NamespacedName]
 	changes keyChanges
 	ended   chan struct{} // closed at the end of run
@@ -67,8 +67,8 @@ func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *re
 	return q, err
 }
 
-// run works until ctx ends. It starts after the queue of the earlier link has ended, so that no two queues write to one
-// cluster.
+// run processes keys until ctx ends. It starts after the queue of the earlier link has ended, so that never two queues
+// write to one cluster.
 func (q *queue) run(ctx context.Context, before *queue) {
 	defer close(q.ended)
 	if before != nil {

@@ -54,7 +54,7 @@ func (q *queue) Reconcile(ctx context.Context, key types.NamespacedName) (reconc
 	return q.retries.after(key, outcome), nil
 }
 
-// act applies or withdraws the copy, and records the outcome.
+// act applies or withdraws the copy, and reports the outcome.
 func (r *run) act(ctx context.Context) member.Outcome {
 	r.times.began = r.now()
 	step := r.apply
@@ -93,32 +93,33 @@ type run struct {
 	held    bool      // the gate holds the key
 	changed time.Time // when the hub saw the change that the run carries out; zero if there is none
 	behind  bool      // the caches are older than the copy on the cluster, so the outcome is not recorded
-	// instead are policies that replace the hub's; only for Intent.
+	// instead are policies that replace the hub's policies. Only Intent sets them.
 	instead []hubv1.OverridePolicyObject
 	manifestParts
 	gathered
 	times
 }
 
-// manifestParts are set while the manifest is made.
+// manifestParts are the intermediate results of making the manifest.
 type manifestParts struct {
-	// rendering is the part that clusters share, set by render.
+	// rendering is the part of the work that clusters share. render sets it.
 	rendering *rendering
-	// overridden has the rules that made the manifest, set by render.
+	// overridden has the rules that changed the manifest. render sets it.
 	overridden overridden
-	// revised are the rules of the target's revision, set by hold; nil for the newest rules.
+	// revised are the rules of the target's revision. hold sets it. It is nil if the newest rules are used.
 	revised *decide.HeldRules
-	// hubGVK is the group, version and kind at which the hub reads the object, set by wants.
+	// hubGVK is the group, version and kind at which the hub reads the object. wants sets it.
 	hubGVK schema.GroupVersionKind
-	// readByPods are the ConfigMaps and Secrets that the pods of the manifest read, set by render.
+	// readByPods are the ConfigMaps and Secrets that the pods of the manifest read. render sets them.
 	readByPods []hubv1.ObjectIdentity
-	// reads are the copies of these objects that the cluster shall hold, set by render.
+	// reads are the copies of readByPods that the cluster shall hold. render sets them.
 	reads []readCopy
-	// source is the state of the hub, for recognising copies from a later state; set by setSource.
+	// source is the state of the hub. A copy with a later state was written before the hub was restored from a backup.
+	// setSource sets it.
 	source source.State
 }
 
-// gated is a cluster whose calls pass the gate of its queue.
+// gated is a cluster whose calls wait for the gate of its queue.
 type gated struct {
 	member.Cluster
 	run *run
@@ -133,7 +134,7 @@ func (g *gated) Apply(ctx context.Context, in member.ApplyIntent) (o member.Outc
 	return o
 }
 
-// Withdraw implements member.Cluster. It needs no namespace.
+// Withdraw implements member.Cluster. A withdrawal does not need the namespace.
 func (g *gated) Withdraw(ctx context.Context, in member.WithdrawIntent) (o member.Outcome) {
 	c := call{key: g.run.key, kind: in.GVK.GroupKind()}
 	o, g.run.held = g.run.queue.gate.call(ctx, c, func(ctx context.Context) member.Outcome {

@@ -16,28 +16,28 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// record has the facts about one copy that are kept between runs. It may be lost at any time.
+// record has the state of one copy that is kept between runs. A process may lose it at any time.
 type record struct {
 	gvk schema.GroupVersionKind
 	// last is the outcome of the last apply, or of the withdrawal that the member confirmed.
 	last member.Outcome
 	// confirmedAt is the time of the member's answer in last.
 	confirmedAt time.Time
-	// withdrawn is the Absent entry that the member has confirmed; nil if there is none, or if the copy was written
-	// again.
+	// withdrawn is the Absent entry that the member has confirmed. It is nil if the member has confirmed none, or if the
+	// copy was written again.
 	withdrawn *hubv1.Absence
 	// withdrawing is true if a withdrawal began after the last write of the copy.
 	withdrawing bool
 }
 
-// wrote reports whether the observation shows the copy as in the answer to the hub's last write.
+// wrote reports whether the observation shows the result of the hub's last write.
 func (r record) wrote(seen member.Observation) bool {
 	last := r.last
 	return last.Applied == metav1.ConditionTrue && last.ResourceVersion != "" && last.ResourceVersion == seen.ResourceVersion &&
 		last.UID == seen.UID && last.Hash == seen.Hash && last.Digest == seen.Digest && !seen.Deleting
 }
 
-// records of one member, by binding.
+// records has the records of one member, by binding.
 type records struct {
 	clock clock.PassiveClock
 
@@ -45,7 +45,8 @@ type records struct {
 	packed map[types.NamespacedName]*packed
 	// finished has the last states of copies that ran to completion and were deleted on the member.
 	finished map[types.NamespacedName]*member.Observation
-	// awaited is the time at which a run first found that a kind was not listed; zero once it was listed.
+	// awaited is the time at which a run first found that a kind was not listed. It is zero after the first list of the
+	// kind.
 	awaited map[schema.GroupVersionKind]time.Time
 }
 
@@ -56,7 +57,7 @@ func newRecords(c clock.PassiveClock) *records {
 	}
 }
 
-// get returns the record of a binding; it is empty if there is none.
+// get returns the record of a binding. It is empty if the binding has no record.
 func (r *records) get(key types.NamespacedName) record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +84,7 @@ func (r *records) keys() []types.NamespacedName {
 	return slices.Collect(maps.Keys(r.packed))
 }
 
-// rank returns the rank of a binding's kind; 0 if there is no record.
+// rank returns the rank of a binding's kind. It is 0 if the binding has no record.
 func (r *records) rank(key types.NamespacedName) int { return Rank(r.get(key).gvk.GroupKind()) }
 
 // setFinished keeps the last state of a copy that ran to completion.
@@ -93,15 +94,16 @@ func (r *records) setFinished(key types.NamespacedName, o member.Observation) {
 	r.finished[key] = &o
 }
 
-// getFinished returns the last state of a copy that ran to completion and was deleted; nil if there is none.
+// getFinished returns the last state of a copy that ran to completion and was deleted on the member. It is nil for all
+// other copies.
 func (r *records) getFinished(key types.NamespacedName) *member.Observation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.finished[key]
 }
 
-// listWait returns the remaining time to wait for the first list of a kind; zero or less if the time is over. Then each
-// copy is read, and the answer has the reason why the kind cannot be listed.
+// listWait returns the remaining time to wait for the first list of a kind. It is zero or less after the wait. Then
+// each copy is read, and the answer has the reason why the kind cannot be listed.
 func (r *records) listWait(gvk schema.GroupVersionKind) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,14 +115,14 @@ func (r *records) listWait(gvk schema.GroupVersionKind) time.Duration {
 	return calm - r.clock.Since(since)
 }
 
-// listed records that the first list of a kind has come. If the kind cannot be read later, no list is awaited.
+// listed records that the kind was listed. If the kind cannot be read later, no run waits for a list again.
 func (r *records) listed(gvk schema.GroupVersionKind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.awaited[gvk] = time.Time{}
 }
 
-// packed is a record in a compact form, because there is one for each copy on each member.
+// packed is a record in a compact form, because each copy on each member has one.
 type packed struct {
 	common                        unique.Handle[common]
 	uid                           types.UID
@@ -134,7 +136,7 @@ type packed struct {
 	withdrawn                     *hubv1.Absence
 }
 
-// common is the part of a record that is equal for many copies. They share one instance.
+// common is the part of a record that many copies have in common. They share one instance.
 type common struct {
 	gvk             schema.GroupVersionKind
 	applied         metav1.ConditionStatus
@@ -146,7 +148,8 @@ type common struct {
 	hubVersion      string
 }
 
-// pack converts a record, without Wrote, Drifted and Newer of its last outcome, which describe the call only.
+// pack converts a record. It leaves out the fields Wrote, Drifted and Newer of the last outcome, because they describe
+// only the call.
 func (r record) pack() *packed {
 	o := r.last
 	return &packed{
@@ -160,7 +163,7 @@ func (r record) pack() *packed {
 	}
 }
 
-// unpack is the inverse of pack. A nil record is empty.
+// unpack is the inverse of pack. It returns an empty record for nil.
 func (p *packed) unpack() record {
 	if p == nil {
 		return record{}

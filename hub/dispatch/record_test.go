@@ -25,7 +25,7 @@ func TestARecordIsPackedWhole(t *testing.T) {
 		confirmedAt: time.Unix(1, 0), gvk: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"},
 		withdrawn: &hubv1.Absence{UID: "x"}, withdrawing: true,
 	}
-	// A field that is new in one of them must not be lost by and by.
+	// The test sets every field, so that pack cannot lose a new field without a failure.
 	set := func(v reflect.Value) {
 		for i := range v.NumField() {
 			if v.Field(i).IsZero() {

@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// recreation returns why a missing copy is not created again; empty if it is. held means that the cluster held the
-// wanted copy and the hub did not remove it. finished means that the copy ran to completion.
+// recreation returns why a missing copy is not created again. It is empty if the copy is created again. held means that
+// the cluster held the wanted copy and the hub did not remove it. finished means that the copy ran to completion.
 func recreation(policy hubv1.Recreate, held, finished bool) (reason string) {
 	switch {
 	case !held:
@@ -25,8 +25,8 @@ func recreation(policy hubv1.Recreate, held, finished bool) (reason string) {
 	return ""
 }
 
-// writeUnlessGone writes the copy, unless it was removed on the cluster and must not be created again. If the watch has
-// not listed the kind or is late, the write is allowed to change a copy but not to create one.
+// writeUnlessGone writes the copy, unless the copy was removed on the cluster and must not be created again. If the
+// watch has not listed the kind yet or is late, the write may change a copy but not create one.
 func (r *run) writeUnlessGone(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	ended, finished := r.finished(w)
 	policy := orDefault(r.policy().Apply.Recreate, hubv1.RecreateUntilCompleted)
@@ -50,7 +50,7 @@ func (r *run) writeUnlessGone(ctx context.Context, w *wanted, drift bool) member
 	return o
 }
 
-// wasThere reports whether the cluster last held the wanted copy, and this hub has not removed it since.
+// wasThere reports whether the cluster last held the wanted copy, and this hub has not removed the copy since.
 func (r *run) wasThere(w *wanted) bool {
 	if w.confirmedUID == "" || w.confirmedDigest != w.digest || w.record.withdrawn != nil || w.record.withdrawing {
 		return false
@@ -58,14 +58,14 @@ func (r *run) wasThere(w *wanted) bool {
 	if w.record.last.Hash != "" {
 		return true
 	}
-	// The row may describe a withdrawal that was decided before the copy was wanted again.
+	// The row may be about a withdrawal that was decided before the copy was wanted again.
 	row := r.binding.BindingStatus().Row(r.target.Name)
 	withdrawing := row.Reason == hubv1.ReasonDeleting || row.Reason == hubv1.ReasonFinalizersRemain
 	return !withdrawing || r.binding.BindingStatus().ObservedGeneration == r.binding.GetGeneration()
 }
 
-// finished returns the last state of the copy if it had run to completion, from the cluster's last event or from the
-// row.
+// finished returns the last state of the copy if the copy had run to completion. The state is from the cluster's last
+// event or from the row.
 func (r *run) finished(w *wanted) (*member.Observation, bool) {
 	gk := w.record.gvk.GroupKind()
 	last := r.queue.records.getFinished(r.key)

@@ -41,7 +41,7 @@ func TestRecreation(t *testing.T) {
 	}
 }
 
-// keeping is a cluster that notes what it is told to keep away.
+// keeping is a cluster that records which copies must not be created.
 type keeping struct {
 	*fakeCluster
 	keepAway bool
@@ -52,7 +52,8 @@ func (c *keeping) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	return c.fakeCluster.Apply(ctx, in)
 }
 
-// TestACopyThatVanished has a Job whose copy is not on the cluster, and what this process or the row knows of it.
+// TestACopyThatVanished uses a Job whose copy is not on the cluster. The cases differ in the state of the copy that
+// this process or the row recorded.
 func TestACopyThatVanished(t *testing.T) {
 	job := gvk("batch", "Job")
 	complete := []byte(`{"conditions":[{"status":"True","type":"Complete"}],"succeeded":1}`)

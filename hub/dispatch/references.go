@@ -11,11 +11,11 @@ import (
 )
 
 // A copy is not created on a cluster before the objects that it needs are there, if the hub sends them to this cluster.
-// A copy that exists is written and withdrawn as all others. A needed object that needs others itself is not waited
-// for, so that no two objects wait for each other.
+// A copy that exists is written and withdrawn as all others. A copy does not wait for a needed object that itself needs
+// others, so that never two objects wait for each other.
 
-// waitsFor returns the outcome for a copy that waits for an operator, its bundle, a needed object or its content; nil
-// if it does not wait.
+// waitsFor returns the outcome for a copy that waits for an operator, its bundle, a needed object or its content. It is
+// nil if the copy does not wait.
 func (r *run) waitsFor(ctx context.Context, w *wanted) (*member.Outcome, error) {
 	r.queue.waiting.drop(r.key)
 	waits, err := r.notReady(ctx, w)
@@ -29,7 +29,7 @@ func (r *run) waitsFor(ctx context.Context, w *wanted) (*member.Outcome, error) 
 	return waits, err
 }
 
-// objectOnTheWay returns the outcome for a copy that waits for a needed object; nil if it waits for none.
+// objectOnTheWay returns the outcome for a copy that waits for a needed object. It is nil if the copy does not wait.
 func (r *run) objectOnTheWay(ctx context.Context, w *wanted) (*member.Outcome, error) {
 	if !w.unknown {
 		return nil, nil
@@ -54,7 +54,8 @@ func (r *run) objectOnTheWay(ctx context.Context, w *wanted) (*member.Outcome, e
 	return nil, nil
 }
 
-// notHereYet returns why a needed object is not on the cluster yet; empty if it is there or is not sent there.
+// notHereYet returns why a needed object is not on the cluster yet. It is empty if the object is on the cluster, or if
+// the hub does not send it there.
 func (r *run) notHereYet(ctx context.Context, id hubv1.ObjectIdentity) (string, error) {
 	b := hubv1.NewBinding(id.BindingKey())
 	found, err := get(ctx, r.queue.opts.Client, id.BindingKey(), b)
@@ -82,8 +83,8 @@ func (r *run) notHereYet(ctx context.Context, id hubv1.ObjectIdentity) (string, 
 	return "it is on its way", nil
 }
 
-// failed returns from a row why the last write of a copy failed; empty if there was none. other is true if an object of
-// this name is on the cluster that the hub does not manage.
+// failed returns from a row why the last write of a copy failed. It is empty if the row shows no failed write. other is
+// true if the cluster has an object of this name that the hub does not manage.
 func failed(row *hubv1.ClusterRow) (other bool, why string) {
 	switch {
 	case row == nil || row.Applied != metav1.ConditionFalse:

@@ -21,7 +21,7 @@ func needing(w *world, name, needed string) *hubv1.ResourceBinding {
 	})
 }
 
-// addWith is add, with a changed spec.
+// addWith does the same as add, and changes the spec of the binding.
 func (w *world) addWith(gvk schema.GroupVersionKind, name string, change func(*hubv1.BindingSpec)) *hubv1.ResourceBinding {
 	b := w.add(gvk, name)
 	w.mu.Lock()
@@ -30,7 +30,7 @@ func (w *world) addWith(gvk schema.GroupVersionKind, name string, change func(*h
 	return b
 }
 
-// begin starts the members' queues, and returns when they have listed the bindings. After that, only events wake them.
+// begin starts the members' queues, and returns when they have listed the bindings. After that, only events queue keys.
 func (w *world) begin() {
 	w.Helper()
 	w.add(rotor, "first")

@@ -15,9 +15,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// A manifest whose pods start anew when a ConfigMap or Secret changes has a digest of what the hub sends of these
-// objects to the same cluster, see package decide. So a cluster with an earlier revision of a Secret keeps its digest.
-// The copy is written after the cluster has these contents. Until then it stays as it is, also without its other
+// If pods must restart when a ConfigMap or Secret changes, their manifest has a digest of the content that the hub
+// sends to the same cluster (package decide). A cluster that gets an earlier revision of a Secret keeps its digest. The
+// copy is written after the cluster has this content. Until then the copy stays unchanged, also without its other
 // changes.
 
 // readCopy is the wanted copy of a ConfigMap or Secret that pods read.
@@ -28,7 +28,8 @@ type readCopy struct {
 	row      *hubv1.ClusterRow // nil if there is none
 }
 
-// restartPaths returns the paths of the pod templates that get a digest: of the target's revision, or of the placement.
+// restartPaths returns the paths of the pod templates that get a digest, from the target's revision or from the
+// placement.
 func (r *run) restartPaths() []string {
 	if r.revised != nil {
 		return r.revised.RestartPaths
@@ -37,7 +38,7 @@ func (r *run) restartPaths() []string {
 	return spec.RestartPaths()
 }
 
-// keepReads drops the objects that the pods of the last manifest read and those of the newest one do not.
+// keepReads drops the objects that only the pods of the last manifest read.
 func (r *run) keepReads() {
 	names := sets.New[types.NamespacedName]()
 	for _, id := range r.readByPods {
@@ -46,8 +47,8 @@ func (r *run) keepReads() {
 	r.queue.readers.keep(r.key, names)
 }
 
-// withReload returns the manifest with the digests in its pod templates, and keeps the copies that its pods read for
-// the run. The error is errBehind if such a copy is not known yet.
+// withReload returns the manifest with the digests in its pod templates, and stores in the run the copies that the pods
+// read. The error is errBehind if the hub has not processed such a copy yet.
 func (r *run) withReload(ctx context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, *member.Outcome, error) {
 	paths := r.restartPaths()
 	if len(paths) == 0 {
@@ -80,8 +81,8 @@ func (r *run) withReload(ctx context.Context, manifest *unstructured.Unstructure
 	return out, nil, nil
 }
 
-// copyOf returns the copy of another object that this cluster shall hold; nil if the hub sends none, or only reports
-// what it would send.
+// copyOf returns the copy of another object that this cluster shall hold. It is nil if the hub sends no such object, or
+// if its placement only reports.
 func (r *run) copyOf(ctx context.Context, id hubv1.ObjectIdentity) (*readCopy, *member.Outcome, error) {
 	key := id.BindingKey()
 	b := hubv1.NewBinding(key)
@@ -125,8 +126,9 @@ func (r *run) copyOf(ctx context.Context, id hubv1.ObjectIdentity) (*readCopy, *
 	return &readCopy{id: id, manifest: fitting, digest: other.digest(fitting), row: b.BindingStatus().Row(r.target.Name)}, nil, nil
 }
 
-// contentOnTheWay returns the outcome for a copy that waits for the content of an object that its pods read; nil if it
-// waits for none. The outcome has no reason if the content is about to be written: then it is not recorded.
+// contentOnTheWay returns the outcome for a copy that waits for the content of an object that its pods read. It is nil
+// if the copy does not wait. The outcome has no reason if the content is about to be written; such an outcome is not
+// recorded.
 func (r *run) contentOnTheWay() *member.Outcome {
 	if r.suspended() {
 		return nil // nothing is written
@@ -147,8 +149,8 @@ func (r *run) contentOnTheWay() *member.Outcome {
 	return nil
 }
 
-// hasContent reports whether the cluster has a wanted content, or an object of this name that the hub does not manage.
-// If not, why is the reason; empty if the write was not tried yet.
+// hasContent reports whether the cluster has the wanted content, or an object of this name that the hub does not
+// manage. If here is false, why is the reason of the failed write. It is empty if the write was not tried yet.
 func (r *run) hasContent(c readCopy) (here bool, why string) {
 	known := r.queue.records.get(c.id.BindingKey())
 	if known.last.Applied == metav1.ConditionTrue && known.last.Digest == c.digest {
@@ -161,7 +163,7 @@ func (r *run) hasContent(c readCopy) (here bool, why string) {
 	return failed(c.row)
 }
 
-// wakeReaders queues the copies whose pods read an object, after a run on this object.
+// wakeReaders queues the copies whose pods read an object. It is called after a run on this object.
 func (q *queue) wakeReaders(key types.NamespacedName) {
 	for _, reader := range q.readers.of(key) {
 		q.gate.add(due{reader, normalPriority + q.records.rank(reader)})

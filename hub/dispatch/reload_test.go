@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// reading adds a Rotor whose pods read the ConfigMap settings and the Secret tls, and start anew when one changes.
+// reading adds a Rotor whose pods read the ConfigMap settings and the Secret tls, and restart when one of them changes.
 func reading(w *world, name string) *hubv1.ResourceBinding {
 	b := w.add(rotor, name)
 	spec := hubv1.PlacementSpec{References: []hubv1.ReferenceRule{{Path: "/spec/template", Restart: hubv1.RestartOnChange}}}
@@ -33,7 +33,7 @@ func reading(w *world, name string) *hubv1.ResourceBinding {
 	return b
 }
 
-// says sets a field of an object of the hub. No event follows.
+// says sets a field of an object of the hub, without an event.
 func (w *world) says(name, field string, value map[string]any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,14 +43,14 @@ func (w *world) says(name, field string, value map[string]any) {
 	w.fields[name] = map[string]any{field: value}
 }
 
-// edit changes objects of the hub. No event follows.
+// edit changes objects of the hub, without an event.
 func (w *world) edit(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change()
 }
 
-// digest returns the annotation of the pods of main on a cluster; empty if it has none.
+// digest returns the digest annotation of the pods of main on a cluster. It is empty without the annotation.
 func (w *world) digest(cluster string) string {
 	m := w.members[cluster]
 	m.mu.Lock()
@@ -120,7 +120,7 @@ func TestPodsStartAnewAfterTheirClusterHasTheNewContent(t *testing.T) {
 	w.reads("eu", "main", hubv1.ReasonApplied, "")
 }
 
-// oneRevision has one template, without rules. Many queues may read it.
+// oneRevision has one template, without rules. Several queues may read it at once.
 type oneRevision struct{ template *unstructured.Unstructured }
 
 // Template implements Revisions.

@@ -15,8 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// render makes the manifest for this cluster, at a version of the kind. A policy that cannot be applied gives an
-// outcome, and the copy stays unchanged. An error means that the hub could not be read.
+// render makes the manifest for this cluster, at a version of the kind. A policy that cannot be applied causes an
+// outcome, and the copy stays unchanged. An error means that a read of the hub failed.
 func (r *run) render(ctx context.Context, template *unstructured.Unstructured, version string) (*unstructured.Unstructured, *member.Outcome, error) {
 	template, refusal, err := r.hold(ctx, template)
 	if err != nil || refusal != nil {
@@ -51,7 +51,8 @@ func (r *run) render(ctx context.Context, template *unstructured.Unstructured, v
 	return r.withReload(ctx, result.Manifest)
 }
 
-// matching returns the override policies that select the object: from the target's revision, or the newest ones.
+// matching returns the override policies that select the object. They are from the target's revision, or the newest
+// policies.
 func (r *run) matching(ctx context.Context) ([]hubv1.OverridePolicyObject, *member.Outcome, error) {
 	if r.revised != nil {
 		return r.revised.Objects, nil, nil
@@ -67,8 +68,8 @@ func (r *run) matching(ctx context.Context) ([]hubv1.OverridePolicyObject, *memb
 	return matching, nil, nil
 }
 
-// divided returns the fields that the division sets on this cluster, from the binding. decided is false if the
-// cluster's share is not decided yet.
+// divided returns the fields that the division of replicas sets on this cluster, from the binding. decided is false if
+// the binding has no share for the cluster yet.
 func (r *run) divided(template *unstructured.Unstructured) (numbers []overrides.Divided, decided bool) {
 	values, decided := replicas.Values(r.binding.BindingSpec(), r.target.Name, template)
 	for _, v := range values {

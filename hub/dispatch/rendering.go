@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// renderings cache the prepared template for all members while the template is in memory. One change wakes every
-// member's queue, and without rules all members get the same manifest.
+// renderings caches, for all members, the prepared form of a template while the template is in memory. One change
+// queues the key of every member, and without rules all members get the same manifest.
 type renderings struct {
 	denied []string
 	key    canonical.Key // for the digests of Secrets
@@ -21,25 +21,25 @@ type renderings struct {
 	of map[versioned]*rendering
 }
 
-// versioned is a template and a version for clusters.
+// versioned is a template with a version for clusters.
 type versioned struct {
 	template weak.Pointer[unstructured.Unstructured]
 	version  string
 }
 
-// rendering of one template at one version.
+// rendering is the prepared form of one template at one version.
 type rendering struct {
 	once     sync.Once
 	prepared *overrides.Prepared
 	err      error
 
 	mu sync.Mutex
-	// shared is the last digested manifest, with its digest.
+	// shared is the last manifest with a digest, and digest is its digest.
 	shared       *unstructured.Unstructured
 	salt, digest string
 }
 
-// get returns the rendering of a template at a version of its kind. The template must never change.
+// get returns the rendering of a template at a version of its kind. Nobody may change the template.
 func (r *renderings) get(template *unstructured.Unstructured, version string) *rendering {
 	e := r.entry(template, version)
 	e.once.Do(func() { e.prepared, e.err = overrides.Prepare(overrides.AtVersion(template, version), r.denied) })
@@ -68,7 +68,7 @@ func (r *renderings) forget(key versioned) {
 	delete(r.of, key)
 }
 
-// digestOf returns the digest of a manifest. For a shared manifest it is computed once.
+// digestOf returns the digest of a manifest. It computes the digest of a shared manifest only once.
 func (e *rendering) digestOf(key canonical.Key, manifest *unstructured.Unstructured, salt string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// calm is the pause if only a change on the member can help. It is the first delay of member.RetrySlowly, the minimum
-// time between corrections of a contested field, and the longest wait for the first list of a kind.
+// calm is the pause if only a change on the member can solve the problem. It is the first delay of member.RetrySlowly,
+// the minimum time between corrections of a contested field, and the longest wait for the first list of a kind.
 const calm = pace.FirstSlowRetry
 
-// retries compute the next try of a key from an outcome.
+// retries computes the time of a key's next try from the outcome.
 type retries struct {
 	soon, slowly workqueue.TypedRateLimiter[types.NamespacedName]
 }
@@ -28,8 +28,8 @@ func newRetries() retries {
 	}
 }
 
-// after returns the time of the key's next try. Delays are spread by a fifth, so that the keys of a returning member
-// are not all due at once.
+// after returns the time of the key's next try. Delays differ randomly by up to a fifth, so that the keys of a member
+// that returns are not all due at once.
 func (r retries) after(key types.NamespacedName, o member.Outcome) reconcile.Result {
 	var wait time.Duration
 	switch o.Retry {

@@ -12,9 +12,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// hold returns the template of the revision that the target names, and keeps the rules of that revision for the run.
-// Without a revision, and for a preview of other policies, it returns the newest template. A revision that cannot be
-// read never means the newest one.
+// hold returns the template of the revision that the target names, and stores the rules of that revision in the run.
+// Without a revision, and for a preview with other policies, it returns the newest template. If the revision cannot be
+// read, hold returns an error and never the newest template.
 func (r *run) hold(ctx context.Context, newest *unstructured.Unstructured) (*unstructured.Unstructured, *member.Outcome, error) {
 	if r.target.Revision == 0 || len(r.instead) > 0 {
 		return newest, nil, nil
@@ -39,7 +39,7 @@ func (r *run) hold(ctx context.Context, newest *unstructured.Unstructured) (*uns
 	return template, nil, nil
 }
 
-// isNewest reports whether the newest template is the one of the revision. Then no stored one is read.
+// isNewest reports whether the newest template has the content of the revision. Then the stored template is not read.
 func (r *run) isNewest(newest *unstructured.Unstructured, revision hubv1.ObjectRevision) bool {
 	prepared := r.queue.renderings.get(newest, newest.GroupVersionKind().Version)
 	return prepared.err == nil &&

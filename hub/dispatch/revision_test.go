@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// storedRevisions gives the contents of revisions, and notes what was read.
+// storedRevisions has the contents of revisions, and records the reads.
 type storedRevisions struct {
 	template *unstructured.Unstructured
 	rules    *decide.HeldRules
@@ -30,7 +30,7 @@ func (s *storedRevisions) Rules(context.Context, string) (*decide.HeldRules, err
 	return s.rules, s.err
 }
 
-// sending notes the manifests that it is sent.
+// sending records the manifests that it gets.
 type sending struct {
 	*fakeMember
 	sent []*unstructured.Unstructured
@@ -41,7 +41,7 @@ func (k *sending) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	return k.fakeMember.Apply(ctx, in)
 }
 
-// revisionRun is a run for a target that names revision 2 of 3. The hub object is as in revision 3.
+// revisionRun returns a run for a target that names revision 2. The hub object has the content of revision 3.
 func revisionRun(t *testing.T, stored *storedRevisions) (*sending, *run) {
 	t.Helper()
 	_, r := versionRun(t, nil, []string{"v2"}, hubv1.TargetPresent)

@@ -16,7 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// setSource sets the state of the hub by which later copies are recognised. The hub object is nil if it is gone.
+// setSource sets the state of the hub, with which the epochs of copies are compared. The hub object is nil if it was
+// deleted.
 func (r *run) setSource(template metav1.Object) {
 	r.source.Epochs = r.queue.opts.Epochs.Current()
 	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
@@ -28,17 +29,17 @@ func (r *run) setSource(template metav1.Object) {
 	r.source.Accepted = template.GetAnnotations()[hubv1.AcceptSourceAnnotation]
 }
 
-// useEpoch sets the mark of a copy that is about to be written.
+// useEpoch sets the epoch of a copy that is about to be written.
 func (r *run) useEpoch(ctx context.Context) {
 	r.source.Epochs = r.queue.opts.Epochs.Use(ctx)
 	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
 }
 
-// newer reports whether a later state of the hub wrote the copy, as far as the caches show.
+// newer reports whether a later state of the hub wrote the copy, according to the caches.
 func (r *run) newer(seen observed) bool { return r.source.Newer(seen.Source, true) }
 
 // confirmOlder confirms the outcome HubIsOlder by uncached reads, because another replica may have written the copy
-// after the state of our caches. Then there is no outcome, and the key is tried again soon.
+// after the state of this replica's caches. If it did, there is no outcome, and the key is tried again soon.
 func (r *run) confirmOlder(ctx context.Context, o member.Outcome) member.Outcome {
 	if o.Reason != hubv1.ReasonHubIsOlder {
 		return o
@@ -71,7 +72,7 @@ func (r *run) isOlder(ctx context.Context, copied member.Newer) (bool, error) {
 	return state.Newer(copied.Mark, copied.SameObject && fresh.GetUID() == r.binding.BindingSpec().ObjectRef.UID), nil
 }
 
-// readObject reads the hub object uncached; nil if there is none.
+// readObject reads the hub object uncached. It is nil if the hub has no such object.
 func (r *run) readObject(ctx context.Context) (metav1.Object, error) {
 	if r.binding.BindingSpec().ObjectRef.Bundle != nil {
 		object, isGone, err := r.queue.opts.Templates.Live(ctx, r.object.ObjectIdentity, time.Time{})
@@ -91,7 +92,7 @@ func (r *run) readObject(ctx context.Context) (metav1.Object, error) {
 	return fresh, nil
 }
 
-// noEpochs is for a Dispatcher without epochs.
+// noEpochs is used by a Dispatcher without epochs.
 type noEpochs struct{}
 
 // Current implements Epochs.

@@ -24,7 +24,7 @@ func epochsOf(t *testing.T, text string) source.Epochs {
 	return l
 }
 
-// fakeEpochs are known as cached, and uncached as stored.
+// fakeEpochs has the cached epochs and the epochs of the API server.
 type fakeEpochs struct {
 	cached, stored source.Epochs
 	err            error
@@ -38,7 +38,7 @@ func (f fakeEpochs) Confirm(context.Context, source.Epoch) (source.Epochs, error
 
 func (f fakeEpochs) Use(context.Context) source.Epochs { return f.cached }
 
-// uncached is the hub object as the API server has it.
+// uncached is the hub object of the API server.
 type uncached struct {
 	client.Client
 	generation int64

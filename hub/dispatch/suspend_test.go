@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/changes"
 )
 
-// suspending is a placement that suspends writes to the clusters with these labels.
+// suspending returns a placement that suspends writes to the clusters with these labels.
 func suspending(uid string, selector map[string]string) hubv1.Placement {
 	p := hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: uid, UID: types.UID(uid)}}
 	p.Spec.Suspend.ClusterSelector = &metav1.LabelSelector{MatchLabels: selector}

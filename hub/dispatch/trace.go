@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// times of the steps of a run. They are zero while tracing is off, and for steps that were not made.
+// times has the times of the steps of a run. A time is zero while tracing is off, and for a step that was not made.
 type times struct {
 	began, renderBegan, rendered, callBegan, answered time.Time
 }
@@ -28,7 +28,7 @@ func (r *run) now() (t time.Time) {
 	return t
 }
 
-// timed makes a call to the member. The span of the last call of a run remains.
+// timed makes a call to the member, and records its times. A later call of the same run replaces the times.
 func (r *run) timed(call func() member.Outcome) member.Outcome {
 	r.callBegan = r.now()
 	defer func() { r.answered = r.now() }()
@@ -45,7 +45,7 @@ func (r *run) change() tracing.Change {
 	return t.TargetChange(r.object.ObjectIdentity, r.binding.BindingSpec().ObjectRef.UID, r.target, template)
 }
 
-// logWrite logs a change of a copy: one line for each copy that changed.
+// logWrite logs one line if the run changed the copy.
 func (r *run) logWrite(ctx context.Context, o member.Outcome) {
 	message := "Wrote a copy"
 	if r.target.State == hubv1.TargetAbsent {
@@ -54,7 +54,8 @@ func (r *run) logWrite(ctx context.Context, o member.Outcome) {
 	r.change().Log(ctrl.LoggerFrom(ctx)).Info(message, "object", r.object.ObjectIdentity.String(), "reason", o.Reason, "digest", o.Digest)
 }
 
-// trace makes the spans of a run that changed the copy, or that waits or failed otherwise than the run before.
+// trace makes the spans of a run that changed the copy. A run that waits or fails has spans only if the run before it
+// had another result.
 func (r *run) trace(o member.Outcome) {
 	if r.held || !r.queue.opts.Tracer.Enabled() {
 		return
@@ -85,13 +86,13 @@ func (r *run) trace(o member.Outcome) {
 	})
 }
 
-// failure is a change that did not come to the member, or not yet, with the reason.
+// failure is the reason for which a change is not on the member yet.
 type failure struct {
 	change tracing.ID
 	reason string
 }
 
-// failures are those of the last runs, by binding. A retry that fails in the same way makes no spans.
+// failures are the failures of the last runs, by binding. A retry that fails in the same way makes no spans.
 type failures struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]failure

@@ -44,7 +44,7 @@ func (s *spansOf) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) 
 // Shutdown implements sdktrace.SpanExporter.
 func (*spansOf) Shutdown(context.Context) error { return nil }
 
-// trace makes the dispatcher trace everything. The returned function ends that and returns the spans.
+// trace makes the dispatcher trace all changes. The returned function ends the tracing and returns the spans.
 func (w *world) trace() (end func() []sdktrace.ReadOnlySpan) {
 	spans := &spansOf{}
 	w.dispatcher.opts.Tracer = tracing.NewWith(spans, 1, tracing.Process{HubID: "hub"})
@@ -188,7 +188,7 @@ func TestOnlyAFailedWriteIsAFailedSpan(t *testing.T) {
 	}
 }
 
-// TestAnEndpointThatHangsDoesNotHoldUpDispatch accepts connections and never answers.
+// TestAnEndpointThatHangsDoesNotHoldUpDispatch uses an endpoint that accepts connections and never answers.
 func TestAnEndpointThatHangsDoesNotHoldUpDispatch(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// overridden has the rules that changed a manifest; zero if there are none.
+// overridden has the policies and rules that changed a manifest. It is empty if no rule changed the manifest.
 type overridden struct {
 	cluster  overrides.Cluster
 	policies []hubv1.OverridePolicyObject
@@ -27,7 +27,7 @@ type overridden struct {
 // misfits finds the values in a manifest that violate a schema.
 type misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
 
-// unfit returns the outcome for a manifest that must not be written; nil if it may.
+// unfit returns the outcome for a manifest that must not be written. It is nil if the manifest may be written.
 func (r *run) unfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
 	if refusal := tenancy.Of(manifest, r.namespaceLabels); refusal != nil {
 		o := outcome(metav1.ConditionFalse, refusal.Reason, "%s", refusal.Message)
@@ -36,9 +36,9 @@ func (r *run) unfit(ctx context.Context, manifest *unstructured.Unstructured) *m
 	return r.misfit(ctx, manifest)
 }
 
-// misfit returns an outcome if a rule sets a value that violates the schema of the hub or of the cluster: the copy
-// stays unchanged. It ignores a value that is invalid without rules, because the server validates it. The check runs
-// just before a write, so that an unchanged copy costs nothing.
+// misfit returns an outcome if a rule sets a value that violates the schema of the hub or of the cluster; the copy
+// stays unchanged. It ignores a value that is invalid without rules, because the server validates such a value. The
+// check runs just before a write, so that an unchanged copy has no cost.
 func (r *run) misfit(ctx context.Context, manifest *unstructured.Unstructured) *member.Outcome {
 	if len(r.overridden.applied) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (r *run) renderedWith(policies []hubv1.OverridePolicyObject) (*unstructured
 	return result.Manifest, err
 }
 
-// culprit returns the override rule that makes a manifest wrong. It is the first one, in the order of application,
+// culprit returns the override rule that makes a manifest wrong. It is the first rule, in the order of application,
 // after which wrong returns true.
 func (r *run) culprit(ctx context.Context, wrong func(*unstructured.Unstructured) bool) overrides.RuleRef {
 	applied := r.overridden.applied
@@ -88,8 +88,8 @@ func (r *run) culprit(ctx context.Context, wrong func(*unstructured.Unstructured
 	return applied[not-1]
 }
 
-// blamed names the first rule that introduces the misfit. Of the value and path it shows only parts from the rule or
-// the schema; for a Secret, only parts from the schema.
+// blamed names the first rule that introduces the misfit. The message shows only those parts of the value and path that
+// are in the rule or the schema. For a Secret, it shows only parts that are in the schema.
 func (r *run) blamed(ctx context.Context, find misfits, m member.Misfit, whose string) error {
 	culprit := r.culprit(ctx, func(manifest *unstructured.Unstructured) bool { return slices.Contains(find(ctx, manifest), m) })
 	var known sets.Set[string]
@@ -119,7 +119,7 @@ func only(policies []hubv1.OverridePolicyObject, rules []overrides.RuleRef) []hu
 	return out
 }
 
-// literals returns the texts in a rule.
+// literals returns the literal values that a rule contains.
 func literals(policies []hubv1.OverridePolicyObject, ref overrides.RuleRef) sets.Set[string] {
 	for _, p := range policies {
 		if overrides.RefOf(p) != ref.Policy {

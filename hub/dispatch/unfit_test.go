@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// pickyCluster takes only small sizes.
+// pickyCluster accepts only small values of the field size.
 type pickyCluster struct {
 	fakeCluster
 	asked int
@@ -145,7 +145,8 @@ func TestWhatARuleBreaksIsNotSent(t *testing.T) {
 	}
 }
 
-// rendered is the manifest of an object with this spec, by a policy with these rules. The run knows how it was made.
+// rendered returns the manifest of an object with this spec after a policy with these rules. The run records how the
+// manifest was made.
 func rendered(t *testing.T, r *run, spec map[string]any, rules []hubv1.OverrideRule) *unstructured.Unstructured {
 	t.Helper()
 	template := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}

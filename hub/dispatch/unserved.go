@@ -14,8 +14,9 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// notServed returns the outcome for a manifest with fields that the cluster lacks: the copy stays unchanged. It is
-// tried again when the cluster's schema changes, and slowly without an event, because built-in kinds have none.
+// notServed returns the outcome for a manifest with fields that the cluster does not serve; the copy stays unchanged.
+// The copy is tried again when the cluster's schema changes. Built-in kinds cause no such event, so that their copies
+// are also tried again after a long pause.
 func (r *run) notServed(ctx context.Context, manifest *unstructured.Unstructured, paths []string) member.Outcome {
 	lacks := func(m *unstructured.Unstructured) bool {
 		_, unserved := r.cluster.Fit(ctx, m)
@@ -36,8 +37,8 @@ func (r *run) setter(ctx context.Context, wrong func(*unstructured.Unstructured)
 	return &culprit
 }
 
-// lacking returns the outcome for a manifest with paths that the cluster lacks. setter is the rule that set the first
-// of them, or nil.
+// lacking returns the outcome for a manifest with paths that the cluster does not serve. setter is the rule that set
+// the first of these paths. It is nil if no rule set the path.
 func lacking(manifest *unstructured.Unstructured, paths []string, setter *overrides.RuleRef) member.Outcome {
 	hint := "update its definition there, override the fields, or set spec.apply.unknownFields to Drop"
 	if setter != nil {
@@ -61,10 +62,10 @@ func dropped(o member.Outcome, paths []string) member.Outcome {
 	return o
 }
 
-// longestPath limits a path in a row's message.
+// longestPath is the maximum length of a path in a row's message.
 const longestPath = 50
 
-// firstOf names up to three paths.
+// firstOf returns the first three paths as a text.
 func firstOf(paths []string) string {
 	var named []string
 	for _, path := range paths[:min(len(paths), 3)] {

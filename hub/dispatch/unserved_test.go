@@ -70,7 +70,7 @@ func TestWhatWasDroppedShowsInTheOutcome(t *testing.T) {
 	}
 }
 
-// oldCluster has no field limit in the spec of its kind.
+// oldCluster serves its kind without the field limit.
 type oldCluster struct{ member.Cluster }
 
 // Fit implements member.Cluster.

@@ -23,7 +23,7 @@ var (
 	widgetV2 = schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Widget"}
 )
 
-// noting is a member that notes at which versions it is asked for things.
+// noting is a member that records the versions of the requests.
 type noting struct {
 	*fakeMember
 
@@ -54,7 +54,7 @@ func (n *noting) Withdraw(_ context.Context, in member.WithdrawIntent) member.Ou
 	return member.Outcome{Applied: metav1.ConditionTrue, Reason: hubv1.ReasonWithdrawn}
 }
 
-// versionRun is a run for an object that the hub reads at v2 and a cluster that serves these versions.
+// versionRun returns a run for an object that the hub reads at v2. The cluster serves the given versions.
 func versionRun(t *testing.T, others, served []string, state hubv1.TargetState) (*noting, *run) {
 	t.Helper()
 	n := &noting{fakeMember: takes("eu")}

@@ -8,15 +8,16 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// wakeFilter holds back events of copies while their keys are at work. The watch often shows a write before its answer
-// arrives. Only the answer distinguishes that event from a change by another client.
+// wakeFilter holds back events of copies while a worker processes their keys. The watch often shows a write before the
+// answer to the write arrives. Only the answer distinguishes this event from a change by another client.
 type wakeFilter struct {
 	mu sync.Mutex
-	// atWork has the keys at work, each with the last event of its copy since the work began; nil if there was none.
+	// atWork has the keys that workers process, each with the last event of its copy since then. The event is nil if there
+	// was none.
 	atWork map[types.NamespacedName]*member.Observation
 }
 
-// begin notes that the work on a key has begun.
+// begin records that a worker processes a key.
 func (f *wakeFilter) begin(key types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -26,7 +27,7 @@ func (f *wakeFilter) begin(key types.NamespacedName) {
 	f.atWork[key] = nil
 }
 
-// hold stores an event until the work on its key ends. It returns false if the key is not at work.
+// hold stores an event until the work on its key ends. It returns false if no worker processes the key.
 func (f *wakeFilter) hold(key types.NamespacedName, seen member.Observation) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -37,7 +38,8 @@ func (f *wakeFilter) hold(key types.NamespacedName, seen member.Observation) boo
 	return atWork
 }
 
-// end notes that the work on a key has ended, and returns the last event that was held; nil if there is none.
+// end records that the work on a key has ended, and returns the last held event of its copy. It is nil if no event was
+// held.
 func (f *wakeFilter) end(key types.NamespacedName) *member.Observation {
 	f.mu.Lock()
 	defer f.mu.Unlock()

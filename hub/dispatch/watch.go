@@ -34,8 +34,8 @@ func (d *Dispatcher) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// staged reports whether only a rollout step changed the decision. Then only the clusters whose entries changed have
-// work.
+// staged reports whether only a rollout step changed the decision. Then only the clusters whose entries changed are
+// queued.
 func staged(before, after *hubv1.BindingSpec) bool {
 	if after.Rollout == nil || len(before.Clusters) != len(after.Clusters) {
 		return false
@@ -73,8 +73,8 @@ func withdraws(b hubv1.BindingObject) bool {
 	return slices.ContainsFunc(b.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return t.State == hubv1.TargetAbsent })
 }
 
-// ClusterChanged is called for a cluster whose facts, served versions or allowed namespaces changed. For a new cluster,
-// Engage queues all bindings.
+// ClusterChanged is called for a cluster whose reported data, served versions or allowed namespaces changed. For a new
+// cluster, Engage queues all bindings.
 func (d *Dispatcher) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	cluster := c.After.Name
 	if c.Parts&changes.Served != 0 {
@@ -116,8 +116,8 @@ func servedOtherwise(before, after *hubv1.MemberCluster) (kinds []schema.GroupKi
 	return kinds
 }
 
-// policiesThatDiffer returns the policies whose result may differ with the new facts of the cluster. Facts about nodes
-// change often, and most policies do not read them.
+// policiesThatDiffer returns the policies whose result may change with the reported data of the cluster. Data about
+// nodes changes often, and most policies do not use it.
 func (d *Dispatcher) policiesThatDiffer(ctx context.Context, was, is overrides.Cluster) ([]hubv1.OverridePolicyObject, error) {
 	all, err := scopes.OverridePolicies(ctx, d.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -158,7 +158,7 @@ func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
 	return false
 }
 
-// priorityOf returns a low priority for an object of the first list, which is not a change.
+// priorityOf returns a low priority for an object of the first list, because the object has not changed.
 func priorityOf(initial bool) int {
 	if initial {
 		return lowPriority

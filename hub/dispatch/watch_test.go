@@ -34,7 +34,7 @@ func (l listed) Get(_ context.Context, _ client.ObjectKey, into client.Object, _
 	return nil
 }
 
-// bindingFor follows the placement with that uid and has one target, in cluster eu.
+// bindingFor returns a binding that follows the placement with the given UID. Its only target is the cluster eu.
 func bindingFor(name, placement string, state hubv1.TargetState) hubv1.ResourceBinding {
 	b := hubv1.ResourceBinding{}
 	b.Namespace, b.Name = "ns", name
@@ -48,7 +48,7 @@ func idleQueue() *queue {
 	return &queue{gate: newGate("eu", 8, clock.RealClock{}), records: newRecords(clock.RealClock{})}
 }
 
-// woken are the names of the bindings that are queued for cluster eu by what f does.
+// woken returns the names of the bindings that f queues for the cluster eu.
 func woken(recorded []string, bindings []hubv1.ResourceBinding, f func(*Dispatcher)) []string {
 	q := idleQueue()
 	defer q.gate.ShutDown()

@@ -12,8 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// withdraw removes the copy from the cluster if an uncached read of the binding confirms it. The cache may be older
-// than a decision that wants the copy again.
+// withdraw removes the copy from the cluster if an uncached read of the binding confirms the decision. The cache may
+// not have a later decision that wants the copy again.
 func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	if r.cluster.IsHub() {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonWithdrawn, "the cluster is the hub itself: no object is removed"), true
@@ -62,9 +62,9 @@ func (r *run) withdraw(ctx context.Context) (member.Outcome, bool) {
 	return o, true
 }
 
-// leavesFirst returns an object of the same bundle that leaves the cluster before this one, and has not left yet; nil
-// if there is none. Workloads leave before RBAC, and RBAC before definitions. Objects that stay are not waited for, and
-// neither are objects that are orphaned.
+// leavesFirst returns an object of the same bundle that must be removed from the cluster before this object, and is
+// still there. It is nil if there is no such object. Workloads are removed before RBAC, and RBAC before definitions.
+// Objects that stay or are orphaned are not waited for.
 func (r *run) leavesFirst(ctx context.Context) (*hubv1.ObjectIdentity, error) {
 	of, rank := r.binding.BindingSpec().ObjectRef.Bundle, Rank(r.object.GroupKind())
 	if of == nil || rank <= 0 || rank >= topClass || r.target.Absent == nil || r.target.Absent.Policy != hubv1.RemovalDelete {
@@ -90,7 +90,8 @@ func (r *run) leavesFirst(ctx context.Context) (*hubv1.ObjectIdentity, error) {
 	return nil, nil
 }
 
-// leavesLater returns the outcome for an object that leaves after another one of its bundle; nil if it does not.
+// leavesLater returns the outcome for an object that waits for the removal of another object of its bundle. It is nil
+// if the object does not wait.
 func (r *run) leavesLater(ctx context.Context) *member.Outcome {
 	switch first, err := r.leavesFirst(ctx); {
 	case err != nil:
@@ -104,8 +105,8 @@ func (r *run) leavesLater(ctx context.Context) *member.Outcome {
 	return nil
 }
 
-// withdrawal returns the intent for an Absent entry of the uncached binding, with its row; the row is nil if there is
-// none.
+// withdrawal returns the intent for an Absent entry of the uncached binding, and the cluster's row. The row is nil if
+// the binding has none for the cluster.
 func (r *run) withdrawal(gvk schema.GroupVersionKind, absent *hubv1.Absence, row *hubv1.ClusterRow) member.WithdrawIntent {
 	in := member.WithdrawIntent{
 		GVK: gvk, Owner: r.object.ObjectIdentity, OwnerUID: absent.UID, Policy: absent.Policy,
@@ -124,7 +125,8 @@ func (r *run) withdrawal(gvk schema.GroupVersionKind, absent *hubv1.Absence, row
 	return in
 }
 
-// leaveAlone returns the outcome for a placement that only reports: the copy and its labels and annotations stay.
+// leaveAlone returns the outcome for a placement that only reports: the hub keeps the copy with its labels and
+// annotations.
 func (r *run) leaveAlone(gvk schema.GroupVersionKind) member.Outcome {
 	seen, found, _ := r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
 	o := outcome(metav1.ConditionTrue, hubv1.ReasonWithdrawn, "nothing is removed, because apply.mode is ReportOnly")

@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// watchedMember shows one copy, and keeps the intent of each withdrawal.
+// watchedMember has one observed copy, and records the intent of each withdrawal.
 type watchedMember struct {
 	*fakeMember
 	shown         *member.Observation

@@ -23,7 +23,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// world is a hub in memory with members that behave as a test says. It is what a Dispatcher knows.
+// world is a hub in memory, whose members answer as the test sets. It provides all inputs of a Dispatcher.
 type world struct {
 	*testing.T
 	client.Client
@@ -49,7 +49,7 @@ func newWorld(t *testing.T, members ...*fakeMember) *world {
 	return w
 }
 
-// engage starts the members' queues. They end with the test, which waits for them.
+// engage starts the members' queues. The end of the test stops the queues and waits for them.
 func (w *world) engage() {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
@@ -68,7 +68,7 @@ func (w *world) engage() {
 	})
 }
 
-// add puts an object with its binding for all members onto the hub. Nobody is woken.
+// add adds to the hub an object and its binding for all members, without an event.
 func (w *world) add(gvk schema.GroupVersionKind, name string) *hubv1.ResourceBinding {
 	id := hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: "ns", Name: name}
 	b := hubv1.NewBinding(id.BindingKey()).(*hubv1.ResourceBinding)
@@ -83,12 +83,12 @@ func (w *world) add(gvk schema.GroupVersionKind, name string) *hubv1.ResourceBin
 	return b
 }
 
-// create is add with the event that follows.
+// create does the same as add, and sends the event.
 func (w *world) create(gvk schema.GroupVersionKind, name string) {
 	w.dispatcher.BindingChanged(w.Context(), changes.Binding{After: w.add(gvk, name)})
 }
 
-// holds says how many objects a member was given.
+// holds returns the number of objects that were applied to a member.
 func (w *world) holds(cluster string) int {
 	m := w.members[cluster]
 	m.mu.Lock()
@@ -96,13 +96,13 @@ func (w *world) holds(cluster string) int {
 	return len(m.copies)
 }
 
-// eventually waits until check says "".
+// eventually waits until check returns an empty text.
 func (w *world) eventually(within time.Duration, check func() string) {
 	w.Helper()
 	eventually(w.T, within, check)
 }
 
-// eventually waits until check says "".
+// eventually waits until check returns an empty text.
 func eventually(t *testing.T, within time.Duration, check func() string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -133,7 +133,7 @@ func (w *world) reads(cluster, object, reason, message string) {
 	})
 }
 
-// Get implements client.Client: bindings from the map, any other object as an empty one.
+// Get implements client.Client. It returns bindings from the map, and an empty object of every other kind.
 func (w *world) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	switch o := into.(type) {
 	case *hubv1.ResourceBinding:
@@ -152,7 +152,7 @@ func (w *world) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return nil
 }
 
-// List implements client.Client: there is nothing but bindings and operators.
+// List implements client.Client. It lists bindings and operators; every other list is empty.
 func (w *world) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,7 +181,7 @@ func (w *world) outcome(cluster, object string) member.Outcome {
 	return w.outcomes[cluster][object]
 }
 
-// fleetOf and templatesOf give the world's other faces, whose Get has another form.
+// fleetOf and templatesOf implement the interfaces whose Get has another signature than the Get of world.
 type fleetOf struct{ *world }
 
 // Get implements member.Fleet.
@@ -213,7 +213,7 @@ func (t templatesOf) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, b
 	return u, true
 }
 
-// ListStored implements Templates: the objects whose binding names a bundle.
+// ListStored implements Templates. It returns the objects whose binding names a selected bundle.
 func (t templatesOf) ListStored(which func(hubv1.ObjectBundle) bool) (out []hubv1.ObjectIdentity) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,7 +234,7 @@ func (t templatesOf) Live(_ context.Context, id hubv1.ObjectIdentity, _ time.Tim
 	return o, !found, nil
 }
 
-// fakeMember takes what it is given, unless answer says otherwise.
+// fakeMember accepts every call, unless answer returns another outcome.
 type fakeMember struct {
 	member.Cluster
 	name   string
@@ -306,7 +306,7 @@ func (m *fakeMember) Apply(ctx context.Context, in member.ApplyIntent) member.Ou
 	return o
 }
 
-// written is a snapshot of the order in which writes ended.
+// written returns the names of the written objects, in the order in which the writes ended.
 func (m *fakeMember) written() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// answers records since when decisions wait for clusters to report whether they serve a kind.
+// answers records the time since which the decisions on objects of a kind have waited for clusters to report whether
+// they serve the kind.
 type answers struct {
 	mu    sync.Mutex
 	since map[schema.GroupKind]time.Time
@@ -26,7 +27,7 @@ func (a *answers) awaited(kind schema.GroupKind, now time.Time) time.Duration {
 	return now.Sub(since)
 }
 
-// claim records whether a decision lacked answers.
+// claim records whether a decision had to wait for the answer of a cluster.
 func (a *answers) claim(kind schema.GroupKind, c decide.Answers, now time.Time) {
 	if c == decide.AnswersIrrelevant {
 		return

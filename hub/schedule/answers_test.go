@@ -13,7 +13,7 @@ import (
 // askAgain is the time between two decisions that wait for answers.
 const askAgain = 500 * time.Millisecond
 
-// decide decides within the wait for answers, so long after the beginning.
+// decide makes a decision at a time, measured from the beginning of the wait for answers.
 func (a *answers) decide(in decide.Input, after time.Duration) (string, time.Duration) {
 	in.Now = now.Add(after)
 	kind := in.Object.ID.GroupKind()

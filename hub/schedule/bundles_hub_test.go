@@ -17,7 +17,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// stores makes the scene's object one of a bundle of its namespace, and returns it.
+// stores puts the scene's object into a bundle of its namespace, and returns the object.
 func (s *scene) stores(bundle string) *unstructured.Unstructured {
 	u := template(uuid.NewUUID())
 	u.SetNamespace(s.id.Namespace)
@@ -27,7 +27,7 @@ func (s *scene) stores(bundle string) *unstructured.Unstructured {
 	return u
 }
 
-// placeBundles is a placement of Bundles.
+// placeBundles returns a placement that selects Bundles.
 func (s *scene) placeBundles(name string, selector hubv1.ResourceSelector, clusters ...string) *hubv1.Placement {
 	s.t.Helper()
 	selector.APIGroup, selector.Kind = hubv1.GroupVersion.Group, hubv1.BundleKind
@@ -95,7 +95,7 @@ func TestAnObjectThatIsNotStoredKeepsItsCopies(t *testing.T) {
 	deleted := u.DeepCopy()
 	at := metav1.Now()
 	deleted.SetDeletionTimestamp(&at)
-	// The cache has the removal, and the Secret is missing by now.
+	// The cache shows the removal time of the Secret, and the API server has already deleted the Secret.
 	objects.change(s.id, func() { objects.cached[s.id] = deleted; delete(objects.live, s.id) })
 	s.eventually("the decision says what is missing", func() error {
 		if c, _, _, _ := scheduler.Decision(s.id.BindingKey()); !strings.Contains(c.Message, "the hub has not stored it") {

@@ -16,12 +16,12 @@ import (
 // capacityHolds is how long a changed capacity must be stable before replicas move.
 const capacityHolds = 5 * time.Minute
 
-// mostCapacities limits the number of recorded clusters.
+// mostCapacities is the maximum number of clusters whose capacity is recorded.
 const mostCapacities = 10_000
 
-// capacities are the settled capacities of clusters. A node that disappears for a short time must move no replicas. So
-// a new capacity counts only after it has differed by more than a tenth for capacityHolds. The first capacity after the
-// hub's start counts at once, and is unsettled for that time.
+// capacities are the settled capacities of clusters. A node that disappears for a short time must move no replicas, so
+// a new capacity is used only after it has differed by more than a tenth for capacityHolds. The first capacity after
+// the hub's start is used at once, and is unsettled for that time.
 type capacities struct {
 	mu    sync.Mutex
 	known map[types.UID]*capacity
@@ -70,7 +70,8 @@ func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (b decide.Capacit
 	return decide.Capacity{Allocatable: k.believed, SettlesIn: wait}, true
 }
 
-// report records a capacity that a cluster has reported. It returns the time until this capacity is used, if it stays.
+// report records a capacity that a cluster has reported. It returns the time until this capacity is used, if the
+// capacity does not change again.
 func (k *capacity) report(says corev1.ResourceList, now time.Time) time.Duration {
 	same := alike(k.believed, says)
 	switch {
@@ -90,7 +91,7 @@ func (k *capacity) report(says corev1.ResourceList, now time.Time) time.Duration
 	return wait
 }
 
-// alike reports whether no resource differs by more than a tenth.
+// alike reports whether no resource of the two lists differs by more than a tenth.
 func alike(a, b corev1.ResourceList) bool {
 	if len(a) != len(b) {
 		return false

@@ -10,8 +10,9 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// confirm returns a plan that withdraws a copy only if uncached reads lead to an equal plan. Otherwise, or if the reads
-// fail, it returns a plan without withdrawals, which is tried again. The returned input belongs to the returned plan.
+// confirm returns a plan that withdraws a copy only if a decision on uncached inputs is equal to the plan. If the
+// decision differs, or if the reads fail, confirm returns a plan without withdrawals, and the object is decided again.
+// The returned input belongs to the returned plan.
 func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan) (decide.Input, decide.Plan) {
 	if !p.Withdraws {
 		return in, p
@@ -34,7 +35,7 @@ func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan)
 		object, isGone, err := s.Templates.Live(ctx, in.Object.ID, knownSince(in.Binding))
 		switch {
 		case isUndecided(err):
-			// The cached template may be stale. The removal of a cluster does not depend on it.
+			// The cached template may be stale. The removal of a cluster does not depend on the template.
 			in.Object.State, in.Object.Problem, in.Object.Template = decide.Undecided, err.Error(), nil
 			return s.confirm(ctx, in, decide.Decide(in))
 		case err != nil:
@@ -52,15 +53,15 @@ func (s *Scheduler) confirm(ctx context.Context, in decide.Input, p decide.Plan)
 	return in, p
 }
 
-// listed reports whether the objects of the object's kind are known, or cannot be read. No other kind needs this check:
-// policies, clusters and namespaces are synced before the controller starts.
+// listed reports whether the watch of the object's kind has delivered its first list, or may not list the kind. No
+// other kind needs this check: policies, clusters and namespaces are synced before the controller starts.
 func (s *Scheduler) listed(id hubv1.ObjectIdentity) bool {
 	state, watched := s.Templates.StateOf(id)
 	return watched && (state.Synced || state.Reason == hubv1.ReasonKindNotServed || state.Reason == hubv1.ReasonForbidden)
 }
 
-// hold returns a plan without withdrawals, to be confirmed again soon. The condition shows the reason, if that may
-// last.
+// hold returns a plan without withdrawals, which are confirmed again soon. The condition Scheduled shows the reason if
+// the wait may be long.
 func hold(in decide.Input, why string) (decide.Input, decide.Plan) {
 	in.Unconfirmed = true
 	p, again := decide.Decide(in), lookEvery

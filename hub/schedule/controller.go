@@ -1,8 +1,8 @@
 // Package schedule keeps one binding per federated object: it writes ResourceBinding.spec, the decision, and nothing
 // else.
 //
-// A run gathers the facts about one object (gather.go), calls decide.Decide within the limits (limits.go), and records
-// the changes in one write (record.go).
+// A run gathers the inputs of the decision on one object (gather.go), calls decide.Decide within the limits
+// (limits.go), and records the changes in one write (record.go).
 //
 //   - No cache decides on a withdrawal. A plan that withdraws an object from a cluster is made again from uncached
 //     reads (confirm.go), and carried out only if both plans are equal. Until then the cluster keeps its copy; the rest
@@ -14,8 +14,8 @@
 //   - Package guard judges plans that delete copies (removals.go). Their entries stay Present until the guard releases
 //     them or a user confirms them. Other changes of the object do not wait.
 //
-// hub/dispatch and member/apply check the copy itself and decide whether it may be deleted. hub/report writes the
-// status of a binding; this package publishes the decision's part of it.
+// hub/dispatch and member/apply check the copy before they delete it. hub/report writes the status of a binding; this
+// package provides the decision's part of the status.
 package schedule
 
 import (
@@ -47,30 +47,31 @@ import (
 
 // Templates has the hub's own objects of the wanted kinds.
 type Templates interface {
-	// Want sets the wanted kinds.
+	// Want sets the kinds that are watched.
 	Want(kinds sets.Set[schema.GroupKind])
-	// Retry tries the wanted kinds of these groups again that were not served.
+	// Retry tries to watch the wanted kinds of these groups that were not served before.
 	Retry(ctx context.Context, groups sets.Set[string])
 	// Kinds returns the kinds of a group, from discovery.
 	Kinds(ctx context.Context, group string) ([]schema.GroupKind, error)
-	// Get returns an object from memory; it is shared and must not be changed.
+	// Get returns an object from memory. The object is shared, and the caller must not change it.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// List returns the objects of a kind from memory.
 	List(gk schema.GroupKind) []hubv1.ObjectIdentity
-	// StateOf returns the state of the objects among which the object is: those of bundles, or those of its kind. false
-	// means that the kind is not watched.
+	// StateOf returns the state of the watch that has the object: the watch of the Secrets of bundles, or the watch of the
+	// object's kind. It returns false if the kind is not watched.
 	StateOf(id hubv1.ObjectIdentity) (kindwatch.State, bool)
-	// StoredState returns the state of the objects of bundles.
+	// StoredState returns the state of the watch of the Secrets of bundles.
 	StoredState() kindwatch.State
 	// StoredKinds returns the kinds of the objects of bundles.
 	StoredKinds() sets.Set[schema.GroupKind]
 	// ListStored returns the objects of the selected bundles.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
-	// OnChange registers a function to call for changed objects, OnState one for changed states.
+	// OnChange registers a function that is called with each changed object. OnState registers a function that is called
+	// when the state of a watch changes.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
-	// Live reads an object uncached. gone means that the object was deleted, although its kind has existed since the
-	// given time. An error with a method Undecided that returns true means that a retry will not help soon.
+	// Live reads an object uncached. gone means that the object was deleted, although its kind has existed since the given
+	// time. An error with a method Undecided that returns true means that a retry will not succeed soon.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
@@ -84,13 +85,15 @@ type Options struct {
 	Recorder  events.EventRecorder
 	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager.
 	HubRunsWorkloads func() bool
-	// ScalePath returns the path of the replicas in a kind's scale subresource, empty if not known. It is used in
-	// messages; if nil, it is never known.
+	// ScalePath returns the path of the replicas in a kind's scale subresource; the path is empty if the kind has none.
+	// Messages name the path. If ScalePath is nil, messages name no path.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
-	// HubObject returns the versions at which clusters may get an object; if nil, only the version of the template.
+	// HubObject returns the versions at which clusters may get an object. If HubObject is nil, clusters get the version of
+	// the template.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
-	// Rank orders the objects that one event wakes: objects of a kind that other kinds need are decided first, and so
-	// arrive first on a cluster. If nil, all kinds have the same rank. Ranks are less than 50 from zero.
+	// Rank orders the objects that one event queues. Objects of a kind that other kinds need have a lower rank: they are
+	// decided first, and so arrive first on a cluster. If Rank is nil, all kinds have the same rank. Ranks are between -50
+	// and 50.
 	Rank func(schema.GroupKind) int
 	// Workers is the number of concurrent decisions. Default 4.
 	Workers int
@@ -99,19 +102,19 @@ type Options struct {
 	Failover Failover
 	// Guard limits how many copies are deleted at once.
 	Guard Guard
-	// Revisions stores the parts of revisions; if nil, no rollout is staged.
+	// Revisions stores the parts of revisions. If Revisions is nil, rollouts change all clusters at once.
 	Revisions Revisions
-	// Key is for the digests of revisions. DeniedMetadataPrefixes are prefixes of labels and annotations that never
-	// leave the hub.
+	// Key signs the digests of revisions. DeniedMetadataPrefixes are prefixes of labels and annotations that are never
+	// copied to members.
 	Key                    canonical.Key
 	DeniedMetadataPrefixes []string
-	// Pacer gives the turns for writes; if nil, a new one is used.
+	// Pacer gives the turns for writes. If Pacer is nil, the Scheduler makes its own.
 	Pacer *pace.Pacer
-	// Tracer makes the spans of decisions; if nil, there are none.
+	// Tracer makes the spans of decisions. If Tracer is nil, decisions have no spans.
 	Tracer *tracing.Tracer
 }
 
-// Scheduler decides on objects, one at a time per object.
+// Scheduler decides on objects. At most one decision on an object runs at a time.
 type Scheduler struct {
 	Options
 	wants     *wants
@@ -127,27 +130,27 @@ type Scheduler struct {
 	changeLog changeLog
 }
 
-// known are facts that outlive a run.
+// known is the state that the Scheduler keeps between decisions.
 type known struct {
 	gone       gone
 	memo       decide.Memo
 	references references
 }
 
-// clusterSizes are how many copies each cluster has, and how much it can take.
+// clusterSizes has the number of copies on each cluster, and the capacity of each cluster.
 type clusterSizes struct {
 	counts     copyCounts
 	capacities capacities
 }
 
-// lead is the run of the controller while this replica leads.
+// lead is the state of the controller while this replica is the leader.
 type lead struct {
 	mu    sync.Mutex
 	ctx   context.Context
 	queue queue // nil while another replica leads
 }
 
-// New returns a Scheduler that does nothing until SetupWithManager.
+// New returns a Scheduler, which starts no work before SetupWithManager.
 func New(o Options) *Scheduler {
 	if o.Workers == 0 {
 		o.Workers = 4
@@ -170,8 +173,8 @@ func New(o Options) *Scheduler {
 	return s
 }
 
-// SetupWithManager adds the controller, which only the leader runs, and the upkeep of the wanted kinds, which every
-// replica runs.
+// SetupWithManager adds the controller, which only the leader runs, and the loop that updates the wanted kinds, which
+// every replica runs.
 func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	s.wants.cache = mgr.GetCache()
 	if err := mgr.Add(s.wants); err != nil {
@@ -204,13 +207,13 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Refused reports whether objects of a kind are placed only with hubExecution Allowed, because the hub itself would act
-// on them.
+// Refused reports whether objects of a kind are placed only by placements with hubExecution: Allowed, because
+// controllers of the hub would act on them, too.
 func (s *Scheduler) Refused(gk schema.GroupKind) bool {
 	return placement.HubWouldRun(gk, s.HubRunsWorkloads())
 }
 
-// Reconcile updates the binding of one object by the current facts.
+// Reconcile decides on one object, and writes the decision to its binding.
 func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctrl.Result, error) {
 	if id == heartbeat {
 		heartbeats.Inc()
@@ -252,8 +255,8 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	return ctrl.Result{RequeueAfter: p.Again}, nil
 }
 
-// carryOut records the plan, after the decisions on needed objects. It reports whether the binding's spec was written.
-// The error is an *unseenError if the plan is recorded without its new clusters.
+// carryOut records the plan, after the decisions on the needed objects are written. It reports whether it wrote the
+// binding's spec. The error is an *unseenError if the recorded plan has no new clusters.
 func (s *Scheduler) carryOut(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
 	act, releases := s.record, in.Binding != nil && (in.Binding.GetDeletionTimestamp() != nil || p.Remove)
 	if releases {
@@ -289,7 +292,8 @@ func (s *Scheduler) decide(ctx context.Context, in decide.Input) (decide.Input, 
 	}
 }
 
-// Wanted returns the kinds that placements select and the kinds that have bindings; nil if this is not known yet.
+// Wanted returns the kinds that placements select and the kinds that have bindings. It is nil until all placements and
+// bindings have been read.
 func (s *Scheduler) Wanted() []schema.GroupKind {
 	if wanted := s.wants.current(); wanted != nil {
 		return wanted.UnsortedList()
@@ -297,12 +301,12 @@ func (s *Scheduler) Wanted() []schema.GroupKind {
 	return nil
 }
 
-// OnWanted registers a function to call when the wanted kinds are known, and when kinds are added. It must be called
-// before the manager starts.
+// OnWanted registers a function to call when the wanted kinds have first been collected, and when kinds are added. It
+// must be called before the manager starts.
 func (s *Scheduler) OnWanted(f func(kinds []schema.GroupKind)) { s.wants.onMore = f }
 
-// OnDecision registers a function to call when the Decision on a binding changed; asBefore is true if only its message
-// did. It must be called before the manager starts.
+// OnDecision registers a function to call when the decision on a binding changed; asBefore is true if only the
+// decision's message changed. It must be called before the manager starts.
 func (s *Scheduler) OnDecision(f func(binding types.NamespacedName, asBefore bool)) {
 	s.decisions.onChange = f
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/changes"
 )
 
-// copyCounts has the numbers of objects by cluster and of copies by placement, over all bindings.
+// copyCounts has the number of objects on each cluster and the number of copies of each placement, over all bindings.
 type copyCounts struct {
 	await    func(context.Context) bool // waits until every binding was counted; see CountWhen
 	complete atomic.Bool                // every binding was counted
@@ -27,7 +27,7 @@ type copyCounts struct {
 	copies  map[decide.Owner]int          // by placement
 }
 
-// sent has the clusters of a binding's object, and its placement.
+// sent has the clusters that a binding's object is sent to, and its placement.
 type sent struct {
 	placement decide.Owner
 	clusters  []string
@@ -47,7 +47,7 @@ func (c *copyCounts) objectsByCluster() map[string]int {
 	return maps.Clone(c.objects)
 }
 
-// count adds a change of a binding to the counts; b is nil if the binding was deleted.
+// count adds a changed binding to the counts; b is nil if the binding was deleted.
 func (c *copyCounts) count(key types.NamespacedName, b hubv1.BindingObject) {
 	var now sent
 	if b != nil {
@@ -96,8 +96,8 @@ func (c *copyCounts) copiesOf(placement decide.Owner) int {
 	return c.copies[placement]
 }
 
-// CountWhen sets the function that waits until BindingChanged was called for every binding. It must be called before
-// the manager starts.
+// CountWhen sets the function that waits until BindingChanged was called for every binding of the first list. It must
+// be called before the manager starts.
 func (s *Scheduler) CountWhen(told func(context.Context) bool) { s.counts.await = told }
 
 // count updates the counts and the state of drains.

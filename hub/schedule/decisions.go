@@ -26,8 +26,8 @@ type decisions struct {
 }
 
 // Decision returns the last decision on a binding, without its spec: the condition Scheduled without a time, the
-// rejected clusters, and the matching placements that are not followed. known is false until this process has decided.
-// The caller must not change the values.
+// rejected clusters, and the matching placements that the object does not follow. known is false until this process has
+// decided on the object. The caller must not change the values.
 func (s *Scheduler) Decision(binding types.NamespacedName) (scheduled metav1.Condition, rejected *hubv1.DecisionStatus, otherPlacements []string, known bool) {
 	d, ok := s.decisions.get(binding)
 	return d.Scheduled, d.Decision, d.OtherPlacements, ok
@@ -46,7 +46,7 @@ func (d *decisions) forget(key types.NamespacedName) {
 	delete(d.last, key)
 }
 
-// set stores a decision. It returns whether the decision changed, and whether only its message did.
+// set stores a decision. It returns whether the decision changed, and whether only the decision's message changed.
 func (d *decisions) set(key types.NamespacedName, now decide.Status) (changed, asBefore bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +62,7 @@ func (d *decisions) set(key types.NamespacedName, now decide.Status) (changed, a
 	return true, known && was.ObservedGeneration == is.ObservedGeneration && was.Status == is.Status && was.Reason == is.Reason
 }
 
-// eventReasons are the reasons that cause a Warning event on the object.
+// eventReasons are the reasons for which an object gets a Warning event.
 var eventReasons = map[string]bool{
 	hubv1.ReasonNoClusterSelected: true,
 	hubv1.ReasonHubWouldRun:       true,
@@ -116,7 +116,8 @@ func (s *Scheduler) phase(in decide.Input) string {
 	return ""
 }
 
-// leftBehind records an event about copies that stay on their clusters for ever, at most three by name.
+// leftBehind records an event about copies that Hanse never removes from their clusters, with the names of at most
+// three clusters.
 func (s *Scheduler) leftBehind(in decide.Input, p decide.Plan, left []string) {
 	if len(left) == 0 {
 		return
@@ -159,7 +160,7 @@ func followed(in decide.Input, p decide.Plan) runtime.Object {
 	return in.Spec().PlacementRef.Related()
 }
 
-// regarding returns the object of events on a hub object: the object, or the bundle that has it.
+// regarding returns the object that events on a hub object name: the hub object, or the bundle that contains it.
 func regarding(template *unstructured.Unstructured) runtime.Object {
 	if hubv1.BundleOf(template) == nil {
 		return template
@@ -185,7 +186,7 @@ func evictedText(p decide.Plan) string {
 	return strings.Join(parts, "; ")
 }
 
-// takers returns a text such as "b, c and 2 more replace it".
+// takers returns the text about the replacements of an evicted cluster, such as "b, c and 2 more replace it".
 func takers(replacements []hubv1.Replacement) string {
 	const named = 3
 	var names []string

@@ -13,16 +13,16 @@ import (
 // deletedHolds is how long an answer of the API server about a deleted object is valid.
 const deletedHolds = 10 * time.Minute
 
-// gone are hub objects that were deleted, and copies that members no longer have.
+// gone records the hub objects that were deleted, and the copies that members no longer have.
 type gone struct {
 	objects deletedObjects
 	copies  withdrawals
 }
 
-// deletedObjects are the objects that an uncached read has shown as deleted or being deleted. An object with that UID
-// never returns. So the steps from the decision until the end of the binding need no more reads. The decision itself
-// always reads: a hub that was restored from a backup has old UIDs again. For the same reason, an object that is seen
-// again is removed here.
+// deletedObjects are the objects that an uncached read has shown as deleted or being deleted. An object with the same
+// UID never returns, so the steps from the decision until the end of the binding need no more reads. The decision
+// itself always reads: a hub that was restored from a backup has old UIDs again. For the same reason, an object that
+// the watch shows again is removed here.
 type deletedObjects struct {
 	clock clock.PassiveClock
 
@@ -35,7 +35,7 @@ type deletedObject struct {
 	at  time.Time
 }
 
-// knows reports whether a read has shown the binding's object as deleted.
+// knows reports whether an uncached read has shown that the binding's object is deleted.
 func (d *deletedObjects) knows(id key, b hubv1.BindingObject) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

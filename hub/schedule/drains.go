@@ -16,8 +16,9 @@ func unavailable(d *hubv1.DrainPolicy) int {
 	return int(ptr.Deref(d.MaxUnavailable, hubv1.MostUnavailable))
 }
 
-// drains counts the objects that are moving from each cluster: those in bindings, and grants that no binding shows yet.
-// The limits hold across a change of the leader, because all bindings are read before the first decision.
+// drains counts the objects that are moving from each cluster: the objects whose bindings show the move, and the
+// granted moves that no binding shows yet. A new leader keeps the limits, because it reads all bindings before its
+// first decision.
 type drains struct {
 	wake func(key)
 
@@ -26,13 +27,13 @@ type drains struct {
 	others   map[types.NamespacedName][]other // entries in bindings that are not Present
 }
 
-// other is an entry that is not Present.
+// other is an entry of a binding whose state is not Present.
 type other struct {
 	cluster string
 	moving  bool // its replacements are not ready
 }
 
-// drain is the state of one cluster.
+// drain is the state of the drain of one cluster.
 type drain struct {
 	most    int                           // maximum number of moving objects
 	began   int                           // number of the cluster's objects when the first one began to leave
@@ -82,8 +83,8 @@ func (c *drain) next() []key {
 	return out
 }
 
-// full reports whether the object must wait because the drain limit is reached. An object that has a grant or is moving
-// does not wait.
+// full reports whether the object must wait because the drain limit is reached. An object that has a grant or is
+// already moving does not wait.
 func (d *drains) full(cluster string, id key, most int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -98,8 +99,8 @@ func (d *drains) full(cluster string, id key, most int) bool {
 	return c.roomFor(most) <= 0
 }
 
-// ask returns true, and grants the object a move from the cluster, if the drain limit has room. Otherwise the object is
-// woken when there is room. objects is the number of objects on the cluster.
+// ask grants the object a move from the cluster, and returns true, if the drain limit has room. If the limit is
+// reached, the object is queued again when a move ends. objects is the number of objects on the cluster.
 func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -152,7 +153,7 @@ func (d *drains) decided(id key, claims decide.Claims, written bool) {
 	d.wakeAll(woken)
 }
 
-// see records the state of a binding; b is nil if it was deleted.
+// see records the state of a binding; b is nil if the binding was deleted.
 func (d *drains) see(binding types.NamespacedName, b hubv1.BindingObject) {
 	var now []other
 	if b != nil {
@@ -202,7 +203,7 @@ func (d *drains) wakeAll(ids []key) {
 	}
 }
 
-// began records the number of objects on a cluster from which one is about to be evicted.
+// began records the number of objects on a cluster before an eviction.
 func (d *drains) began(cluster string, objects int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -210,7 +211,7 @@ func (d *drains) began(cluster string, objects int) {
 	c.began = max(c.began, objects)
 }
 
-// ended removes the state of a cluster that is no longer drained.
+// ended removes the state of a cluster whose drain has ended.
 func (d *drains) ended(cluster string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -221,8 +222,8 @@ func (d *drains) ended(cluster string) {
 }
 
 // evictedFrom returns the number of objects that a drain has withdrawn from a cluster without a replacement. An object
-// counts once its binding has no entry for the cluster. The count starts with that of shown, the current status,
-// because an earlier leader may have withdrawn objects.
+// is counted once its binding has no entry for the cluster. The count starts with the count in shown, the current
+// status, because an earlier leader may have withdrawn objects.
 func (d *drains) evictedFrom(cluster string, shown *hubv1.DrainStatus) int32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -245,7 +246,7 @@ func (d *drains) evictedFrom(cluster string, shown *hubv1.DrainStatus) int32 {
 // remains are the objects that cannot be moved from a cluster, in order.
 type remains struct{ blocked, staying []key }
 
-// left counts the entries of a drained cluster that are not Present, and the objects that cannot be moved.
+// left returns the counts of a drain's status, and the objects that cannot be moved from the cluster.
 func (d *drains) left(cluster string) (s hubv1.DrainStatus, r remains) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -94,7 +94,8 @@ func TestADrainMovesSoManyAtATime(t *testing.T) {
 	}
 }
 
-// Whatever order things come in, no more than so many objects are on their way, and in the end all have left.
+// In any order of events, at most the allowed number of objects is moving at a time, and in the end all objects have
+// left the cluster.
 func TestADrainKeepsItsBound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// reports makes a cluster say something of itself.
+// reports writes a part of a cluster's status, as the hub does after the cluster has answered.
 func (s *scene) reports(cluster, status string) {
 	s.t.Helper()
 	c := &hubv1.MemberCluster{}

@@ -51,7 +51,7 @@ func rises(c *hubv1.MemberCluster) {
 	c.Status.Taints = nil
 }
 
-// reads is entriesOf without what the names of clusters begin with.
+// reads checks the entries of the binding, like entriesOf, but without the common prefix of the clusters' names.
 func (s *scene) reads(want ...string) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("the binding reads %q", want), func() error {
@@ -70,7 +70,8 @@ func (s *scene) reads(want ...string) {
 	})
 }
 
-// play acts as the members: it writes the rows of a binding as they would be, except for clusters that are away.
+// play acts as the members: it writes the rows of a binding that the members would report, except for unreachable
+// clusters.
 func (s *scene) play(b *hubv1.ResourceBinding, away ...string) error {
 	b.Status.ObservedGeneration = b.Generation
 	b.Status.Clusters = nil

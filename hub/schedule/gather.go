@@ -22,8 +22,8 @@ var (
 	errNoNamespace = errors.New("its namespace is not known yet")
 )
 
-// gather reads the inputs of the decision on an object. A failed read is an error or a separate State, and never counts
-// as a missing object.
+// gather reads the inputs of the decision on an object. A failed read is an error or a separate State. It is never
+// treated as a missing object.
 func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide.Input, error) {
 	in := decide.Input{
 		Object:  decide.Object{ID: id, HubRuns: s.Refused(id.GroupKind())},
@@ -112,7 +112,8 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 	return o, nil
 }
 
-// unlisted sets the State of an object that is not in memory, if that proves nothing yet. known is true if it does so.
+// unlisted sets the State of an object that is not in memory, if this does not prove that the object was deleted. known
+// is true if unlisted set the State.
 func (s *Scheduler) unlisted(o *decide.Object) (known bool, err error) {
 	state, watched := s.Templates.StateOf(o.ID)
 	switch {
@@ -128,8 +129,8 @@ func (s *Scheduler) unlisted(o *decide.Object) (known bool, err error) {
 	return true, nil
 }
 
-// missing sets the State of an object of a bundle that is not in memory. Only a stored object with a removal time is
-// deleted.
+// missing sets the State of an object of a bundle that is not in memory. The object is deleted only if its Secret has a
+// removal time.
 func (s *Scheduler) missing(o decide.Object, bundle *hubv1.BundleReference) (decide.Object, error) {
 	if !s.Templates.StoredState().Synced {
 		return o, errNotListed
@@ -139,7 +140,7 @@ func (s *Scheduler) missing(o decide.Object, bundle *hubv1.BundleReference) (dec
 	return o, nil
 }
 
-// hasCopies reports whether a cluster has a copy that it is not about to lose. The withdrawal of such a copy is never
+// hasCopies reports whether a cluster has a copy that no decision withdraws yet. The withdrawal of such a copy is never
 // decided from memory.
 func hasCopies(spec *hubv1.BindingSpec) bool {
 	return slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State != hubv1.TargetAbsent })
@@ -161,8 +162,8 @@ func knownSince(b hubv1.BindingObject) time.Time {
 	return since
 }
 
-// suggestion returns the scale path of the object's kind. It is read only if a placement of the namespace divides
-// objects of the kind without a path.
+// suggestion returns the scale path of the object's kind. It reads the path only if a placement of the namespace
+// divides objects of the kind and sets no path.
 func (s *Scheduler) suggestion(ctx context.Context, kind schema.GroupKind, placements []hubv1.PlacementObject) string {
 	if s.ScalePath == nil {
 		return ""

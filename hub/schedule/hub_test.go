@@ -115,14 +115,14 @@ func serve(ctx context.Context, server *envtest.Environment, ended chan struct{}
 			fmt.Fprintln(os.Stderr, "running the manager:", err)
 		}
 	}()
-	// hubObjects tells nothing of the objects that are there before.
+	// hubObjects calls no function for objects that exist already.
 	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		_, q := scheduler.leading()
 		return q != nil, nil
 	})
 }
 
-// hubObjects stands for the hub's own objects, in memory and as they are.
+// hubObjects replaces the watch of the hub's own objects: it has the cached objects and the objects of the API server.
 type hubObjects struct {
 	mu           sync.Mutex
 	cached, live map[key]*unstructured.Unstructured
@@ -212,7 +212,7 @@ func (h *hubObjects) Live(_ context.Context, id key, _ time.Time) (*unstructured
 	return u, !ok, nil
 }
 
-// change changes what is cached and what is live, and tells of it.
+// change changes the cached and the live object, and calls the registered functions.
 func (h *hubObjects) change(id key, f func()) {
 	h.mu.Lock()
 	f()
@@ -228,7 +228,7 @@ func (h *hubObjects) remove(id key) {
 	h.change(id, func() { delete(h.cached, id); delete(h.live, id) })
 }
 
-// recorder keeps the reasons of events by the object's name.
+// recorder keeps the reasons of events by the name of their object.
 type recorder struct {
 	mu      sync.Mutex
 	reasons map[string][]string
@@ -283,8 +283,8 @@ func (s *scene) create(o client.Object) {
 
 func (s *scene) cluster(name string) string { return s.id.Namespace + "-" + name }
 
-// join makes a cluster that is ready, and returns when every decision sees it: without it, another one would come
-// first.
+// join creates a Ready cluster, and returns when every decision includes the cluster. Without this wait, clusters that
+// join later could be selected first.
 func (s *scene) join(name string) {
 	s.t.Helper()
 	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: s.cluster(name), Finalizers: []string{hubv1.WithdrawFinalizer}}}
@@ -319,7 +319,7 @@ func (s *scene) leave(name string) {
 	}
 }
 
-// vanish removes the MemberCluster without anybody's consent.
+// vanish removes the MemberCluster and its finalizer.
 func (s *scene) vanish(name string) {
 	s.t.Helper()
 	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: s.cluster(name)}}
@@ -329,7 +329,7 @@ func (s *scene) vanish(name string) {
 	s.leave(name)
 }
 
-// object makes the hub object, or makes it again, with an uid of its own.
+// object creates the hub object with a new UID. An existing object is replaced.
 func (s *scene) object() types.UID {
 	u := template(uuid.NewUUID())
 	u.SetNamespace(s.id.Namespace)
@@ -371,8 +371,8 @@ func (s *scene) binding() *hubv1.ResourceBinding {
 	return b
 }
 
-// entries formats the entries of the binding: "eu", or "-eu NotSelected Delete" if the entry is Absent, with its reason
-// and removal policy.
+// entries formats the entries of the binding: "eu" for a Present entry, and "-eu NotSelected Delete" for an Absent
+// entry with its reason and removal policy.
 func (s *scene) entries() []string {
 	b := s.binding()
 	if b == nil {
@@ -426,7 +426,7 @@ func (s *scene) within(patience time.Duration, what string, try func() error) {
 	}
 }
 
-// withdraws plays the members: it confirms the Absent entries of these clusters, or all, as the binding stands.
+// withdraws acts as the members: it confirms the Absent entries of these clusters, or of all clusters if none is given.
 func (s *scene) withdraws(clusters ...string) {
 	s.t.Helper()
 	s.eventually("the rows are written", func() error {
@@ -447,8 +447,8 @@ func (s *scene) withdraws(clusters ...string) {
 	})
 }
 
-// The deletion of a namespace deletes the binding, too. If the definition of the kind goes before the last member has
-// answered, the withdrawals that were decided go on.
+// The deletion of a namespace deletes the binding, too. If the definition of the kind is deleted before the last member
+// has answered, the decided withdrawals continue.
 func TestADecidedWithdrawalOutlivesTheDefinitionOfItsKind(t *testing.T) {
 	apiserver.Needed(t)
 	s := newScene(t, "undefined", "eu")

@@ -23,8 +23,8 @@ import (
 // discovery may take to show a changed definition.
 const lookEvery = time.Second
 
-// keeper releases removals, and objects that waited for other objects of a rollout. It reports held removals and
-// drains. Only the leader runs it, because no other replica decides.
+// keeper releases removals, and queues objects that waited for other objects of a rollout. It reports held removals and
+// drains. Only the leader runs the keeper, because no other replica decides.
 type keeper struct{ *Scheduler }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -89,8 +89,8 @@ func (k keeper) tell(ctx context.Context, o decide.Owner) {
 	}
 }
 
-// writeRemoval writes the held removals of a leaving MemberCluster. The replica with the cluster in its shard may write
-// the status at the same time.
+// writeRemoval writes the held removals to the status of a MemberCluster that is being deleted. The replica with the
+// cluster in its shard may write the status at the same time.
 func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	var c hubv1.MemberCluster
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: o.Name}, &c); err != nil {
@@ -112,8 +112,8 @@ func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	return nil
 }
 
-// Removal returns the held removals of a placement or MemberCluster, and the condition for its status; a nil condition
-// means no change. was is the current status.
+// Removal returns the held removals of a placement or MemberCluster, and the condition for its status. A nil condition
+// means that the status stays as it is. was is the current status.
 func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition) {
 	held, c, known := s.removals.status(decide.Owner{Kind: kind, Namespace: namespace, Name: name})
 	switch {
@@ -128,8 +128,8 @@ func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld
 	return held, c
 }
 
-// OnRemoval registers a function to call when Removal has a new result for a placement. It must be called before the
-// manager starts.
+// OnRemoval registers a function to call when Removal returns a new result for a placement. It must be called before
+// the manager starts.
 func (s *Scheduler) OnRemoval(f func(placement types.NamespacedName)) { s.onRemoval = f }
 
 // ownerObject returns a placement or MemberCluster from the cache, nil if there is none.
@@ -175,7 +175,7 @@ func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 	return out
 }
 
-// ownerReader provides the guard with counts from the cache.
+// ownerReader gives the guard the counts of copies, from the cache.
 type ownerReader struct {
 	*Scheduler
 	ctx context.Context

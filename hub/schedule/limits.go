@@ -17,12 +17,12 @@ import (
 type Failover struct {
 	// Grace is how long a new leader waits before it evicts objects from unreachable clusters. Default 60 s.
 	Grace time.Duration
-	// PerSecond is the maximum number of evicted objects in a second, and in a burst. Default 10.
+	// PerSecond is the maximum number of objects that are evicted in a second, and in a burst. Default 10.
 	PerSecond int
 	// MostAway is the maximum percentage of unreachable clusters. Default placement.DefaultMostAway.
 	MostAway int
-	// Confirmed reports whether this process has probed the cluster, so that its status can be trusted. Default:
-	// always.
+	// Confirmed reports whether this process has probed the cluster, so that its status is up to date. Default: always
+	// true.
 	Confirmed func(cluster string) bool
 }
 
@@ -37,9 +37,9 @@ func (o Failover) WithDefaults() Failover {
 	return o
 }
 
-// limits counts the evictions, drains and waits of all objects. A decision uses a snapshot of the limits (of). Before
-// the write of the binding, claim reserves the evictions and drains of the decision. After the write, decided releases
-// unused reservations.
+// limits counts the evictions, drains and waits of all objects. A decision uses a snapshot of the limits, which the
+// method of returns. Before the write of the binding, claim reserves the evictions and drains of the decision. After
+// the write, decided releases unused reservations.
 type limits struct {
 	Failover
 	drains  drains
@@ -51,14 +51,14 @@ type limits struct {
 	reserved map[key]time.Time // unused places in the eviction rate
 }
 
-// begin is called when this process starts to lead.
+// begin is called when this process becomes the leader.
 func (l *limits) begin(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.since = now
 }
 
-// of returns the limits for one object. It reserves nothing.
+// of returns the limits for the decision on one object. It reserves nothing.
 func (l *limits) of(in decide.Input) *decide.Limits {
 	out := &decide.Limits{
 		MostAway: l.MostAway, Settling: l.settling(in.Now), EvictionIn: l.evictionIn(in.Object.ID, in.Now),
@@ -80,7 +80,7 @@ func (l *limits) of(in decide.Input) *decide.Limits {
 	return out
 }
 
-// evicts reports whether the taints of a cluster can evict objects from it.
+// evicts reports whether a taint of the cluster has the effect to evict objects.
 func evicts(c *hubv1.MemberCluster) bool {
 	noExecute := func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute }
 	return slices.ContainsFunc(c.Spec.Taints, noExecute) || slices.ContainsFunc(c.Status.Taints, noExecute)
@@ -117,7 +117,7 @@ func (l *limits) claim(in decide.Input, c decide.Claims) bool {
 	return asKnown
 }
 
-// decided records a decision, and removes the reservations that it used or does not need.
+// decided records a decision. It removes the reservations that the decision used or does not need.
 func (l *limits) decided(id key, c decide.Claims, written bool) {
 	l.drains.decided(id, c, written)
 	if !c.EvictionWaits && (written || len(c.Evicted) == 0) {
@@ -127,7 +127,8 @@ func (l *limits) decided(id key, c decide.Claims, written bool) {
 	}
 }
 
-// settling returns the time until a new leader may evict objects from unreachable clusters.
+// settling returns the time until a new leader may evict objects from unreachable clusters. It is 0 if the leader may
+// do so now.
 func (l *limits) settling(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,14 +138,14 @@ func (l *limits) settling(now time.Time) time.Duration {
 	return max(0, l.since.Add(l.Grace).Sub(now))
 }
 
-// evictionIn returns how long the object must wait for its place in the eviction rate.
+// evictionIn returns how long the object must wait before the eviction rate permits its eviction.
 func (l *limits) evictionIn(id key, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(0, l.place(id, now).Sub(now))
 }
 
-// reserve returns the same as evictionIn, and reserves the place for the object.
+// reserve returns the same time as evictionIn, and reserves this time for the object.
 func (l *limits) reserve(id key, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,8 +160,8 @@ func (l *limits) reserve(id key, now time.Time) time.Duration {
 	return max(0, at.Sub(now))
 }
 
-// place returns the time at which the object may be evicted. After a pause, the objects of one second may be evicted at
-// once.
+// place returns the time at which the object may be evicted. After a pause without evictions, the objects of one second
+// may be evicted at once.
 func (l *limits) place(id key, now time.Time) time.Time {
 	if at, reserved := l.reserved[id]; reserved {
 		return at

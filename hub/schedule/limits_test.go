@@ -52,7 +52,7 @@ func TestEvictionsHaveARate(t *testing.T) {
 	}
 }
 
-// Two decisions know the same limits, and only one of them may use the last place.
+// Two decisions use the same snapshot of the limits, and only one of them may use the last place.
 func TestAnObjectIsDecidedOnAnewIfAnotherTookItsPlace(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -20,8 +20,9 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// liveFacts reads the facts and the bindings of namespaces uncached, each at most once in pace.FreshFor, because many
-// objects may lose a cluster at once. Facts that are older than the cache only delay a withdrawal.
+// liveFacts reads the inputs of decisions and the bindings of namespaces uncached. It reads each namespace at most once
+// in pace.FreshFor, because many objects may lose a cluster at once. A read that is older than the cache only delays a
+// withdrawal.
 type liveFacts struct {
 	reader client.Reader
 	facts  recent[decide.Facts]
@@ -40,19 +41,20 @@ func (l *liveFacts) bindings(ctx context.Context, namespace string) ([]hubv1.Bin
 	return l.all.get(namespace, func() ([]hubv1.BindingObject, error) { return scopes.Bindings(ctx, l.reader, namespace) })
 }
 
-// get reads the facts of a namespace.
+// get reads the inputs that the decisions of a namespace share.
 func (l *liveFacts) get(ctx context.Context, namespace string) (decide.Facts, error) {
 	return l.facts.get(namespace, func() (decide.Facts, error) {
 		f, err := scopes.Facts(ctx, l.reader, namespace)
 		if err != nil {
 			return decide.Facts{}, err
 		}
-		// This check comes last: objects disappear with their definition only after the definition has a deletionTimestamp.
+		// This check is the last one: objects disappear with their definition only after the definition has a
+		// deletionTimestamp.
 		return f, l.stand(ctx)
 	})
 }
 
-// recent keeps what was read of a namespace for pace.FreshFor. Callers at the same time share one read.
+// recent keeps the result of a read of a namespace for pace.FreshFor. Callers at the same time share one read.
 type recent[T any] struct {
 	clock  clock.PassiveClock
 	flight singleflight.Group
@@ -88,7 +90,7 @@ func (r *recent[T]) get(namespace string, read func() (T, error)) (T, error) {
 	return value.(T), err
 }
 
-// definitionKind is the kind of definitions. Only their metadata is read.
+// definitionKind is the kind CustomResourceDefinition. Only the metadata of definitions is read.
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 var errTerminating = errors.New("it is being deleted")

@@ -14,7 +14,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// definitions answers reads of CustomResourceDefinitions, and every list with nothing.
+// definitions answers reads of CustomResourceDefinitions, and returns an empty list for every other kind.
 type definitions struct {
 	client.Reader
 	ending string

@@ -18,9 +18,9 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves lets 4,000 objects share a placement, half of them on one
-// cluster and half on another, and changes a label of a cluster. The API server counts the writes. It is not parallel,
-// because of what others write.
+// TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves creates 4,000 objects of one placement, half of them on
+// one cluster and half on another, and changes a label of a cluster. The API server counts the writes. The test is not
+// parallel, because it must count no writes of other tests.
 func TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves(t *testing.T) {
 	s := newScene(t, "many", "eu", "sg", "us")
 	const objects = 4_000
@@ -74,7 +74,7 @@ func TestManyObjectsAreDecidedOnAnewWithOneWriteForEachThatMoves(t *testing.T) {
 	}
 }
 
-// label changes labels of a cluster, and returns when the scheduler sees them.
+// label changes labels of a cluster, and returns when the scheduler's cache has the new labels.
 func (s *scene) label(cluster string, labels map[string]any) {
 	s.t.Helper()
 	c := &hubv1.MemberCluster{}
@@ -109,7 +109,7 @@ func (s *scene) nth(i int) key {
 	return id
 }
 
-// many makes hub objects from one number to before another.
+// many creates the hub objects with the numbers from the first up to, but without, the second.
 func (s *scene) many(from, to int) {
 	for i := from; i < to; i++ {
 		u := template(uuid.NewUUID())
@@ -120,8 +120,8 @@ func (s *scene) many(from, to int) {
 	}
 }
 
-// manyDecided waits until the last decision on each of these objects chose the cluster alone, and rejected another in
-// these words. Thousands of writes take a minute on a machine that does something else too.
+// manyDecided waits until the last decision on each of these objects chose only the given cluster, and rejected another
+// one with the given message. Thousands of writes take a minute on a busy machine.
 func (s *scene) manyDecided(from, to int, cluster, rejection string) {
 	s.t.Helper()
 	left := from // what has been decided stays decided
@@ -150,7 +150,7 @@ func rejects(d *hubv1.DecisionStatus, words string) bool {
 	return false
 }
 
-// bindingWrites is how often the API server has written ResourceBindings to etcd.
+// bindingWrites returns how often the API server has written ResourceBindings to etcd.
 func (s *scene) bindingWrites() int {
 	s.t.Helper()
 	clients, err := kubernetes.NewForConfig(hubConfig)

@@ -19,8 +19,8 @@ var Metrics = []prometheus.Collector{heartbeats}
 
 func init() { metrics.Registry.MustRegister(Metrics...) }
 
-// heartbeat is a key of no object. A worker that takes it from the queue counts a heartbeat. So the count stops if the
-// keeper or all workers are stuck, and not only if the process is.
+// heartbeat is a key without an object. A worker that takes it from the queue counts a heartbeat, so the count stops if
+// the keeper or all workers are stuck, and not only if the process is.
 var heartbeat = key{Group: hubv1.GroupVersion.Group, Kind: "Heartbeat"}
 
 // topPriority is above the priorities of all objects.

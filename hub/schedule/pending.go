@@ -7,8 +7,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// pending are the objects that were queued by an event and not decided since. It excludes objects that are queued
-// because a wait is over, or because the facts of a cluster changed.
+// pending are the objects that an event queued and that have not been decided since. It excludes objects that are
+// queued because a wait is over, or because the reported data of a cluster changed.
 type pending struct {
 	clock clock.PassiveClock
 
@@ -16,7 +16,7 @@ type pending struct {
 	queued, running map[key]wake
 }
 
-// wake records when an object was first queued, and when it was first decided without a result.
+// wake records when an object was first queued, and when a decision on it first had to be repeated.
 type wake struct {
 	at, failed time.Time
 	// single is true if the object itself changed, false if one event queued many objects.
@@ -40,7 +40,7 @@ func (p *pending) add(single bool, ids ...key) {
 	}
 }
 
-// begin is called before a decision reads anything.
+// begin is called before a decision reads its inputs.
 func (p *pending) begin(id key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +57,7 @@ func (p *pending) single(id key) bool {
 	return p.running[id].single
 }
 
-// end is called after a decision; decided is false if it must be repeated.
+// end is called after a decision; decided is false if the decision must be repeated.
 func (p *pending) end(id key, decided bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *pending) end(id key, decided bool) {
 	p.queued[id] = w
 }
 
-// until reports whether an object that was queued until that time has not been decided.
+// until reports whether there is an object that was queued before the given time and has not been decided yet.
 func (p *pending) until(then time.Time) bool {
 	now := p.clock.Now()
 	p.mu.Lock()

@@ -47,7 +47,7 @@ func (s *Scheduler) record(ctx context.Context, in decide.Input, p decide.Plan) 
 	return wrote, nil
 }
 
-// kindOf returns the kind of a binding, because the cache leaves it empty.
+// kindOf returns the kind of a binding. The cache does not set the kind of its objects.
 func kindOf(b hubv1.BindingObject) string { return reflect.TypeOf(b).Elem().Name() }
 
 // awaitsVerdict reports whether the guard has not judged a removal of the plan yet.
@@ -136,7 +136,7 @@ func (s *Scheduler) storePayloads(ctx context.Context, p decide.Plan) error {
 	return nil
 }
 
-// errNoTurn means that a write waits for its turn. The object is queued again when it has one.
+// errNoTurn means that a write waits for its turn. The object is queued again when the pacer has a turn for it.
 var errNoTurn = errors.New("the write waits for its turn")
 
 // turn takes a turn for writing a decision. The error is errNoTurn.
@@ -175,7 +175,8 @@ func movesOf(before, after *hubv1.BindingSpec) (m moves) {
 	return m
 }
 
-// takesAway reports whether copies shall leave clusters. Such a decision needs no turn, so that load cannot delay it.
+// takesAway reports whether the decision removes copies from clusters. Such a decision needs no turn, so that load
+// cannot delay it.
 func (m moves) takesAway() bool { return len(m.from)+len(m.evicting) > 0 }
 
 func (m moves) none() bool { return len(m.to)+len(m.from)+len(m.evicting) == 0 }
@@ -187,7 +188,8 @@ func policyToRemember(in decide.Input, p decide.Plan) string {
 	return string(p.WhenDeleted)
 }
 
-// settingsToRemember returns the settings of the binding's placement, or the recorded ones if the placement is gone.
+// settingsToRemember returns the settings of the binding's placement. If the placement was deleted, it returns the
+// settings that the binding recorded.
 func settingsToRemember(in decide.Input, p decide.Plan) string {
 	if ref := p.Spec.PlacementRef; ref != nil {
 		if named := in.Facts.Placement(ref); named != nil && named.GetUID() == ref.UID {

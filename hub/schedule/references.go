@@ -27,13 +27,15 @@ import (
 // written before the binding of the object that needs it names a new cluster. The watch of bindings keeps this order,
 // so hub/dispatch knows both when it creates the copy: see hub/dispatch/references.go.
 
-// references has which objects need which other ones, and the decisions that wait for the decision on a needed object.
+// references records which objects need which other objects, and the decisions that wait for the decision on a needed
+// object.
 type references struct {
 	mu sync.Mutex
 	// needs has the needed objects of each object, from its binding. neededBy is the reverse.
 	needs    map[key][]key
 	neededBy map[key]sets.Set[key]
-	// asked has, for each needed object, the decisions on other objects that it has to follow first.
+	// asked has, for each needed object, the decisions on other objects that the decision on the needed object must follow
+	// first.
 	asked map[key]map[key]*ask
 	// waits has the times at which decisions first waited for a needed object that the cache does not show.
 	waits map[key]time.Time
@@ -46,9 +48,9 @@ type ask struct {
 	former  bool // spec is of a binding that was deleted by hand, and is not made again yet
 }
 
-// see records the references of a binding; after is nil if it was deleted. exists reports whether the hub has its
-// object: then the needed objects follow the deleted binding until the next decision. see returns the needed objects
-// whose decision may change.
+// see records the references of a binding; after is nil if the binding was deleted. exists reports whether the hub has
+// the binding's object: then the needed objects follow the deleted binding until the next decision. see returns the
+// needed objects whose decision may change.
 func (r *references) see(c changes.Binding, exists func() bool) []key {
 	b := cmp.Or(c.After, c.Before)
 	if len(b.BindingSpec().References) == 0 && (c.Before == nil || len(c.Before.BindingSpec().References) == 0) {
@@ -128,7 +130,8 @@ func (r *references) plans(id key) map[key]*hubv1.BindingSpec {
 	return out
 }
 
-// ask returns whether the decision on a needed object still has to follow this one.
+// ask records that a decision waits for the decision on a needed object. It returns whether the needed object still has
+// to follow this decision.
 func (r *references) ask(needed, by key, spec *hubv1.BindingSpec) (waits bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +142,7 @@ func (r *references) ask(needed, by key, spec *hubv1.BindingSpec) (waits bool) {
 	return true
 }
 
-// setAsk is called with the lock.
+// setAsk sets or removes an ask. The caller holds the lock.
 func (r *references) setAsk(needed, by key, a *ask) {
 	if r.asked == nil {
 		r.asked = map[key]map[key]*ask{}
@@ -151,7 +154,8 @@ func (r *references) setAsk(needed, by key, a *ask) {
 }
 
 // answer records that the decision on an object has followed these referrers. It returns the objects that waited for
-// it. If the object does not exist, they may ask again: an object that arrives later has to follow them, too.
+// it. If the object does not exist, the waiting objects may ask again, because an object that is created later has to
+// follow them, too.
 func (r *references) answer(id key, exists bool, followed []decide.Referrer) (waited []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,8 +175,8 @@ func (r *references) answer(id key, exists bool, followed []decide.Referrer) (wa
 	return waited
 }
 
-// needsNothing forgets the asks for an object and its wait, because its decision has no references or the cache already
-// has it. It returns the objects that have followed its deleted binding.
+// needsNothing ends the asks and the wait of an object, because its decision has no references or the cache already has
+// the needed objects. It returns the needed objects that have followed its deleted binding.
 func (r *references) needsNothing(by key) (followed []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,7 +185,7 @@ func (r *references) needsNothing(by key) (followed []key) {
 }
 
 // waitedSince returns the time since which the decision on an object waits for needed objects that the cache does not
-// show. The first call sets it.
+// show. The first call sets this time.
 func (r *references) waitedSince(by key, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,8 +207,8 @@ func (r *references) waitsNoLonger(by key) {
 	delete(r.waits, by)
 }
 
-// forgetAsks forgets those asks for an object for which done returns true. It returns the objects that have followed
-// its deleted binding. It is called with the lock.
+// forgetAsks removes the asks of an object for which done returns true. It returns the needed objects that have
+// followed its deleted binding. The caller holds the lock.
 func (r *references) forgetAsks(by key, done func(needed key, a *ask) bool) (followed []key) {
 	for id, asks := range r.asked {
 		a := asks[by]
@@ -232,8 +236,8 @@ func clustersOf(spec *hubv1.BindingSpec) []string {
 	return out
 }
 
-// referrers returns the objects that need an object, as its cached bindings or the plans that wait for this decision
-// say. It is never nil.
+// referrers returns the objects that need an object, from the cached bindings and from the plans that wait for this
+// decision. It is never nil.
 func (s *Scheduler) referrers(ctx context.Context, id key) ([]decide.Referrer, error) {
 	out, plans := []decide.Referrer{}, s.references.plans(id)
 	for _, by := range s.references.referrersOf(id) {
@@ -284,7 +288,7 @@ func (e *unseenError) Error() string {
 	return fmt.Sprintf("the hub has not read %s yet, which the object needs", e.object)
 }
 
-// again returns when to decide again if the object does not arrive.
+// again returns the time until the next decision, if the needed object is not shown before.
 func (e *unseenError) again() time.Duration {
 	if e.waited < showWaitAfter {
 		return showWaitAfter - e.waited
@@ -295,8 +299,8 @@ func (e *unseenError) again() time.Duration {
 const (
 	// showWaitAfter is the time after the first wait at which the condition shows the wait. Most objects arrive before.
 	showWaitAfter = 5 * time.Second
-	// longestWait is the time after the first wait at which the decision is written without the needed object. An
-	// object that the cache refuses never arrives.
+	// longestWait is the time after the first wait at which the decision is written without the needed object. An object
+	// that the cache refuses is never shown.
 	longestWait = pace.LongestRetry
 )
 
@@ -326,16 +330,16 @@ func (s *Scheduler) inOrder(ctx context.Context, in decide.Input, p decide.Plan)
 	return nil
 }
 
-// inOrderAfter ends the waits of other objects for the decision on this one, which is written now.
+// inOrderAfter ends the waits of other objects for the decision on this object, which is written now.
 func (s *Scheduler) inOrderAfter(in decide.Input) {
 	if _, q := s.leading(); q != nil {
 		s.add(q, s.references.answer(in.Object.ID, in.Object.State == decide.Exists, in.Referrers)...)
 	}
 }
 
-// ahead returns the needed objects on which a decision is due before this one is written. The others need none: they
-// do not exist on the hub, follow a placement of their own, or are decided for all clusters of the plan. unseen is set
-// if new clusters wait for an object that the cache does not show.
+// ahead returns the needed objects on which a decision is due before the decision on this object is written. A needed
+// object needs no decision if it does not exist on the hub, follows its own placement, or is already decided for all
+// clusters of the plan. unseen is set if new clusters wait for an object that the cache does not show.
 func (s *Scheduler) ahead(ctx context.Context, in decide.Input, spec *hubv1.BindingSpec) (out []key, unseen *unseenError, err error) {
 	id := in.Object.ID
 	grows := !coversAll(clustersOf(in.Spec()), spec)
@@ -367,8 +371,8 @@ func (s *Scheduler) ahead(ctx context.Context, in decide.Input, spec *hubv1.Bind
 }
 
 // unseen returns an error if a needed object exists on the hub although the cache does not have it yet, and the
-// decision has not waited for too long. Each kind has a watch of its own, which may have begun with the placement. So
-// an object may arrive after one that was created later.
+// decision has not waited for too long. Each kind has its own watch, which may have started with the placement. The
+// watch may therefore show an object later than a newer object of another kind.
 func (s *Scheduler) unseen(ctx context.Context, needed, by key, spec *hubv1.BindingSpec) *unseenError {
 	state, _ := s.Templates.StateOf(needed)
 	if state.Reason != "" {
@@ -391,7 +395,7 @@ func (s *Scheduler) unseen(ctx context.Context, needed, by key, spec *hubv1.Bind
 }
 
 // withoutNew returns the plan without its new clusters, which wait for a needed object. The other clusters keep their
-// states and shares until then, and get everything else.
+// states and shares until then, and get all other changes of the plan.
 func withoutNew(in decide.Input, p decide.Plan, unseen *unseenError) decide.Plan {
 	before, now := in.Spec(), p.Spec
 	p.Spec = now.DeepCopy()

@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// namesTLS makes the scene's object one that names the Secret tls.
+// namesTLS replaces the scene's object by an object that refers to the Secret tls.
 func (s *scene) namesTLS() {
 	u := template(uuid.NewUUID())
 	if before, ok := objects.Get(s.id); ok {
@@ -32,7 +32,7 @@ func (s *scene) namesTLS() {
 	objects.set(s.id, u)
 }
 
-// tls makes the Secret tls in the namespace of the scene, and returns the scene of this object.
+// tls creates the Secret tls in the namespace of the scene, and returns the scene of the Secret.
 func (s *scene) tls() *scene {
 	out := &scene{t: s.t, id: key{Kind: "Secret", Namespace: s.id.Namespace, Name: "tls"}}
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "Opaque"}}
@@ -87,7 +87,7 @@ func TestANeededObjectGoesAheadAndLeavesLast(t *testing.T) {
 	tls.becomes("no binding")
 }
 
-// A binding that is deleted by hand is made again, and until then the copies stay.
+// A binding that a user deleted is created again, and until then the copies stay.
 func TestANeededObjectStaysWhileABindingIsMadeAgain(t *testing.T) {
 	apiserver.Needed(t)
 	s, clock := newScene(t, "byhand", "eu", "sg"), testclock.NewFakeClock(time.Now())

@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// release ends a binding. After a crash between two steps, the next run continues:
+// release ends a binding. After a crash between two steps, the next run continues with the next step:
 //
 //   - No copy is left to withdraw: the binding is deleted; its finalizer delays that.
 //   - The binding is being deleted and its object is gone: withdrawals continue as recorded, and the finalizer is
@@ -56,15 +56,16 @@ func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan)
 	return false, nil
 }
 
-// isEnding reports whether an earlier decision withdraws all copies because the object is deleted, and some are left.
+// isEnding reports whether an earlier decision withdraws all copies because the object is deleted, and some copies are
+// left.
 func isEnding(spec *hubv1.BindingSpec) bool {
 	return !hasCopies(spec) && slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool {
 		return e.Absent != nil && e.Absent.Reason == hubv1.ReasonObjectDeleted
 	})
 }
 
-// goesNext reports whether the cache still has the object while the API server is deleting it, or its namespace. The
-// last event of the object queues the binding again.
+// goesNext reports whether the cache still has the object while the API server is deleting the object or its namespace.
+// The last event of the object queues the binding again.
 func (s *Scheduler) goesNext(ctx context.Context, in decide.Input) (bool, error) {
 	if in.Object.State != decide.Exists {
 		return false, nil

@@ -22,13 +22,13 @@ import (
 
 // Guard limits how many copies decisions delete at once. See package guard.
 type Guard struct {
-	// Limit is the limit of each cluster, over all placements. It is also the limit of a placement that sets none.
-	// Default guard.DefaultLimit.
+	// Limit is the limit of removals of each cluster, over all placements. It is also the limit of a placement that sets
+	// no limit. Default guard.DefaultLimit.
 	Limit guard.Limit
-	// Window is how long a past removal counts. It is also how long a new leader releases no removal without a
+	// Window is how long a past removal is counted. It is also how long a new leader releases no removal without a
 	// confirmation. Default guard.Window.
 	Window time.Duration
-	// Quiet is the time without new removals before the waiting ones are judged. Default 2 s.
+	// Quiet is the time without new removals after which the guard judges the waiting removals. Default 2 s.
 	Quiet time.Duration
 }
 
@@ -43,8 +43,8 @@ func (g Guard) WithDefaults() Guard {
 // longestQuiet is the longest wait of removals while further removals arrive, or while a decision on an object fails.
 const longestQuiet = 30 * time.Second
 
-// removals has the removals of copies that are not carried out yet. It is in memory only: a new leader finds the same
-// removals when it decides on all objects. Bindings and owners record the held removals.
+// removals has the removals of copies that are not carried out yet. It is kept in memory only: a new leader finds the
+// same removals when it decides on all objects. Bindings and owners record the held removals.
 type removals struct {
 	Guard
 	clock   clock.PassiveClock
@@ -91,10 +91,10 @@ type heldSet struct {
 	confirmed       bool   // its removals are released
 }
 
-// ending tells how the last held set of an owner ended: its ID, and the reason and message of the condition.
+// ending has the ID of an owner's last held set, and the reason and message with which the set ended.
 type ending struct{ id, reason, message string }
 
-// counts has the guard's inputs about placements, clusters and owners.
+// counts gives the guard the numbers of copies of placements and clusters, and the held removals of owners.
 type counts interface {
 	// copiesOf returns the number of copies of a placement, and its limit. copiesOn returns the number of copies on a
 	// cluster.
@@ -112,13 +112,13 @@ type verdicts struct {
 	settled        bool           // from now on the held removals of every owner are known
 }
 
-// news is an event about an owner.
+// news is an event to record on an owner.
 type news struct {
 	owner                 decide.Owner
 	kind, reason, message string
 }
 
-// begin is called when this process starts to lead.
+// begin is called when this process becomes the leader.
 func (r *removals) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,8 +140,8 @@ func (r *removals) of(id key) map[string]decide.Verdict {
 	return out
 }
 
-// decided records the claims of a decision. If it is final, all other removals of the object are over: they are done,
-// or no longer wanted.
+// decided records the claims of a decision. If the decision is final, all other removals of the object are over: they
+// are done, or no longer decided.
 func (r *removals) decided(id key, claims []decide.Removal, final bool) {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -172,7 +172,7 @@ func (r *removals) decided(id key, claims []decide.Removal, final bool) {
 	}
 }
 
-// isSame reports whether both claims look equal in a held set.
+// isSame reports whether both claims are displayed alike in a held set.
 func isSame(c, d decide.Removal) bool {
 	return c.Cluster == d.Cluster && c.Reason == d.Reason && c.Message == d.Message && c.Owner == d.Owner
 }
@@ -187,7 +187,7 @@ func waiting(all map[string]*removal) int {
 	return n
 }
 
-// look judges the waiting removals if it is time, and releases the confirmed ones.
+// look judges the waiting removals if their time has come, and releases the confirmed removals.
 func (r *removals) look(c counts) verdicts {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -220,8 +220,8 @@ func (r *removals) moves(o decide.Owner) {
 	r.moved[o] = true
 }
 
-// isTime reports whether all objects queued by the cause of the removals have been decided, and no other removal has
-// arrived since.
+// isTime reports whether all objects queued by the cause of the removals have been decided, and no other removal was
+// added since.
 func (r *removals) isTime(now time.Time) bool {
 	last := r.parked
 	if last.Before(r.began) {
@@ -237,7 +237,7 @@ func (r *removals) isTime(now time.Time) bool {
 	return !r.pending.until(woken)
 }
 
-// each calls f with all removals, object by object.
+// each calls f with each removal, object by object.
 func (r *removals) each(f func(key, *removal)) {
 	for id, all := range r.objects {
 		for _, m := range all {
@@ -292,7 +292,7 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 	})
 }
 
-// isHeld reports whether removals of the owner are held, or were held when another process led.
+// isHeld reports whether removals of the owner are held now, or were held by an earlier leader.
 func (r *removals) isHeld(c counts, o decide.Owner) bool {
 	if set := r.sets[o]; set != nil {
 		return !set.confirmed
@@ -300,8 +300,8 @@ func (r *removals) isHeld(c counts, o decide.Owner) bool {
 	return r.shown(c, o) != nil
 }
 
-// shown returns the held removal in the status of an owner; nil if this process has ended it, because the status is
-// about to change.
+// shown returns the held removal in the status of an owner. It is nil if this process has ended the held set, because
+// the status is about to change.
 func (r *removals) shown(c counts, o decide.Owner) *hubv1.RemovalHeld {
 	shown, _ := c.shown(o)
 	if shown != nil && shown.ID == r.ended[o].id {
@@ -348,7 +348,7 @@ func whyHeld(breaches []guard.Breach) (reason, message string) {
 	return reason, strings.Join(parts, "; ")
 }
 
-// gathered is the current content of a held set.
+// gathered is the content of a held set at the time of a check.
 type gathered struct {
 	objects  []key
 	removals []*removal
@@ -372,7 +372,7 @@ func (g *gathered) sum() guard.Shown {
 	return guard.Shown{Copies: len(g.removals), Clusters: slices.Sorted(maps.Keys(g.clusters)), Causes: slices.Sorted(maps.Keys(g.causes))}
 }
 
-// confirm updates the held sets, ends the empty ones and releases the confirmed ones. A set may be held for days, so
+// confirm updates the held sets, ends the empty sets and releases the confirmed sets. A set may be held for days, so
 // its removals are examined only after a change.
 func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	for o, set := range r.sets {
@@ -426,8 +426,8 @@ func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	}
 }
 
-// refresh updates the shown state of a set, and returns true if its ID changed. It ignores small changes, because each
-// change of the shown state is written to the owner.
+// refresh updates the displayed state of a set, and returns true if the set's ID changed. It ignores small changes,
+// because each change of the displayed state is written to the owner.
 func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
 	is := g.sum()
 	shown := guard.Shown{Copies: int(s.Copies), Clusters: s.Clusters}
@@ -468,7 +468,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// text returns the message of the condition: the held removals and the next steps.
+// text returns the message of the condition: the held removals, and the steps that a user can take.
 func (s *heldSet) text(o decide.Owner) string {
 	text := fmt.Sprintf("%s on %s would be removed (%s), but stay and are still updated", counted(int(s.Copies), "copy", "copies"), counted(len(s.Clusters), "cluster", "clusters"), strings.Join(s.Causes, "; "))
 	if s.message != "" {
@@ -482,7 +482,7 @@ func (s *heldSet) text(o decide.Owner) string {
 		hubv1.ConfirmRemovalAnnotation + ": " + s.ID + ")")
 }
 
-// end removes a set without removals.
+// end deletes a held set that has no removals.
 func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	delete(r.sets, o)
 	e := ending{id: set.ID, reason: hubv1.ReasonRemovalCancelled, message: "the copies are wanted again: cancelled removal " + set.ID}
@@ -498,8 +498,8 @@ func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	r.moves(o)
 }
 
-// status returns the held removals of an owner, and the condition. A nil condition means no change. known is false
-// while this process does not know whether removals are held.
+// status returns the held removals of an owner, and the condition. A nil condition means that the condition stays as it
+// is. known is false until this process has decided whether removals are held.
 func (r *removals) status(o decide.Owner) (held *hubv1.RemovalHeld, c *metav1.Condition, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// bindings of the scene's namespace.
+// bindings returns the bindings of the scene's namespace.
 func (s *scene) bindings() []hubv1.ResourceBinding {
 	s.t.Helper()
 	var list hubv1.ResourceBindingList
@@ -27,7 +27,7 @@ func (s *scene) bindings() []hubv1.ResourceBinding {
 	return list.Items
 }
 
-// counts are the entries of all bindings by what they say.
+// counts returns the numbers of Present, held and Absent entries of all bindings.
 func (s *scene) counts() (present, held, absent int) {
 	s.t.Helper()
 	for _, b := range s.bindings() {
@@ -55,7 +55,7 @@ func (s *scene) counting(what string, present, held, absent int) {
 	})
 }
 
-// neverAbsent fails the test when a binding of the scene gets an Absent entry, until it is called off.
+// neverAbsent fails the test when a binding of the scene gets an Absent entry, until the returned function is called.
 func (s *scene) neverAbsent() (off func()) {
 	s.t.Helper()
 	d, err := dynamic.NewForConfig(hubConfig)
@@ -94,7 +94,7 @@ func entriesIn(e apiwatch.Event) []string {
 	return out
 }
 
-// holds waits until the scheduler says that removals of a placement are held.
+// holds waits until the scheduler reports held removals of a placement.
 func (s *scene) holds(placement string) *hubv1.RemovalHeld {
 	s.t.Helper()
 	var held *hubv1.RemovalHeld
@@ -117,7 +117,7 @@ func (s *scene) confirmRemoval(placement, id string) {
 	}
 }
 
-// byTier is a placement of the clusters of the scene whose tier is prod.
+// byTier returns a placement that selects the clusters of the scene with the label tier: prod.
 func (s *scene) byTier(name string) *hubv1.Placement {
 	p := s.place(name)
 	p.Spec.Clusters = hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"scene": s.id.Namespace, "tier": "prod"}}}

@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/guard"
 )
 
-// owners is what the guard asks about them.
+// owners has the guard's inputs about placements, clusters and owners.
 type owners struct {
 	copies   map[decide.Owner]int
 	clusters map[string]int
@@ -29,7 +29,7 @@ func (o *owners) shown(p decide.Owner) (*hubv1.RemovalHeld, string) {
 	return o.held[p], o.confirms[p]
 }
 
-// bench is a guard that has led for an hour, with a clock.
+// bench is a guard with a clock, whose process has been the leader for an hour.
 type bench struct {
 	*removals
 	*owners
@@ -59,7 +59,7 @@ func (b *bench) pass(d time.Duration) {
 
 func (b *bench) look() verdicts { return b.removals.look(b.owners) }
 
-// ask parks the removal of so many objects of a placement from a cluster.
+// ask adds removals of a number of objects of a placement from a cluster.
 func (b *bench) ask(p decide.Owner, cluster string, objects int) {
 	for i := range objects {
 		b.decided(b.object(p, i), []decide.Removal{{Cluster: cluster, Reason: hubv1.ReasonNotSelected, Message: "label tier is not in [prod]", Owner: p, Placement: p}}, true)

@@ -24,7 +24,7 @@ type Revisions interface {
 	Template(ctx context.Context, digest string) (*unstructured.Unstructured, error)
 }
 
-// rollouts has the rollouts of all objects, because the objects of one placement wait for each other.
+// rollouts has the rollouts of all objects, because objects of one placement wait for each other.
 type rollouts struct {
 	mu sync.Mutex
 	// version changes with each change of a rollout.
@@ -37,13 +37,13 @@ type rollouts struct {
 type placementRollouts struct {
 	progress map[key]rollout.Progress
 	peers    *rollout.Peers // computed from progress on demand
-	// waiting are the objects that wait for others. moved is true if one of the others has changed since they were
-	// queued.
+	// waiting are the objects that wait for other objects of the placement. moved is true if one of the other objects has
+	// changed since they were queued.
 	waiting map[key]bool
 	moved   bool
 }
 
-// peers returns the rollouts of a placement's objects.
+// peers returns the rollouts of the other objects of a placement.
 func (r *rollouts) peers(o decide.Owner) rollout.Peers {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,9 +65,9 @@ func (r *rollouts) current() uint64 {
 	return r.version
 }
 
-// claim records the progress of an object, and whether it waits for others. If the object begins to move and the
-// rollouts have changed since the given version, claim returns false and records nothing: another object may have taken
-// its place.
+// claim records the progress of an object, and whether the object waits for other objects. If the object's rollout
+// begins and the rollouts have changed since the given version, claim returns false and records nothing: another object
+// may have used the last place.
 func (r *rollouts) claim(id key, owner decide.Owner, now *rollout.Progress, waits bool, version uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *rollouts) claim(id key, owner decide.Owner, now *rollout.Progress, wait
 	return true
 }
 
-// before returns the progress of an object under a placement.
+// before returns the recorded progress of an object under a placement.
 func (r *rollouts) before(id key, owner decide.Owner) (rollout.Progress, bool) {
 	last, known := r.owners[id]
 	switch {
@@ -154,8 +154,8 @@ func (s *Scheduler) staging(ctx context.Context, in decide.Input) *decide.Stagin
 	return &decide.Staging{Key: s.Key, Denied: s.DeniedMetadataPrefixes, Peers: s.rollouts.peers, UndoBlocked: s.undoBlocked(ctx, in)}
 }
 
-// claimRollout records the progress of an object. It returns false if another object was faster. The keeper queues the
-// objects that wait for it.
+// claimRollout records the progress of an object. It returns false if another object used the place first. The keeper
+// queues the objects that wait for this object.
 func (s *Scheduler) claimRollout(id key, p decide.Plan, version uint64) bool {
 	owner, waits := decide.Owner{}, false
 	if p.Spec != nil {
@@ -165,7 +165,7 @@ func (s *Scheduler) claimRollout(id key, p decide.Plan, version uint64) bool {
 	return s.rollouts.claim(id, owner, p.Claims.Rollout, waits, version)
 }
 
-// learnRollouts reads the rollouts of all objects from their bindings. A new leader does so before it decides.
+// learnRollouts reads the rollouts of all objects from their bindings. A new leader calls it before its first decision.
 func (s *Scheduler) learnRollouts(ctx context.Context) {
 	bindings, err := scopes.Bindings(ctx, s.Client, "", client.UnsafeDisableDeepCopy)
 	placements, err2 := scopes.Placements(ctx, s.Client, client.UnsafeDisableDeepCopy)

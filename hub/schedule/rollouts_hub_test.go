@@ -26,7 +26,7 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// contents keeps which parts of revisions are stored.
+// contents records which parts of revisions are stored.
 type contents struct {
 	mu     sync.Mutex
 	stored map[string]bool
@@ -52,8 +52,8 @@ func (c *contents) has(digest string) bool {
 	return c.stored[digest]
 }
 
-// inWaves lets a placement bring changes to the first cluster, then, when a user approves, to the second, and then to
-// all others.
+// inWaves sets a rollout with three waves: the first cluster, the second cluster after a user's approval, and all other
+// clusters.
 func inWaves(p *hubv1.Placement, first, second string, onFailure hubv1.RolloutFailure) {
 	p.Spec.Rollout = &hubv1.RolloutPolicy{
 		SettleSeconds: ptr.To[int32](0), OnFailure: onFailure, HealthGate: hubv1.RolloutGate{MinObservedSeconds: ptr.To[int32](0)},
@@ -63,7 +63,7 @@ func inWaves(p *hubv1.Placement, first, second string, onFailure hubv1.RolloutFa
 	}
 }
 
-// reportRevisions plays the members: each reports the revision that its target names.
+// reportRevisions acts as the members: each row reports the revision that its target names.
 func reportRevisions(b *hubv1.ResourceBinding, now time.Time, degraded ...string) {
 	at := metav1.NewTime(now).Rfc3339Copy()
 	rows := []hubv1.ClusterRow{}
@@ -82,7 +82,7 @@ func reportRevisions(b *hubv1.ResourceBinding, now time.Time, degraded ...string
 	b.Status.Clusters, b.Status.ObservedGeneration = rows, b.Generation
 }
 
-// rollsOut waits until the rollout is in this phase and wave, with clusters that report all they shall hold.
+// rollsOut waits until the rollout has this phase and wave, while the clusters report all wanted revisions.
 func (s *scene) rollsOut(phase hubv1.RolloutPhase, wave string, degraded ...string) (b *hubv1.ResourceBinding) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("the rollout is %s %q", phase, wave), func() (err error) {
@@ -92,7 +92,8 @@ func (s *scene) rollsOut(phase hubv1.RolloutPhase, wave string, degraded ...stri
 	return b
 }
 
-// rolls returns an error, and lets the clusters report, if the rollout is not in this phase and wave.
+// rolls returns an error if the rollout does not have this phase and wave. Before it returns the error, it writes the
+// clusters' reports.
 func (s *scene) rolls(phase hubv1.RolloutPhase, wave string, degraded ...string) (*hubv1.ResourceBinding, error) {
 	b := s.binding()
 	if b == nil || b.Spec.Rollout == nil {
@@ -224,7 +225,7 @@ func TestAnObjectThatFailsStopsTheOthersUntilItIsMended(t *testing.T) {
 	}
 }
 
-// crashing stops after so many writes: the last one is done, and its answer is lost.
+// crashing is a client that fails after a number of writes: the last write succeeds, and its answer is lost.
 type crashing struct {
 	client.Client
 	contents *contents
@@ -259,10 +260,10 @@ func (c *crashing) Template(ctx context.Context, digest string) (*unstructured.U
 	return c.contents.Template(ctx, digest)
 }
 
-// stagedKind is a kind that the scheduler of the other tests leaves alone.
+// stagedKind is a kind that the scheduler of the other tests does not select.
 var stagedKind = schema.GroupKind{Group: "example.com", Kind: "Staged"}
 
-// leaders decide on one object by hand, one after the other.
+// leaders decide on one object one after the other, without a controller.
 type leaders struct {
 	t *testing.T
 	*scene
@@ -307,8 +308,8 @@ func (l *leaders) edit(value string) {
 	l.objects.set(l.id, o)
 }
 
-// lead decides as a new leader, until the rollout is in the phase, or the leader stops after so many writes. It returns
-// the writes that were left.
+// lead decides as a new leader until the rollout has the phase, or until the leader has made its last write. It returns
+// the number of writes that are left.
 func (l *leaders) lead(writes int, until hubv1.RolloutPhase) (left int) {
 	l.t.Helper()
 	c := &crashing{Client: hubClient, contents: l.contents, left: writes}
@@ -341,7 +342,8 @@ func (l *leaders) lead(writes int, until hubv1.RolloutPhase) (left int) {
 	return 0
 }
 
-// keepsOrder checks that no cluster is ahead of the wave before it, and that all that is named is stored.
+// keepsOrder checks that no cluster is ahead of the wave before its own, and that every named part of a revision is
+// stored.
 func (l *leaders) keepsOrder(b *hubv1.ResourceBinding) {
 	l.t.Helper()
 	for _, r := range b.Spec.Revisions {

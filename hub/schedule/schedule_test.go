@@ -99,8 +99,8 @@ func TestTheAPIServerIsNotAskedAboutAWithdrawalThatIsUnderWay(t *testing.T) {
 	first := asked()
 	objects.remove(s.id)
 	s.becomes("-eu ObjectDeleted Delete", "-sg ObjectDeleted Delete")
-	// A run that does not see the Absent entries yet asks again. The one that ends a withdrawal has seen them, and so
-	// do all after it.
+	// A run that does not see the Absent entries yet asks again. The run that ends a withdrawal has seen them, and so have
+	// all later runs.
 	s.withdraws("sg")
 	s.becomes("-eu ObjectDeleted Delete")
 	second := asked()
@@ -125,7 +125,7 @@ func TestADecisionIsWrittenOnce(t *testing.T) {
 	s.edit(p, func() { p.Spec.Apply.Adoption = hubv1.AdoptionAlways })
 	u, _ := objects.Get(s.id)
 	objects.set(s.id, u)
-	// What comes after shows that what came before has been looked at.
+	// The later edit is decided last, so its result shows that the earlier edit has been decided, too.
 	s.edit(p, func() { p.Spec.Priority = 7 })
 	s.join("us")
 	s.edit(p, func() { p.Spec.Suspend.Scheduling = true })
@@ -168,7 +168,8 @@ func TestAPlacementThatIsGoneWithdrawsNothing(t *testing.T) {
 	})
 	objects.remove(s.id)
 	s.becomes("-eu ObjectDeleted Orphan")
-	// An event follows its decision. The run that told of it was over before the one that made this change.
+	// An event is recorded after its decision. The run that recorded the first event ended before the run that made this
+	// change.
 	if diff := cmp.Diff([]string{hubv1.ReasonPlacementGone}, heard.of(s.id.Namespace)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -358,7 +359,8 @@ func TestAKindThatTheHubWouldRunIsRefused(t *testing.T) {
 	}
 	s.edit(p, func() { p.Spec.HubExecution = hubv1.HubExecutionAllowed })
 	s.becomes("eu")
-	// An event follows its decision. The run that told of it was over before the one that made this change.
+	// An event is recorded after its decision. The run that recorded the first event ended before the run that made this
+	// change.
 	if diff := cmp.Diff([]string{hubv1.ReasonHubWouldRun}, heard.of(s.id.Namespace)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

@@ -14,7 +14,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// sized sets the number that is divided of the scene's object.
+// sized sets the replicas of the scene's object.
 func (s *scene) sized(size int64) {
 	u := template("a")
 	u.SetNamespace(s.id.Namespace)
@@ -36,7 +36,7 @@ func (s *scene) dividesInto(want string) {
 	})
 }
 
-// allocates lets a cluster say how many CPUs its nodes can allocate.
+// allocates sets the number of CPUs that the nodes of a cluster can allocate.
 func (s *scene) allocates(name string, cpus int64) {
 	s.t.Helper()
 	c := &hubv1.MemberCluster{}

@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// TestAnOlderLeaderKeepsFieldsOfTheSpecThatItDoesNotKnow lets a newer leader add fields to a decision, which the
-// scheduler then changes. It changes a CRD, so that it does not run beside other tests.
+// TestAnOlderLeaderKeepsFieldsOfTheSpecThatItDoesNotKnow adds fields to a decision as a newer leader would. The
+// scheduler then changes the decision. The test changes a CRD, so it does not run beside other tests.
 func TestAnOlderLeaderKeepsFieldsOfTheSpecThatItDoesNotKnow(t *testing.T) {
 	s := newScene(t, "older-leader", "eu", "us")
 	err := apiserver.AddNewerField(t.Context(), hubConfig, "resourcebindings.hanse.dev", []string{"spec"}, []string{"spec", "clusters", "items"})
@@ -59,7 +59,7 @@ func TestAnOlderLeaderKeepsFieldsOfTheSpecThatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// newerFields returns the newer fields that the stored binding has.
+// newerFields returns those fields of the stored binding that only a newer hub knows.
 func (s *scene) newerFields() string {
 	s.t.Helper()
 	b, err := s.rawBinding()

@@ -29,7 +29,7 @@ type (
 	queue = workqueue.TypedRateLimitingInterface[key]
 )
 
-// sources returns the function that starts the queue. From then on changes queue keys: see BindingChanged and the
+// sources returns the source that sets the queue. After its start, changes queue keys: see BindingChanged and the
 // functions after it.
 func (s *Scheduler) sources() []source.TypedSource[key] {
 	return []source.TypedSource[key]{source.TypedFunc[key](s.counting), source.TypedFunc[key](s.begin)}
@@ -64,14 +64,15 @@ func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// moved reports whether a change concerns more than rows, or a row that may end a withdrawal or an eviction.
+// moved reports whether a change concerns more than rows, or concerns a row that may end a withdrawal or an eviction.
 func moved(c changes.Binding) bool {
 	return c.Parts&(changes.Spec|changes.Ending|changes.Finalizers) != 0 ||
 		!maps.Equal(withdrawnRows(c.Before), withdrawnRows(c.After)) || !maps.Equal(rowsOfEviction(c.Before), rowsOfEviction(c.After)) ||
 		!maps.Equal(rowsOfRollout(c.Before), rowsOfRollout(c.After)) || !maps.Equal(rowsOfFormer(c.Before), rowsOfFormer(c.After))
 }
 
-// rowsOfFormer returns the row fields for which the end of a former reference waits; nil if there is none.
+// rowsOfFormer returns the row fields that may end a former reference. It is nil if the binding has no former
+// reference.
 func rowsOfFormer(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	if !slices.ContainsFunc(b.BindingSpec().References, func(r hubv1.BindingReference) bool { return r.Former }) {
 		return nil
@@ -146,8 +147,8 @@ func (s *Scheduler) addBehind(q queue, keys ...key) {
 	s.addUncounted(q, keys...)
 }
 
-// addUncounted does the same as addBehind, for objects that are queued by changed facts of a cluster. Removals do not
-// wait for the decisions on them.
+// addUncounted queues objects like addBehind, because the reported data of a cluster changed. Removals do not wait for
+// the decisions on these objects.
 func (s *Scheduler) addUncounted(q queue, keys ...key) {
 	ranked := map[int][]key{}
 	for _, k := range keys {
@@ -162,7 +163,7 @@ func (s *Scheduler) addUncounted(q queue, keys ...key) {
 	}
 }
 
-// rowsOfEviction returns the row fields for which an eviction waits; nil if no entry is Evicting.
+// rowsOfEviction returns the row fields that may end an eviction. It is nil if no entry is Evicting.
 func rowsOfEviction(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	if !slices.ContainsFunc(b.BindingSpec().Clusters, func(e hubv1.BindingTarget) bool { return e.State == hubv1.TargetEvicting }) {
 		return nil
@@ -188,7 +189,7 @@ func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 	return rows
 }
 
-// clusterMoved queues the objects that the changed status of a cluster concerns.
+// clusterMoved queues the objects whose decision depends on the changed status of a cluster.
 func (s *Scheduler) clusterMoved(ctx context.Context, before, after *hubv1.MemberCluster, q queue) {
 	if before.IsAway() != after.IsAway() || !equality.Semantic.DeepEqual(steady(before), steady(after)) {
 		s.addUncounted(q, s.bound(ctx)...)
@@ -197,8 +198,8 @@ func (s *Scheduler) clusterMoved(ctx context.Context, before, after *hubv1.Membe
 	s.factsMoved(ctx, decide.ClusterOf(before), decide.ClusterOf(after), q)
 }
 
-// factsMoved queues the objects of kinds whose served versions on a cluster changed. If other
-// facts changed, such as its nodes, it also queues the objects whose placements or excluding rules read facts.
+// factsMoved queues the objects of kinds whose served versions on a cluster changed. If other reported data changed,
+// such as the nodes, it also queues the objects whose placements or excluding rules use such data.
 func (s *Scheduler) factsMoved(ctx context.Context, before, after placement.Cluster, q queue) {
 	if decide.SameCluster(before, after) {
 		return
@@ -254,12 +255,12 @@ func servedOtherwise(before, after map[schema.GroupKind][]string) sets.Set[schem
 	return moved
 }
 
-// placementKey returns the reference without its variable fields.
+// placementKey returns the reference without the fields that change with each version of the placement.
 func placementKey(ref *hubv1.PlacementReference) hubv1.PlacementReference {
 	return hubv1.PlacementReference{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// counting waits until all bindings are counted, before the first decision.
+// counting waits until all bindings of the first list are counted. It returns before the first decision.
 func (s *Scheduler) counting(ctx context.Context, _ queue) error {
 	if !s.counts.await(ctx) {
 		return ctx.Err()
@@ -268,7 +269,7 @@ func (s *Scheduler) counting(ctx context.Context, _ queue) error {
 	return nil
 }
 
-// steady returns a cluster for decisions, without the facts that change without a user, such as nodes.
+// steady returns a cluster for decisions, without the data that changes without a user's action, such as its nodes.
 func steady(c *hubv1.MemberCluster) placement.Cluster {
 	seen := decide.ClusterOf(c)
 	seen.Revision, seen.Annotations, seen.Version, seen.Capacity, seen.Allocatable, seen.Nodes = "", nil, "", nil, nil, hubv1.NodeSummary{}
@@ -299,7 +300,7 @@ func (s *Scheduler) inNamespace(namespace string) []key {
 	return keys
 }
 
-// objects returns the objects of a kind in one namespace, or in all if it is empty.
+// objects returns the objects of a kind in one namespace. An empty namespace means all namespaces.
 func (s *Scheduler) objects(gk schema.GroupKind, namespace string) []key {
 	all := s.Templates.List(gk)
 	if namespace == "" {
@@ -335,7 +336,8 @@ func (s *Scheduler) boundOf(ctx context.Context, which func(key) bool) []key {
 	return keys
 }
 
-// begin stores the queue for changes, which may arrive before this replica leads, and queues every object.
+// begin stores the queue for later changes, and queues every object. The manager calls it when this replica becomes the
+// leader.
 func (s *Scheduler) begin(ctx context.Context, q queue) error {
 	s.lead.mu.Lock()
 	s.lead.ctx, s.lead.queue = ctx, q
@@ -350,8 +352,8 @@ func (s *Scheduler) begin(ctx context.Context, q queue) error {
 	return nil
 }
 
-// replay queues objects of a first list. Objects without a binding go with current changes, because they may be new.
-// The others go behind them.
+// replay queues the objects of a first list. Objects without a binding have the priority of current changes, because
+// they may be new. The other objects have a lower priority.
 func (s *Scheduler) replay(ctx context.Context, q queue, ids ...key) {
 	var bound []key
 	for _, id := range ids {
@@ -388,8 +390,8 @@ func (s *Scheduler) wakeObjects(gk schema.GroupKind) {
 	}
 }
 
-// WakeKind queues the objects of a kind, and the objects with bindings of it. It is called after they have been read,
-// and after a change of whether they can be read or of the versions for clusters.
+// WakeKind queues the objects of a kind, and the objects that have bindings of the kind. It is called after the kind's
+// first list, after its watch has failed or recovered, and after a change of the versions for clusters.
 func (s *Scheduler) WakeKind(gk schema.GroupKind) {
 	ctx, q := s.leading()
 	if q == nil {

@@ -58,7 +58,7 @@ func TestTheObjectsOfAClusterAreDecidedByTheirRank(t *testing.T) {
 	}
 }
 
-// behinds counts the objects that are queued behind those that change themselves.
+// behinds counts the objects that are queued behind objects that changed themselves.
 type behinds struct {
 	priorityqueue.PriorityQueue[key]
 	n int
@@ -70,7 +70,7 @@ func (q *behinds) AddWithOpts(o priorityqueue.AddOpts, keys ...key) {
 	}
 }
 
-// threeBindings lists them, and nothing else.
+// threeBindings is a client that lists three bindings, and no other objects.
 type threeBindings struct{ client.Client }
 
 func (threeBindings) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
@@ -87,7 +87,7 @@ func TestObjectsWakeBehindOthersWhenAClusterMovesByItself(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*hubv1.MemberCluster)
 		woken  int
-		// waits is true if removals wait until the objects have been decided on.
+		// waits is true if removals wait for the decisions on the objects.
 		waits bool
 	}{
 		"it is lost": {func(c *hubv1.MemberCluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse }, 3, false},
@@ -122,7 +122,7 @@ func TestObjectsWakeBehindOthersWhenAClusterMovesByItself(t *testing.T) {
 	}
 }
 
-// oneBinding has the binding of one object and nothing else, as a cache that has been read.
+// oneBinding is a synced cache with the binding of one object and no other objects.
 type oneBinding struct {
 	client.Client
 	id key
@@ -135,7 +135,7 @@ func (b oneBinding) Get(_ context.Context, at client.ObjectKey, _ client.Object,
 	return apierrors.NewNotFound(schema.GroupResource{}, at.Name)
 }
 
-// stateOf is a kind's state and no objects.
+// stateOf has the state of a kind's watch, and no objects.
 type stateOf struct {
 	Templates
 	told bool
@@ -149,7 +149,7 @@ func (s stateOf) List(schema.GroupKind) []key {
 	return []key{{Kind: "Widget", Namespace: "n", Name: "known"}, {Kind: "Widget", Namespace: "n", Name: "new"}}
 }
 
-// nothingListed lists nothing, and has the binding of one object.
+// nothingListed returns empty lists, and has the binding of one object.
 type nothingListed struct{ oneBinding }
 
 func (nothingListed) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }

@@ -25,8 +25,8 @@ type loggedChange struct {
 	id  tracing.ID
 	uid types.UID
 	at  time.Time // when the watch showed it
-	// seen is true if this replica led when the watch showed the change. Otherwise the change may be old, or another
-	// replica may have traced it.
+	// seen is true if this replica was the leader when the watch showed the change. Otherwise the change may be old, or
+	// another replica may have traced it.
 	seen   bool
 	traced bool
 }
@@ -63,8 +63,8 @@ func (s *Scheduler) noteChange(id key) {
 	s.changeLog.newest[id] = c
 }
 
-// take returns the logged change with the given id as it was, and marks it as traced. fresh means that it was not
-// traced before.
+// take returns the logged change with the given id, and marks it as traced. fresh is true if the change was not traced
+// before.
 func (l *changeLog) take(object key, id tracing.ID) (c loggedChange, fresh bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +133,8 @@ func (s *Scheduler) changeOf(in decide.Input) tracing.Change {
 	return s.Tracer.Deletion(in.Object.ID, in.Spec().ObjectRef.UID)
 }
 
-// untold reports whether no row has reached the object's generation, so that no earlier leader can have traced it.
+// untold reports whether no row has reached the object's generation. Then no earlier leader can have traced the
+// generation.
 func untold(in decide.Input) bool {
 	t := in.Object.Template
 	return t != nil && t.GetGeneration() > 0 && !slices.ContainsFunc(in.Binding.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool {
@@ -141,7 +142,7 @@ func untold(in decide.Input) bool {
 	})
 }
 
-// startsToLeave reports whether the deletion of the object was decided now.
+// startsToLeave reports whether this decision is the first one that withdraws a deleted object.
 func startsToLeave(in decide.Input, p decide.Plan, wrote bool) bool {
 	return wrote && in.Object.State == decide.Deleted && p.Spec != nil && len(movesOf(in.Spec(), p.Spec).from) > 0
 }

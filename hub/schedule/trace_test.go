@@ -50,7 +50,7 @@ func (s *scene) traced(want ...string) []tracetest.SpanStub {
 	return own
 }
 
-// generation changes the hub object as a user does.
+// generation changes the hub object's generation, as an edit by a user does.
 func (s *scene) generation(uid types.UID, generation int64, parent string) {
 	u := template(uid)
 	u.SetNamespace(s.id.Namespace)
@@ -78,10 +78,11 @@ func TestAChangeIsTracedOnce(t *testing.T) {
 		t.Errorf("decision %v", decide)
 	}
 
-	// A generation that leaves the decision as it is.
+	// This generation does not change the decision.
 	s.generation("traced", 2, "")
 	s.traced("change 1", "decide 1", "change 2", "decide 2")
-	// A status changes neither generation nor decision, and another decision is a step of the same change.
+	// A change of the status changes neither generation nor decision. A second decision on the same generation belongs to
+	// the same change.
 	objects.change(s.id, func() { objects.cached[s.id].SetResourceVersion("9") })
 	s.edit(p, func() { p.Spec.Clusters = s.only("eu", "sg") })
 	s.becomes("eu", "sg")
@@ -144,7 +145,7 @@ func TestAnObjectThatIsNotPlacedIsNotTraced(t *testing.T) {
 	s.traced("change 1", "decide 1") // of the placement
 }
 
-// TestALaterLeaderTracesNoOldChange has a scheduler that did not see the change.
+// TestALaterLeaderTracesNoOldChange uses a scheduler that did not see the change.
 func TestALaterLeaderTracesNoOldChange(t *testing.T) {
 	object := key{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "web"}
 	tests := map[string]struct {
@@ -175,7 +176,7 @@ func TestALaterLeaderTracesNoOldChange(t *testing.T) {
 	}
 }
 
-// kept has the spans of a Tracer after its end.
+// kept has the spans that a Tracer has ended.
 type kept struct{ spans []sdktrace.ReadOnlySpan }
 
 // ExportSpans implements sdktrace.SpanExporter.
