@@ -9,20 +9,22 @@ import (
 )
 
 const (
-	// slowFactor makes a kind slow: its last write took so many times as long as binding-status writes take.
+	// slowFactor is the factor by which a write of a slow kind takes longer than binding-status writes.
 	slowFactor = 10
-	// slowWrites is how many writes of slow kinds may be in flight together: half of report's workers.
+	// slowWrites is the maximum number of writes of all slow kinds in flight: half of the workers of hub/report.
 	slowWrites = 2
 )
 
-// kind has the writes to the hub objects of one kind. These writes pass webhooks and conversions of users.
+// kind has the state of the writes to the hub objects of one kind. The webhooks and conversions of users can delay
+// these writes.
 type kind struct {
 	took  time.Duration // by the last write
 	began []time.Time   // of the writes in flight
 	place time.Time     // when the last refused caller asks again
 }
 
-// isSlow reports whether the kind's last write took longer than a limit, or one in flight already has.
+// isSlow reports whether the kind's last write took longer than a limit, or whether a write in flight has already taken
+// longer.
 func (k *kind) isSlow(now time.Time, limit time.Duration) bool {
 	return k.took > limit || slices.ContainsFunc(k.began, func(began time.Time) bool { return now.Sub(began) > limit })
 }
@@ -35,8 +37,9 @@ type KindTurn struct {
 }
 
 // TryKind returns a turn for a write to a hub object of a kind, or nil and the time after which the caller asks again.
-// A slow webhook of one kind must not hold up the others. So a slow kind has one write in flight, and all slow kinds
-// together have two. Other kinds have no limit here. Refused callers ask again one after the other, within 10 s.
+// A slow webhook of one kind must not delay the objects of other kinds. A slow kind therefore has one write in flight,
+// and all slow kinds together have two. Other kinds have no limit here. The times of refused callers follow each other,
+// within 10 s.
 func (p *Pacer) TryKind(of schema.GroupKind) (*KindTurn, time.Duration) {
 	now := p.clock.Now()
 	p.mu.Lock()
@@ -59,7 +62,7 @@ func (p *Pacer) TryKind(of schema.GroupKind) (*KindTurn, time.Duration) {
 	return &KindTurn{pacer: p, kind: k, began: now}, 0
 }
 
-// slowInFlight is the number of writes of slow kinds in flight.
+// slowInFlight returns the number of writes of slow kinds in flight.
 func (p *Pacer) slowInFlight(now time.Time, limit time.Duration) int {
 	n := 0
 	for _, k := range p.kinds {
@@ -70,7 +73,7 @@ func (p *Pacer) slowInFlight(now time.Time, limit time.Duration) int {
 	return n
 }
 
-// Done gives the turn back.
+// Done ends the turn.
 func (t *KindTurn) Done() {
 	now := t.pacer.clock.Now()
 	t.pacer.mu.Lock()

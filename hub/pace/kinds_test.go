@@ -9,7 +9,7 @@ import (
 
 func kindOf(name string) schema.GroupKind { return schema.GroupKind{Group: "example.com", Kind: name} }
 
-// takeKind takes a turn of a kind that must be free.
+// takeKind takes a turn of a kind, and fails the test if there is none.
 func (s *server) takeKind(name string) *KindTurn {
 	s.t.Helper()
 	turn, wait := s.TryKind(kindOf(name))
@@ -19,7 +19,8 @@ func (s *server) takeKind(name string) *KindTurn {
 	return turn
 }
 
-// refusedKind is how long a caller has to wait that gets no turn of a kind.
+// refusedKind asks for a turn of a kind, and fails the test if there is one. It returns the time after which the caller
+// may ask again.
 func (s *server) refusedKind(name string) time.Duration {
 	s.t.Helper()
 	turn, wait := s.TryKind(kindOf(name))

@@ -2,7 +2,7 @@ package pace
 
 import "time"
 
-// latency has two moving means of the duration of writes. The zero value has no writes.
+// latency has two moving means of the duration of writes. The zero value is for the time before the first write.
 type latency struct{ recent, usual time.Duration }
 
 const (
@@ -27,6 +27,6 @@ func (l *latency) mean() time.Duration {
 	return l.recent
 }
 
-// rises reports whether recent writes take twice as long as usual. On a machine that stays slow, the slow writes become
-// usual, because fewer writes in flight would not make it faster.
+// rises reports whether recent writes take more than twice as long as usual. On a machine that stays slow, the slow
+// writes become usual, because fewer writes in flight would not make the machine faster.
 func (l *latency) rises() bool { return l.recent > 2*l.usual }

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// line has the waiting callers of all classes, each class in the order in which they came. It is not safe for
-// concurrent use.
+// line has the waiting callers of all classes, each class in the order of arrival. It is not safe for concurrent use.
 type line struct {
 	callers  map[any]*caller
 	classes  [classes]*list.List // of *caller
 	reserved []*caller           // by until. lapsed removes the callers that have claimed their turn
-	// start has the tag of the next turn of each class, and now is the tag of the last turn. The lowest tag goes first.
+	// start has the tag of the next turn of each class, and now is the tag of the last turn. The class with the lowest tag
+	// gets the next turn.
 	start [classes]float64
 	now   float64
 }
@@ -35,7 +35,8 @@ func newLine() line {
 
 func (l *line) waiting(c Class) int { return l.classes[c].Len() }
 
-// claim ends the reservation of a caller, and returns the class of its turn. ok is false if none is reserved.
+// claim ends the reservation of a caller, and returns the class of its turn. ok is false if the caller has no
+// reservation.
 func (l *line) claim(key any) (c Class, ok bool) {
 	w := l.callers[key]
 	if w == nil || w.place != nil {
@@ -45,8 +46,8 @@ func (l *line) claim(key any) (c Class, ok bool) {
 	return w.class, true
 }
 
-// join adds a caller to the end of a class. A caller that already waits in this class, or in a class that goes first,
-// keeps its place.
+// join adds a caller to the end of a class. A caller that already waits in this class or in a more urgent class keeps
+// its place.
 func (l *line) join(c Class, key any, wake func()) {
 	if w := l.callers[key]; w != nil && w.class <= c {
 		w.wake = wake
@@ -69,7 +70,7 @@ func (l *line) leave(key any) {
 	}
 }
 
-// charge counts a turn of a class.
+// charge counts a turn of a class, so that its next turn comes later.
 func (l *line) charge(c Class) {
 	l.now = max(l.now, l.start[c])
 	l.start[c] = l.now + 1/weights[c]
@@ -85,7 +86,7 @@ func (l *line) next(isFree func(Class) bool) (next Class, ok bool) {
 	return next, ok
 }
 
-// reserve gives a turn to the first caller of a class, and returns the function that wakes it.
+// reserve reserves a turn for the first caller of a class, and returns the function that wakes this caller.
 func (l *line) reserve(c Class, until time.Time) (wake func()) {
 	l.charge(c)
 	first := l.classes[c].Front()

@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Decision is the content of a write that changes a binding's spec, for Writes.
+// Decision is the value of the label of Writes for a write that changes a binding's spec.
 const Decision = "decision"
 
 var width = prometheus.NewGauge(prometheus.GaugeOpts{
@@ -13,7 +13,7 @@ var width = prometheus.NewGauge(prometheus.GaugeOpts{
 	Help: "Writes to the hub's API server that may be in flight: 1 while it is slow or answers 429.",
 })
 
-// Writes counts the writes of all packages that take turns here.
+// Writes counts the writes of all packages that take turns from a Pacer.
 var Writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "hanse_hub_writes_total",
 	Help: "Writes to the hub's API server, by kind of the object and by content: the decision or the rows of a binding, " +

@@ -15,9 +15,9 @@
 //   - Try never blocks. It returns a Turn, or nil if there is none now. After nil, the Pacer wakes the caller when it
 //     has reserved a turn for the caller.
 //
-// Only binding-status writes steer the width: the hub makes many of them, and no webhook or conversion of a user can
-// slow them down. Writes of Leases and finalizers, removals, and the few writes for each cluster or process need no
-// turn, so that load cannot delay them.
+// Only the durations of binding-status writes change the width: the hub makes many of them, and no webhook or
+// conversion of a user can slow them down. Writes of Leases and finalizers, removals, and the few writes for each
+// cluster or process need no turn, so that load cannot delay them.
 package pace
 
 import (
@@ -30,7 +30,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Class is the purpose of a write. A class with a smaller value goes first.
+// Class is the purpose of a write. A class with a smaller value is more urgent.
 type Class int
 
 const (
@@ -49,7 +49,8 @@ const (
 	classes
 )
 
-// weights are the shares of the classes while all of them have waiting writes: Rows has 6 %, Many has 3 %.
+// weights are the shares of the turns that the classes get while all of them have waiting writes: Rows gets 6 %, Many
+// gets 3 %.
 var weights = [classes]float64{Failure: 8, FirstDecision: 12, FirstResult: 6, MergedStatus: 3, Rows: 2, Many: 1}
 
 // Priority returns the priority of a class in a priority queue: the highest for failures, 0 for first results.
@@ -58,9 +59,10 @@ func (c Class) Priority() int { return 10 * int(FirstResult-c) }
 const (
 	// widest is the largest width. hub/report and hub/schedule have the same number of workers in total.
 	widest = 8
-	// reservedFor is how long a turn is reserved for a caller that was woken. Then another caller gets the turn.
+	// reservedFor is how long a turn is reserved for a caller that was woken. After that time another caller gets the
+	// turn.
 	reservedFor = time.Second
-	// AskAgain is the time after which a waiting caller calls Try again, in case it missed the wake.
+	// AskAgain is the time after which a waiting caller calls Try again, in case that the call of wake had no effect.
 	AskAgain = AnswerWithin
 )
 
@@ -136,8 +138,8 @@ func (p *Pacer) grant(now time.Time) {
 	}
 }
 
-// isFree reports whether a write of the class may begin now. Rows use at most a half of the width, and Many a quarter,
-// so that single changes find a free turn.
+// isFree reports whether a write of the class may start now. Rows use at most half of the width, and Many uses at most
+// a quarter, so that the write of a single change finds a free turn.
 func (p *Pacer) isFree(c Class) bool {
 	width, deciding := int(p.width), p.inFlight[FirstDecision]+p.line.waiting(FirstDecision) > 0
 	switch {
@@ -155,7 +157,7 @@ func (p *Pacer) isFree(c Class) bool {
 	return true
 }
 
-// from returns the number of writes in flight of a class and of all later ones.
+// from returns the number of writes in flight of a class and of all less urgent classes.
 func (p *Pacer) from(c Class) (n int) {
 	for _, of := range p.inFlight[c:] {
 		n += of
@@ -163,7 +165,7 @@ func (p *Pacer) from(c Class) (n int) {
 	return n
 }
 
-// Done returns the turn. Further calls, and calls on nil, do nothing.
+// Done ends the turn. Further calls, and calls on nil, have no effect.
 func (t *Turn) Done() {
 	if t == nil {
 		return
@@ -176,7 +178,7 @@ func (t *Turn) Done() {
 	})
 }
 
-// Steer records the duration of a binding-status write.
+// Steer adapts the width to the duration of a binding-status write.
 func (p *Pacer) Steer(took time.Duration) {
 	defer p.grant(p.clock.Now())
 	p.mu.Lock()
@@ -193,7 +195,7 @@ func (p *Pacer) Steer(took time.Duration) {
 	width.Set(p.width)
 }
 
-// cut reduces the width. The samples of the writes in flight do not cut it again.
+// cut reduces the width. Writes that are in flight at that time do not reduce the width again.
 func (p *Pacer) cut(to float64) {
 	p.skip = p.from(Failure)
 	p.width = math.Max(to, 1)

@@ -29,7 +29,7 @@ func newServer(t *testing.T) *server {
 
 func (s *server) pass(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }
 
-// take takes a turn that must be free.
+// take takes a turn, and fails the test if there is none.
 func (s *server) take(c Class, key string) *Turn {
 	s.t.Helper()
 	turn := s.ask(c, key)
@@ -39,7 +39,7 @@ func (s *server) take(c Class, key string) *Turn {
 	return turn
 }
 
-// wait lets a caller wait that must get no turn.
+// wait asks for a turn, and fails the test if there is one.
 func (s *server) wait(c Class, key string) {
 	s.t.Helper()
 	if s.ask(c, key) != nil {
@@ -51,7 +51,7 @@ func (s *server) ask(c Class, key string) *Turn {
 	return s.Try(c, key, func() { s.woken = append(s.woken, key) })
 }
 
-// wakes checks which callers were woken since the last call.
+// wakes checks which callers were woken since its last call.
 func (s *server) wakes(want ...string) {
 	s.t.Helper()
 	if !slices.Equal(s.woken, want) {
@@ -218,7 +218,7 @@ func TestATurnThatIsNotClaimedGoesToTheNextCaller(t *testing.T) {
 	s.wakes("c")
 }
 
-// TestNoTurnIsLostOrGivenTwice lets callers ask, write, vanish and change their class in random order.
+// TestNoTurnIsLostOrGivenTwice makes callers ask, write, leave and change their class in random order.
 func TestNoTurnIsLostOrGivenTwice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newServer(t)

@@ -8,29 +8,32 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// The pauses before a failed try is repeated. Each failure doubles the pause.
+// The pauses before a failed attempt is repeated. Each failure doubles the pause.
 const (
-	// FirstRetry and LongestRetry are the limits of the pauses in general.
+	// FirstRetry and LongestRetry are the shortest and the longest pause of most loops.
 	FirstRetry   = 200 * time.Millisecond
 	LongestRetry = time.Minute
-	// FirstSlowRetry and LongestSlowRetry are the limits if only a change outside of the hub can help, as on a member.
+	// FirstSlowRetry and LongestSlowRetry are the shortest and the longest pause if only a change outside of the hub can
+	// help, such as a change on a member.
 	FirstSlowRetry   = 30 * time.Second
 	LongestSlowRetry = 5 * time.Minute
 )
 
-// RetryAfter is the pause of a loop over one object of the hub, such as a Lease, after a request that failed.
+// RetryAfter is the pause of a loop over one object of the hub, such as a Lease, after a failed request.
 const RetryAfter = time.Second
 
-// LookEvery is the interval of reads of what the hub does not watch, such as ConfigMaps, and the kinds of an API group.
+// LookEvery is the interval of reads of objects that the hub does not watch, such as ConfigMaps, and of the kinds of an
+// API group.
 const LookEvery = 30 * time.Second
 
-// RepeatAfter is the minimum time between two events, log lines or writes of a status that say little new.
+// RepeatAfter is the minimum time between two similar events, log lines or writes of a status.
 const RepeatAfter = time.Minute
 
 // AnswerWithin is the timeout of one request to an API server.
 const AnswerWithin = answer.Timeout
 
-// FreshFor is the maximum age of an uncached read for a withdrawal. Withdrawals at the same time share a read.
+// FreshFor is the maximum age of an uncached read that confirms a withdrawal. Withdrawals at the same time share a
+// read.
 const FreshFor = time.Second
 
 // Retries returns the pauses after failures of one controller: 200 ms, doubled up to a minute.

@@ -20,8 +20,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// BenchmarkAPassThatTellsOfEveryCluster is all of a pass but its two requests and the read of the binding: of an object
-// that was just brought to all of its clusters, and of one of which nothing is new.
+// BenchmarkAPassThatTellsOfEveryCluster measures a pass without its two requests and without the read of the binding.
+// The object of one pass was just applied to all of its clusters, and the object of the other pass has not changed.
 func BenchmarkAPassThatTellsOfEveryCluster(b *testing.B) {
 	for _, clusters := range []int{3, 300} {
 		b.Run(fmt.Sprint(clusters, " clusters, first rows"), func(b *testing.B) { benchmarkPass(b, clusters, false) })

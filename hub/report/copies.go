@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/changes"
 )
 
-// The values of the label hold: why a copy keeps an older state, or stays.
+// The values of the label hold: the reason why a copy keeps an older state, or is not removed.
 const (
 	holdApproval  = "Approval"  // a wave waits for an approval
 	holdFailed    = "Failed"    // the rollout has failed
@@ -37,20 +37,22 @@ var (
 		hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow, hubv1.RolloutWaitingForOthers,
 		hubv1.RolloutPaused, hubv1.RolloutFailed, hubv1.RolloutRollingBack, hubv1.RolloutRolledBack, hubv1.RolloutComplete,
 	}
-	// holdOfPhase is the hold of a copy that shall keep an older revision than the newest; holdWave for other phases.
+	// holdOfPhase is the value of the label hold for a copy whose rollout is in a phase. For other phases the value is
+	// holdWave.
 	holdOfPhase = map[hubv1.RolloutPhase]string{
 		hubv1.RolloutWaitingForApproval: holdApproval, hubv1.RolloutWaitingForWindow: holdWindow, hubv1.RolloutPaused: holdPaused,
 		hubv1.RolloutFailed: holdFailed, hubv1.RolloutRollingBack: holdRollback, hubv1.RolloutRolledBack: holdRollback,
 	}
-	// appliedReasons are the hub's own reasons of applied copies. Other reasons of such rows come from the copies.
+	// appliedReasons are the reasons that the hub sets on rows of applied copies. Other reasons of such rows come from the
+	// copies.
 	appliedReasons = map[string]bool{
 		hubv1.ReasonPending: true, hubv1.ReasonContested: true, hubv1.ReasonFieldsDropped: true, hubv1.ReasonCompleted: true, hubv1.ReasonInSync: true,
 		hubv1.ReasonIsTemplate: true, hubv1.ReasonEvicting: true, hubv1.ReasonPaused: true, hubv1.ReasonAutoscaled: true, hubv1.ReasonNotRecreated: true,
 	}
 )
 
-// The limits of series. The least frequent reasons of a cluster or a kind, and placements beyond the limit, are summed
-// as others.
+// The limits of series. The least frequent reasons of a cluster or a kind are counted as one series, and so are
+// placements beyond the limit.
 const (
 	mostReasonsOfCluster = 5
 	mostReasonsOfKind    = 10
@@ -93,10 +95,10 @@ var (
 )
 
 // Copies counts copies by the bindings, for the metrics. A change of a binding changes the counts, so that a scrape
-// reads no objects. Every replica counts, and the leader alone offers the metrics.
+// reads no bindings. Every replica counts, and only the leader exports the metrics.
 //
-// The MemberClusters are read from the cache when metrics are requested, because time alone can make a cluster unheard.
-// A cluster that does not exist has no series, although bindings may still name it.
+// The MemberClusters are read from the cache when metrics are requested, because a cluster can become unobserved
+// without an event. A cluster that does not exist has no series, although bindings may still name the cluster.
 type Copies struct {
 	members client.Reader
 
@@ -104,7 +106,7 @@ type Copies struct {
 	counts counts
 }
 
-// counts are the numbers of Copies.
+// counts are the numbers that Copies exports.
 type counts struct {
 	copies     map[clusterKind]copyCount
 	ofCluster  map[string]map[string]int // reasons
@@ -144,7 +146,7 @@ func NewCopies(members client.Reader) *Copies {
 	return &Copies{members: members, counts: c}
 }
 
-// Lead offers the metrics until ctx ends, because only one replica may.
+// Lead exports the metrics until ctx ends. Only one replica may export them.
 func (c *Copies) Lead(ctx context.Context) error {
 	if err := metrics.Registry.Register(c); err == nil { // only tests have a second hub in a process, which is not counted
 		defer metrics.Registry.Unregister(c)
@@ -165,7 +167,8 @@ func (c *Copies) BindingChanged(_ context.Context, ch changes.Binding) {
 	}
 }
 
-// PlacementChanged is called for a new or deleted placement. Copies of a deleted placement stay, without its series.
+// PlacementChanged is called for a new or deleted placement. A deleted placement has no series, although its copies may
+// still exist.
 func (c *Copies) PlacementChanged(_ context.Context, ch changes.Placement) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,7 +180,7 @@ func (c *Copies) PlacementChanged(_ context.Context, ch changes.Placement) {
 	c.counts.placements[client.ObjectKeyFromObject(ch.After)] = true
 }
 
-// Converged adds a change of an object that follows a placement: how long it took until every copy had it.
+// Converged records how long a change of an object of a placement took until every copy had the change.
 func (c *Copies) Converged(placement types.NamespacedName, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,10 +212,10 @@ func (c *counts) add(b hubv1.BindingObject, n int) {
 	}
 }
 
-// addCopy adds one copy; row is nil if there is none yet.
+// addCopy adds one copy; row is nil if the copy has no row yet.
 func (c *counts) addCopy(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *hubv1.ClusterRow, n int) {
 	kind := spec.ObjectRef.Kind
-	// The contested copies of a cluster are among those out of sync, because an alert subtracts them.
+	// The contested copies of a cluster are also counted as out of sync, because an alert subtracts them.
 	if reason := reasonOf(row); reason != "" && (reason != hubv1.ReasonContested || t.State == hubv1.TargetPresent) {
 		increaseReason(c.ofCluster, t.Name, reason, n)
 		increaseReason(c.ofKind, kind, reason, n)
@@ -271,7 +274,7 @@ func (s copyCount) plus(o copyCount, n int) copyCount {
 	}
 }
 
-// holdOf returns what holds a wanted copy, and since when; empty if nothing does.
+// holdOf returns why a wanted copy is held, and the time since then. It returns an empty value if the copy is not held.
 func holdOf(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *hubv1.ClusterRow) (hold string, since *metav1.Time) {
 	switch {
 	case t.Removal != nil:
@@ -293,8 +296,8 @@ func (h heldCount) plus(since *metav1.Time, n int) heldCount {
 	return heldCount{h.copies + n, h.since}
 }
 
-// reasonOf returns the reason of a row, empty if the row needs none. Members choose the reasons of their copies'
-// conditions, so that the copy's health stands for such a reason.
+// reasonOf returns the reason of a row. It is empty if the row needs no reason. Members choose the reasons of their
+// copies' conditions; reasonOf returns the copy's health instead of such a reason.
 func reasonOf(row *hubv1.ClusterRow) string {
 	switch {
 	case row == nil, row.Reason == "", row.Reason == hubv1.ReasonApplied, row.Reason == hubv1.ReasonWithdrawn:
@@ -365,8 +368,8 @@ func cloneInner(sums map[string]map[string]int) map[string]map[string]int {
 	return out
 }
 
-// collect sends the series of a snapshot. heard has an entry for each MemberCluster by name: whether the hub observes
-// the cluster. If it does not, the states of the cluster's copies are unknown.
+// collect sends the series of a snapshot. heard has an entry for each MemberCluster: whether the hub observes the
+// cluster. The copies of a cluster that the hub does not observe are unknown.
 func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
 	gauge := func(d *prom.Desc, v int, labels ...string) {
 		out <- prom.MustNewConstMetric(d, prom.GaugeValue, float64(v), labels...)
@@ -416,8 +419,8 @@ func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
 	gauge(removalsDesc, c.removals)
 }
 
-// mostFrequent returns at most the given number of reasons. The last one is the sum of the others. Contested is never
-// among the others, because an alert reads it.
+// mostFrequent returns at most the given number of reasons. The last one is the sum of all less frequent reasons.
+// Contested is never part of this sum, because an alert reads it.
 func mostFrequent(reasons map[string]int, most int) map[string]int {
 	if len(reasons) <= most {
 		return reasons
@@ -442,8 +445,8 @@ func mostFrequent(reasons map[string]int, most int) map[string]int {
 	return out
 }
 
-// firstPlacements returns the placements that exist; beyond the limit, their sum. A placement keeps its place in the
-// order, so that its series is not interrupted.
+// firstPlacements returns the placements that exist; placements beyond the limit are counted as one. A placement keeps
+// its place in the order, so that its series is not interrupted.
 func (c *counts) firstPlacements() (map[types.NamespacedName]placementCount, map[types.NamespacedName]durationCount) {
 	shown := make(map[types.NamespacedName]placementCount, min(len(c.placements), mostPlacements+1))
 	durations := make(map[types.NamespacedName]durationCount, len(shown))

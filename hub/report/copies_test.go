@@ -20,7 +20,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/changes"
 )
 
-// series returns the series with one of these names, as "labels: value" without the prefix hanse_; all without names.
+// series returns the series with one of these names, or all series if no name is given. Each is formatted as "labels:
+// value", and has no prefix hanse_.
 func series(t *testing.T, c prom.Collector, names ...string) []string {
 	t.Helper()
 	registry := prom.NewPedanticRegistry()
@@ -53,7 +54,7 @@ func nonZero(all []string) []string {
 
 var copiesSince = metav1.NewTime(time.Date(2026, 3, 2, 12, 0, 30, 0, time.UTC))
 
-// members is a cache of MemberClusters.
+// members is a cache that has only MemberClusters.
 type members struct {
 	client.Reader
 	items []hubv1.MemberCluster
@@ -64,7 +65,7 @@ func (m *members) List(_ context.Context, list client.ObjectList, _ ...client.Li
 	return nil
 }
 
-// countedIn returns Copies with the clusters and placements that the tests name.
+// countedIn returns Copies that have the clusters and placements of the tests.
 func countedIn(t *testing.T, clusters ...string) *Copies {
 	t.Helper()
 	known := &members{}
@@ -82,7 +83,7 @@ func clusterThatIs(name string, ready metav1.ConditionStatus) *hubv1.MemberClust
 	return c
 }
 
-// placedOn returns a binding of a kind with targets and the rows of some of them.
+// placedOn returns a binding of a kind with these targets. Some of the targets have rows.
 func placedOn(kind string, targets []hubv1.BindingTarget, rows ...hubv1.ClusterRow) *hubv1.ResourceBinding {
 	b := &hubv1.ResourceBinding{}
 	b.Spec.ObjectRef.Kind = kind
@@ -334,7 +335,7 @@ func TestOnlyTheLeaderOffersTheCounts(t *testing.T) {
 	<-done
 }
 
-// registered returns the sum of a gauge in the registry that the hub serves.
+// registered returns the sum of a gauge in the registry whose metrics the hub serves.
 func registered(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

@@ -15,11 +15,11 @@ func (r *run) ends() bool {
 	})
 }
 
-// ending reports whether the rows of a deleted object are not written now. They wait while copies are being removed.
-// After the last copy, the leader deletes the binding without writing its rows.
+// ending reports whether the writes of a deleted object's rows are delayed. They are delayed while copies are being
+// removed. After the last copy, the leader deletes the binding without writing its rows.
 //
-// Two rows are written anyway: a row with the obstacle of a withdrawal, and the list of orphaned copies. Other replicas
-// write their rows, too, because the leader has no other way to learn of them.
+// Two parts are written without a delay: a row that says why a withdrawal fails, and the list of orphaned copies. Other
+// replicas write their rows, too, because the leader has no other way to learn that their copies are removed.
 func (r *run) ending() bool {
 	if !r.ends() || len(r.after.Orphaned) > 0 {
 		return false

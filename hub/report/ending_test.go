@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// ended keeps the generations of the bindings of which it is told, and takes each for news once.
+// ended records the generations of the bindings for which it is called, and returns true for each generation once.
 type ended struct {
 	mu   sync.Mutex
 	told []int64
@@ -37,8 +37,8 @@ func (e *ended) generations() []int64 {
 	return slices.Clone(e.told)
 }
 
-// deleted is a world with an object on the clusters a and b that has just been deleted, and the count of the writes of
-// its binding from then on.
+// deleted returns the binding of a deleted object on the clusters a and b, and starts to count the writes of the
+// binding.
 func deleted(t *testing.T, w *world) (e *ended, b *hubv1.ResourceBinding, writes func() int) {
 	t.Helper()
 	e = &ended{}
@@ -54,7 +54,7 @@ func deleted(t *testing.T, w *world) (e *ended, b *hubv1.ResourceBinding, writes
 	return e, w.delete(o.GetUID()), writes
 }
 
-// delete decides as for an object that is deleted.
+// delete writes the decision that removes all copies, as for a deleted object.
 func (w *world) delete(object types.UID) *hubv1.ResourceBinding {
 	w.t.Helper()
 	return w.change(func(b *hubv1.ResourceBinding) {
@@ -64,7 +64,7 @@ func (w *world) delete(object types.UID) *hubv1.ResourceBinding {
 	})
 }
 
-// gone pretends that a cluster deleted the copy, and that its watch shows it no more.
+// gone simulates that a cluster deleted the copy, and that its watch no longer shows the copy.
 func (w *world) gone(cluster string) {
 	w.t.Helper()
 	w.fleet.lose(cluster, types.NamespacedName{Namespace: w.namespace, Name: "web"})

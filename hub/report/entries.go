@@ -11,15 +11,16 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// entry is the in-memory state of one binding. It may be lost at any time: a restart causes no write.
+// entry is the in-memory state of one binding. A process may lose it at any time: a restart causes no write.
 type entry struct {
 	window window
 	shown
 	results
 	lastWrite
-	// settleUntil limits the wait for expected results; zero if there is no wait.
+	// settleUntil limits the wait for expected results. It is zero if there is no wait.
 	settleUntil time.Time
-	// waitingSince is when a changed message began to wait for clusters that may soon answer again; see grace.go.
+	// waitingSince is the time since which a changed message waits for clusters whose links may be up again soon; see
+	// grace.go.
 	waitingSince time.Time
 
 	drifts   drifts
@@ -41,27 +42,27 @@ type shown struct {
 	targets    []hubv1.BindingTarget // shared with the cache; must not be changed
 }
 
-// results are the results that clusters have reported.
+// results are the outcomes and changes that clusters have reported.
 type results struct {
 	moved    map[string]bool // clusters whose copies changed since the window was opened
 	outcomes map[string]member.Outcome
 	reported reached // the last complete one
 }
 
-// lastWrite identifies cached bindings that are older than the last write of their status.
+// lastWrite identifies the cached bindings that are older than the last write of their status.
 type lastWrite struct {
 	written string // resourceVersion of that write; an older binding is ignored
 	refused string // resourceVersion of a write that the server refused as too old
 	behind  bool   // the run waits for the cache; the binding's next event wakes it
 }
 
-// reached identifies the content on which clusters have reported.
+// reached identifies the content of the hub object about which clusters have reported.
 type reached struct {
 	binding int64  // generation of the binding
 	hub     uint64 // content of the hub object
 }
 
-// drifts are the fields that were restored on members since the last event on them.
+// drifts are the fields that were restored on members since the last event about drift.
 type drifts struct {
 	told    time.Time // time of the last event
 	count   int
@@ -69,18 +70,18 @@ type drifts struct {
 	field   member.FieldDrift
 }
 
-// adopt takes over the cached binding, and returns whether its decision changed.
+// adopt copies the decision of the cached binding into the entry, and returns whether the decision changed.
 func (e *entry) adopt(b hubv1.BindingObject) bool {
 	spec := b.BindingSpec()
 	if e.uid == b.GetUID() && e.generation >= b.GetGeneration() {
 		return false
 	}
 	if e.uid != "" && (e.uid != b.GetUID() || e.object != spec.ObjectRef.UID) {
-		// Another object under the same name: the entry is about the old one.
+		// The entry is about an earlier object of the same name.
 		e.outcomes, e.merged, e.refusal, e.written, e.refused, e.troubles = nil, merged{}, refusal{}, "", "", troubles{}
 	}
 	for cluster := range e.outcomes {
-		// The outcome of an earlier withdrawal does not hold for the next one.
+		// The outcome of an earlier withdrawal is not valid for the next one.
 		if opposed(stateOf(e.targets, cluster), stateOf(spec.Clusters, cluster)) {
 			delete(e.outcomes, cluster)
 		}
@@ -95,12 +96,12 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 	return true
 }
 
-// overtook reports whether a later decision than the binding's asks the opposite for a cluster.
+// overtook reports whether a decision that is later than the binding's demands the opposite for a cluster.
 func (e *entry) overtook(tried hubv1.BindingObject, cluster string) bool {
 	return e.generation > tried.GetGeneration() && opposed(stateOf(tried.BindingSpec().Clusters, cluster), stateOf(e.targets, cluster))
 }
 
-// opposed reports whether one entry places the object on a cluster and the other removes it.
+// opposed reports whether one of the states places the object on a cluster and the other one removes it.
 func opposed(was, is hubv1.TargetState) bool {
 	return was != "" && (is == "" || (was == hubv1.TargetAbsent) != (is == hubv1.TargetAbsent))
 }
@@ -140,8 +141,8 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 	return e.progress(), news
 }
 
-// change records that the copy on a cluster changed, and returns how soon that must be written. A change is often made
-// on all clusters: then the last result ends the window.
+// change records that the copy on a cluster changed, and returns how soon the change must be written. A change often
+// happens on all clusters, so the last cluster that reports ends the window.
 func (e *entry) change(cluster string, away map[string]bool, holds func(string) bool) urgency {
 	if e.moved == nil {
 		e.moved = map[string]bool{}
@@ -161,8 +162,8 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 	return lastResult
 }
 
-// progress returns how soon another result must be written. If the object is only being withdrawn, only the last result
-// is urgent.
+// progress returns how soon a further result must be written. If the object is only being withdrawn, only the last
+// result is urgent.
 func (e *entry) progress() urgency {
 	if len(e.targets) > 0 && !slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent }) {
 		return whenIdle
@@ -170,8 +171,8 @@ func (e *entry) progress() urgency {
 	return result
 }
 
-// complete reports whether every target has reported on the same content. It does not wait for unreachable clusters. It
-// waits for clusters of other replicas only if all clusters belong to other replicas.
+// complete reports whether every target has reported about the same content. Unreachable clusters are not waited for.
+// Clusters of other replicas are waited for only if all clusters belong to other replicas.
 func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached, bool) {
 	p := reached{binding: e.generation}
 	held := len(e.targets) == 0

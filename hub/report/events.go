@@ -26,16 +26,16 @@ const (
 // namedInEvents is the maximum number of clusters in an event.
 const namedInEvents = 3
 
-// event is one event on a hub object. There is one for each change of phase, never one for each cluster.
+// event is one event on a hub object. Each change of phase causes one event, also if it concerns many clusters.
 type event struct {
 	kind, reason, action, note string
 }
 
-// troubles are the failures of an object with an event of this process and no recovery event yet. Failures before a
-// restart are read from the binding.
+// troubles are the failures of an object about which this process has recorded an event, but no recovery event yet.
+// Failures before a restart are read from the binding.
 type troubles struct{ applying, health bool }
 
-// note records the event that is sent now.
+// note records the given event, which is sent now.
 func (t *troubles) note(ev event) {
 	switch ev.reason {
 	case EventApplyFailed, EventHubIsOlder, EventApplied:
@@ -65,8 +65,8 @@ func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.Binding
 func (t troubles) applyPhase(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
 	was, is := reason(before, hubv1.ConditionApplied), reason(after, hubv1.ConditionApplied)
 	switch {
-	// A successful update, or a link that is up again, causes no event: there would be as many events as rows. An
-	// object whose own status shows the success needs no event either.
+	// A successful update, or a link that is up again, causes no event: there would be as many events as rows. If the
+	// object's own status shows the success, no event is needed either.
 	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || was == hubv1.ReasonHubIsOlder || t.applying || !held(before, spec) && !speaks(after)):
 		return []event{{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))}}
 	case is == hubv1.ReasonHubIsOlder && was != is:
@@ -92,7 +92,7 @@ func (t troubles) healthPhase(before, after *hubv1.BindingStatus) []event {
 	return nil
 }
 
-// driftEvent returns one event about all corrections since the last one.
+// driftEvent returns one event about all corrections since the last event.
 func driftEvent(d drifts) event {
 	note := fmt.Sprintf("put back %s on %s, which %s had changed", d.field.Path, d.cluster, d.field.Manager)
 	if d.count > 1 {
@@ -113,12 +113,12 @@ func failing(row hubv1.ClusterRow) bool {
 	return rollup.Failed(row.Applied, row.Reason)
 }
 
-// speaks reports whether the hub object has the merged status.
+// speaks reports whether the merged status was written to the hub object.
 func speaks(s *hubv1.BindingStatus) bool {
 	return meta.IsStatusConditionTrue(s.Conditions, hubv1.ConditionStatusWritten)
 }
 
-// held reports whether every cluster that shall hold the object holds some generation of it.
+// held reports whether every cluster that shall hold the object has a copy of any generation.
 func held(s *hubv1.BindingStatus, spec *hubv1.BindingSpec) bool {
 	return !slices.ContainsFunc(spec.Clusters, func(t hubv1.BindingTarget) bool {
 		row := s.Row(t.Name)
@@ -137,7 +137,8 @@ func clusters(n int) string {
 	return fmt.Sprintf("%d clusters", n)
 }
 
-// reasons returns a text such as "2 of them: cn-sha-1 (ManifestRefused: spec.replicas: ...), eu-fra-1 (Forbidden)".
+// reasons returns the failing rows as a text, such as "2 of them: cn-sha-1 (ManifestRefused: spec.replicas: ...),
+// eu-fra-1 (Forbidden)".
 func reasons(rows []hubv1.ClusterRow) string {
 	return listed(rows, func(row hubv1.ClusterRow) string {
 		if row.Message == "" {
@@ -147,7 +148,8 @@ func reasons(rows []hubv1.ClusterRow) string {
 	})
 }
 
-// notes returns a text such as "2 clusters: cn-sha-1, eu-fra-1 (ConfigMap shop/web stays on the cluster)".
+// notes returns the rows with notes as a text, such as "2 clusters: cn-sha-1, eu-fra-1 (ConfigMap shop/web stays on the
+// cluster)".
 func notes(rows []hubv1.ClusterRow) string {
 	return listed(rows, func(row hubv1.ClusterRow) string {
 		if row.Message == "" {

@@ -11,15 +11,15 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// A link may be down for a short time, because an API server restarts or a connection breaks. So the rows of a cluster
-// do not change until its link has been down for the grace time. Its MemberCluster becomes not Ready at once. So a
-// status does not flap, and a link that is up again in time causes no write. The same holds if the reason of a link
-// that is down changes. If a user ended the link, the rows change at once.
+// A link may be down for a short time, because an API server restarts or a connection breaks. The rows of a cluster
+// therefore do not change until its link has been down for the grace time. Its MemberCluster becomes not Ready at once.
+// A link that is up again in time causes no write. A changed reason of a link that is down has to wait in the same way.
+// If a user ended the link, the rows change at once.
 //
-// Scheduling reacts at once to a cluster that is not Ready, and sends no new objects there. If only the message of a
-// decision changes, the message waits for the grace time, too.
+// Scheduling reacts at once to a cluster that is not Ready, and selects the cluster for no new object. If only the
+// message of a decision changes, the message is written after the grace time.
 
-// grace is the default of Options.Grace: how long a link may be down before rows change.
+// grace is the default of Options.Grace, the time for which a link may be down before rows change.
 const grace = 10 * time.Second
 
 // WakeCluster queues the bindings that name a cluster, because its link changed. After a loss of the link it queues
@@ -44,7 +44,8 @@ func (r *Reporter) WakeCluster(cluster string) {
 	r.wakeTargets(cluster)
 }
 
-// lose records that the link of a cluster is down, unless this is known. The caller holds the lock.
+// lose records the time at which the link of a cluster was lost, unless the loss is recorded already. The caller holds
+// the lock.
 func (r *Reporter) lose(cluster string) {
 	if _, known := r.lost[cluster]; !known {
 		r.away[cluster], r.lost[cluster] = true, r.opts.Clock.Now()
@@ -59,7 +60,7 @@ func (r *Reporter) forgetOutcomes(cluster string) {
 	}
 }
 
-// graceEnded queues the bindings of a cluster if its link is still down, and has not been up since.
+// graceEnded queues the bindings of a cluster if its link has been down for the whole grace time.
 func (r *Reporter) graceEnded(cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +69,7 @@ func (r *Reporter) graceEnded(cluster string) {
 	}
 }
 
-// inGrace reports whether a link was lost so recently that the rows do not change.
+// inGrace reports whether the link was lost less than the grace time ago, so that the rows do not change.
 func (r *Reporter) inGrace(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,14 +77,14 @@ func (r *Reporter) inGrace(cluster string) bool {
 	return !known || r.opts.Clock.Since(since) < r.opts.Grace // the link will soon know its state
 }
 
-// unready is a time for which a MemberCluster is or was not Ready.
+// unready is a period in which a MemberCluster is or was not Ready.
 type unready struct {
 	since time.Time
 	ended bool
 }
 
-// noteReadiness records when a MemberCluster becomes not Ready, in the shard of any replica. A time that ends within
-// the grace time is kept until the grace time is over: scheduling may not have decided again yet.
+// noteReadiness records when a MemberCluster of any replica's shard becomes not Ready. A period that ends within the
+// grace time is kept until the grace time is over: scheduling may not have decided again yet.
 func (r *Reporter) noteReadiness(c *hubv1.MemberCluster) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +101,7 @@ func (r *Reporter) noteReadiness(c *hubv1.MemberCluster) {
 	}
 }
 
-// forgetReadiness ends the grace time of a deleted cluster.
+// forgetReadiness removes the recorded period of a deleted cluster.
 func (r *Reporter) forgetReadiness(cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +122,7 @@ func (r *Reporter) graceLeft() (left time.Duration) {
 }
 
 // waitsForGrace reports whether only the message of a decision changed, because of clusters that may be unreachable for
-// a short time. Clusters that become unreachable one after the other do not prolong the wait.
+// a short time only. Clusters that become unreachable one after the other do not prolong the wait.
 func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.DecisionStatus) bool {
 	left := r.reporter.graceLeft()
 	if left <= 0 {

@@ -49,7 +49,7 @@ func (c slowClock) Now() time.Time { return c.begin.Add(time.Since(c.begin) / 10
 // Since implements clock.PassiveClock.
 func (c slowClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// world is a hub with one object, its binding and fake members. Each test has a namespace of its own.
+// world is a hub with one object, its binding and fake members. Each test has its own namespace.
 type world struct {
 	t         *testing.T
 	client    client.WithWatch // uncached
@@ -143,7 +143,7 @@ func (w *world) start() (stop func()) {
 	return stopped
 }
 
-// object makes the hub object and its binding.
+// object creates the hub object and its binding.
 func (w *world) object(name string, targets ...hubv1.BindingTarget) *unstructured.Unstructured {
 	w.t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": w.spec}}
@@ -173,13 +173,13 @@ func (w *world) applied(o *unstructured.Unstructured, cluster string, health hub
 	w.t.Helper()
 	key := w.id(o.GetName()).BindingKey()
 	b := w.known(o.GetName(), 1)
-	// The observation and the outcome must be there before the binding is woken.
+	// The observation and the outcome must exist before the binding is queued.
 	w.show(o, cluster, health, observed)
 	w.reporter.Record(b, cluster, w.outcome(o))
 	w.reporter.Wake(key, cluster)
 }
 
-// record simulates the outcome of dispatching the object web to a cluster by the current decision.
+// record simulates the outcome of an attempt to write the copy of web to a cluster, by the current decision.
 func (w *world) record(cluster string, o member.Outcome) {
 	w.t.Helper()
 	var b hubv1.ResourceBinding
@@ -209,7 +209,7 @@ func (w *world) outcome(o *unstructured.Unstructured) member.Outcome {
 	}
 }
 
-// observe simulates that a cluster's watch showed the object, and wakes the object's binding.
+// observe simulates that a cluster's watch showed the object, and queues the object's binding.
 func (w *world) observe(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {
 	w.t.Helper()
 	w.show(o, cluster, health, observed)
@@ -277,14 +277,14 @@ func (w *world) eventually(what string, is func() (bool, string)) {
 	}
 }
 
-// status of the object web on the hub.
+// status returns the status of the object web on the hub.
 func (w *world) status() map[string]any {
 	w.t.Helper()
 	status, _ := w.read().Object["status"].(map[string]any)
 	return status
 }
 
-// read returns the object web of the hub.
+// read returns the object web from the hub's API server.
 func (w *world) read() *unstructured.Unstructured {
 	w.t.Helper()
 	o := &unstructured.Unstructured{}
@@ -295,7 +295,7 @@ func (w *world) read() *unstructured.Unstructured {
 	return o
 }
 
-// writes starts to count the changes of the objects of a list.
+// writes starts to count the changes of the objects of a list. count returns the number.
 func (w *world) writes(list client.ObjectList) (count func() int) {
 	w.t.Helper()
 	events, err := w.client.Watch(w.t.Context(), list, client.InNamespace(w.namespace))
@@ -327,7 +327,7 @@ func (w *world) objects() *unstructured.UnstructuredList {
 	return list
 }
 
-// quiet waits until, for 300 ms, no binding has changes that wait to be written soon.
+// quiet waits until no binding had a change to be written soon for 300 ms.
 func (w *world) quiet() {
 	w.t.Helper()
 	since := time.Now()
@@ -336,7 +336,7 @@ func (w *world) quiet() {
 		defer w.reporter.mu.Unlock()
 		waiting := 0
 		for _, e := range w.reporter.entries {
-			// After an event for many bindings, each binding waits for its turn. Windows that are due later do not count.
+			// After an event for many bindings, each binding waits for its turn. Windows that end later are ignored.
 			if e.window.open() && (e.window.class != pace.Many || time.Until(e.window.due) <= longestWindow) {
 				waiting++
 			}
@@ -364,7 +364,7 @@ func (l liveTemplates) Content(id hubv1.ObjectIdentity) uint64 {
 	return uint64(o.GetGeneration())
 }
 
-// fakeFleet implements the members and their links. A cluster without an entry is connected.
+// fakeFleet has the members and their links. A cluster without an entry is connected.
 type fakeFleet struct {
 	mu    sync.Mutex
 	links map[string]member.LinkState
@@ -386,7 +386,7 @@ func (f *fakeFleet) see(cluster string, o member.Observation) {
 	f.seen[cluster][types.NamespacedName{Namespace: o.Namespace, Name: o.Name}] = o
 }
 
-// lose removes the observation of an object.
+// lose removes the observation of an object from a cluster.
 func (f *fakeFleet) lose(cluster string, object types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -399,7 +399,7 @@ func (f *fakeFleet) link(cluster string, s member.LinkState) {
 	f.links[cluster] = s
 }
 
-// unlink ends the link of a cluster for good.
+// unlink ends the link of a cluster permanently.
 func (f *fakeFleet) unlink(cluster string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -444,7 +444,7 @@ func (c fakeCluster) Observation(_ schema.GroupVersionKind, key types.Namespaced
 	return o, found, true
 }
 
-// fakeDecisions returns the same decision for every binding. It has no decision until scheduled is set.
+// fakeDecisions returns the same decision for every binding. It returns none until scheduled is set.
 type fakeDecisions struct {
 	mu        sync.Mutex
 	scheduled metav1.Condition

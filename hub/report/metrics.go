@@ -32,7 +32,7 @@ var (
 	}, []string{"kind"})
 )
 
-// Metrics of this package, for docs/metrics.md. The leader alone offers those of Copies.
+// Metrics of this package, for docs/metrics.md. Only the leader exports the metrics of Copies.
 var Metrics = []prometheus.Collector{windowSeconds, bindingClusters, driftCorrected, statusSeconds}
 
 func init() {
@@ -43,7 +43,7 @@ func init() {
 	}
 }
 
-// beginMetrics gives a kind its series, so that they do not begin with a change.
+// beginMetrics creates the series of a kind with the value 0, so that the first change is visible as a change.
 func beginMetrics(kind string) {
 	driftCorrected.WithLabelValues(kind)
 	statusSeconds.WithLabelValues(kind)
@@ -55,7 +55,7 @@ const (
 	writeStatus = "status"
 )
 
-// count counts rows by state. A copy that is newer than the hub counts apart.
+// count counts rows by state. A copy that is newer than the hub's state has its own count.
 func count(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) map[string]int {
 	wanted := make(map[string]hubv1.TargetState, len(targets))
 	for i := range targets {
@@ -73,7 +73,7 @@ func count(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) map[string]in
 	return out
 }
 
-// recount updates the gauge from one count to another.
+// recount changes the gauge by the difference of two counts.
 func recount(before, after map[string]int) {
 	for state, n := range before {
 		bindingClusters.WithLabelValues(state).Sub(float64(n))

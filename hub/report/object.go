@@ -22,12 +22,12 @@ import (
 // merged is the status that this process last wrote to a hub object.
 type merged struct {
 	sent map[string]any // what was sent; nil if the server did not change it
-	// resourceVersion and result are the server's answer.
+	// resourceVersion and result are from the server's response.
 	resourceVersion string
 	result          map[string]any
 }
 
-// seen drops the response once the cache has the object at this version.
+// seen drops the response when the cache has the object at this version.
 func (m merged) seen(resourceVersion string) merged {
 	if m.sent == nil && !hubv1.Older(resourceVersion, m.resourceVersion) {
 		m.result = nil
@@ -45,12 +45,12 @@ type refusal struct {
 	stays      bool        // the server also refuses the removal of the earlier status
 }
 
-// stands reports whether object and schema have not changed since the refusal.
+// stands reports whether neither the object nor the schema has changed since the refusal.
 func (f refusal) stands(r *run) bool {
 	return f.generation != 0 && f.generation == r.template.GetGeneration() && f.definition == r.definition.resourceVersion
 }
 
-// verdict is the next condition StatusWritten.
+// verdict is the next value of the condition StatusWritten.
 type verdict struct {
 	status          metav1.ConditionStatus
 	reason, message string
@@ -60,7 +60,8 @@ func notWritten(reason, format string, args ...any) *verdict {
 	return &verdict{metav1.ConditionFalse, reason, bounded(fmt.Sprintf(format, args...))}
 }
 
-// A reservation returns the verdict if the status must not be written to the hub object, else nil.
+// A reservation returns the verdict if the status must not be written to the hub object. It returns nil if the status
+// may be written.
 type reservation func(*run) *verdict
 
 var reservations = []reservation{
@@ -136,7 +137,8 @@ func ownedByOthers(r *run) *verdict {
 		"field manager %s owns fields in the status of the hub object; stop it there, then remove its entry from metadata.managedFields", strings.Join(others, ", "))
 }
 
-// statusManagers returns the managers that own fields in the status of an object, and whether the hub is one.
+// statusManagers returns the managers that own fields in the status of an object. hub is true if the hub is one of the
+// managers.
 func statusManagers(o *unstructured.Unstructured) (others []string, hub bool) {
 	for _, f := range o.GetManagedFields() {
 		switch {
@@ -173,7 +175,7 @@ func (r *run) writeObject(ctx context.Context) error {
 	return nil
 }
 
-// merge returns the next condition StatusWritten, nil for no change.
+// merge returns the next condition StatusWritten. It returns nil if the condition does not change.
 func (r *run) merge(ctx context.Context) (*verdict, error) {
 	for _, against := range reservations {
 		if v := against(r); v != nil {
@@ -217,7 +219,7 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 	return v, nil
 }
 
-// alreadyRefused returns the earlier verdict if the rows give the same status that the server has refused.
+// alreadyRefused returns the earlier verdict if the rows lead to the status that the server has already refused.
 func (r *run) alreadyRefused(rules rollup.Rules) *verdict {
 	if !r.refusal.stands(r) {
 		return nil
@@ -230,13 +232,13 @@ func (r *run) alreadyRefused(rules rollup.Rules) *verdict {
 	return &v
 }
 
-// observed reports whether a cluster has reported a status.
+// observed reports whether some cluster has reported a status of its copy.
 func (r *run) observed() bool {
 	return slices.ContainsFunc(r.rows, func(row hubv1.ClusterRow) bool { return row.Observed != nil })
 }
 
-// takeBack removes a status that the hub wrote earlier and must no longer write, because it may become outdated. The
-// status stays if other managers own fields, or if the server refuses the removal.
+// takeBack removes a status that the hub wrote earlier and may not update any more, because the status may become
+// outdated. The status stays if other managers own fields of it, or if the server refuses the removal.
 func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	others, ours := statusManagers(r.template)
 	if !ours || len(others) > 0 || (r.refusal.stands(r) && r.refusal.stays) || r.hubIsTarget || len(r.current().Object["status"].(map[string]any)) == 0 {
@@ -249,7 +251,8 @@ func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	return err
 }
 
-// current returns the newest hub object that this process knows: the cache may be older than our last write.
+// current returns the newest hub object that this process has read or written. The cache may be older than the last
+// write of this process.
 func (r *run) current() *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{}}
 	for k, v := range r.template.Object {
@@ -264,14 +267,15 @@ func (r *run) current() *unstructured.Unstructured {
 	return out
 }
 
-// errKindIsSlow means that the hub object is not written now, because writes to its kind take too long.
+// errKindIsSlow means that the hub object is not written now, because writes to its kind take too long and others are
+// in flight.
 var errKindIsSlow = errors.New("writes to this kind are slow, and one is in flight")
 
-// apply writes the status if the hub object lacks it. nil means success.
+// apply writes the status if the hub object has another one. A nil verdict means success.
 func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error) {
 	current := r.current().Object["status"].(map[string]any)
 	if equality.Semantic.DeepEqual(current, status) || (len(current) == 0 && len(status) == 0) ||
-		// The server may have added defaults.
+		// The hub object's status may differ from the sent status by defaults that the server has added.
 		(r.merged.sent != nil && equality.Semantic.DeepEqual(r.merged.sent, status) && equality.Semantic.DeepEqual(r.merged.result, current)) {
 		return nil, nil
 	}
@@ -309,7 +313,7 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 	return nil, nil
 }
 
-// refused returns a verdict if the server's refusal is final, and an error if another try may help.
+// refused returns a verdict if the server's refusal is final, and an error if another attempt may succeed.
 func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -319,7 +323,7 @@ func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	case apierrors.IsForbidden(err):
 		return notWritten(hubv1.ReasonStatusRefused, "the hub may not write this status; grant it patch on the status subresource of the kind: %s", err), nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), undeclared(err):
-		// The cached schema may be older than the server's.
+		// The cached schema may be older than the server's schema.
 		if r.reporter.opts.Definitions.Doubt(r.id.GroupKind(), r.definition.resourceVersion) {
 			return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 		}
@@ -336,7 +340,8 @@ func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 }
 
-// undeclared reports whether the error is about an unknown field: server-side apply returns a 500 with a text.
+// undeclared reports whether the error is about an unknown field: server-side apply returns such errors as a 500 with a
+// text.
 func undeclared(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")
 }

@@ -41,14 +41,14 @@ type run struct {
 	writing
 }
 
-// known has copies of the entry's fields.
+// known has copies of the entry's fields, taken at the beginning of the run.
 type known struct {
 	outcomes map[string]member.Outcome
 	merged   merged
 	refusal  refusal
 }
 
-// gathered is set by gather.
+// gathered has the inputs that gather sets.
 type gathered struct {
 	template *unstructured.Unstructured // nil if the hub object is not known
 	content  uint64                     // content number of the template
@@ -57,23 +57,23 @@ type gathered struct {
 	aggregation hubv1.StatusAggregation
 	facts       map[string]rollup.Fact
 	unseen      bool // a cluster has not reported the object, or its watch has not shown the applied copy
-	// hubIsTarget is true if the hub's own cluster is one of the targets.
+	// hubIsTarget is true if the hub's own cluster is a target of the binding.
 	hubIsTarget bool
 }
 
-// part is this replica's part of the binding, set by share; see shares.go.
+// part is this replica's part of the work on the binding. share sets it; see shares.go.
 type part struct {
 	leads     bool
 	elsewhere map[string]bool
 	othersDue bool // another replica will soon write a row
 }
 
-// writing has the results of report and of the writes.
+// writing has the results of report, and the results of the writes.
 type writing struct {
 	rows  []hubv1.ClusterRow // the uncut rows
 	after hubv1.BindingStatus
-	// again is the time until the new decision is copied; zero if it is copied already. waitingSince is when the wait
-	// began.
+	// again is the time until the new decision is copied. It is zero if the decision is copied already. waitingSince is
+	// when the wait began.
 	again        time.Duration
 	waitingSince time.Time
 	definition   definition // definition of the hub object's kind
@@ -122,8 +122,8 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 	return reconcile.Result{}, err
 }
 
-// turn returns a turn for a binding's pending changes, and their class. Without a turn, left is the time until the
-// window ends; it is zero if the binding is queued again when it has a turn.
+// turn returns a turn for a binding's pending changes, and their class. If there is no turn, left is the time until the
+// window ends. A left of zero means that the binding is queued again when it has a turn.
 func (r *Reporter) turn(key types.NamespacedName) (turn *pace.Turn, class pace.Class, left time.Duration) {
 	class, left = r.pending(key)
 	if left > 0 {
@@ -142,7 +142,8 @@ func (r *Reporter) pending(key types.NamespacedName) (c pace.Class, left time.Du
 	return pace.Many, 0
 }
 
-// try returns a turn for a write. Without a turn it returns nil, and the binding is queued again when it has one.
+// try returns a turn for a write. It returns nil if there is no free turn. Then the binding is queued again when it has
+// one.
 func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
 	turn := r.opts.Pacer.Try(c, key, func() {
 		r.mu.Lock()
@@ -165,7 +166,7 @@ func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
 	return turn
 }
 
-// begin ends the window and reads the binding. The run is nil if there is no work now.
+// begin ends the window and reads the binding. The run is nil if there is nothing to do now.
 func (r *Reporter) begin(ctx context.Context, key types.NamespacedName, class pace.Class) (*run, error) {
 	opened := r.shut(key)
 	binding := hubv1.NewBinding(key)
@@ -192,8 +193,8 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName, class pa
 	}, nil
 }
 
-// shut ends the window of a binding: its next change opens another one. It returns the time at which the window was
-// opened.
+// shut ends the window of a binding, so that its next change opens a new window. It returns the time at which the
+// window was opened.
 func (r *Reporter) shut(key types.NamespacedName) (opened time.Time) {
 	now := r.opts.Clock.Now()
 	r.mu.Lock()
@@ -233,8 +234,8 @@ func (r *run) report(ctx context.Context) {
 	r.decision()
 }
 
-// unsettled opens the window again for a limited time, if an expected result would change the status. The result then
-// ends the window.
+// unsettled opens the window again for a limited time, if an expected result would change the status. The expected
+// result then ends the window.
 func (r *run) unsettled() bool {
 	if fails(r.binding.BindingStatus(), &r.after) || !r.othersDue && (!r.unseen || !r.changed()) && !r.ending() {
 		return false
@@ -252,8 +253,8 @@ func (r *run) unsettled() bool {
 	return true
 }
 
-// waitsForKind opens the window again if the hub object gets its turn soon. Else the rows do not wait for it, and
-// failures never do.
+// waitsForKind opens the window again if the hub object gets its turn soon. If the turn comes later, the rows are
+// written without the hub object. Rows with failures never wait.
 func (r *run) waitsForKind() bool {
 	if r.objectAgain > longestWindow || fails(r.binding.BindingStatus(), &r.after) {
 		return false
@@ -274,7 +275,7 @@ func (r *run) changed() bool {
 	return !equality.Semantic.DeepEqual(before, after)
 }
 
-// sameRow compares without reflection, because there are as many rows as copies.
+// sameRow compares two rows without reflection, because there are as many rows as copies.
 func sameRow(a, b hubv1.ClusterRow) bool {
 	if !a.LastTransitionTime.Equal(b.LastTransitionTime) || !a.LastObservedTime.Equal(b.LastObservedTime) ||
 		!a.PassingSince.Equal(b.PassingSince) || !sameObserved(a.Observed, b.Observed) {
@@ -292,7 +293,7 @@ func sameObserved(a, b *runtime.RawExtension) bool {
 	return bytes.Equal(a.Raw, b.Raw)
 }
 
-// fails reports whether a row has a new failure.
+// fails reports whether a row of the new status has a new failure.
 func fails(before, after *hubv1.BindingStatus) bool {
 	return slices.ContainsFunc(after.Clusters, func(row hubv1.ClusterRow) bool {
 		was := before.Row(row.Name)
@@ -318,13 +319,14 @@ func (r *run) writeBinding(ctx context.Context) error {
 	return err
 }
 
-// keepRows stores the result of a write of the binding's status. written reports whether the server has taken it.
+// keepRows stores the result of a write of the binding's status. written reports whether the server accepted the write.
 func (r *run) keepRows(before *hubv1.BindingStatus, version string, err error) (written bool, _ error) {
 	e, unlock := r.entry()
 	defer unlock()
 	switch {
 	case apierrors.IsConflict(err):
-		// The scheduler or another replica was faster; the cache's event about its write will queue this binding.
+		// The scheduler or another replica has changed the binding before. The cache's event about that change will queue
+		// this binding.
 		e.refused, e.behind = r.binding.GetResourceVersion(), true
 		r.reporter.wake(r.key, e, result, r.class)
 		return false, nil
@@ -375,14 +377,15 @@ func (r *run) end() {
 	}
 }
 
-// keepWritten stores the status of the hub object while the rows wait for a turn.
+// keepWritten stores the written status of the hub object, because the rows still wait for a turn.
 func (r *run) keepWritten() {
 	e, unlock := r.entry()
 	defer unlock()
 	e.merged, e.refusal = r.merged, r.refusal
 }
 
-// entry returns the entry of the binding with the lock held. If the binding is gone, changes of the entry are lost.
+// entry returns the entry of the binding, and locks it. If the binding was deleted, changes of the entry have no
+// effect.
 func (r *run) entry() (*entry, func()) {
 	r.reporter.mu.Lock()
 	e := r.reporter.entries[r.key]
@@ -392,8 +395,8 @@ func (r *run) entry() (*entry, func()) {
 	return e, r.reporter.mu.Unlock
 }
 
-// tell records an event on the hub object, or on the bundle that has it. The object may be deleted, so the binding's
-// reference names it.
+// tell records an event on the hub object, or on the bundle that contains it. The object may be deleted, so the
+// binding's reference names it.
 func (r *run) tell(ev event) {
 	ref := r.binding.BindingSpec().ObjectRef
 	follows := r.binding.BindingSpec().PlacementRef.Related()

@@ -138,7 +138,7 @@ func TestARestartWritesNothing(t *testing.T) {
 
 	bindingWrites, objectWrites := w.writes(&hubv1.ResourceBindingList{}), w.writes(w.objects())
 	told := len(w.events.told())
-	// While the first links are being made nothing is known of the members.
+	// Before the first links are up, the state of the members is not known.
 	w.fleet.link("a", member.LinkState{Ready: metav1.ConditionUnknown})
 	w.fleet.link("b", member.LinkState{Ready: metav1.ConditionUnknown})
 	w.start()
@@ -319,8 +319,8 @@ func TestAWithdrawalIsReported(t *testing.T) {
 	}
 }
 
-// TestAWithdrawalThatLeftAnObjectAloneEnds has a member whose watch goes on to show the object with the hub's marks, as
-// one that a backup tool restored.
+// TestAWithdrawalThatLeftAnObjectAloneEnds uses a member whose watch still shows the object with the hub's labels and
+// annotations, as after a restore by a backup tool.
 func TestAWithdrawalThatLeftAnObjectAloneEnds(t *testing.T) {
 	tests := map[string]func(*hubv1.ResourceBinding, types.UID){
 		"one cluster is left": func(b *hubv1.ResourceBinding, uid types.UID) {
@@ -492,7 +492,7 @@ func TestAPlacementCanKeepTheStatusInTheBinding(t *testing.T) {
 		t.Errorf("the hub object still says %v", got)
 	}
 
-	// The placement goes: what the scheduler has kept of it holds on.
+	// The placement is deleted. The settings that the scheduler recorded in the binding stay in force.
 	w.change(func(b *hubv1.ResourceBinding) {
 		b.Annotations = map[string]string{hubv1.SettingsAnnotation: p.Spec.Settings()}
 	})
@@ -508,7 +508,8 @@ func TestAPlacementCanKeepTheStatusInTheBinding(t *testing.T) {
 	}
 }
 
-// TestADeploymentOnTheHubReadsAsRolledOut writes to a real API server, which validates counts and adds zeros.
+// TestADeploymentOnTheHubReadsAsRolledOut writes to a real API server, which validates the counts and adds the missing
+// ones as zeros.
 func TestADeploymentOnTheHubReadsAsRolledOut(t *testing.T) {
 	rolledOut := func(n int) string {
 		return fmt.Sprintf(`{"observedGeneration":1,"replicas":%[1]d,"updatedReplicas":%[1]d,"readyReplicas":%[1]d,"availableReplicas":%[1]d,`+
@@ -547,7 +548,7 @@ func TestADeploymentOnTheHubReadsAsRolledOut(t *testing.T) {
 			if err != nil || result.Status != kstatus.CurrentStatus {
 				t.Errorf("kstatus reads %v as %+v (%v), want Current", onHub.Object["status"], result, err)
 			}
-			// A hub that has just started makes the same status of the same rows, and writes nothing.
+			// A restarted hub computes the same status from the same rows, and writes nothing.
 			w.quiet()
 			stop()
 			version := w.read().GetResourceVersion()

@@ -14,8 +14,8 @@
 //   - A link that is down for less than the grace period changes no row (grace.go).
 //   - Every replica writes the rows of the clusters that it works on. The leader alone writes the rest (shares.go).
 //
-// The status of a hub object is written only where that is safe (object.go). Otherwise the binding has the merged
-// status, with the reason.
+// The status of a hub object is written only if this is safe (object.go). If it is not safe, the merged status is only
+// in the binding, with the reason.
 package report
 
 import (
@@ -48,58 +48,61 @@ import (
 
 // Templates returns the hub's own objects from memory.
 type Templates interface {
-	// Get returns the hub object; it is shared and must not be changed. It keeps only the managed fields of the status
-	// subresource.
+	// Get returns the hub object, with the managed fields of the status subresource only. The object is shared, and the
+	// caller must not change it.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// Content returns a number that changes with every part of the hub object except its status; 0 if there is no such
-	// object.
+	// Content returns a number that changes with every part of the hub object except its status. It is 0 if the hub has no
+	// such object.
 	Content(id hubv1.ObjectIdentity) uint64
 }
 
 // Decisions returns the last decision on a binding, without its spec.
 type Decisions interface {
-	// Decision returns the condition Scheduled, the rejected clusters and the placements that are not followed. known is
-	// false until this process has decided on the binding. Until then, the status keeps the earlier decision.
+	// Decision returns the condition Scheduled, the rejected clusters and the matching placements that the object does not
+	// follow. known is false until this process has decided on the binding. Until then, the status keeps the earlier
+	// decision.
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
 
-// Options of a Reporter. All except Withdrawn, Pacer, Holds, IsHub, Conventions, Converged, Grace, Clock and Tracer are
-// required.
+// Options of a Reporter. The fields Withdrawn, Pacer, Holds, IsHub, Conventions, Converged, Grace, Clock and Tracer are
+// optional; all other fields are required.
 type Options struct {
 	// Client reads bindings, placements and clusters from the cache.
 	Client      client.Client
 	Definitions Definitions
-	// HubConfig is for the writes.
+	// HubConfig is the configuration of the client that writes.
 	HubConfig *rest.Config
 	Fleet     member.Fleet
 	Links     member.Links
 	Templates Templates
 	Decisions Decisions
-	// Withdrawn is called for a binding whose object is deleted and whose last copy is gone. If it returns true, the
-	// binding is deleted now and its rows are not written; if Withdrawn is nil, they are.
+	// Withdrawn is called for a binding whose object is deleted and whose last copy is removed. If it returns true, the
+	// binding is deleted now, and its rows are not written. If Withdrawn is nil, the rows are written.
 	Withdrawn func(hubv1.BindingObject) (news bool)
 	Events    events.EventRecorder
-	// Pacer gives the turns for writes; if nil, a new one is used.
+	// Pacer gives the turns for writes. If Pacer is nil, the Reporter makes its own.
 	Pacer *pace.Pacer
-	// Holds reports whether a cluster is in this replica's shard; if nil, there is one replica only.
+	// Holds reports whether a cluster is in this replica's shard. If Holds is nil, this is the only replica.
 	Holds func(cluster string) bool
-	// IsHub reports whether a cluster in another replica's shard is the hub itself; if nil, none is.
+	// IsHub reports whether a cluster in another replica's shard is the hub itself. If IsHub is nil, no such cluster is
+	// the hub.
 	IsHub func(cluster string) bool
-	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager; if nil, it has none.
+	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager. If it is nil, the hub has neither.
 	HubRunsWorkloads func() bool
-	// Conventions of a kind for the status of a hub object, if the hub is its own member; if nil, there are none.
+	// Conventions returns how to read the status of a hub object of a kind, if the hub is its own member. If it is nil, no
+	// kind has conventions.
 	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
-	// Converged is called when a change of an object has reached its clusters, with the time that this took; may be
-	// nil.
+	// Converged is called when a change of an object is on all of its clusters, with the time that the change took.
+	// Converged may be nil.
 	Converged func(placement types.NamespacedName, took time.Duration)
-	// Grace is how long a link may be down before rows change. Default 10 s.
+	// Grace is the time for which a link may be down before rows change. Default 10 s.
 	Grace time.Duration
 	Clock clock.PassiveClock
-	// Tracer makes the spans of written statuses; if nil, there are none.
+	// Tracer makes the spans of written statuses. If Tracer is nil, there are no spans.
 	Tracer *tracing.Tracer
 }
 
-// Reporter keeps the status of every binding and of its hub object.
+// Reporter updates the status of every binding and of its hub object.
 type Reporter struct {
 	opts    Options
 	writer  writer
@@ -114,7 +117,7 @@ type Reporter struct {
 	unready map[string]unready   // of MemberClusters
 }
 
-// New returns a Reporter without bindings.
+// New returns a Reporter that has no bindings yet.
 func New(opts Options) (*Reporter, error) {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
@@ -159,7 +162,7 @@ func New(opts Options) (*Reporter, error) {
 
 const workers = 4
 
-// SetupWithManager adds the controller, which works in every replica.
+// SetupWithManager adds the controller, which runs in every replica.
 func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
 	yes, no := true, false
 	r.elected = mgr.Elected()
@@ -185,7 +188,7 @@ func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
 	return nil
 }
 
-// open stores the controller's queue, and adds the bindings that woke before.
+// open stores the controller's queue, and queues the bindings whose changes arrived before.
 func (r *Reporter) open(ctx context.Context, work workqueue.TypedRateLimitingInterface[types.NamespacedName]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -216,15 +219,15 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	case u == failure:
 		r.wake(key, e, u, pace.Failure)
 	case o.Applied == metav1.ConditionUnknown || repeats:
-		// A member that stops answering, or an edited policy, causes such outcomes for many objects at once.
+		// If a member stops answering, or a policy is edited, many objects have such an outcome at once.
 		r.wake(key, e, u, pace.Many)
 	default:
 		r.wake(key, e, u, pace.FirstResult)
 	}
 }
 
-// catchUp adopts the cached binding if the binding's event has not arrived yet. Otherwise the outcome would count for
-// the earlier decision. It returns false if the binding is deleted.
+// catchUp adopts the cached binding if the binding's event has not been handled yet. Without this step, the outcome
+// would be recorded for the earlier decision. It returns false if the binding was deleted.
 func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	key := client.ObjectKeyFromObject(tried)
 	r.mu.Lock()
@@ -247,7 +250,7 @@ func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	return true
 }
 
-// Wake wakes a binding, because its copy on a cluster changed.
+// Wake queues a binding, because its copy on a cluster changed.
 func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,8 +259,8 @@ func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	} // an unknown binding is queued by its first event
 }
 
-// WakeDecided queues a binding whose decision changed. The window waits for results, which are likely to follow. With
-// onlyWording, only the message changed, and probably for many bindings at once.
+// WakeDecided queues a binding whose decision changed. Its window waits for results, which are likely to follow.
+// onlyWording means that only the message changed, probably for many bindings at once.
 func (r *Reporter) WakeDecided(binding types.NamespacedName, onlyWording bool) {
 	class := pace.FirstResult
 	if onlyWording {
@@ -299,25 +302,25 @@ func (r *Reporter) entry(key types.NamespacedName) *entry {
 	return e
 }
 
-// wake opens the window of a binding for a change, or moves its end forward.
+// wake opens the window of a binding for a change, or lets an open window end earlier.
 func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, c pace.Class) {
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wake(now, u, c) })
 }
 
-// wakeAfter does the same as wake, with a given duration of the window.
+// wakeAfter does the same as wake, with the given duration of the window.
 func (r *Reporter) wakeAfter(key types.NamespacedName, e *entry, after time.Duration, c pace.Class) {
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wakeAt(now, now.Add(after), c) })
 }
 
 func (r *Reporter) queueWoken(key types.NamespacedName, e *entry, wake func(now time.Time) bool) {
-	// The binding may be deleted.
+	// The binding may have been deleted.
 	now := r.opts.Clock.Now()
 	if r.entries[key] == e && wake(now) {
 		r.enqueue(key, e.window.class, e.window.due.Sub(now))
 	}
 }
 
-// enqueue queues a binding, so that it is reconciled after a time.
+// enqueue queues a binding, to be reconciled after a time.
 func (r *Reporter) enqueue(key types.NamespacedName, c pace.Class, after time.Duration) {
 	if r.queue != nil {
 		r.queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(c.Priority()), After: max(0, after)}, key)

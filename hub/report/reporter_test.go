@@ -16,7 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// cached is a cache with one binding at most. In which order others hear of it cannot be told a real one.
+// cached is a cache with at most one binding. A real cache does not let a test choose the order in which its readers
+// see a change.
 type cached struct {
 	client.Client
 	binding *hubv1.ResourceBinding
@@ -31,7 +32,7 @@ func (c *cached) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-// TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged has dispatch and the reporter hear of the same change one after the
+// TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged lets hub/dispatch and the reporter see the same change one after the
 // other.
 func TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged(t *testing.T) {
 	suspended := refusedBy(hubv1.ReasonSuspended)

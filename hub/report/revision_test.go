@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// stagedOn is a binding with a rollout whose clusters a and b shall hold these revisions.
+// stagedOn returns a binding with a rollout, whose clusters a and b shall hold these revisions.
 func stagedOn(generation, a, b int64) *hubv1.ResourceBinding {
 	binding := bindingOf(generation, present("a"), present("b"))
 	binding.Spec.Clusters[0].Revision, binding.Spec.Clusters[1].Revision = a, b
@@ -24,8 +24,8 @@ func stagedOn(generation, a, b int64) *hubv1.ResourceBinding {
 	return binding
 }
 
-// TestAPhaseOfARolloutSharesTheWriteOfTheNextBatch: a decision that changes no cluster waits a little for the next one.
-// The last result of a batch ends the window.
+// TestAPhaseOfARolloutSharesTheWriteOfTheNextBatch: a decision that changes no cluster is written after a short wait
+// for the next decision. The last result of a batch ends the window.
 func TestAPhaseOfARolloutSharesTheWriteOfTheNextBatch(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	r := &Reporter{opts: Options{Clock: clock, Holds: func(string) bool { return true }}, entries: map[types.NamespacedName]*entry{}}

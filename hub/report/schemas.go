@@ -23,7 +23,8 @@ type Definitions interface {
 type definition struct {
 	resource schema.GroupVersionResource
 	schema   rollup.Schema
-	// known is false for a kind without both. subresource is true if the version has a status subresource.
+	// known is false for a kind that has neither a CRD nor a workload schema. subresource is true if the version has a
+	// status subresource.
 	known, subresource bool
 	resourceVersion    string // of the CRD
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// StatusSettings has the placements' settings for reading the status of their objects, from the copies in bindings. It
-// has no entry for objects without such settings. Objects with equal settings share one pointer.
+// StatusSettings has the placements' settings for reading the status of objects, from the copies of these settings in
+// bindings. It has no entry for objects without such settings. Objects with equal settings share one pointer.
 type StatusSettings struct {
 	changed func(hubv1.ObjectIdentity)
 
@@ -39,7 +39,7 @@ func NewStatusSettings() *StatusSettings {
 // before BindingChanged.
 func (s *StatusSettings) OnChange(f func(hubv1.ObjectIdentity)) { s.changed = f }
 
-// Of returns the settings of one object, nil if there are none.
+// Of returns the settings of one object. It is nil if the object has no settings.
 func (s *StatusSettings) Of(id hubv1.ObjectIdentity) *health.Settings {
 	if s.none.Load() {
 		return nil
@@ -61,7 +61,7 @@ func (s *StatusSettings) BindingChanged(_ context.Context, c changes.Binding) {
 	s.set(hubv1.ObjectOf(c.After), settingsText(c.After))
 }
 
-// settingsOf returns the settings of one binding, nil if it has none.
+// settingsOf returns the settings of one binding. It is nil if the binding has no settings.
 func settingsOf(b hubv1.BindingObject) *health.Settings {
 	if text := settingsText(b); text != "" {
 		return &parseSettings(text).Settings
@@ -69,7 +69,7 @@ func settingsOf(b hubv1.BindingObject) *health.Settings {
 	return nil
 }
 
-// settingsText returns the part of a binding that contains its settings; empty if it has none.
+// settingsText returns the part of a binding that contains its settings. It is empty if the binding has no settings.
 func settingsText(b hubv1.BindingObject) string {
 	text := b.GetAnnotations()[hubv1.SettingsAnnotation]
 	if !strings.Contains(text, `"statusAggregation"`) {

@@ -14,15 +14,16 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// Several replicas write one binding, each the rows of the clusters that it works on. Each write replaces the whole
-// status at the version that was read. The second writer gets a conflict and reads again. So no row is lost, and
-// conditions cover all rows.
+// Several replicas write one binding, each replica the rows of the clusters in its shard. Each write replaces the whole
+// status at the version that was read. The second of two concurrent writers gets a conflict and reads the binding
+// again, so no row is lost, and conditions cover all rows.
 //
-// The leader writes the rest: the decision's part of the status, the hub object's status, and the rows of clusters that
-// are gone. It waits a little for the rows of other replicas, so that the status is folded once.
+// The leader writes all other parts: the decision's part of the status, the hub object's status, and the rows of
+// clusters that no longer exist. It waits a short time for the rows of other replicas, so that the status is merged
+// only once.
 
-// othersAtMost is how long the leader waits for the rows of other replicas, which themselves wait for results and
-// turns.
+// othersAtMost is how long the leader waits for the rows of other replicas. These replicas themselves wait for results
+// and turns.
 const othersAtMost = pace.AnswerWithin
 
 func (r *Reporter) leads() bool {
@@ -34,7 +35,8 @@ func (r *Reporter) leads() bool {
 	}
 }
 
-// share finds the rows that this replica writes. It returns false if it has no row and no other work.
+// share determines the rows that this replica writes. It returns false if the replica has no row and no other part of
+// the binding to write.
 func (r *run) share(ctx context.Context) (part bool, err error) {
 	r.leads = r.reporter.leads()
 	r.elsewhere = map[string]bool{}
@@ -69,7 +71,8 @@ func (r *run) gatherElsewhere(t hubv1.BindingTarget) {
 	}
 }
 
-// isDue reports whether a row is not about the wanted content of its target and has no reason for it.
+// isDue reports whether another replica still has to report about the wanted content of a target. A row that says why
+// the content is not applied is such a report.
 func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	switch {
 	case row == nil, row.Reason == hubv1.ReasonPending:
@@ -80,7 +83,7 @@ func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	return !hubv1.Wanted(t, r.hub).IsHeld(row.Generation, row.Revision)
 }
 
-// patience returns how long after the first change a write waits for expected results.
+// patience returns the longest time from the first change until a write, while results are expected.
 func (r *run) patience() time.Duration {
 	if r.othersDue || r.ends() {
 		return othersAtMost
@@ -88,7 +91,7 @@ func (r *run) patience() time.Duration {
 	return longestWindow
 }
 
-// mayWrite reports whether this replica leads or its own rows changed. A withdrawal counts as a change until a row for
+// mayWrite reports whether this replica is the leader or its own rows changed. A withdrawal is a change until a row for
 // the current decision shows it.
 func (r *run) mayWrite(before *hubv1.BindingStatus) bool {
 	if r.leads {
@@ -109,8 +112,8 @@ func (r *run) own(rows []hubv1.ClusterRow) []hubv1.ClusterRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(row hubv1.ClusterRow) bool { return r.elsewhere[row.Name] })
 }
 
-// othersWrote queues a binding whose rows another replica has changed. The leader merges them, and a new decision may
-// have reset one of our rows.
+// othersWrote queues a binding whose rows another replica has changed. The leader merges these rows, and a new decision
+// may have reset a row of this replica.
 func (r *Reporter) othersWrote(was, is hubv1.BindingObject) {
 	if !slices.ContainsFunc(is.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return !r.opts.Holds(t.Name) }) {
 		return

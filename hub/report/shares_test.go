@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// replicas start one reporter for each cluster, which works on that one alone. The first leads. The clusters are made:
-// the leader takes one without a MemberCluster for one that nobody works on any more.
+// replicas starts one reporter for each cluster. The shard of each reporter has only that cluster, and the first
+// reporter leads. The MemberClusters are created, because the leader itself reports clusters without a MemberCluster.
 func replicas(w *world, clusters ...string) []*world {
 	w.t.Helper()
 	for _, c := range clusters {
@@ -32,7 +32,8 @@ func replicas(w *world, clusters ...string) []*world {
 	return out
 }
 
-// cluster makes a MemberCluster and takes it away when the test ends: other tests pretend members of the same name.
+// cluster creates a MemberCluster and deletes it at the end of the test, because other tests use members of the same
+// name.
 func (w *world) cluster(name string) {
 	w.t.Helper()
 	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -115,8 +116,7 @@ func TestManyFanOutsOfReplicas(t *testing.T) {
 		one.quiet()
 	}
 	t.Logf("%d writes of bindings, %d of objects for %d fan-outs", bindingWrites(), objectWrites(), objects)
-	// Four puts are allowed with one replica, of which the binding's creation is one, and one more for each further
-	// replica.
+	// One replica may make four writes, including the creation of the binding, and each further replica may make one more.
 	if got := bindingWrites() + objectWrites(); got > 5*objects {
 		t.Errorf("%d writes of bindings and %d of objects for %d fan-outs by three replicas", bindingWrites(), objectWrites(), objects)
 	}
@@ -143,7 +143,7 @@ func TestAWithdrawalIsConfirmedToTheLeaderThoughDecisionsGoOn(t *testing.T) {
 	all[1].record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, CopyState: member.CopyState{UID: "member"}})
 	w.until("the confirmation", withdrawn)
 
-	// Another decision, which the leader takes up first.
+	// The leader handles this other decision first.
 	b := w.change(func(b *hubv1.ResourceBinding) { b.Spec.Clusters = append(b.Spec.Clusters, present("c")) })
 	w.until("the confirmation again", func(s *hubv1.BindingStatus) bool {
 		return s.ObservedGeneration == b.Generation && s.Row("c") != nil && withdrawn(s)

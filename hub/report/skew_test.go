@@ -11,9 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// TestAnOlderReplicaDoesNotFightOverFieldsThatItDoesNotKnow plays a newer replica, which works on cluster b and writes
-// fields that the reporter does not know. The reporter works on cluster a and leads. The test changes a CRD, so that it
-// does not run beside other tests.
+// TestAnOlderReplicaDoesNotFightOverFieldsThatItDoesNotKnow simulates a newer replica, which has cluster b in its shard
+// and writes fields that the reporter does not know. The reporter has cluster a in its shard and leads. The test
+// changes a CRD, so it does not run beside other tests.
 func TestAnOlderReplicaDoesNotFightOverFieldsThatItDoesNotKnow(t *testing.T) {
 	w := newWorld(t, "Widget")
 	err := apiserver.AddNewerField(t.Context(), hubConfig, "resourcebindings.hanse.dev", []string{"status"}, []string{"status", "clusters", "items"})
@@ -47,8 +47,8 @@ func TestAnOlderReplicaDoesNotFightOverFieldsThatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// newerReplicaWrites writes a healthy row of the cluster, with newer fields in it and in the status, until they are
-// stored.
+// newerReplicaWrites writes a healthy row of the cluster, with newer fields in the row and in the status, until the API
+// server has stored them.
 func (w *world) newerReplicaWrites(cluster string) {
 	w.t.Helper()
 	w.eventually("newer fields to be stored", func() (bool, string) {
@@ -87,7 +87,7 @@ func (w *world) newerFields(cluster string) (inStatus, inRow bool) {
 	return inStatus, inRow
 }
 
-// rawBinding reads the binding of the object web with all fields.
+// rawBinding reads the binding of the object web with all fields, also with the unknown ones.
 func (w *world) rawBinding() *unstructured.Unstructured {
 	w.t.Helper()
 	b := &unstructured.Unstructured{Object: map[string]any{}}

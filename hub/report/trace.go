@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/tracing"
 )
 
-// trace makes the span of a written status, if a row of it is news about the change that its target carries out. The
-// caller does not hold the entry's lock: all bindings wait for it.
+// trace makes the span of a written status, if a row of the status reports progress of the change that its target
+// carries out. The caller must not hold the entry's lock, because all bindings wait for this lock.
 func (r *run) trace(before *hubv1.BindingStatus) {
 	o := r.reporter.opts
 	if !o.Tracer.Enabled() {
@@ -45,8 +45,8 @@ func (r *run) trace(before *hubv1.BindingStatus) {
 	})
 }
 
-// progressed reports whether a row says something new about how far a change is on the cluster. A cluster that was away
-// for a while, and a copy that was healthy before, are not about the change.
+// progressed reports whether a row shows new progress of a change on the cluster. A cluster that was unreachable for
+// some time, and a copy that was healthy before, show no progress of the change.
 func progressed(was *hubv1.ClusterRow, is hubv1.ClusterRow) bool {
 	switch {
 	case is.Applied == metav1.ConditionUnknown:

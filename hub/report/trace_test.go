@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/tracing"
 )
 
-// kept has the spans of a Tracer after its end.
+// kept has the spans that a Tracer has ended.
 type kept struct{ spans []sdktrace.ReadOnlySpan }
 
 // ExportSpans implements sdktrace.SpanExporter.
@@ -66,7 +66,7 @@ func TestAReportedChangeIsTraced(t *testing.T) {
 	}
 }
 
-// unlocked is a clock that wants the reporter's lock while a span is made.
+// unlocked is a clock that takes the reporter's lock while a span is made.
 type unlocked struct {
 	clock.RealClock
 	lock         atomic.Pointer[sync.Mutex]

@@ -11,20 +11,20 @@ import (
 	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
-// unshown is the oldest change of an object or its decision that the status does not show yet, for the metric.
+// unshown is the oldest change of an object or its decision that the status does not show yet. A metric uses it.
 type unshown struct {
 	content uint64    // of the hub object, as last seen; 0 if not known
 	since   time.Time // when the hub saw the change; zero if the status shows all changes
 }
 
-// saw records that the decision changed now.
+// saw records that the decision has changed now.
 func (c *unshown) saw(now time.Time) {
 	if c.since.IsZero() {
 		c.since = now
 	}
 }
 
-// sawContent records the content of the hub object. The first one after a start is no change.
+// sawContent records the content of the hub object. The first content after a start is not a change.
 func (c *unshown) sawContent(content uint64, now time.Time) {
 	if c.content != 0 && content != 0 && c.content != content {
 		c.saw(now)
@@ -32,8 +32,9 @@ func (c *unshown) sawContent(content uint64, now time.Time) {
 	c.content = content
 }
 
-// shown measures how long a change took until the status says that every copy has it. A rollout takes as long as its
-// waves, and a held copy as long as its hold. So their changes are not measured. The caller holds the entry's lock.
+// shown measures the time from a change until the status shows that every copy has the change. A rollout takes as long
+// as its waves, and a held copy as long as its hold, so their changes are not measured. The caller holds the entry's
+// lock.
 func (r *run) shown(e *entry) {
 	if e.unshown.content == 0 {
 		e.unshown.content = r.content

@@ -28,7 +28,7 @@ func (r *Reporter) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// ClusterChanged is called for a cluster whose readiness changed, or that was deleted.
+// ClusterChanged is called for a cluster whose readiness changed, or whose MemberCluster was deleted.
 func (r *Reporter) ClusterChanged(_ context.Context, c changes.Cluster) {
 	if c.After == nil {
 		r.forgetReadiness(c.Before.Name)
@@ -53,8 +53,8 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 		e.behind, u, wake = false, lastResult, true
 	}
 	if p, complete := e.complete(r.away, r.opts.Holds); wake && complete && b.GetDeletionTimestamp() == nil {
-		// No cluster will report: there is no target, all are unreachable, or only the phase of a rollout has changed.
-		// The status of a phase waits a little for the next batch.
+		// No cluster will report: there is no target, all are unreachable, or only the phase of a rollout has changed. The
+		// status of a phase is written together with the next batch if that follows soon.
 		e.reported = p
 		if b.BindingSpec().Rollout != nil {
 			u = max(u, result)
@@ -75,7 +75,7 @@ func (r *Reporter) settingsChanged(b hubv1.BindingObject) {
 	r.wake(key, r.entry(key), whenIdle, pace.Many)
 }
 
-// bindingGone drops the entry of a binding, unless a new binding of that name is known already.
+// bindingGone removes the entry of a deleted binding, unless the entry is already about a new binding of that name.
 func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
@@ -88,8 +88,8 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	delete(r.entries, key)
 }
 
-// unlinkedChanged queues the bindings of a cluster without a link, because only its MemberCluster has the reason. For
-// other clusters the link queues them.
+// unlinkedChanged queues the bindings of a cluster without a link, because only its MemberCluster has the reason. The
+// bindings of other clusters are queued by their link.
 func (r *Reporter) unlinkedChanged(cluster string) {
 	if _, linked := r.opts.Links.State(cluster); !linked {
 		r.WakeCluster(cluster)

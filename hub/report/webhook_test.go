@@ -60,7 +60,7 @@ func TestASlowWebhookOfOneKindDoesNotHoldUpOthers(t *testing.T) {
 	})
 }
 
-// slowWebhook is a validating webhook of a user that answers no call until it is released.
+// slowWebhook is a validating webhook, as a user may have, that answers no call until the test releases it.
 type slowWebhook struct {
 	released     chan struct{}
 	tried        atomic.Bool // with a dry run, which is answered at once
@@ -68,8 +68,8 @@ type slowWebhook struct {
 	release      func()
 }
 
-// slowWebhook registers a webhook for the status of objects of one resource in the world's namespace. It returns when
-// the API server calls it for an object.
+// slowWebhook registers a webhook for the status of objects of one resource in the world's namespace. It returns after
+// the API server has called the webhook for an object.
 func (w *world) slowWebhook(resource string, o *unstructured.Unstructured) *slowWebhook {
 	w.t.Helper()
 	s := &slowWebhook{released: make(chan struct{})}
@@ -108,7 +108,7 @@ func (w *world) slowWebhook(resource string, o *unstructured.Unstructured) *slow
 	return s
 }
 
-// calls are how many calls began, and how many of them ended.
+// calls returns how many calls began, and how many of these ended.
 func (s *slowWebhook) calls() (began, ended int) { return int(s.began.Load()), int(s.ended.Load()) }
 
 // ServeHTTP implements http.Handler.

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// firstWindow is how long a result waits for the next one after a quiet time. It doubles with each write, up to
-	// longestWindow, which is also the longest wait of a first result.
+	// firstWindow is how long a result waits for the next result after a time without changes. It doubles with each write,
+	// up to longestWindow, which is also the longest wait of a first result.
 	firstWindow   = 50 * time.Millisecond
 	longestWindow = time.Second
 )
@@ -17,11 +17,11 @@ const (
 type urgency int
 
 const (
-	// whenIdle: something changed, and results are likely to follow.
+	// whenIdle: a change happened, and results are likely to follow.
 	whenIdle urgency = iota
-	// result: one result has arrived.
+	// result: one result arrived.
 	result
-	// lastResult: the last expected result has arrived.
+	// lastResult: the last expected result arrived.
 	lastResult
 	// failure: a copy failed in a new way.
 	failure
@@ -33,7 +33,8 @@ type window struct {
 	opened time.Time // zero while no change waits
 	due    time.Time
 	class  pace.Class // class of the most urgent change since it was opened
-	// urgent is true after a change that no result may delay. results is the time of the first result; zero before.
+	// urgent is true after a change that must not wait for further results. results is the time of the first result, or
+	// zero before it.
 	urgent  bool
 	results time.Time
 
@@ -43,9 +44,9 @@ type window struct {
 
 func (w *window) open() bool { return !w.opened.IsZero() }
 
-// wake opens the window for a change of the class, or moves its end. It returns whether it opened it, moved its end
-// forward, or made the class more urgent. Clusters answer one after the other, so a further result moves the end back,
-// at most to longestWindow after the first one.
+// wake opens the window for a change of the class, or moves the end of an open window. It returns whether it opened the
+// window, moved its end forward, or made its class more urgent. Clusters report one after the other, so a further
+// result moves the end back, at most to longestWindow after the first result.
 func (w *window) wake(now time.Time, u urgency, c pace.Class) bool {
 	due := now.Add(w.wait(now, u))
 	switch {
@@ -92,7 +93,7 @@ func (w *window) wait(now time.Time, u urgency) time.Duration {
 		if w.width < longestWindow {
 			return 0
 		}
-		// The status of an object that flaps is written once per longestWindow.
+		// The status of an object whose health changes all the time is written once per longestWindow.
 		return max(0, longestWindow-now.Sub(w.wrote))
 	}
 	return longestWindow
@@ -108,7 +109,7 @@ func (w *window) shut(now time.Time) time.Duration {
 	return waited
 }
 
-// written records a write: the next window of a busy binding is twice as long.
+// written records a write. The next window of a binding with frequent changes is twice as long.
 func (w *window) written(now time.Time) {
 	w.width = min(2*max(w.width, firstWindow), longestWindow)
 	w.wrote = now

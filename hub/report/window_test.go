@@ -168,8 +168,8 @@ func TestWindowBoundsTheWritesOfAFlappingObject(t *testing.T) {
 	}
 }
 
-// TestABindingGetsItsTurnAtTheEndOfItsWindow: a key is queued for the first end of its window, which may have moved
-// since.
+// TestABindingGetsItsTurnAtTheEndOfItsWindow: a key is queued for the first end of its window, although the end may
+// move later.
 func TestABindingGetsItsTurnAtTheEndOfItsWindow(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	r := &Reporter{
@@ -194,7 +194,7 @@ func TestABindingGetsItsTurnAtTheEndOfItsWindow(t *testing.T) {
 	turn.Done()
 }
 
-// TestABindingThatWaitedForATurnIsWrittenWhenItHasOne: no window delays it then.
+// TestABindingThatWaitedForATurnIsWrittenWhenItHasOne: a window does not delay a binding that has its turn.
 func TestABindingThatWaitedForATurnIsWrittenWhenItHasOne(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	r := &Reporter{

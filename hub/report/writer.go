@@ -17,9 +17,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// writer writes the status of bindings and of hub objects. Most writes of the hub are such requests. To save CPU time,
-// writer sends only the needed fields and reads only the needed part of a response. Client libraries process whole
-// objects.
+// writer writes the status of bindings and of hub objects, which are most of the hub's writes. To save CPU time, writer
+// sends only the needed fields and reads only the needed part of a response. Client libraries process whole objects.
 type writer struct{ requests rest.Interface }
 
 func newWriter(config *rest.Config) (writer, error) {
@@ -36,7 +35,7 @@ func newWriter(config *rest.Config) (writer, error) {
 const versionAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 // rows replaces the status of a binding if the binding still has the given version, and returns the new version. A PUT
-// of the status subresource ignores all other fields, so they are not sent.
+// of the status subresource ignores all other fields, so writer does not send them.
 func (w writer) rows(ctx context.Context, b hubv1.BindingObject, status *hubv1.BindingStatus) (resourceVersion string, err error) {
 	kind, resource := bindingKind(b.GetNamespace())
 	var object struct {
@@ -72,8 +71,8 @@ func bindingKind(namespace string) (kind, resource string) {
 	return "ResourceBinding", "resourcebindings"
 }
 
-// apply applies the status of a hub object, without force. It does not ask for field validation: server-side apply
-// refuses unknown fields anyway, and validation would parse the status twice.
+// apply applies the status of a hub object, without force. It does not request field validation: server-side apply
+// always refuses unknown fields, and validation would parse the status twice.
 func (w writer) apply(ctx context.Context, resource schema.GroupVersionResource, o *unstructured.Unstructured) (answer, error) {
 	body, err := o.MarshalJSON()
 	if err != nil {
@@ -95,7 +94,7 @@ func statusPath(r schema.GroupVersionResource, namespace, name string) []string 
 	return append(path, r.Resource, name, "status")
 }
 
-// answer has the needed fields of the object that the server returns.
+// answer has the needed fields of an object that the server returns.
 type answer struct {
 	Metadata struct {
 		ResourceVersion string `json:"resourceVersion"`

@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// goneAway is the row of a cluster that has been away since it was heard.
+// goneAway changes a row into the row of a cluster that has been unreachable since the last observation.
 func goneAway(r *hubv1.ClusterRow) {
 	r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionUnknown, hubv1.HealthUnknown, hubv1.ReasonUnreachable, "no answer"
 	r.LastObservedTime = &earlier
@@ -108,7 +108,7 @@ var seenPrometheus = seen(func(o *member.Observation) {
 	o.Observed = []byte(`{"availableReplicas":3,"conditions":[{"type":"Available","status":"True"}],"paused":false,"replicas":3,"unavailableReplicas":0,"updatedReplicas":3}`)
 })
 
-// hubObject7 is a Prometheus at generation 7 that says what was merged last.
+// hubObject7 is a Prometheus at generation 7 whose status is the last merged status.
 type hubObject7 struct {
 	schema   Schema
 	template *unstructured.Unstructured
@@ -121,7 +121,7 @@ func newHubObject7(t *testing.T) hubObject7 {
 	return hubObject7{f.schema, f.template}
 }
 
-// fresh is the object before anything was merged.
+// fresh returns the object without a merged status.
 func (o hubObject7) fresh() hubObject7 {
 	o.template = o.template.DeepCopy()
 	delete(o.template.Object, "status")
@@ -137,8 +137,8 @@ func (o hubObject7) merge(t *rapid.T, in Input, rows []hubv1.ClusterRow) map[str
 	return status
 }
 
-// TestLinksThatFlickerChangeNothing lets the links of a healthy fleet go down and come back in any order, never for
-// longer than the time of grace: neither binding nor hub object ever says anything else.
+// TestLinksThatFlickerChangeNothing interrupts the links of a healthy fleet in random order, never for longer than the
+// grace time. Neither the binding nor the hub object may change.
 func TestLinksThatFlickerChangeNothing(t *testing.T) {
 	up := Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seenPrometheus}
 	moments := map[string]Fact{
@@ -176,8 +176,8 @@ func TestLinksThatFlickerChangeNothing(t *testing.T) {
 	})
 }
 
-// TestClustersThatAreAwayNeverMakeTheRestLookWorse lets clusters of a healthy fleet go away and come back in any order:
-// sums stay, and what is good everywhere else is Unknown in part, and never False.
+// TestClustersThatAreAwayNeverMakeTheRestLookWorse interrupts the links of a healthy fleet in random order. Sums stay
+// the same, and a condition that is good on all other clusters becomes Unknown but never False.
 func TestClustersThatAreAwayNeverMakeTheRestLookWorse(t *testing.T) {
 	moments := []Fact{
 		{Connected: true, Synced: true, Outcome: confirmed(), Observation: seenPrometheus},

@@ -13,7 +13,7 @@ import (
 
 const maxNamed = 3 // number of clusters in the message of a condition
 
-// setConditions sets Applied and Healthy and does not change the others.
+// setConditions sets the conditions Applied and Healthy, and leaves all others as they are.
 func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) {
 	for _, c := range []metav1.Condition{applied(rows, in.Targets), healthy(rows, in.Targets)} {
 		c.ObservedGeneration, c.LastTransitionTime = in.BindingGeneration, in.Now
@@ -28,7 +28,7 @@ func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Inpu
 }
 
 // contested returns the condition for the first row whose copy another field manager keeps changing. The row's message
-// has the field and the manager.
+// names the field and the manager.
 func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.Condition, bool) {
 	var fought []hubv1.ClusterRow
 	for i, t := range byName(targets) {
@@ -44,8 +44,8 @@ func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.C
 	return c, true
 }
 
-// applied counts every target that is not Evicting, including targets that shall lose the object. The decision is not
-// carried out until they have lost it.
+// applied returns the condition Applied. It counts every target that is not Evicting, including targets that shall lose
+// the object, because the decision is carried out only when these have lost it.
 func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
 	var failed, unknown, waiting []hubv1.ClusterRow
 	count := 0
@@ -86,7 +86,7 @@ func failedReason(failed []hubv1.ClusterRow) string {
 	return hubv1.ReasonFailedOnSome
 }
 
-// healthy counts the targets that shall hold the object.
+// healthy returns the condition Healthy. It counts the targets that shall hold the object.
 func healthy(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
 	var degraded, unknown, progressing []hubv1.ClusterRow
 	held := 0
@@ -118,7 +118,8 @@ func healthy(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	return condition(hubv1.ConditionHealthy, metav1.ConditionTrue, hubv1.ReasonHealthyEverywhere, nil, held)
 }
 
-// unknownReason returns PartiallyUnknown if the condition would be True without the unknown rows, else UnknownOnSome.
+// unknownReason returns PartiallyUnknown if the condition would be True without the unknown rows. Otherwise it returns
+// UnknownOnSome.
 func unknownReason(unknown, underWay, all int) string {
 	if underWay == 0 && unknown < all {
 		return hubv1.ReasonPartiallyUnknown

@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// The facts of two clusters become the rows of a binding, and the rows become the status of the hub object.
+// The states of two clusters become the rows of a binding, and the rows become the status of the hub object.
 func Example() {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	targets := []hubv1.BindingTarget{{Name: "eu-fra-1", State: hubv1.TargetPresent}, {Name: "cn-sha-1", State: hubv1.TargetPresent}}

@@ -14,10 +14,10 @@ import (
 
 const (
 	maxRows = 200 << 10 // bytes of JSON of all rows
-	// fullRow is the assumed size of a cut row until its cluster has reported.
+	// fullRow is the size that a cut row is assumed to need, until its cluster has reported again.
 	fullRow = 1 << 10
-	// escaped is the maximum number of JSON bytes for one byte of text. beside is more than the size of a row without
-	// its texts.
+	// escaped is the maximum number of JSON bytes for one byte of text. beside is an upper bound of the size of a row
+	// without its texts.
 	escaped = 6
 	beside  = 512
 )
@@ -73,7 +73,7 @@ func roughly(rows []hubv1.ClusterRow) int {
 	return size
 }
 
-// measured returns the size of the rows before any is cut.
+// measured returns the size of the rows before a row is cut.
 func measured(rows []hubv1.ClusterRow) int {
 	size := total(rows)
 	for _, row := range rows {
@@ -102,7 +102,7 @@ func good(row hubv1.ClusterRow) bool {
 	return row.Applied == metav1.ConditionTrue && row.Health == hubv1.HealthHealthy && row.Reason == ""
 }
 
-// shrunk reports whether fit has cut the row and its cluster has not reported since. Only such a row has no time.
+// shrunk reports whether fit has cut the row and its cluster has not reported since then. Only a cut row has no time.
 func shrunk(row hubv1.ClusterRow) bool { return good(row) && row.LastTransitionTime == nil }
 
 func total(rows []hubv1.ClusterRow) int {

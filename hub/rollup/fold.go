@@ -14,17 +14,17 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// Reasons of folded conditions that are not reasons of members.
+// Reasons of merged conditions that do not come from members.
 const (
-	// ReasonMembersDisagree is the reason of a condition of unknown polarity that differs between members.
+	// ReasonMembersDisagree is the reason of a condition of unknown polarity whose value differs between members.
 	ReasonMembersDisagree = "MembersDisagree"
-	// ReasonFromMembers is the reason of a condition for which the members have different reasons or none.
+	// ReasonFromMembers is the reason of a condition for which the members have different reasons or no reason.
 	ReasonFromMembers = "FromMembers"
-	// ReasonNotReported is the reason of a condition that a member does not have.
+	// ReasonNotReported is the reason of a condition that some member does not have.
 	ReasonNotReported = "NotReported"
 )
 
-// polarityOf returns the polarity of a condition type, from the placement or else from the vocabulary.
+// polarityOf returns the polarity of a condition type. The placement's setting precedes the vocabulary.
 func (m *merger) polarityOf(kind string) health.Polarity {
 	if p, said := m.rules.polarity[kind]; said {
 		return p
@@ -32,7 +32,8 @@ func (m *merger) polarityOf(kind string) health.Polarity {
 	return health.PolarityOf(m.schema.kind, kind)
 }
 
-// badness orders the values of a condition. A custom value, such as Degraded, is between Unknown and the worst.
+// badness orders the values of a condition from good to bad. A custom value, such as Degraded, is between Unknown and
+// the worst value.
 func badness(p health.Polarity, status string) int {
 	good, bad := "True", "False"
 	if p == health.GoodWhenFalse {
@@ -49,19 +50,19 @@ func badness(p health.Polarity, status string) int {
 	return 2
 }
 
-// said is one target's condition of one type.
+// said is the condition of one type on one target.
 type said struct {
 	cluster, status, reason string
 	away                    bool // the status is Unknown because the target is unreachable
 	implied                 bool // the target does not have the condition, which then is False
 }
 
-// folded is one condition over all targets.
+// folded is the merged condition of one type over all targets.
 type folded struct {
 	kind, status, reason, message string
 }
 
-// conditions folds every type that some member has, and adds hanse.dev/Healthy.
+// conditions merges every condition type that some member has, and adds the condition hanse.dev/Healthy.
 func (m *merger) conditions(n *node) (any, outcome) {
 	item := n.items
 	if n.kind != "array" || item == nil || item.properties["type"] == nil || item.properties["status"] == nil || !writable(item) {
@@ -92,7 +93,7 @@ func (m *merger) conditions(n *node) (any, outcome) {
 	return out, merged
 }
 
-// writable reports whether every required field of an entry gets a value from some rule.
+// writable reports whether a merge rule gives every required field of a condition a value.
 func writable(item *node) bool {
 	for _, name := range item.required {
 		switch name {
@@ -104,8 +105,8 @@ func writable(item *node) bool {
 	return true
 }
 
-// maxConditions limits the folded condition types; the types that most targets have come first. So a cluster cannot
-// fill the hub object with invented types.
+// maxConditions limits the merged condition types. The types that most targets have come first, so that a cluster
+// cannot fill the hub object with invented types.
 const maxConditions = 64
 
 func (m *merger) conditionTypes() []string {
@@ -146,7 +147,8 @@ func find(status map[string]any, kind string) map[string]any {
 	return nil
 }
 
-// findOrOpposite finds a condition by its opposite: Strimzi's statuses have NotReady instead of Ready False.
+// findOrOpposite returns a condition, or the condition with the opposite meaning: Strimzi's statuses have NotReady
+// instead of Ready False.
 func findOrOpposite(status map[string]any, kind string) map[string]any {
 	c := find(status, kind)
 	if c != nil || kind != health.ConditionReady {
@@ -161,7 +163,7 @@ func findOrOpposite(status map[string]any, kind string) map[string]any {
 	return map[string]any{"status": opposite[said], "reason": c["reason"]}
 }
 
-// fold returns the worst value; for a type of unknown polarity all values must be equal.
+// fold returns the worst value of a condition type. For a type of unknown polarity all values must be equal.
 func (m *merger) fold(kind string) folded {
 	p := m.polarityOf(kind)
 	all := make([]said, 0, len(m.parts))
@@ -186,7 +188,8 @@ func (m *merger) fold(kind string) folded {
 	return because(kind, worst.status, worst.reason, all, func(s said) bool { return s.status == worst.status })
 }
 
-// say returns the contribution of one target. It is Unknown while the target does not hold the desired content.
+// say returns the contribution of one target to a condition. It is Unknown while the target does not hold the wanted
+// content.
 func say(part part, kind string, p health.Polarity) said {
 	s := said{cluster: part.row.Name, status: "Unknown", reason: part.row.Reason}
 	if !part.current() {
@@ -206,7 +209,7 @@ func say(part part, kind string, p health.Polarity) said {
 	return s
 }
 
-// partiallyUnknown reports whether some targets are unreachable and all others are fine.
+// partiallyUnknown reports whether some targets are unreachable and all others have a good value.
 func partiallyUnknown(all []said, fine func(said) bool) bool {
 	away := 0
 	for _, s := range all {
@@ -232,7 +235,7 @@ func common(kind string, all []said) folded {
 	return everywhere(kind, all)
 }
 
-// fine returns a condition with the good value on every target. Some targets may not have it.
+// fine returns a condition that has the good value on every target that has the condition.
 func fine(kind string, all []said) folded {
 	has := slices.DeleteFunc(slices.Clone(all), func(s said) bool { return s.implied })
 	if len(has) == 0 || len(has) == len(all) {
@@ -253,7 +256,7 @@ func everywhere(kind string, all []said) folded {
 	return folded{kind: kind, status: all[0].status, reason: reason, message: fmt.Sprintf("%s on %d of %d clusters", all[0].status, len(all), len(all))}
 }
 
-// because returns a condition that names at most three of the targets that cause it.
+// because returns a condition that names at most three of the targets that cause its value.
 func because(kind, status, reason string, all []said, is func(said) bool) folded {
 	var named []string
 	count := 0
@@ -280,8 +283,8 @@ func because(kind, status, reason string, all []said, is func(said) bool) folded
 	return folded{kind: kind, status: status, reason: reason, message: message}
 }
 
-// healthy returns the binding's condition Healthy, for tools that read the hub object. Health of outdated content
-// counts as Unknown, unless it is bad.
+// healthy returns the binding's condition Healthy, for tools that read the hub object. The health of outdated content
+// is Unknown, unless it is bad.
 func (m *merger) healthy() folded {
 	rows := make([]hubv1.ClusterRow, 0, len(m.parts))
 	targets := make([]hubv1.BindingTarget, 0, len(m.parts))
@@ -297,10 +300,11 @@ func (m *merger) healthy() folded {
 	return folded{kind: hubv1.ConditionObjectHealthy, status: string(c.Status), reason: c.Reason, message: c.Message}
 }
 
-// entry returns a condition in the form of the schema; ok is false if the schema does not allow it.
+// entry returns a condition in the form that the schema requires; ok is false if the schema does not allow the
+// condition.
 func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	if !item.properties["status"].allows(f.status) {
-		// A custom value that is worse than Unknown.
+		// A custom value that is worse than Unknown becomes False.
 		if f.status = "False"; m.polarityOf(f.kind) == health.GoodWhenFalse {
 			f.status = "True"
 		}
@@ -336,8 +340,9 @@ func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	return entry, true
 }
 
-// generationOf returns the observedGeneration of a condition, if the condition has one on every cluster that has
-// reported, or is the hub's own. If a cluster's conditions may be lost, it counts as having one.
+// generationOf returns the observedGeneration of a condition, if the condition has this field on every cluster that has
+// reported, or if Hanse itself defines the condition. A cluster whose conditions may have been cut is assumed to have
+// the field.
 func (m *merger) generationOf(item *node, kind string, before map[string]any) (any, outcome) {
 	n := item.properties[observedGenerationField]
 	dated := func(p part) bool {
@@ -349,7 +354,8 @@ func (m *merger) generationOf(item *node, kind string, before map[string]any) (a
 	return m.generationIn(n, before[observedGenerationField])
 }
 
-// everyPart reports whether the check holds for every cluster that has reported, and at least one has.
+// everyPart reports whether the check is true for every cluster that has reported, and at least one cluster has
+// reported.
 func (m *merger) everyPart(is func(part) bool) bool {
 	reported := 0
 	for _, p := range m.parts {
@@ -363,7 +369,7 @@ func (m *merger) everyPart(is func(part) bool) bool {
 	return reported > 0
 }
 
-// since returns the previous time if the value has not changed.
+// since returns the previous time if the value has not changed. Otherwise it returns the time of this merge.
 func (m *merger) since(before map[string]any, status, field string) string {
 	if at, ok := before[field].(string); ok && before["status"] == status {
 		return at

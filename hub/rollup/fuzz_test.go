@@ -17,8 +17,9 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// FuzzMergeStatus takes what two members say, as it is and as a projection of it: whoever may write there may say
-// anything. Nothing of it may panic, be invalid on the hub, grow without bound or depend on the order of the members.
+// FuzzMergeStatus merges statuses that two members report, in full and as a projection, because a member may report
+// anything. No report may cause a panic, an invalid status or unlimited growth, and the order of the members must not
+// matter.
 func FuzzMergeStatus(f *testing.F) {
 	for _, status := range [][2]string{
 		{`{"replicas":3,"conditions":[{"type":"Ready","status":"True"}]}`, `{"replicas":-9007199254740991,"conditions":[{"type":"Ready","status":"Sideways"}]}`},
@@ -74,7 +75,7 @@ func FuzzMergeStatus(f *testing.F) {
 	})
 }
 
-// hostileKind has every sort of field of the property tests.
+// hostileKind returns a definition that has every type of field of the property tests.
 func hostileKind(tb testing.TB) *apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	s := scenario{Schema: map[string]apiextensionsv1.JSONSchemaProps{}}

@@ -21,11 +21,11 @@ import (
 
 const guide = "../../docs/status.md"
 
-// A merging example of the guide is a block of YAML that begins with a schema, and after it one with what the hub
-// object says.
+// A merging example of the guide is a block of YAML that begins with a schema, followed by a block with the merged
+// status of the hub object.
 var mergingExample = regexp.MustCompile("```yaml\n(schema:[^`]*)```\n\n```yaml\n([^`]*)```")
 
-// scenario is what an example tells.
+// scenario is the input of an example.
 type scenario struct {
 	// Schema of the status: its properties, and its required fields.
 	Schema   map[string]apiextensionsv1.JSONSchemaProps `json:"schema"`
@@ -35,9 +35,9 @@ type scenario struct {
 	// Spec of the hub object, whose booleans are in its schema.
 	Spec              map[string]any          `json:"spec"`
 	StatusAggregation hubv1.StatusAggregation `json:"statusAggregation"`
-	// Clusters report a status each.
+	// Clusters has the reported status of each cluster.
 	Clusters map[string]map[string]any `json:"clusters"`
-	// Away are those that do not answer any more, and Unasked those that have not been asked for what reducers name.
+	// Away are unreachable clusters. Unasked are clusters from which the values that reducers name were not requested yet.
 	Away, Unasked []string
 }
 
@@ -65,7 +65,7 @@ func (s scenario) crd() *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// rows are those of the clusters, of which the last projection is known.
+// rows returns the rows of the clusters. The rows of unreachable clusters have the last known projection.
 func (s scenario) rows() (rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) {
 	var paths []string
 	for _, r := range s.StatusAggregation.Reducers {
@@ -91,14 +91,14 @@ func (s scenario) template() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"generation": int64(1)}, "spec": s.Spec}}
 }
 
-// test is what testing and rapid have in common.
+// test has the methods that testing and rapid have in common.
 type test interface {
 	Helper()
 	Fatal(...any)
 	Fatalf(string, ...any)
 }
 
-// outcomeOf is what the hub object says, as the guide writes it.
+// outcomeOf is the merged status of the hub object, in the notation of the guide.
 type outcomeOf struct {
 	Status  map[string]any `json:"status,omitempty"`
 	LeftOut []string       `json:"leftOut,omitempty"`

@@ -20,8 +20,8 @@ var (
 	ErrRequired = errors.New("a required field has no merged value")
 	// ErrInvalid means that the schema does not allow the merged status as a whole.
 	ErrInvalid = errors.New("the merged status does not match the schema")
-	// ErrIncomplete means that rows were cut to the size limit and their clusters have not reported to this process
-	// yet. The current status of the hub object then stays, because a new one would lack them.
+	// ErrIncomplete means that rows were cut to the size limit and their clusters have not reported to this process yet.
+	// The hub object then keeps its current status, because a new status would lack the cut data.
 	ErrIncomplete = errors.New("some clusters with a shortened row have not reported since the hub started")
 )
 
@@ -31,9 +31,9 @@ const (
 )
 
 // MergeStatus merges the status for the hub object from the full rows of its clusters. It also returns the names of the
-// fields that were left out. It returns nil if there is no status. template is the hub object; its status is the last
-// merged status. Sums keep the numbers of unreachable clusters; other values of copies that are not applied count as
-// Unknown. rules are the rules of the object's placement; the zero value has none.
+// fields that were left out. The result is nil if there is no status to write. template is the hub object; its status
+// is the last merged status. Sums keep the numbers of unreachable clusters; all other values of copies that are not
+// applied are treated as Unknown. rules are the rules of the object's placement; the zero value has no rules.
 func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured, rows []hubv1.ClusterRow, targets []hubv1.BindingTarget, now metav1.Time) (status map[string]any, leftOut []string, err error) {
 	if schema.status == nil || len(schema.status.properties) == 0 {
 		return nil, nil, nil
@@ -75,21 +75,21 @@ const (
 type part struct {
 	row   hubv1.ClusterRow
 	share *int32 // share of the replicas, if they are divided
-	// observed is the target's value at the path of the merger.
+	// observed is the part of the target's status at the path of the merger.
 	observed map[string]any
-	// lost tells which values may be missing there.
+	// lost describes which values may be missing in observed, because they did not fit.
 	lost health.Loss
-	// whole is the target's full report. named are the values that were requested by path.
+	// whole is the target's full report. named are the values that the hub requested by path.
 	whole, named map[string]any
 }
 
-// current reports whether the target's conditions are about the desired content, and not from before the cluster became
-// unreachable.
+// current reports whether the target's conditions are about the wanted content, and are not older than the loss of the
+// cluster.
 func (p part) current() bool {
 	return p.row.Applied == metav1.ConditionTrue && p.row.LastObservedTime == nil
 }
 
-// merger merges one object: the status, or an object nested in it.
+// merger merges one object: the status itself, or an object in the status.
 type merger struct {
 	parts      []part // of the targets that shall hold the object, sorted by name
 	schema     Schema
@@ -97,7 +97,7 @@ type merger struct {
 	used       map[string]bool // the paths of rules that were found
 	spec       map[string]any  // of the template
 	generation int64           // of the template
-	// observed is true if every target has the hub's generation and its operator has seen it.
+	// observed is true if every target has the hub's generation and the operator there has seen this generation.
 	observed bool
 	now      metav1.Time
 	counts   map[string]int64 // counts of a workload
@@ -106,7 +106,7 @@ type merger struct {
 	leftOut []string // fields below the object
 }
 
-// place is the object that a merger merges.
+// place is the position of the object that a merger merges.
 type place struct {
 	path   string         // below the status, such as "/storage"; empty for the status itself
 	node   *node          // of the schema
@@ -145,7 +145,8 @@ func newMerger(schema Schema, template *unstructured.Unstructured, rows []hubv1.
 	return m, nil
 }
 
-// newPart reads the report of a target. An unreadable report counts as lost, so that the other targets still count.
+// newPart reads the report of a target. An unreadable report is treated as lost, so that the other targets are still
+// merged.
 func newPart(row hubv1.ClusterRow) part {
 	p := part{row: row}
 	if row.Observed != nil {
@@ -159,8 +160,8 @@ func newPart(row hubv1.ClusterRow) part {
 	return p
 }
 
-// hasObserved reports whether the operator has seen the last generation of the member object. Rows lack that
-// generation, so the row's health and reason are used.
+// hasObserved reports whether the operator has seen the last generation of the copy. Rows do not contain that
+// generation, so hasObserved uses the row's health and reason.
 func hasObserved(p part, generation int64) bool {
 	if !p.current() || p.row.Generation != generation || len(p.observed) == 0 {
 		return false
@@ -172,7 +173,7 @@ func hasObserved(p part, generation int64) bool {
 	return true
 }
 
-// fields merges every field of the object, and names the required ones that have no value.
+// fields merges every field of the object, and returns the names of the required fields that have no value.
 func (m *merger) fields() (out map[string]any, missing []string) {
 	out = map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(m.node.properties)) {
@@ -195,7 +196,7 @@ func (m *merger) fields() (out map[string]any, missing []string) {
 	return out, missing
 }
 
-// field merges one field, and leaves it out if the schema does not allow the result.
+// field merges one field. It leaves out the field if the schema does not allow the result.
 func (m *merger) field(name string, n *node) (any, outcome) {
 	value, how := m.rule(name, n)
 	if how == merged && n.refuses(value) != nil {
@@ -204,7 +205,7 @@ func (m *merger) field(name string, n *node) (any, outcome) {
 	return value, how
 }
 
-// rule is the allow-list. It leaves out every field without a case.
+// rule is the allow-list of merge rules. It leaves out every field without a case.
 func (m *merger) rule(name string, n *node) (any, outcome) {
 	path := m.path + "/" + escape.Replace(name)
 	switch {

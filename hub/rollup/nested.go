@@ -8,11 +8,11 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// maxEntries limits a map or list whose entries come from clusters. A larger one is not merged.
+// maxEntries limits a map or list whose entries come from clusters. A larger map or list is not merged.
 const maxEntries = 64
 
 // into returns the merger for a field's value: an object, or one entry of a list or map. before is the last merged
-// value, and inner returns the value of a part.
+// value, and inner returns a target's value.
 func (m *merger) into(name string, n *node, before map[string]any, inner func(part int) map[string]any) *merger {
 	sub := *m
 	sub.path, sub.node, sub.leftOut, sub.before = m.path+"/"+escape.Replace(name), n, nil, before
@@ -84,7 +84,7 @@ func (m *merger) object(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// mapped merges a map key by key: counts, or objects.
+// mapped merges a map key by key. The values are counts or objects.
 func (m *merger) mapped(name string, n *node) (any, outcome) {
 	if n.items == nil {
 		return nil, omitted
@@ -122,7 +122,7 @@ func (m *merger) mapped(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// list merges a list entry by entry. Keys identify the entries.
+// list merges a list entry by entry. Key fields identify the entries.
 func (m *merger) list(name string, n *node) (any, outcome) {
 	if !n.keyed() {
 		return nil, omitted
@@ -167,8 +167,8 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// listEntry merges the targets' values of one entry, which has the keys of like. ok is false if there is no value, or
-// the schema requires more.
+// listEntry merges the targets' values of one entry, which has the same keys as like. ok is false if no target has a
+// value, or if the schema requires a field that has no value.
 func (m *merger) listEntry(name string, sub *merger, like map[string]any) (entry map[string]any, ok bool) {
 	out, missing := sub.fields()
 	if len(out) == 0 || slices.ContainsFunc(missing, func(name string) bool { return !slices.Contains(sub.keys, name) }) {

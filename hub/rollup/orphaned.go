@@ -31,7 +31,7 @@ func orphaned(previous []hubv1.OrphanedCopy, before map[string]*hubv1.ClusterRow
 }
 
 // leftNow returns the copy that a withdrawal has orphaned. ok is true only when the row reports the withdrawal for the
-// first time, because repeated facts must not change the list.
+// first time, because a second call with the same inputs must not change the list.
 func leftNow(before *hubv1.ClusterRow, row hubv1.ClusterRow, f Fact) (o hubv1.OrphanedCopy, ok bool) {
 	if row.Reason != hubv1.ReasonWithdrawn || (before != nil && before.Reason == hubv1.ReasonWithdrawn) || f.Outcome == nil || f.Outcome.Orphaned == nil {
 		return o, false

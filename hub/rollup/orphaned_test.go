@@ -69,7 +69,7 @@ func TestTheStatusRemembersWhatWasLeftOnClusters(t *testing.T) {
 	}
 }
 
-// TestManyClustersThatLeaveCostNoMoreThanOneWrite has more of them than are remembered.
+// TestManyClustersThatLeaveCostNoMoreThanOneWrite uses more orphaned copies than the list can have.
 func TestManyClustersThatLeaveCostNoMoreThanOneWrite(t *testing.T) {
 	in := Input{BindingGeneration: 1, ObjectUID: hubObject, Now: noon, Facts: map[string]Fact{}}
 	for i := range hubv1.MostOrphaned + 36 {

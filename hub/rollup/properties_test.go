@@ -20,8 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// drawn is a field of a status that rapid makes up: its schema, its values, and what one member's own is on the hub
-// object.
+// drawn is a random field of a status: its schema, its values, and its value on the hub object for a single member.
 type drawn struct {
 	schema string // YAML
 	value  *rapid.Generator[any]
@@ -38,7 +37,7 @@ var (
 	phaseWord  = rapid.Map(rapid.SampledFrom([]string{"Ready", "Pending", "Failed"}), func(s string) any { return s })
 )
 
-// pools are entries x, y, z of a list, some of them.
+// pools generates a list with some of the entries x, y and z.
 var pools = rapid.Custom(func(t *rapid.T) any {
 	var out []any
 	for _, name := range []string{"x", "y", "z"} {
@@ -107,7 +106,7 @@ var drawnFields = map[string]drawn{
 	},
 }
 
-// world is a kind and what some members say of one object.
+// world is a kind, and the random reports of some members about one object.
 type world struct {
 	scenario
 	names []string
@@ -159,7 +158,7 @@ var anyReducer = []hubv1.Reducer{
 	hubv1.ReducerLatest, hubv1.ReducerFirst, hubv1.ReducerJoin, hubv1.ReducerCEL,
 }
 
-// faults are those that an API server would find in the status of an object.
+// faults returns the errors that an API server would return for the status of an object.
 func faults(t test, crd *apiextensionsv1.CustomResourceDefinition, status map[string]any) []string {
 	t.Helper()
 	props := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
@@ -213,7 +212,7 @@ func TestAMergedStatusIsValidAndKnowsNoOrder(t *testing.T) {
 		if status == nil {
 			return
 		}
-		// What was said is said again.
+		// All members send their last reports again.
 		said := w.template()
 		said.Object["status"] = status
 		if again, _, err = MergeStatus(schema, rules, said, rows, targets, noon); err != nil || !reflect.DeepEqual(status, again) {

@@ -21,16 +21,17 @@ type report struct {
 	current bool // the value is about the desired content
 }
 
-// reduced is the target field of a rule.
+// reduced is the target field of a rule, with the data for merging it.
 type reduced struct {
 	list  bool // the schema wants a list
 	words severity
 }
 
-// A reducer computes one value from the targets' values, which are sorted by cluster; ok is false if it cannot.
+// A reducer computes one value from the targets' values, which are sorted by cluster; ok is false if there is no such
+// value.
 type reducer func(values []report, f reduced) (value any, ok bool)
 
-// reducers has all reducers except CEL.
+// reducers has all reducers except CEL expressions.
 var reducers = map[hubv1.Reducer]reducer{
 	hubv1.ReducerSum:    sumOf,
 	hubv1.ReducerMin:    func(values []report, _ reduced) (any, bool) { return extreme(values, -1) },
@@ -43,7 +44,7 @@ var reducers = map[hubv1.Reducer]reducer{
 	hubv1.ReducerJoin:   join,
 }
 
-// reduce merges a field by the placement's rule. While the value of a target is unknown, the field is left out.
+// reduce merges a field by the placement's rule. The field is left out while the value of a target is unknown.
 func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	reduce := m.rules.reducers[path]
 	if reduce == nil {
@@ -73,8 +74,8 @@ func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	return native(value), merged
 }
 
-// at returns the value at a path, nil if there is none. ok is false if the value is not known, because the path was not
-// requested yet or the value did not fit.
+// at returns the value at a path. It is nil if the report has no such value. ok is false if the value is not known,
+// because the path was not requested yet or the value did not fit.
 func (p part) at(path string) (value any, ok bool) {
 	if value, ok := p.named[path]; ok {
 		return value, true
@@ -94,7 +95,7 @@ func (p part) at(path string) (value any, ok bool) {
 	return nil, p.row.UID == "" && p.row.Observed == nil // the cluster has no copy that could report
 }
 
-// given returns the values that targets report.
+// given returns the values of the targets that report a value.
 func given(values []report) []any {
 	var out []any
 	for _, v := range values {
@@ -105,7 +106,7 @@ func given(values []report) []any {
 	return out
 }
 
-// as converts all values to one type, or returns false.
+// as converts all values to one type. It returns false if a value cannot be converted.
 func as[T any](values []any, read func(any) (T, bool)) ([]T, bool) {
 	out := make([]T, 0, len(values))
 	for _, v := range values {
@@ -135,7 +136,7 @@ func quantity(value any) (resource.Quantity, bool) {
 	if f, isNumber := value.(float64); isNumber {
 		text, ok = strconv.FormatFloat(f, 'f', -1, 64), true
 	}
-	// An exponent creates a number with as many digits as its value.
+	// An exponent could create a number with as many digits as its value.
 	const longest = 32
 	if !ok || len(text) > longest || strings.ContainsAny(strings.TrimSuffix(strings.TrimSuffix(text, "E"), "Ei"), "eE") {
 		return resource.Quantity{}, false
@@ -163,7 +164,7 @@ func sumOf(values []report, _ reduced) (any, bool) {
 	return total.String(), true
 }
 
-// extreme returns the least value if sign is -1, the greatest if it is 1.
+// extreme returns the least value if sign is -1, and the greatest value if sign is 1.
 func extreme(values []report, sign int) (any, bool) {
 	all := given(values)
 	if numbers, ok := as(all, number); ok {
@@ -188,7 +189,7 @@ func extreme(values []report, sign int) (any, bool) {
 	return best.String(), true
 }
 
-// latest returns the last time if sign is 1, the first if it is -1.
+// latest returns the last time if sign is 1, and the first time if sign is -1.
 func latest(values []report, sign int) (any, bool) {
 	all := given(values)
 	times, ok := as(all, moment)
@@ -204,8 +205,8 @@ func latest(values []report, sign int) (any, bool) {
 	return all[best], true
 }
 
-// decided folds booleans: one current value `alone` wins, and all opposite values give the opposite. Otherwise a stale
-// value leaves the result open.
+// decided merges booleans: one current value `alone` decides, and if all values are the opposite, so is the result. In
+// all other cases a stale value leaves the result open.
 func decided(values []report, alone bool) (any, bool) {
 	silent := false
 	for _, v := range values {
@@ -222,7 +223,7 @@ func decided(values []report, alone bool) (any, bool) {
 	return !alone, !silent
 }
 
-// worst returns the worst word; a value that is not current counts as Unknown.
+// worst returns the worst word. A value that is not current is treated as Unknown.
 func worst(values []report, f reduced) (any, bool) {
 	words := map[string]bool{}
 	for _, v := range values {
@@ -241,10 +242,10 @@ func first(values []report, _ reduced) (any, bool) {
 	return all[0], true
 }
 
-// longestList limits the result of Join, in bytes of JSON.
+// longestList is the maximum size of the result of Join, in bytes of JSON.
 const longestList = 1024
 
-// join returns the distinct values in the order of their text. Lists are joined entry by entry.
+// join returns the distinct values, sorted by their text. Lists are joined entry by entry.
 func join(values []report, f reduced) (any, bool) {
 	distinct := map[string]any{}
 	for _, v := range given(values) {

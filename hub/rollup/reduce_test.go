@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// many repeats an item of YAML, with its number.
+// many repeats an item of YAML, with a running number.
 func many(item string, n int) string {
 	items := make([]string, 0, n)
 	for i := range n {
@@ -18,7 +18,7 @@ func many(item string, n int) string {
 	return strings.Join(items, ", ")
 }
 
-// wired is an outcome as YAML has it.
+// wired returns an outcome after a conversion to YAML and back.
 func wired(t *testing.T, o outcomeOf) outcomeOf {
 	t.Helper()
 	data, err := yaml.Marshal(o)
@@ -33,7 +33,7 @@ func wired(t *testing.T, o outcomeOf) outcomeOf {
 }
 
 func TestReducers(t *testing.T) {
-	// reduce is a scenario with one field x of three clusters.
+	// reduce returns a scenario with one field x on three clusters.
 	reduce := func(reducer, schema, a, b, c string) string {
 		return fmt.Sprintf("schema: {x: %s}\nstatusAggregation: {reducers: [{path: /status/x, %s}]}\nclusters: {a: {x: %s}, b: {x: %s}, c: {x: %s}}\n", schema, reducer, a, b, c)
 	}
@@ -139,7 +139,7 @@ clusters: {a: {conditions: [{type: Serving, status: 'True'}, {type: Slow, status
 	}
 }
 
-// A copy may be seen of which no apply was ever confirmed.
+// The watch may show a copy for which no apply was ever confirmed.
 func TestAReducerWaitsForWhatACopyWithoutUIDMayHave(t *testing.T) {
 	s := readScenario(t, `
 schema: {x: {type: string}, replicas: {type: integer}}

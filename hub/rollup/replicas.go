@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Replicas returns the number of replicas of a copy, and of ready replicas, from its observed status. Operators use
-// different names for these fields; nil means that there is none.
+// Replicas returns the number of replicas of a copy, and the number of ready replicas, from its observed status.
+// Operators use different names for these fields. A number is nil if the status has no such field.
 func Replicas(observed *runtime.RawExtension) (ready, total *int64) {
 	if observed == nil {
 		return nil, nil
@@ -53,7 +53,7 @@ func firstKnown(numbers ...*int64) *int64 {
 }
 
 // eachInteger visits the integer fields of a JSON object. It decodes no other field, because the sums read all rows of
-// all objects again and again.
+// all objects repeatedly.
 func eachInteger(object []byte, visit func(name []byte, n int64)) {
 	depth := 0
 	for i := 0; i < len(object); i++ {
@@ -84,7 +84,7 @@ func eachInteger(object []byte, visit func(name []byte, n int64)) {
 	}
 }
 
-// integerIn returns the length of the integer in a value, in bytes; 0 if the value is no integer.
+// integerIn returns the length of the integer in a value, in bytes. It is 0 if the value is not an integer.
 func integerIn(value []byte) int {
 	n := 0
 	for n < len(value) && (value[n] >= '0' && value[n] <= '9' || value[n] == '-') {

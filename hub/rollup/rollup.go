@@ -1,8 +1,8 @@
-// Package rollup folds the facts about an object's clusters. Status computes the status of a binding. MergeStatus
-// computes the status of the hub object from its rows.
+// Package rollup merges the states of an object's clusters. Status computes the status of a binding. MergeStatus
+// computes the status of the hub object from the rows of the binding.
 //
-// It reads no clock and no server: hub/report gathers an Input, and equal Inputs give byte-equal results. A second call
-// with the same facts changes nothing, so that a fleet without changes causes no writes.
+// The package reads no clock and no server: hub/report gathers an Input, and equal Inputs give byte-equal results. A
+// second call with the same Input changes nothing, so that a fleet without changes causes no writes.
 //
 //   - An unknown fact does not change the row. After a restart a row stays until its cluster has reported. An
 //     unreachable cluster keeps its last numbers, marked Unknown, with their time. A short interruption changes
@@ -14,8 +14,8 @@
 //   - The merged status is an allow-list by schema; the Rules of a placement come first. A field that cannot be merged
 //     correctly, or does not match the schema, is left out and named.
 //
-// hub/report decides when to write, and whether the hub object's status may be written at all. hub/schedule writes the
-// condition Scheduled, the decision and the other placements; this package does not change them.
+// hub/report decides when to write, and whether the hub object's status may be written at all. hub/schedule provides
+// the condition Scheduled, the decision and the other placements; this package does not change them.
 package rollup
 
 import (
@@ -30,22 +30,22 @@ import (
 
 // Fact is the current state of one cluster.
 type Fact struct {
-	// Outcome is the last result of this process for this target, binding and hub object since the link came up; nil if
-	// there is none. It must not be the result of an earlier state of the target.
+	// Outcome is the last result of this process for this target, binding and hub object, since the link is up. It is nil
+	// if there is none. It must not be the result of an earlier state of the target.
 	Outcome *member.Outcome
-	// Observation is the last state from the cluster's watch; nil if there is none. Synced is false until the watch has
-	// delivered its first list.
+	// Observation is the last state from the cluster's watch. It is nil if the watch shows no copy. Synced is false until
+	// the watch has delivered its first list.
 	Observation *member.Observation
 	Synced      bool
 
-	// Connected is false if the link is down; LinkReason and LinkMessage tell why. A cluster whose first connection
-	// attempt has not ended has no Fact.
+	// Connected is false if the link is down; LinkReason and LinkMessage have the cause. A cluster has no Fact until its
+	// first connection attempt has ended.
 	Connected   bool
 	LinkReason  string
 	LinkMessage string
-	// InGrace is true while the link is down only for a short time. The row then does not change.
+	// InGrace is true while the link has been down for less than the grace time. The row then does not change.
 	InGrace bool
-	// LastHeard is the time of the last delivery from a watch of the cluster; zero if none in this process.
+	// LastHeard is the time of the last event from a watch of the cluster. It is zero if this process has received none.
 	LastHeard time.Time
 
 	// IsHub is true if the cluster is the hub itself, whose object is the template.
@@ -55,27 +55,27 @@ type Fact struct {
 // away reports whether the link is down for longer than the grace period.
 func (f Fact) away() bool { return !f.Connected && !f.InGrace }
 
-// Input contains all inputs for the status of one binding, except its previous status.
+// Input has all inputs for the status of one binding, except its previous status.
 type Input struct {
 	Targets []hubv1.BindingTarget
-	// BindingGeneration is the generation of the binding with these Targets.
+	// BindingGeneration is the generation of the binding that has these Targets.
 	BindingGeneration int64
 
-	// ObjectUID, HubGeneration and HubContent are of the hub object; zero if it is not known.
+	// ObjectUID, HubGeneration and HubContent are those of the hub object. They are zero if the hub object is not known.
 	ObjectUID     types.UID
 	HubGeneration int64
 	HubContent    uint64
-	// Revisions of the object. Newest is the number of the newest one; 0 without a rollout.
+	// Revisions of the object. Newest is the number of the newest revision; it is 0 without a rollout.
 	Revisions []hubv1.ObjectRevision
 	Newest    int64
-	// TemplateStatus is the projection of the hub object's own status, and TemplateHealth its health, for a hub that is
-	// its own member.
+	// TemplateStatus is the projection of the hub object's own status, and TemplateHealth is its health. Both are set for
+	// a hub that is its own member.
 	TemplateStatus []byte
 	TemplateHealth hubv1.Health
 
 	// Facts by cluster. The row of a target without a Fact does not change.
 	Facts map[string]Fact
-	// Elsewhere are the targets that another replica reports; their rows do not change.
+	// Elsewhere are the targets that another replica reports. Their rows do not change.
 	Elsewhere map[string]bool
 	Now       metav1.Time
 }
@@ -105,7 +105,7 @@ func rowsByName(rows []hubv1.ClusterRow) map[string]*hubv1.ClusterRow {
 	return out
 }
 
-// newRows returns the updated rows. rowsOf is the binding generation of the previous rows.
+// newRows returns the updated rows. rowsOf is the binding's generation at the time of the previous rows.
 func newRows(before map[string]*hubv1.ClusterRow, rowsOf int64, in Input) []hubv1.ClusterRow {
 	rows := make([]hubv1.ClusterRow, 0, len(in.Targets))
 	for _, t := range byName(in.Targets) {
@@ -114,7 +114,7 @@ func newRows(before map[string]*hubv1.ClusterRow, rowsOf int64, in Input) []hubv
 	return rows
 }
 
-// updated returns the number of Present clusters that hold the newest revision; nil if the object has no rollout.
+// updated returns the number of Present clusters that hold the newest revision. It is nil if the object has no rollout.
 func updated(rows []hubv1.ClusterRow, in Input) *int32 {
 	if in.Newest == 0 {
 		return nil

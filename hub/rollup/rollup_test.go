@@ -23,7 +23,7 @@ const hubObject = types.UID("hub-1")
 
 var earlier = metav1.Unix(1767225600, 0)
 
-// held is a row in good order.
+// held returns the row of an applied and healthy copy.
 func held(edits ...func(*hubv1.ClusterRow)) *hubv1.ClusterRow {
 	row := &hubv1.ClusterRow{
 		Name: "a", UID: "member-1", Generation: 7, Digest: "9c1f", Hash: "77ab", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
@@ -437,7 +437,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// fleet is a binding with n targets, of which the first ones fail.
+// fleet is a binding with n targets. The first targets fail.
 func fleet(n, failing int) Input {
 	in := input(shallHold, nil)
 	in.Targets = nil
@@ -508,7 +508,7 @@ func TestRowsFitTheLimit(t *testing.T) {
 	}
 }
 
-// A restarted hub knows only the cut rows: it must not run a Job again, nor take an old status for one of the newest
+// A restarted hub has only the cut rows. It must not run a Job again, and must not use an old status for the newest
 // content.
 func TestACutRowKeepsWhatARestartedHubNeeds(t *testing.T) {
 	job := schema.GroupKind{Group: "batch", Kind: "Job"}

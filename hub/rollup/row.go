@@ -29,7 +29,7 @@ const (
 	notShown = "applied; the cluster's watch has not shown the change yet"
 )
 
-// newRow returns the updated row of one target. rowsOf is the binding generation of the previous row.
+// newRow returns the updated row of one target. rowsOf is the binding's generation at the time of the previous row.
 func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	fact, known := in.Facts[t.Name]
 	here := !in.Elsewhere[t.Name]
@@ -38,7 +38,7 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 		previous = counted(previous)
 	}
 	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn && (t.State != hubv1.TargetAbsent || rowsOf != in.BindingGeneration) {
-		// The row belongs to an earlier Absent entry. For the current entry it would wrongly confirm the withdrawal.
+		// The row belongs to an earlier Absent entry. It would wrongly confirm the withdrawal of the current entry.
 		previous = nil
 	}
 	var row hubv1.ClusterRow
@@ -64,7 +64,8 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 	return date(row, previous, reported, in.Now)
 }
 
-// passingSince returns the time since which a copy is healthy at its target's revision; nil if it is not.
+// passingSince returns the time since which a copy is healthy at its target's revision. It is nil if the copy is not
+// healthy at this revision.
 func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.BindingTarget, now metav1.Time) *metav1.Time {
 	switch {
 	case t.Revision == 0, row.Revision != t.Revision, row.Applied != metav1.ConditionTrue, row.Health != hubv1.HealthHealthy:
@@ -75,7 +76,8 @@ func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.Bind
 	return &now
 }
 
-// date changes the time of a row only if the row has changed. reported is false for a row without a new report.
+// date changes the time of a row only if the row has changed. reported is false for a row without a new report of its
+// cluster.
 func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now metav1.Time) hubv1.ClusterRow {
 	switch {
 	case previous == nil || previous.Applied != row.Applied || previous.Health != row.Health || previous.Reason != row.Reason:
@@ -91,8 +93,8 @@ func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now m
 	return *row.DeepCopy()
 }
 
-// elsewhere returns the row of a cluster that reports to another replica. The row may be about a newer hub object than
-// this replica has.
+// elsewhere returns the row of a cluster in another replica's shard. The row may be about a newer hub object than this
+// replica has.
 func elsewhere(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	if previous == nil {
 		return hubv1.ClusterRow{Name: t.Name, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
@@ -128,7 +130,7 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 	}
 	reason := cmp.Or(f.LinkReason, hubv1.ReasonUnreachable)
 	if row.Applied != metav1.ConditionUnknown || row.Reason != reason {
-		// Each connection attempt may fail with another message. The first message stays while the reason does.
+		// Each connection attempt may fail with another message. The first message stays while the reason is the same.
 		row.Message = f.LinkMessage
 	}
 	row.Applied, row.Health, row.Reason = metav1.ConditionUnknown, hubv1.HealthUnknown, reason
@@ -143,7 +145,7 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 	return row
 }
 
-// counted returns the row of a target that counts again.
+// counted returns the row of a target that is no longer Evicting, and so is counted again.
 func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
 	if previous == nil || previous.Reason != hubv1.ReasonEvicting {
 		return previous
@@ -153,7 +155,7 @@ func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
 	return &row
 }
 
-// evicting marks a row as not counted, unless it shows a failure or progress.
+// evicting marks a row as not counted, unless the row shows a failure or progress.
 func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
 	if t.State != hubv1.TargetEvicting || row.Applied == metav1.ConditionFalse || row.Reason == hubv1.ReasonPending || t.Evicting == nil {
 		return
@@ -191,7 +193,7 @@ func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	}
 }
 
-// withdrawing returns the row, after an outcome, of a connected cluster that shall not hold the object.
+// withdrawing returns the row of a connected cluster that shall not hold the object, after an outcome.
 func withdrawing(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.ClusterRow {
 	o := f.Outcome
 	if o.Reason == hubv1.ReasonWithdrawn && !stillThere(t, f) {
@@ -205,7 +207,8 @@ func withdrawing(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv
 	return row
 }
 
-// stillThere reports whether the watch shows a copy, other than the foreign object that the withdrawal did not touch.
+// stillThere reports whether the watch shows a copy. It ignores the foreign object that the withdrawal left on the
+// cluster.
 func stillThere(t hubv1.BindingTarget, f Fact) bool {
 	seen := f.Observation
 	return f.Synced && seen != nil && t.Absent != nil && seen.OwnerUID == t.Absent.UID && seen.UID != f.Outcome.UID
@@ -218,7 +221,7 @@ func dueMessage(t hubv1.BindingTarget) string {
 	return fmt.Sprintf("the withdrawal (%s) is pending: %s", t.Absent.Policy, t.Absent.Reason)
 }
 
-// holding returns the row, after an outcome, of a connected cluster that shall hold the object.
+// holding returns the row of a connected cluster that shall hold the object, after an outcome.
 func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input) hubv1.ClusterRow {
 	row := kept(previous, t)
 	o := f.Outcome
@@ -248,7 +251,7 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	return row
 }
 
-// judge sets health and the observed status. It sets the reason unless the row has a more important one.
+// judge sets the row's health and observed status. It sets the reason unless the row has a more important reason.
 func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	seen := f.Observation
 	if seen != nil && in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID {
@@ -282,12 +285,13 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	explain(row, reason, message)
 }
 
-// startsAnew reports whether the watch has not delivered its first list. Until then, only the row describes the copy.
+// startsAnew reports whether the watch has not delivered its first list. Until this list, only the row describes the
+// copy.
 func startsAnew(row, previous *hubv1.ClusterRow, f Fact) bool {
 	return !f.Synced && previous != nil && previous.UID == row.UID
 }
 
-// carriedOn keeps the row's health and status until the watch has restarted, if they are still valid.
+// carriedOn keeps the row's health and status while the watch restarts, if they are still valid.
 func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool) {
 	switch {
 	case previous.LastObservedTime == nil:
@@ -296,13 +300,13 @@ func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool
 	case row.Reason == hubv1.ReasonInSync:
 		return "", "", false
 	}
-	// The cluster is reachable again, but its numbers are still the old ones.
+	// The cluster is reachable again, but its numbers are from the time before.
 	row.Health, row.LastObservedTime = hubv1.HealthUnknown, previous.LastObservedTime
 	return hubv1.ReasonPending, notShown, true
 }
 
-// explain gives an applied row the reason for its health, unless the row has a more important one. A paused copy may be
-// Healthy by the status of an older generation; its message says so.
+// explain gives an applied row the reason for its health, unless the row has a more important reason. A paused copy may
+// be Healthy by the status of an older generation; its message says so.
 func explain(row *hubv1.ClusterRow, reason, message string) {
 	speaks := row.Health != hubv1.HealthHealthy || reason == health.ReasonGenerationNotObserved
 	switch {
@@ -316,8 +320,8 @@ func explain(row *hubv1.ClusterRow, reason, message string) {
 	}
 }
 
-// contradicted reports whether the watch shows a state that is not older than the outcome and differs from the
-// confirmed one.
+// contradicted reports whether the watch shows a state that is not older than the outcome, and that differs from the
+// confirmed state.
 func contradicted(f Fact, in Input) bool {
 	o, seen := f.Outcome, f.Observation
 	if o.Applied != metav1.ConditionTrue || o.Reason == hubv1.ReasonInSync || !f.Synced || seen == nil || older(seen.ResourceVersion, o.ResourceVersion) {
@@ -326,25 +330,26 @@ func contradicted(f Fact, in Input) bool {
 	return seen.Deleting || seen.Digest != o.Digest || (in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID)
 }
 
-// older reports whether the resourceVersion from the watch is older than the confirmed one. It returns true if the two
-// cannot be compared. Then the row keeps the result of the hub's own write.
+// older reports whether the resourceVersion from the watch is older than the confirmed one. It also returns true if the
+// two cannot be compared; then the row keeps the result of the hub's own write.
 func older(seen, confirmed string) bool {
 	c, err := resourceversion.CompareResourceVersion(seen, confirmed)
 	return err != nil || c < 0
 }
 
-// wanted returns what a target shall hold.
+// wanted returns the generation and revision that a target shall hold.
 func (in Input) wanted(t hubv1.BindingTarget) hubv1.Want {
 	return hubv1.Wanted(t, hubv1.HubObject{Generation: in.HubGeneration, Revisions: in.Revisions})
 }
 
-// behind reports whether a target shall hold another generation or revision than the confirmed one. A higher confirmed
-// generation belongs to an earlier object of that name.
+// behind reports whether a target shall hold another generation or revision than the confirmed one. A confirmed
+// generation that is higher belongs to an earlier object of that name.
 func (in Input) behind(t hubv1.BindingTarget, generation, revision int64) bool {
 	return !in.wanted(t).IsHeld(generation, revision)
 }
 
-// outdated reports whether an outcome is for other content of the hub object, also for kinds without a generation.
+// outdated reports whether an outcome is about other content of the hub object than the current content. This includes
+// kinds without a generation.
 func (in Input) outdated(t hubv1.BindingTarget, o *member.Outcome) bool {
 	return in.behind(t, o.HubGeneration, o.HubRevision) || t.Revision == 0 && in.HubContent != 0 && o.HubContent != in.HubContent
 }
@@ -381,7 +386,7 @@ func bound(row *hubv1.ClusterRow) {
 	}
 }
 
-// whole returns the text; empty if it is too long or invalid, because a part of it would be wrong.
+// whole returns the text. It is empty if the text is too long or invalid, because a part of such a text would be wrong.
 func whole(text string) string {
 	if len(text) > maxWhole || !utf8.ValidString(text) {
 		return ""
@@ -396,7 +401,7 @@ func raw(data []byte) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: data}
 }
 
-// sameJSON reports whether two values have equal content. The server may order it differently.
+// sameJSON reports whether two values have equal content. The server may order the fields differently.
 func sameJSON(a, b *runtime.RawExtension) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -422,8 +427,8 @@ var underWay = map[string]bool{
 	hubv1.ReasonMissing: true, hubv1.ReasonDiffers: true,
 }
 
-// Failed reports whether a copy is not applied for a reason that needs an action. Reasons that a user has asked for,
-// and reasons that end by themselves, need none.
+// Failed reports whether a copy is not applied for a reason that needs a user's action. A reason that a user has asked
+// for, or that ends by itself, needs no action.
 func Failed(applied metav1.ConditionStatus, reason string) bool {
 	return applied == metav1.ConditionFalse && !underWay[reason]
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// Rules are a placement's rules for merging, which precede the allow-list. The zero value has none.
+// Rules are a placement's rules for merging, which precede the allow-list. The zero value has no rules.
 type Rules struct {
 	reducers map[string]reducer // by path below the status: "/storage/used"
 	polarity map[string]health.Polarity
 }
 
-// NewRules parses the rules. The error names every invalid expression. The returned rules are usable, and leave those
-// fields out.
+// NewRules parses the rules. The error names every invalid expression. The returned rules are usable without the fields
+// of these expressions.
 func NewRules(a hubv1.StatusAggregation) (Rules, error) {
 	var r Rules
 	var faults []error
@@ -71,7 +71,7 @@ func (r Rules) below(path string) bool {
 
 func (r Rules) paths() []string { return slices.Sorted(maps.Keys(r.reducers)) }
 
-// fieldName returns a path in the notation of left-out fields: storage.used.
+// fieldName returns a path in the notation for fields that were left out: storage.used.
 func fieldName(path string) string {
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i := range segments {
@@ -87,7 +87,7 @@ const reduction = 200_000
 
 var reductions = expression.NewEnvironment(reduction, map[string]*cel.Type{"values": cel.ListType(cel.MapType(cel.StringType, cel.DynType))})
 
-// byExpression returns a reducer in CEL. An invalid expression gives no value.
+// byExpression returns a reducer that evaluates a CEL expression. An invalid expression gives no value.
 func byExpression(text string) (reducer, error) {
 	x, err := reductions.CompileValue(text)
 	if err != nil {

@@ -21,8 +21,8 @@ type Schema struct {
 	status *node
 	// specBooleans are the top-level fields of the spec that are booleans.
 	specBooleans map[string]bool
-	// replicas is the path of the count in the scale subresource, below the status, such as "/readyInstances"; empty if
-	// there is none.
+	// replicas is the path of the count in the scale subresource, below the status, such as "/readyInstances". It is empty
+	// if the kind has no scale subresource.
 	replicas string
 	// workload is set for a built-in workload kind.
 	workload *workload
@@ -83,7 +83,7 @@ func NewSchema(crd *apiextensionsv1.CustomResourceDefinition, version string) (s
 // HasStatus reports whether the kind's schema has a status.
 func (s Schema) HasStatus() bool { return s.status != nil }
 
-// newNode keeps the given number of levels of a schema, because no rule reads deeper ones.
+// newNode reads the given number of levels of a schema, because no merge rule reads deeper levels.
 func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
 	n := &node{kind: p.Type, format: p.Format, maximum: maxInteger(p), maxItems: -1, required: p.Required, pattern: patternOf(p), props: p}
 	if !plain(p) || (levels == 0 && (len(p.Properties) > 0 || p.Items != nil || p.AdditionalProperties != nil)) {
@@ -123,8 +123,8 @@ func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
 
 var matchesNothing = regexp.MustCompile(`[^\x00-\x{10FFFF}]`)
 
-// patternOf returns the pattern; nil if there is none. A pattern that does not compile matches nothing, as on the
-// server.
+// patternOf returns the pattern of a schema. It is nil if the schema has no pattern. A pattern that does not compile
+// matches nothing, as on the server.
 func patternOf(p *apiextensionsv1.JSONSchemaProps) *regexp.Regexp {
 	if p.Pattern == "" {
 		return nil
@@ -152,17 +152,17 @@ func (n *node) allows(word string) bool {
 	return (len(n.enum) == 0 || slices.Contains(n.enum, word)) && (n.pattern == nil || n.pattern.MatchString(word))
 }
 
-// countable reports whether the value can be a sum.
+// countable reports whether the value can be summed.
 func (n *node) countable() bool { return n.kind == "integer" || n.kind == intOrString }
 
-// keyed reports whether fields that projections keep identify the entries of a list.
+// keyed reports whether the entries of a list are identified by fields that projections contain.
 func (n *node) keyed() bool {
 	return n.items != nil && n.items.kind == "object" && len(n.keys) > 0 &&
 		!slices.ContainsFunc(n.keys, func(key string) bool { return !health.IsKey(key) || n.items.properties[key] == nil })
 }
 
-// entries returns the entries of a list by the text of their keys. ok is false if the value is no such list, or a key
-// is missing or not unique.
+// entries returns the entries of a list by the text of their keys. ok is false if the value is not a list of objects,
+// or a key is missing or not unique.
 func (n *node) entries(list any) (byID map[string]map[string]any, ok bool) {
 	if list == nil {
 		return nil, true

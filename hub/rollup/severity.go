@@ -12,18 +12,17 @@ import (
 
 const unknownWord = "Unknown"
 
-// severity ranks the words of one field, the best first.
+// severity ranks the words of one field, from the best to the worst.
 type severity struct {
 	rank    func(word string) (int, bool)
 	unknown string // the word for Unknown, empty if there is none
 }
 
-// severities ranks the words of the vocabulary.
+// severities ranks the words of the built-in vocabulary.
 var severities = severity{rank: health.WordRank, unknown: unknownWord}
 
-// ranks gives each word that a kind defines its rank. An unreachable cluster counts as the word Unknown, in the kind's
-// spelling.
-// If the kind has no such word, the field is left out.
+// ranks gives each word that a kind defines its rank. The value of an unreachable cluster is the word Unknown, in the
+// kind's spelling. If the kind has no such word, the field is left out.
 func ranks(lines [][]string) severity {
 	rank := map[string]int{}
 	var s severity
@@ -42,7 +41,7 @@ func ranks(lines [][]string) severity {
 	return s
 }
 
-// severityOf returns the severity of a field; false if the meaning of its words is unknown.
+// severityOf returns the severity of a field. It returns false if the meaning of its words is unknown.
 func severityOf(kind schema.GroupKind, name string, n *node) (severity, bool) {
 	if lines := health.WordsOf(kind, name); lines != nil {
 		return ranks(lines), true
@@ -62,7 +61,8 @@ func severityOf(kind schema.GroupKind, name string, n *node) (severity, bool) {
 	return s, true
 }
 
-// worst returns the worst of some words; of equal ones the first by name. It returns false if a word is not known.
+// worst returns the worst of some words. Of equally bad words it returns the first one by name. It returns false if a
+// word is not known.
 func (s severity) worst(words map[string]bool) (string, bool) {
 	out, most := "", 0
 	for _, word := range slices.Sorted(maps.Keys(words)) {

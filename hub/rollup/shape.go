@@ -8,7 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// misshapen returns an error for a value that passes the validation but that server-side apply refuses. Such values are
+// misshapen returns an error for a value that the validation accepts but server-side apply refuses. Such values are
 // undeclared fields, lists with duplicate entries, and lists or objects where the schema has a text with a format.
 func misshapen(p *apiextensionsv1.JSONSchemaProps, value any) error {
 	switch v := value.(type) {
@@ -46,7 +46,7 @@ func misshapen(p *apiextensionsv1.JSONSchemaProps, value any) error {
 	return nil
 }
 
-// declared returns the schema of a field, or of the values of a map; nil if there is none.
+// declared returns the schema of a field, or of the values of a map. It is nil if the schema declares no such field.
 func declared(p *apiextensionsv1.JSONSchemaProps, name string) *apiextensionsv1.JSONSchemaProps {
 	if field, ok := p.Properties[name]; ok {
 		return &field
@@ -87,7 +87,7 @@ func distinct(p *apiextensionsv1.JSONSchemaProps, list []any) error {
 	return nil
 }
 
-// keysOf returns the keys of an entry of a list of maps. A missing key has its default.
+// keysOf returns the keys of an entry of a list of maps. A missing key has its default value.
 func keysOf(p *apiextensionsv1.JSONSchemaProps, e any) (keys []any, ok bool) {
 	entry, _ := e.(map[string]any)
 	for _, key := range p.XListMapKeys {

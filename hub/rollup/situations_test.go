@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/test/operators"
 )
 
-// What an expert says of a row, of the binding and of the whole merged status, for each situation: what a row says is
-// made by package health, as a member's replica makes it.
+// The test compares the row, the binding and the merged status with an expert's judgement, for each situation. Package
+// health makes the row, as in the replica of the member.
 func TestSituationsOfOperators(t *testing.T) {
 	for _, s := range operators.Situations(t) {
 		t.Run(s.Operator+"/"+s.Name, func(t *testing.T) {
@@ -68,7 +68,8 @@ func TestSituationsOfOperators(t *testing.T) {
 	}
 }
 
-// rowOf is the row of a cluster in a situation. It fails the test if the health is not as the expert says.
+// rowOf returns the row of a cluster in a situation. It fails the test if the health differs from the expert's
+// judgement.
 func rowOf(t *testing.T, s operators.Situation, cluster string, conventions health.Conventions) hubv1.ClusterRow {
 	t.Helper()
 	obj, want := s.On(t, cluster), s.Clusters[cluster]
@@ -91,7 +92,7 @@ func rowOf(t *testing.T, s operators.Situation, cluster string, conventions heal
 	}
 }
 
-// summarised is a status whose conditions are a map of their types to their values.
+// summarised returns a status whose conditions are a map from type to value.
 func summarised(status map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, value := range status {

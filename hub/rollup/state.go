@@ -8,7 +8,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// CopyState is the state of a copy in one word, from the worst to the best. Zero means that there is no copy.
+// CopyState is the state of a copy in one word, ordered from the worst to the best. The zero value means that there is
+// no copy.
 type CopyState uint8
 
 // The states of copies.
@@ -23,19 +24,19 @@ const (
 
 var copyStates = []string{"", "NotApplied", "Degraded", "Unknown", "Progressing", "Leaving", "Healthy"}
 
-// String returns the word.
+// String returns the word for the state.
 func (s CopyState) String() string { return copyStates[s] }
 
-// ParseCopyState returns zero for any other text than a state.
+// ParseCopyState returns the state with the given word. It returns zero for any other text.
 func ParseCopyState(text string) CopyState { return CopyState(max(slices.Index(copyStates, text), 0)) }
 
-// CopyStates are all states, the worst first.
+// CopyStates returns all states, the worst first.
 func CopyStates() []CopyState {
 	return []CopyState{CopyNotApplied, CopyDegraded, CopyUnknown, CopyProgressing, CopyLeaving, CopyHealthy}
 }
 
 // StateOf returns the state of a copy for pages, hansectl and metrics. heard is true while the hub observes the
-// cluster. Otherwise, or if the row is from the time before the cluster was lost, the state is CopyUnknown.
+// cluster. If heard is false, or if the row is older than the loss of the cluster, the state is CopyUnknown.
 func StateOf(target hubv1.TargetState, row *hubv1.ClusterRow, heard bool) CopyState {
 	switch {
 	case !heard || row.LastObservedTime != nil:

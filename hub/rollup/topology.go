@@ -64,7 +64,7 @@ func plus(sum, n *int64) *int64 {
 	return &both
 }
 
-// Regions returns the regions by name, at most the number that a placement lists.
+// Regions returns the regions by name. It returns at most as many regions as a placement's status lists.
 func (t *Topology) Regions() []hubv1.RegionSummary {
 	var out []hubv1.RegionSummary
 	for _, r := range t.regions {
@@ -74,5 +74,6 @@ func (t *Topology) Regions() []hubv1.RegionSummary {
 	return out[:min(len(out), hubv1.MostRegions)]
 }
 
-// OldestObservedTime returns the last observation of the cluster that has been unreachable the longest; nil if none is.
+// OldestObservedTime returns the time of the last observation of the cluster that has been unreachable the longest. It
+// is nil if no cluster is unreachable.
 func (t *Topology) OldestObservedTime() *metav1.Time { return t.oldest.DeepCopy() }

@@ -14,11 +14,12 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// refuses returns why the schema does not allow a value; nil if it does. Rules in CEL are checked only by the server.
+// refuses returns why the schema does not allow a value. It is nil if the schema allows the value. Only the server
+// checks rules in CEL.
 //
 // The API server's validation builds its validators for each value: 0.2 ms for a small status. It is used only for
-// schemas with unusual rules; this package checks all others itself. The validation does not cover the shape, see
-// misshapen.
+// schemas with unusual rules; this package checks all other schemas itself. The validation does not cover the shape,
+// see misshapen.
 func (n *node) refuses(value any) error {
 	if n.validator == nil {
 		return n.compare(value)

@@ -10,10 +10,10 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// largestCount limits whole numbers: readers of JSON may round larger ones.
+// largestCount is the largest whole number of a merged status: readers of JSON may round larger numbers.
 const largestCount = 1 << 53
 
-// absent returns the outcome of a field that no target has; some targets may have lost it.
+// absent returns the outcome of a field that no target reports. Some targets may have lost the field.
 func (m *merger) absent(name string, by health.Loss) outcome {
 	if m.mayLack(name, by) {
 		return omitted
@@ -49,7 +49,7 @@ func (m *merger) sum(name string, n *node) (any, outcome) {
 	return int64(total), merged
 }
 
-// amount returns the sum of quantities.
+// amount returns the sum of the targets' quantities.
 func (m *merger) amount(name string) (any, outcome) {
 	var values []report
 	for _, p := range m.parts {
@@ -76,7 +76,7 @@ func (m *merger) quantities(name string) bool {
 	})
 }
 
-// countOf returns a whole number, also from a text if the schema has int-or-string.
+// countOf returns a value as a whole number. It also reads a text if the schema allows an int-or-string.
 func countOf(value any, n *node) (float64, bool) {
 	switch v := value.(type) {
 	case float64:
@@ -88,8 +88,8 @@ func countOf(value any, n *node) (float64, bool) {
 	return 0, false
 }
 
-// boolean returns the common value. If members differ, or some have not reported, a required field takes the value from
-// the hub's spec.
+// boolean returns the value that all targets have. If targets differ, or some have not reported, a required field gets
+// the value from the hub object's spec.
 func (m *merger) boolean(name string) (any, outcome) {
 	value, how := m.equal(name)
 	if how == merged || m.path != "" || !slices.Contains(m.node.required, name) || !m.schema.specBooleans[name] {
@@ -99,8 +99,8 @@ func (m *merger) boolean(name string) (any, outcome) {
 	return asked, merged
 }
 
-// equal returns the value that every target has. It is used only at the top level: deeper values are often equal by
-// chance.
+// equal returns the value that every target has. It is used only at the top level, because deeper values are often
+// equal by chance.
 func (m *merger) equal(name string) (any, outcome) {
 	if m.path != "" {
 		return nil, omitted
@@ -153,7 +153,7 @@ func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any
 		default:
 			return m.equal(name) // such as expires: never
 		}
-		// The same time may be written in different zones. The choice must not depend on the order of the members.
+		// The same time may be written in different time zones. The choice must not depend on the order of the members.
 		if text == "" || wins(t, best) || (t.Equal(best) && s < text) {
 			best, text = t, s
 		}
@@ -168,8 +168,8 @@ func (m *merger) knowsWords(name string) bool {
 	return m.path == "" && health.WordsOf(m.schema.kind, name) != nil
 }
 
-// phase returns the worst word, if the hub knows all words of the field. A target without a report counts as Unknown if
-// there is such a word; otherwise the phase is left out.
+// phase returns the worst word, if the hub knows all words of the field. A target without a report is treated as
+// Unknown if the field has such a word; otherwise the phase is left out.
 func (m *merger) phase(name string, n *node) (any, outcome) {
 	kind := m.schema.kind
 	if m.path != "" {
@@ -199,9 +199,9 @@ func (m *merger) phase(name string, n *node) (any, outcome) {
 	return worst, merged
 }
 
-// observedGeneration returns the hub's generation when every target has it and its operator has seen it; until then the
-// last merged value. It requires one in the status of every cluster that has reported, because a controller that omits
-// it has not seen the object.
+// observedGeneration returns the hub's generation when every target has this generation and its operator has seen it.
+// Until then it returns the last merged value. Every cluster that has reported must have the field, because a
+// controller that omits it has not seen the object.
 func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
 	if !m.everyPart(func(p part) bool { return p.observed[name] != nil || p.lost >= health.LostNumbers }) {
 		return nil, m.absent(name, health.LostNumbers)
@@ -241,7 +241,7 @@ func generation(value any) (int64, bool) {
 	return 0, false
 }
 
-// native converts the whole numbers of decoded JSON to the type in objects.
+// native converts the whole numbers of decoded JSON to int64, as in objects.
 func native(value any) any {
 	switch v := value.(type) {
 	case float64:

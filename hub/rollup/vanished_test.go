@@ -10,8 +10,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// TestTheRowOfACopyThatVanishedTellsAsMuchAfterARestart has what dispatch reads from the row of a copy that is not made
-// anew: its digest and how it ended.
+// TestTheRowOfACopyThatVanishedTellsAsMuchAfterARestart checks the parts of the row of a deleted copy that hub/dispatch
+// reads: its digest, and the state in which it ended.
 func TestTheRowOfACopyThatVanishedTellsAsMuchAfterARestart(t *testing.T) {
 	target := hubv1.BindingTarget{Name: "a", State: hubv1.TargetPresent}
 	ended := []byte(`{"conditions":[{"status":"True","type":"Failed"}]}`)

@@ -12,7 +12,7 @@ import (
 )
 
 // workload has the names of the counts in the status of a built-in workload kind. Tools compare these counts with
-// spec.replicas of one cluster, so they need their own rules.
+// spec.replicas of one cluster, so the counts need their own merge rules.
 type workload struct {
 	total            string // all pods; of a DaemonSet, the nodes that should run one
 	updated          string // pods of the newest template; empty if the kind has no rollouts
@@ -71,7 +71,7 @@ func WorkloadSchema(gvk schema.GroupVersionKind) (s Schema, ok bool) {
 	return Schema{kind: gvk.GroupKind(), status: newNode(&status, maxNesting), workload: w}, true
 }
 
-// names returns the names of all counts.
+// names returns the names of all counts of the kind.
 func (w *workload) names() []string {
 	names := append(w.compared(), w.others...)
 	if w.unavailable != "" {
@@ -80,7 +80,7 @@ func (w *workload) names() []string {
 	return names
 }
 
-// compared returns the counts that are equal after the rollout.
+// compared returns the names of the counts that are equal after a complete rollout.
 func (w *workload) compared() []string {
 	names := []string{w.total, w.ready, w.available}
 	if w.updated != "" {
@@ -101,11 +101,11 @@ func (m *merger) workloadCount(name string) (any, outcome) {
 	return n, merged
 }
 
-// workloadCounts merges the counts of all clusters. If each cluster runs spec.replicas, a count is the lowest one. For
-// divided replicas and for a DaemonSet, a count is the sum.
+// workloadCounts merges the counts of all clusters. If each cluster runs spec.replicas, a merged count is the lowest
+// count of the clusters. For divided replicas and for a DaemonSet, it is the sum.
 //
 // While a reachable cluster has not completed its rollout, the merged counts never show a complete rollout. Without
-// this rule they could: a cluster may have more replicas by an override, or pods that are still terminating.
+// this rule they could, because a cluster may have more replicas by an override, or pods that are still terminating.
 func (m *merger) workloadCounts() map[string]int64 {
 	w := m.schema.workload
 	sums := w.perNode || slices.ContainsFunc(m.parts, func(p part) bool { return p.share != nil })
@@ -134,8 +134,8 @@ func (m *merger) workloadCounts() map[string]int64 {
 	return folded
 }
 
-// countsOf returns the counts of one cluster, scaled to its replicas. A cluster whose rollout is complete with another
-// number of replicas, by an override or an autoscaler, counts as complete.
+// countsOf returns the counts of one cluster, scaled to spec.replicas. A cluster whose rollout is complete with another
+// number of replicas, by an override or an autoscaler, is complete.
 func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 	w := m.schema.workload
 	counts = map[string]int64{}
@@ -165,8 +165,8 @@ func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 	return counts, complete
 }
 
-// complete reports whether a cluster has completed the rollout of the hub's content. For an unreachable cluster the
-// last numbers count.
+// complete reports whether a cluster has completed the rollout of the hub's content. For an unreachable cluster,
+// complete uses the last known numbers.
 func (m *merger) complete(p part, counts map[string]int64) bool {
 	switch {
 	case p.row.Generation != m.generation:
@@ -196,7 +196,7 @@ func (m *merger) hold(counts map[string]int64) {
 	}
 }
 
-// specReplicas returns the replicas; the default is 1, as on the API server.
+// specReplicas returns spec.replicas of the hub object. The default is 1, as on the API server.
 func (m *merger) specReplicas() int64 {
 	n, ok := generation(m.spec["replicas"])
 	if !ok {

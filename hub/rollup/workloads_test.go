@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// copyOf is what one cluster reports of a workload.
+// copyOf is one cluster's report about a workload.
 type copyOf struct {
 	status     map[string]any
 	health     hubv1.Health // Healthy if empty
@@ -79,7 +79,7 @@ func (w workloadOf) merge(t test) *unstructured.Unstructured {
 	return o
 }
 
-// deployed is the status of a Deployment with so many replicas, of which so many are updated and available.
+// deployed returns the status of a Deployment with these numbers of replicas, updated replicas and available replicas.
 func deployed(replicas, updated, available int64, progressing string) map[string]any {
 	progresses, enough := "True", "True"
 	if progressing == "ProgressDeadlineExceeded" {
@@ -103,7 +103,7 @@ const (
 	tooLate   = "ProgressDeadlineExceeded"
 )
 
-// stateful is the status of a StatefulSet with three replicas.
+// stateful returns the status of a StatefulSet with three replicas.
 func stateful(updated, ready int64) map[string]any {
 	return map[string]any{
 		"observedGeneration": int64(1), "replicas": int64(3), "updatedReplicas": updated, "currentReplicas": updated, "readyReplicas": ready,
@@ -118,7 +118,7 @@ func daemons(desired, updated, ready int64) map[string]any {
 	}
 }
 
-// pair is the status of a ReplicaSet with two replicas.
+// pair returns the status of a ReplicaSet with two replicas.
 func pair(ready int64) map[string]any {
 	return map[string]any{
 		"observedGeneration": int64(1), "replicas": int64(2), "fullyLabeledReplicas": int64(2), "readyReplicas": ready, "availableReplicas": ready,
@@ -129,8 +129,8 @@ func replicasOf(n int64) map[string]any {
 	return map[string]any{"replicas": n, "progressDeadlineSeconds": int64(600)}
 }
 
-// TestAWorkloadReadsAsThatOfOneCluster asks the code of kubectl rollout status and kstatus how they read the merged
-// status.
+// TestAWorkloadReadsAsThatOfOneCluster evaluates the merged status with the code of kubectl rollout status and of
+// kstatus.
 func TestAWorkloadReadsAsThatOfOneCluster(t *testing.T) {
 	rollingUpdate := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"partition": int64(0)}}
 	partitioned := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"partition": int64(2)}}
@@ -328,7 +328,8 @@ func TestAWorkloadReadsAsThatOfOneCluster(t *testing.T) {
 	}
 }
 
-// kubectlSays is what kubectl rollout status says of an object, empty if it does not know the kind.
+// kubectlSays returns the output of kubectl rollout status for an object. It is empty if kubectl does not know the
+// kind.
 func kubectlSays(t *testing.T, o *unstructured.Unstructured) string {
 	t.Helper()
 	viewer, err := polymorphichelpers.StatusViewerFor(o.GroupVersionKind().GroupKind())
@@ -345,7 +346,8 @@ func kubectlSays(t *testing.T, o *unstructured.Unstructured) string {
 	return said
 }
 
-// TestCountsOfAWorkloadAreTakenByTheServer holds the rules of the API server against whatever members say.
+// TestCountsOfAWorkloadAreTakenByTheServer checks that the merged counts satisfy the API server's validation, for any
+// reports of the members.
 func TestCountsOfAWorkloadAreTakenByTheServer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := workloadOf{kind: rapid.SampledFrom([]string{"Deployment", "StatefulSet", "ReplicaSet"}).Draw(t, "kind"), copies: map[string]copyOf{}}

@@ -54,7 +54,7 @@ func (c *Coordinator) leaseGone(obj any) {
 	}
 }
 
-// decisions decides after each change, and when a Lease expires.
+// decisions runs decide after each change, and when a Lease expires.
 func (c *Coordinator) decisions(ctx context.Context) {
 	for {
 		timer := time.NewTimer(c.look(ctx))
@@ -149,14 +149,14 @@ func (c *Coordinator) hold(t *term, member string) {
 	c.onChange(member)
 }
 
-// bury deletes the expired Lease of a replica, at the version that has expired.
+// bury deletes the expired Lease of a replica, with the resourceVersion that has expired as precondition.
 func (c *Coordinator) bury(ctx context.Context, l *coordinationv1.Lease) {
 	c.write(ctx, l.Name, func(ctx context.Context, _ *coordinationv1.Lease) error { return c.remove(ctx, l) })
 }
 
-// write starts one write of a Lease in a goroutine, unless one is running. do gets the Lease of the decision, nil if
-// there was none. A write that failed may have been made all the same, and the watch may be late. So it ends when the
-// Lease was read again.
+// write starts one write of a Lease in a goroutine, unless another write of the Lease is running. do gets the Lease of
+// the decision, or nil if there was none. A failed write may have succeeded on the server, and the watch may be late.
+// The write therefore ends after the Lease was read again.
 func (c *Coordinator) write(ctx context.Context, name string, do func(context.Context, *coordinationv1.Lease) error) {
 	if !c.writes.begin(name) {
 		return
@@ -179,14 +179,14 @@ func (c *Coordinator) write(ctx context.Context, name string, do func(context.Co
 	})
 }
 
-// inSlot calls f while few other requests for Leases run.
+// inSlot calls f while at most a few other requests for Leases run.
 func (c *Coordinator) inSlot(f func() error) error {
 	c.writes.slots <- struct{}{}
 	defer func() { <-c.writes.slots }()
 	return f()
 }
 
-// reread stores a Lease as it is now. known is its last known state, nil if there was none.
+// reread reads a Lease and stores its state. known is the last known state; it is nil if there was no Lease.
 func (c *Coordinator) reread(ctx context.Context, name string, known *coordinationv1.Lease) error {
 	l, err := c.requests.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -202,7 +202,7 @@ func (c *Coordinator) reread(ctx context.Context, name string, known *coordinati
 	return nil
 }
 
-// fence writes the holder of a member, at the version of the decision: of two concurrent writers, one fails.
+// fence writes the holder of a member, with the resourceVersion of the decision: of two concurrent writers, one fails.
 func (c *Coordinator) fence(ctx context.Context, l *coordinationv1.Lease, member, holder string) error {
 	var err error
 	if l == nil {
@@ -218,7 +218,7 @@ func (c *Coordinator) fence(ctx context.Context, l *coordinationv1.Lease, member
 	return nil
 }
 
-// remove deletes a Lease at the version of the decision.
+// remove deletes a Lease, with the resourceVersion of the decision as precondition.
 func (c *Coordinator) remove(ctx context.Context, l *coordinationv1.Lease) error {
 	if l == nil {
 		return nil

@@ -22,7 +22,7 @@ type entry struct {
 	seen  time.Time             // local time of its last change; clocks of replicas are not compared
 }
 
-// note stores a Lease unless a newer one is known, and reports whether it did.
+// note stores a Lease unless a newer state is stored already, and reports whether it did.
 func (b *book) note(l *coordinationv1.Lease) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,7 +35,7 @@ func (b *book) note(l *coordinationv1.Lease) bool {
 	return true
 }
 
-// strike removes a Lease that was deleted, unless another one of its name is known.
+// strike removes a deleted Lease, unless a newer Lease of its name is stored.
 func (b *book) strike(l *coordinationv1.Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,14 +44,14 @@ func (b *book) strike(l *coordinationv1.Lease) {
 	}
 }
 
-// get returns a copy, or nil.
+// get returns a copy of a Lease. It is nil if the book does not have the Lease.
 func (b *book) get(name string) *coordinationv1.Lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.leases[name].lease.DeepCopy()
 }
 
-// read returns the peers, the expired Leases among them, the holders of the fences, and the time until the next Lease
+// read returns the peers, the expired peer Leases, the holders of the fences, and the time until the next Lease
 // expires.
 func (b *book) read() (peers []peer, lapsed []*coordinationv1.Lease, fences map[string]string, next time.Duration) {
 	b.mu.Lock()

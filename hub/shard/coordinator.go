@@ -1,8 +1,8 @@
 // Package shard distributes the members among the replicas of the hub. It decides which replica works on which member,
-// and ensures that never two replicas work on one.
+// and ensures that never two replicas work on the same member.
 //
 // Every replica has a Lease, the peer Lease, which it renews every 5 s. Every member has a Lease, the fence, which
-// names the replica that works on it and is written only when that changes.
+// names the replica that works on the member. The fence is written only when this replica changes.
 //
 //   - A member belongs to the replica that rendezvous hashing selects among the live ones. It moves only when that
 //     changes, and only after the previous replica has stopped its work and released the fence, or has no peer Lease
@@ -41,25 +41,27 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// Options of a Coordinator. All but Identity, Annotations and Logger are required.
+// Options of a Coordinator. The fields Identity, Annotations and Logger are optional; all other fields are required.
 type Options struct {
-	// Config is for Leases alone; its clients share nothing with others.
+	// Config is the configuration of the clients for Leases. These clients share no connection and no limit with other
+	// clients.
 	Config *rest.Config
 	// Namespace of the Leases.
 	Namespace string
-	// Identity of the replica, such as its pod's UID: at most 40 characters of a DNS label. No other process may have it,
-	// but one that has ended: its Leases are deleted at the start. Random if empty.
+	// Identity of the replica, such as its pod's UID: at most 40 characters of a DNS label. No other running process may
+	// have the same identity. The Leases of an ended process with this identity are deleted at the start. The default is a
+	// random identity.
 	Identity string
 	// Members reads the MemberClusters from the hub's cache.
 	Members client.Reader
-	// HangUp ends the work on a member. When it returns nothing more is sent there.
+	// HangUp ends the work on a member. After it returns, no request is sent to the member.
 	HangUp func(member string)
-	// Annotations of the peer Lease, for other replicas.
+	// Annotations of the peer Lease. Other replicas can read them.
 	Annotations map[string]string
 	Logger      logr.Logger
 }
 
-// Coordinator is one replica's part.
+// Coordinator takes part in the distribution for one replica.
 type Coordinator struct {
 	opts     Options
 	requests coordinationclient.LeaseInterface
@@ -78,7 +80,7 @@ type Coordinator struct {
 
 const longestSeat = 40
 
-// New returns a Coordinator that holds nothing until Run.
+// New returns a Coordinator that holds no member until Run.
 func New(o Options) (*Coordinator, error) {
 	if o.Identity == "" {
 		o.Identity = utilrand.String(longestSeat / 2)
@@ -107,7 +109,7 @@ func New(o Options) (*Coordinator, error) {
 // before Run.
 func (c *Coordinator) OnChange(f func(member string)) { c.onChange = f }
 
-// Hold returns this replica's Hold of a member, nil if it has none.
+// Hold returns this replica's Hold of a member. It is nil if this replica does not hold the member.
 func (c *Coordinator) Hold(member string) *Hold {
 	c.mu.Lock()
 	h := c.held[member]
@@ -121,8 +123,8 @@ func (c *Coordinator) Hold(member string) *Hold {
 // Holds reports whether this replica works on the member.
 func (c *Coordinator) Holds(member string) bool { return c.Hold(member) != nil }
 
-// Holder returns the annotations of the replica that works on the member, by the last known Leases; nil if there is
-// none.
+// Holder returns the annotations of the replica that works on the member, by the last known Leases. It is nil if no
+// replica works on the member.
 func (c *Coordinator) Holder(member string) map[string]string {
 	fence := c.book.get(fencePrefix + member)
 	if fence == nil {
@@ -156,12 +158,11 @@ func (c *Coordinator) current() *term {
 	return c.term
 }
 
-// ErrLapsed is the reason why Run ends before its context does: the replica's Lease has expired, or other replicas have
-// deleted it.
+// ErrLapsed is the error of Run if the replica's Lease has expired, or if other replicas have deleted the Lease.
 var ErrLapsed = errors.New("the Lease of this replica was not renewed in time: other replicas may work on its members, and its cache may be old, so it must restart")
 
-// Run runs until ctx ends, or the Lease expires (ErrLapsed), and until work has returned. work gets a context that ends
-// at the same time. Then all members are released at once.
+// Run runs until ctx ends or the Lease expires (ErrLapsed), and then waits until work has returned. work gets a context
+// that ends at the same time. After that, all members are released at once.
 func (c *Coordinator) Run(ctx context.Context, work func(context.Context) error) error {
 	own, stop := context.WithCancel(context.WithoutCancel(ctx)) // Leases are renewed until the work has ended
 	defer stop()
@@ -184,8 +185,8 @@ func (c *Coordinator) Run(ctx context.Context, work func(context.Context) error)
 	return errors.Join(lapsed, err, c.Leave(context.WithoutCancel(ctx)))
 }
 
-// Leave ends all holds for ever and deletes the peer Lease, which makes its fences void. It is for a process that ends
-// without waiting for Run. A second call does no harm.
+// Leave ends all holds permanently and deletes the peer Lease, so that its fences become void. A process that ends
+// without waiting for Run calls it. A second call has no effect.
 func (c *Coordinator) Leave(ctx context.Context) error {
 	c.mu.Lock()
 	c.left = true
@@ -201,7 +202,7 @@ func (c *Coordinator) Leave(ctx context.Context) error {
 	return nil
 }
 
-// renewals creates the Lease and renews it. It returns ErrLapsed when the Lease has expired.
+// renewals creates the peer Lease and renews it. It returns ErrLapsed when the Lease has expired.
 func (c *Coordinator) renewals(ctx context.Context) error {
 	for {
 		pause := renewEvery
@@ -238,7 +239,8 @@ func (c *Coordinator) leaving() bool {
 	return c.left
 }
 
-// begin creates the Lease. It deletes other Leases with the same identity, which belong to processes that have ended.
+// begin creates the peer Lease. It deletes other Leases with the same identity, which belong to processes that have
+// ended.
 func (c *Coordinator) begin(ctx context.Context) error {
 	if c.leaving() {
 		return errors.New("this replica is ending")
@@ -309,7 +311,7 @@ func (c *Coordinator) giveUp() {
 	}
 }
 
-// letGo stops the work on a member, if there is any.
+// letGo stops the work on a member, if this replica holds the member.
 func (c *Coordinator) letGo(member string) {
 	c.mu.Lock()
 	h := c.held[member]

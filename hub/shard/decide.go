@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/multicluster-runtime/pkg/manager/coordinator/sharded/sharder"
 )
 
-// peer is one term of one replica, as its Lease shows it.
+// peer is one term of one replica, as a peer Lease shows it.
 type peer struct {
 	id   string
 	seat string // the replica's identity, by which members are distributed
 	live bool   // false once its Lease has expired; the peer is void when the Lease is deleted
 }
 
-// view is the input of one replica's decision.
+// view has the inputs of one replica's decision.
 type view struct {
 	self    string // ID of its term
 	peers   []peer // all peers with a Lease, including its own
@@ -30,13 +30,13 @@ type view struct {
 type step int
 
 const (
-	// hold: this replica has the fence and the member.
+	// hold: this replica has the fence and works on the member.
 	hold step = iota
-	// take: write the fence.
+	// take: write the fence, to take the member.
 	take
 	// drop: another replica has the fence; stop the work.
 	drop
-	// release: stop the work, then release the fence.
+	// release: stop the work on the member, then release the fence.
 	release
 	// forget: the member no longer exists; delete the fence.
 	forget
@@ -73,7 +73,8 @@ func decide(v view) []action {
 	return out
 }
 
-// about returns the action for an existing member. owner is the term to which it belongs, empty if no replica is live.
+// about returns the action for an existing member. owner is the term to which the member belongs; it is empty if no
+// replica is live.
 func about(v view, member, owner string) (s step, any bool) {
 	holder, fenced := v.fences[member]
 	ours := fenced && holder == v.self
@@ -88,14 +89,14 @@ func about(v view, member, owner string) (s step, any bool) {
 	return take, owner == v.self && void(holder, v.peers)
 }
 
-// void reports whether no replica works under a fence: it was released, or the Lease of its holder is deleted. An
-// expired Lease might still be renewed, so it must be deleted first.
+// void reports whether no replica works under a fence: the fence was released, or the Lease of its holder was deleted.
+// An expired Lease might still be renewed, so it must be deleted before the fence is void.
 func void(holder string, peers []peer) bool {
 	return holder == "" || !slices.ContainsFunc(peers, func(p peer) bool { return p.id == holder })
 }
 
-// liveSeats returns the seats among which members are distributed, and the term of each. If a seat has two terms, the
-// last by name counts.
+// liveSeats returns the seats among which members are distributed, and the term of each seat. If a seat has two terms,
+// the term with the last name is used.
 func liveSeats(peers []peer) (seats []string, terms map[string]string) {
 	terms = map[string]string{}
 	for _, p := range peers {
@@ -106,12 +107,13 @@ func liveSeats(peers []peer) (seats []string, terms map[string]string) {
 	return slices.Sorted(maps.Keys(terms)), terms
 }
 
-// Owner returns the replica to which a member belongs, by identity; empty if there are no replicas. It is the replica
-// with the highest hash of both names. So a replica that starts or ends moves only its own members.
+// Owner returns the identity of the replica to which a member belongs. It is empty if there are no replicas. The member
+// belongs to the replica with the highest hash of both names, so a replica that starts or ends moves only its own
+// members.
 func Owner(member string, replicas []string) string {
 	peers := make([]sharder.PeerInfo, len(replicas))
 	for i, r := range replicas {
-		// The sharder's hash is too weak for names that differ only at their end, such as hub-0 and hub-1.
+		// The hash of the library is too weak for names that differ only at their end, such as hub-0 and hub-1.
 		sum := sha256.Sum256([]byte(r))
 		peers[i] = sharder.PeerInfo{ID: hex.EncodeToString(sum[:]), Weight: 1}
 	}

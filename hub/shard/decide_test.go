@@ -10,7 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 )
 
-// live and lapsed are peers that sit where their name says.
+// live and lapsed return peers with the given names. The seat of each peer is the first part of its name.
 func live(names ...string) []peer {
 	var out []peer
 	for _, n := range names {
@@ -21,7 +21,7 @@ func live(names ...string) []peer {
 
 func lapsed(name string) peer { return peer{id: name, seat: name} }
 
-// owned is a member that belongs to the first of the replicas.
+// owned returns the name of a member that belongs to the first of the replicas.
 func owned(t *testing.T, replicas ...string) string {
 	t.Helper()
 	for i := range 1000 {

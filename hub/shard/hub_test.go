@@ -96,7 +96,7 @@ func (w *world) join(name string) {
 	w.t.Cleanup(func() { _ = w.client.Delete(context.WithoutCancel(w.t.Context()), m) })
 }
 
-// start runs one more replica until its stop is called or the test ends.
+// start runs one more replica until the replica's stop is called or the test ends.
 func (w *world) start(name string) *replica {
 	w.t.Helper()
 	r := &replica{name: name}
@@ -145,7 +145,7 @@ func (w *world) start(name string) *replica {
 	return r
 }
 
-// badly sends a request, and loses what the test wants to be lost.
+// badly sends a request, and drops the requests or answers that the test selects.
 func (r *replica) badly(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	prefix := r.loses.Load()
 	loses := prefix != nil && req.Method == http.MethodPut && strings.Contains(req.URL.Path, "/leases/"+*prefix)
@@ -164,7 +164,7 @@ func (r *replica) badly(next http.RoundTripper, req *http.Request) (*http.Respon
 	return resp, err
 }
 
-// muffled is a watch that shows nothing while its replica is deaf.
+// muffled is a watch that delivers no events while its replica is deaf.
 type muffled struct {
 	io.ReadCloser
 	ctx context.Context
@@ -185,7 +185,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// alone checks that nobody else works on a member that a replica has just taken.
+// alone checks that no other replica works on a member that a replica has just taken.
 func (w *world) alone(r *replica, member string) {
 	if !r.Holds(member) {
 		return
@@ -199,7 +199,7 @@ func (w *world) alone(r *replica, member string) {
 	}
 }
 
-// shared waits until these replicas share all members, each the ones that belong to it, and returns how long that took.
+// shared waits until each of these replicas holds exactly the members that belong to it. It returns how long that took.
 func (w *world) shared(within time.Duration, names ...string) time.Duration {
 	w.t.Helper()
 	begin := time.Now()
@@ -221,7 +221,7 @@ func (w *world) shared(within time.Duration, names ...string) time.Duration {
 	return time.Since(begin)
 }
 
-// fences are the versions of all fences: they change with every write.
+// fences returns the resourceVersions of all fences, which change with every write.
 func (w *world) fences() map[string]string {
 	w.t.Helper()
 	var list coordinationv1.LeaseList
@@ -288,8 +288,8 @@ func TestAReplicaThatIsCutOffIsReplacedAndEnds(t *testing.T) {
 	w.shared(5*time.Second, "a", "b")
 }
 
-// The replica does not know whether it has released a member. It must not go on by what it knew before, when it takes
-// the other replica for dead because its watch shows no renewals.
+// The replica does not know whether its release of a member succeeded. When its watch shows no renewals of the other
+// replica, it must not take the member back by the outdated state of the fence.
 func TestAReleaseWithoutAnAnswerIsNotTakenBack(t *testing.T) {
 	w := newWorld(t, 10)
 	a := w.start("a")

@@ -61,7 +61,7 @@ func TestALeaderThatMayHaveLostItsLeadDoesNotWrite(t *testing.T) {
 			l := &Lead{now: func() time.Time { return clock }, lapsed: func() bool { return tt.lapsed }}
 			for _, r := range tt.renewals {
 				clock = begin.Add(r.at)
-				// The answer takes its time, which does not count.
+				// The duration of the answer does not prolong the lead.
 				lease := l.Renewals(transport(func(*http.Request) (*http.Response, error) {
 					clock = clock.Add(time.Minute)
 					return &http.Response{StatusCode: r.status, Body: http.NoBody}, nil

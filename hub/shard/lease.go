@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// leaseLabel marks the Leases of this package, and distinguishes the two kinds.
+	// leaseLabel marks the Leases of this package. Its value distinguishes peer Leases and fences.
 	leaseLabel = hubv1.Prefix + "lease"
 	peerLease  = "replica"
 	fenceLease = "member"
-	// seatLabel of a peer Lease has the identity of the replica.
+	// seatLabel is a label of a peer Lease. Its value is the identity of the replica.
 	seatLabel = hubv1.Prefix + "replica"
 
 	peerPrefix  = "hanse-replica-"

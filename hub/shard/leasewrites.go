@@ -2,11 +2,11 @@ package shard
 
 import "sync"
 
-// writesAtATime bounds the fences that are written at a time.
+// writesAtATime is the maximum number of concurrent writes of fences.
 const writesAtATime = 16
 
-// leaseWrites are the writes of Leases that are under way. Each has a goroutine of its own, and a Lease has one at a
-// time.
+// leaseWrites are the running writes of Leases. Each write has its own goroutine, and each Lease has at most one write
+// at a time.
 type leaseWrites struct {
 	running sync.WaitGroup
 	slots   chan struct{}
@@ -19,14 +19,15 @@ func newLeaseWrites() *leaseWrites {
 	return &leaseWrites{slots: make(chan struct{}, writesAtATime), names: map[string]bool{}}
 }
 
-// underWay reports whether a write of the Lease is under way.
+// underWay reports whether a write of the Lease is running.
 func (w *leaseWrites) underWay(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.names[name]
 }
 
-// begin reports whether a write of the Lease may begin: none is under way. A write that began has to end.
+// begin reports whether a write of the Lease may begin, because no other one is running. The caller must call end after
+// the write.
 func (w *leaseWrites) begin(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,7 +12,8 @@ type Links struct {
 	coordinator *Coordinator
 }
 
-// Share limits links to the members in the Coordinator's shard. Before a member is released, its link ends.
+// Share limits links to the members in the Coordinator's shard. The link of a member ends before the member is
+// released.
 func (c *Coordinator) Share(links member.Links) *Links {
 	return &Links{Links: links, coordinator: c}
 }
@@ -20,13 +21,14 @@ func (c *Coordinator) Share(links member.Links) *Links {
 // Holds reports whether the cluster is in this replica's shard.
 func (l *Links) Holds(cluster string) bool { return l.coordinator.Holds(cluster) }
 
-// Ensure implements member.Links: a link exists only while the cluster is in the shard, and ends before its release.
+// Ensure implements member.Links. A link exists only while the cluster is in the shard, and ends before the cluster is
+// released.
 func (l *Links) Ensure(cluster string, kubeconfig []byte, expectedID string) {
 	l.coordinator.IfHeld(cluster, func() { l.Links.Ensure(cluster, kubeconfig, expectedID) })
 }
 
-// Confirmed reports whether a cluster in this replica's shard has been probed. For clusters of other replicas only the
-// status is known.
+// Confirmed reports whether this replica has probed a cluster in its shard. Of the clusters of other replicas, this
+// replica knows only the status.
 func (l *Links) Confirmed(cluster string) bool {
 	if !l.Holds(cluster) {
 		return true

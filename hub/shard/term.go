@@ -50,8 +50,9 @@ func (t *term) end() {
 	t.over = true
 }
 
-// Hold is one replica's right to work on one member, from taking it until its release or the expiry of the Lease. It is
-// never valid again: if the member is taken again, there is a new Hold.
+// Hold is one replica's right to work on one member, from the time when the replica takes the member until its release
+// or the expiry of the Lease. An ended Hold is never valid again: if the replica takes the member again, there is a new
+// Hold.
 type Hold struct {
 	term *term
 
