@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// addAdmission serves the webhook that reviews policies, in every replica.
+// addAdmission serves, in every replica, the webhook that reviews policies.
 func addAdmission(mgr manager.Manager, o Options, store admission.Templates, kinds *served.Kinds, keeper *certificate.Keeper) error {
 	if !o.reviews() {
 		return nil

@@ -40,7 +40,7 @@ import (
 
 var gizmo = schema.GroupKind{Group: "shop.example.com", Kind: "Gizmo"}
 
-// reviewing is an API server that asks this process about policies, as the chart says.
+// reviewing is an API server that calls the webhook of this process, configured as by the chart.
 type reviewing struct {
 	*testing.T
 	config    *rest.Config
@@ -48,7 +48,7 @@ type reviewing struct {
 	templates *slowTemplates
 }
 
-// slowTemplates are the hub's objects, read with a delay.
+// slowTemplates returns the hub's objects after a delay.
 type slowTemplates struct {
 	*templates.Store
 	delay atomic.Int64
@@ -120,7 +120,7 @@ func startReviewing(t *testing.T) *reviewing {
 	return r
 }
 
-// bind makes the binding of an object that the hub has read.
+// bind creates the binding of an object that the hub has read.
 func (r *reviewing) bind(u *unstructured.Unstructured, by *hubv1.Placement, clusters ...string) {
 	r.Helper()
 	id := hubv1.IdentityOf(u)
@@ -142,7 +142,7 @@ func (r *reviewing) bind(u *unstructured.Unstructured, by *hubv1.Placement, clus
 	})
 }
 
-// install makes what the chart makes.
+// install creates the objects that the chart creates.
 func (r *reviewing) install(address string) {
 	r.Helper()
 	r.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hubv1.SystemNamespace}})
@@ -164,8 +164,8 @@ func (r *reviewing) install(address string) {
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			AdmissionReviewVersions: []string{"v1"},
 		}, {
-			// As in the chart, for a hub in its cluster. The webhook has no rules, so it is never called. But the API server
-			// validates its path.
+			// The chart contains this webhook for a hub in its cluster. It has no rules, so it is never called. But the API
+			// server validates its path.
 			Name:                    "service.hanse.dev",
 			ClientConfig:            admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: hubv1.SystemNamespace, Name: WebhookSecret}},
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
@@ -187,7 +187,7 @@ func (r *reviewing) gizmo(name string) *unstructured.Unstructured {
 	return u
 }
 
-// as is a client of a user.
+// as returns the client of a user.
 func (r *reviewing) as(user string) client.Client {
 	r.Helper()
 	config := rest.CopyConfig(r.config)
@@ -197,7 +197,7 @@ func (r *reviewing) as(user string) client.Client {
 	return c
 }
 
-// grant lets a user do something in namespace shop.
+// grant gives a user rights in the namespace shop.
 func (r *reviewing) grant(user, name string, rules ...rbacv1.PolicyRule) {
 	r.Helper()
 	r.create(&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Rules: rules})
@@ -224,7 +224,7 @@ func TestTheAPIServerAsksTheHubAboutPolicies(t *testing.T) {
 	r := startReviewing(t)
 	ctx := t.Context()
 
-	// Until the CA is there, nothing is taken.
+	// Until the configuration has the CA, the API server refuses every policy.
 	good := sizes("good", "5")
 	eventually(t, 30*time.Second, func() error { return r.admin.Create(ctx, good.DeepCopy()) })
 
@@ -257,7 +257,7 @@ func TestTheAPIServerAsksTheHubAboutPolicies(t *testing.T) {
 	r.grant(alice, "override", rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"placements"}, Verbs: []string{"override"}})
 	eventually(t, 10*time.Second, func() error { return asAlice.Create(ctx, own.DeepCopy()) })
 
-	// What others wrote may be labelled by whoever may write it, but not changed.
+	// Another user may change the labels of a policy, but not its spec.
 	const bob = "bob"
 	r.grant(bob, "labels", rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies"}, Verbs: []string{"create", "patch", "get"}})
 	asBob := r.as(bob)
@@ -280,7 +280,7 @@ func TestTheAPIServerShowsTheCopiesThatAPolicyWouldWithdraw(t *testing.T) {
 		r.create(u)
 		r.bind(u, p, "eu-1", "sg-1")
 	}
-	// A dry run is reviewed as well, so that the same edit can be tried until the caches have everything.
+	// A dry run is reviewed, too. The same edit can therefore be repeated until the caches have all objects.
 	warned := func(spec, want string) {
 		t.Helper()
 		eventually(t, 30*time.Second, func() error {
@@ -302,13 +302,14 @@ func TestTheAPIServerShowsTheCopiesThatAPolicyWouldWithdraw(t *testing.T) {
 	warned(`{"names":["eu-1"]}`, "which copies the policy would withdraw is not known: too many objects to tell within 1 s: run hansectl simulate")
 }
 
-// warnings that an API server sends.
+// warnings are the warnings in the answers of an API server.
 type warnings []string
 
 // HandleWarningHeader implements rest.WarningHandler.
 func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { *w = append(*w, text) }
 
-// answersOnlyByTheConfiguredPath sends a review that claims to be of an administrator, as whoever reaches the port may.
+// answersOnlyByTheConfiguredPath sends a review that claims to be about an administrator, as any client can that
+// reaches the port.
 func (r *reviewing) answersOnlyByTheConfiguredPath() {
 	r.Helper()
 	var config admissionregistrationv1.ValidatingWebhookConfiguration
@@ -334,7 +335,7 @@ func (r *reviewing) answersOnlyByTheConfiguredPath() {
 	}
 }
 
-// refused fails unless the API server refused with these words.
+// refused fails the test unless the API server refused the request with these words.
 func refused(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if err == nil {

@@ -11,8 +11,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// cacheOptions select the cached parts of the hub's own kinds. Managed fields are dropped: no reader needs them, and a
-// write without managed fields does not change them. Templates, whose managed fields are read, are not in this cache.
+// cacheOptions selects the cached parts of the hub's own kinds. Managed fields are dropped: no reader needs them, and a
+// write without managed fields leaves them unchanged. Templates, whose managed fields are read, are not in this cache.
 func cacheOptions(namespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
@@ -32,7 +32,7 @@ func cacheOptions(namespace string) cache.Options {
 	}
 }
 
-// trimBinding drops the managed fields and the spare capacity of the decoded slices.
+// trimBinding drops the managed fields of a binding, and the spare capacity of its decoded slices.
 func trimBinding(obj any) (any, error) {
 	b, ok := obj.(hubv1.BindingObject)
 	if !ok {
@@ -50,7 +50,7 @@ func trimBinding(obj any) (any, error) {
 	return b, nil
 }
 
-// exact returns a slice without spare room.
+// exact returns a slice without spare capacity.
 func exact[T any](s []T) []T {
 	if len(s) == cap(s) {
 		return s

@@ -10,10 +10,10 @@
 //     with the schema of its kind on the hub (breakage.go). Errors that exist without the policy do not count.
 //   - A policy that would withdraw copies gets a warning with their number (withdrawals.go). That never refuses it.
 //
-// A deletion is not reviewed, and neither is a change that leaves the spec unchanged.
+// Deletions are not reviewed, and neither are changes that leave the spec unchanged.
 //
-// Any client that reaches the port and knows the path can read the answer to a review. So an answer shows no value of
-// an object and no key of a map. Values and keys of the policy itself and names in the schema are the exceptions. For a
+// Any client that reaches the port and knows the path can read the answer to a review. An answer therefore shows no
+// value of an object and no key of a map, except values and keys of the policy itself and names in the schema. For a
 // Secret, it shows only the names in the schema.
 //
 // The controllers repeat the checks where they can: they mark an invalid policy, and do not send a broken manifest
@@ -52,10 +52,10 @@ const Path = "/validate-policies"
 const (
 	// reviewWithin is how long a review may take: the API server waits for 10 s.
 	reviewWithin = 8 * time.Second
-	// renderWithin is the part of reviewWithin for rendering objects.
+	// renderWithin is the part of reviewWithin that rendering objects may take.
 	renderWithin = reviewWithin / 2
-	// atOnce is the number of reviews at a time: at most ofAuthor of one author, and ofNamespace of policies of one
-	// namespace. Other reviews wait.
+	// atOnce is the number of concurrent reviews: at most ofAuthor of one author, and at most ofNamespace of policies of
+	// one namespace. Further reviews wait.
 	atOnce      = 4
 	ofAuthor    = 2
 	ofNamespace = 3
@@ -67,7 +67,7 @@ const (
 
 // Templates are the hub's own objects.
 type Templates interface {
-	// Get returns a hub object, which must not be changed. It is false for an unknown object.
+	// Get returns a hub object, which the caller must not change. It returns false for an unknown object.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// Head returns a hub object with its namespace, name and labels.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
@@ -75,7 +75,7 @@ type Templates interface {
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
 }
 
-// Options of a Reviewer. All fields are required, except DeniedMetadataPrefixes.
+// Options of a Reviewer. The field DeniedMetadataPrefixes is optional; all other fields are required.
 type Options struct {
 	// Client reads from the cache and asks for rights.
 	Client    client.Client
@@ -83,9 +83,9 @@ type Options struct {
 	Templates Templates
 	// Schema returns the schema of a kind on the hub's API server, or nil if it cannot be read.
 	Schema func(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema
-	// Readable returns an error if a placement is invalid, whatever object it selects.
+	// Readable returns an error if a placement is invalid, independent of the objects that it selects.
 	Readable func(hubv1.PlacementObject) error
-	// RemovalLimit is the limit of the guard for clusters, and for placements that set none.
+	// RemovalLimit is the guard's limit for clusters, and for placements that set no limit.
 	RemovalLimit guard.Limit
 	// DeniedMetadataPrefixes are as in overrides.Prepare.
 	DeniedMetadataPrefixes []string
@@ -100,12 +100,12 @@ type Reviewer struct {
 
 var _ admission.Handler = &Reviewer{}
 
-// New returns a Reviewer.
+// New returns a Reviewer with these options.
 func New(o Options) *Reviewer {
 	return &Reviewer{options: o, slots: slots.New(atOnce), forecasts: slots.New(forecastsAtOnce)}
 }
 
-// refusal is the reason for which a policy is refused. The author reads its text.
+// refusal is the reason why a policy is refused. The author of the policy reads its text.
 type refusal struct {
 	forbidden bool // the author lacks a right
 	text      string
@@ -123,7 +123,7 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	case unchanged:
 		return admission.Allowed("")
 	}
-	// A review that has begun is finished while the process ends: ctx is canceled with the process, too.
+	// The end of the process also cancels ctx. A review that has begun is finished before the process ends.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewWithin)
 	defer cancel()
 	giveBack, ok := r.slots.Take(ctx, parties(req.UserInfo.Username, policy.GetNamespace())...)
@@ -149,7 +149,7 @@ func (r *Reviewer) Handle(ctx context.Context, req admission.Request) admission.
 	return admission.Errored(http.StatusInternalServerError, fmt.Errorf("the policy could not be reviewed, try again: %w", err))
 }
 
-// parties are the author and, for a namespaced policy, its namespace.
+// parties returns the author and, for a namespaced policy, its namespace. Each has a share of the concurrent reviews.
 func parties(user, namespace string) []slots.Party {
 	author := slots.Party{Name: "user/" + user, Most: ofAuthor}
 	if namespace == "" {
@@ -203,7 +203,7 @@ func read(req admission.Request) (policy client.Object, unchanged bool, err erro
 	if err := json.Unmarshal(content, policy); err != nil {
 		return nil, false, fmt.Errorf("reading the %s: %w", req.Kind.Kind, err)
 	}
-	// The name of an object that is being created may be in the request only.
+	// For an object that is being created, only the request may have its name.
 	policy.SetNamespace(req.Namespace)
 	if policy.GetName() == "" {
 		policy.SetName(req.Name)

@@ -49,18 +49,19 @@ const widgetSchema = `{"components":{"schemas":{"w":{"type":"object","properties
 const secretSchema = `{"components":{"schemas":{"s":{"type":"object","properties":{"data":{"type":"object","additionalProperties":{"type":"string"}},
 	"stringData":{"type":"object","additionalProperties":{"type":"string"}}},"x-kubernetes-group-version-kind":[{"group":"","kind":"Secret","version":"v1"}]}}}}`
 
-// hub is what a review reads.
+// hub has the objects and rights that a review reads.
 type hub struct {
 	*testing.T
 	objects   []client.Object
 	templates map[hubv1.ObjectIdentity]*unstructured.Unstructured
-	// asking is called before a right of a user is asked for; nil is nothing.
+	// asking is called before the review asks for a right of a user. It may be nil.
 	asking func(user string)
-	// reading is called before the labels of an object are read; nil is nothing.
+	// reading is called before the review reads the labels of an object. It may be nil.
 	reading func()
-	// unmapped is what the mapper says of every kind; nil: it knows them.
+	// unmapped is the error of the mapper for every kind. If it is nil, the mapper knows the kinds.
 	unmapped error
-	// may says which rights the author has, as "verb resource.group namespace name"; nil is all.
+	// may reports whether the author has a right, given as "verb resource.group namespace name". If may is nil, the author
+	// has all rights.
 	may func(string) bool
 
 	mu    sync.Mutex
@@ -77,7 +78,7 @@ func newHub(t *testing.T) *hub {
 	return h
 }
 
-// place puts an object on the hub, with a binding that sends it to clusters.
+// place adds an object to the hub, with a binding that sends the object to clusters.
 func (h *hub) place(name, spec string, clusters ...string) {
 	h.Helper()
 	h.placeKind(widget, name, `{"spec":`+spec+`}`, clusters...)
@@ -180,7 +181,7 @@ func (h *hub) reviewer() *admission.Reviewer {
 	})
 }
 
-// failing is a mapper that gives no answer if it has an error.
+// failing is a mapper that returns an error for every kind if err is set.
 type failing struct {
 	meta.RESTMapper
 	err error
@@ -212,7 +213,7 @@ func TestWhatCannotBeFoundOutIsNotTakenForAnAnswer(t *testing.T) {
 	}
 }
 
-// review asks for a policy in YAML, as an update of another one if that is not empty.
+// review requests the review of a policy in YAML. A non-empty before makes the request an update of that policy.
 func (h *hub) review(policy, before string) ctrladmission.Response {
 	h.Helper()
 	return h.reviewer().Handle(h.Context(), h.request("alice", policy, before))
@@ -250,7 +251,7 @@ func overDeployments(rules string) string {
 	return strings.ReplaceAll(policy(rules), "apiGroup: test.hanse.dev, kind: Widget", "apiGroup: apps, kind: Deployment")
 }
 
-// enforces labels the namespace with a level of Pod Security.
+// enforces sets the label of the namespace for a level of Pod Security.
 func (h *hub) enforces(level string) {
 	h.objects[0].GetLabels()["pod-security.kubernetes.io/enforce"] = level
 }

@@ -27,7 +27,8 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// mostObjects is the number of objects that a review renders. If there are more, they are chosen evenly.
+// mostObjects is the maximum number of objects that a review renders. If the policy selects more, the rendered ones are
+// spread evenly.
 const mostObjects = 500
 
 func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyObject, who author) ([]string, error) {
@@ -54,7 +55,7 @@ func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyOb
 	return trial.warnings, nil
 }
 
-// readable returns why a policy is invalid for any object.
+// readable returns why a policy is invalid for any object. It is nil if the policy may be valid for some object.
 func readable(p hubv1.OverridePolicyObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return &refusal{text: fmt.Sprintf("spec.namespaceSelector: %s", err)}
@@ -66,7 +67,7 @@ func readable(p hubv1.OverridePolicyObject) error {
 	return refusalOf(errs)
 }
 
-// refusalOf names the first faults.
+// refusalOf returns a refusal with the first errors of a list.
 func refusalOf(errs field.ErrorList) *refusal {
 	texts := make([]string, 0, len(errs))
 	for _, err := range errs {
@@ -79,11 +80,11 @@ func refusalOf(errs field.ErrorList) *refusal {
 type trial struct {
 	reviewer *Reviewer
 	policy   hubv1.OverridePolicyObject
-	// without are all other policies; with are all policies.
+	// without has all other policies; with has all policies including this one.
 	without, with []hubv1.OverridePolicyObject
 	clusters      map[string]overrides.Cluster
 	selected      []selectedObject
-	// literals are the values and the keys that the policy holds.
+	// literals are the values and the keys that the policy contains.
 	literals sets.Set[string]
 
 	tried    sets.Set[schema.GroupKind]
@@ -92,7 +93,7 @@ type trial struct {
 	warned   sets.Set[string]
 }
 
-// selectedObject is a hub object that the policy selects, and its decision.
+// selectedObject is a hub object that the policy selects, with its binding's decision.
 type selectedObject struct {
 	hubv1.SelectableObject
 	binding hubv1.BindingObject
@@ -124,7 +125,7 @@ func (r *Reviewer) newTrial(ctx context.Context, p hubv1.OverridePolicyObject) (
 	return t, err
 }
 
-// objects that have a decision and that the policy selects, in the order of their names.
+// objects returns the objects that have a decision and that the policy selects, sorted by name.
 func (r *Reviewer) objects(ctx context.Context, p hubv1.OverridePolicyObject) ([]selectedObject, error) {
 	bindings, err := scopes.Bindings(ctx, r.options.Client, p.GetNamespace(), client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -176,7 +177,7 @@ func speaksOf(selectors []hubv1.ResourceSelector, gk schema.GroupKind) bool {
 	})
 }
 
-// run fills broken and warnings. It ends early when enough is broken or the time is over.
+// run fills broken and warnings. It ends early when enough errors are found or the time is over.
 func (t *trial) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renderWithin)
 	defer cancel()
@@ -203,7 +204,7 @@ func (t *trial) run(ctx context.Context) error {
 	return nil
 }
 
-// evenly chooses n of all, spread over the whole.
+// evenly returns n elements of a list, spread evenly over the list.
 func evenly(all []selectedObject, n int) []selectedObject {
 	if len(all) <= n {
 		return all
@@ -222,7 +223,8 @@ func (t *trial) warn(text string) {
 	}
 }
 
-// breaks notes a fault. Faults with the same text count once, because an expression can produce any number of them.
+// breaks records an error. Errors with the same text are recorded once, because an expression can produce any number of
+// them.
 func (t *trial) breaks(text string) {
 	if !slices.Contains(t.broken, text) {
 		t.broken = append(t.broken, text)
@@ -252,7 +254,7 @@ func (t *trial) object(ctx context.Context, o selectedObject) {
 	}
 }
 
-// targets are the clusters that hold the object or will get it; all clusters if there are none.
+// targets returns the clusters that hold the object or will get it. If there are none, it returns all clusters.
 func (t *trial) targets(o selectedObject) []string {
 	var out []string
 	for _, target := range o.binding.BindingSpec().Clusters {
@@ -266,7 +268,7 @@ func (t *trial) targets(o selectedObject) []string {
 	return slices.DeleteFunc(out, func(name string) bool { return !t.applies(t.cluster(o, name)) })
 }
 
-// cluster returns the facts that rules for the object can read.
+// cluster returns the data of a cluster that rules for the object can read.
 func (t *trial) cluster(o selectedObject, name string) overrides.Cluster {
 	cluster := t.clusters[name]
 	if o.IsOfOperator() {
@@ -275,8 +277,8 @@ func (t *trial) cluster(o selectedObject, name string) overrides.Cluster {
 	return cluster
 }
 
-// applies reports whether a rule of the policy changes objects for the cluster. An invalid rule counts, because
-// rendering reports its error.
+// applies reports whether a rule of the policy changes objects for the cluster. It returns true for an invalid rule,
+// because rendering reports its error.
 func (t *trial) applies(cluster overrides.Cluster) bool {
 	rules := t.policy.OverrideSpec().Rules
 	for i := range rules {
@@ -300,8 +302,8 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	cluster := t.cluster(o, name)
 	result, err := prepared.Render(cluster, with, divided)
 	if conflict := (*overrides.ConflictError)(nil); errors.As(err, &conflict) {
-		// The other policy may be wrong, and the statuses of bindings and policies show the conflict. The policy alone
-		// must still match the schema.
+		// The other policy may be the cause, and the statuses of bindings and policies show the conflict. This policy must
+		// still match the schema by itself.
 		t.warn(where + err.Error())
 		with, without = []hubv1.OverridePolicyObject{t.policy}, nil
 		result, err = prepared.Render(cluster, with, divided)
@@ -333,7 +335,7 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 	}
 }
 
-// unsafe notes why the rendered manifest would not be written: its kind or type is refused, or it violates Pod
+// unsafe records why the rendered manifest would not be written: its kind or type is refused, or it violates Pod
 // Security.
 func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Unstructured, without func() *unstructured.Unstructured) {
 	if tenancy.Of(manifest, o.NamespaceLabels) == nil {
@@ -353,8 +355,8 @@ func (t *trial) unsafe(o selectedObject, where string, manifest *unstructured.Un
 	}
 }
 
-// failed notes an error of rendering if the policy causes it. An override of a divided number is a warning, as a
-// conflict is.
+// failed records an error of rendering if this policy causes it. An override of a divided number is a warning, like a
+// conflict.
 func (t *trial) failed(where string, err error, without func() error) {
 	invalid, divided := (*overrides.InvalidError)(nil), (*overrides.DividedError)(nil)
 	switch {
@@ -369,8 +371,8 @@ func (t *trial) failed(where string, err error, without func() error) {
 	}
 }
 
-// shown is the text of a fault, without values and keys that are not in the policy. An expression can turn the value of
-// a field into a key of a map.
+// shown returns the text of an error, without values and keys that are not in the policy. An expression can turn the
+// value of a field into a key of a map.
 func (t *trial) shown(f openapi.Fault, gk schema.GroupKind) string {
 	literals := t.literals
 	if hubv1.IsSecret(gk) {
@@ -421,7 +423,7 @@ func literalFaults(kind *openapi.Schema, rule *hubv1.OverrideRule) []openapi.Fau
 	return out
 }
 
-// literals are all scalars and keys in the rules.
+// literals returns all scalars and keys in the rules.
 func literals(spec *hubv1.OverridePolicySpec) sets.Set[string] {
 	raw, err := json.Marshal(spec.Rules)
 	if err != nil {

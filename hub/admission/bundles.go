@@ -19,8 +19,8 @@ import (
 const whyImpersonate = "the hub stores the objects of the bundle with the rights of this ServiceAccount"
 
 // reviewBundle refuses a bundle whose author may not use its ServiceAccount, or whose manifests are invalid. It does
-// not read ConfigMaps with manifests or charts: they may change later, and the condition Stored describes them. The
-// warning names the objects that leave the bundle.
+// not read ConfigMaps with manifests or charts: they may change later, and the condition Stored reports their errors.
+// The warning names the objects that the change removes from the bundle.
 func (r *Reviewer) reviewBundle(ctx context.Context, b hubv1.BundleObject, who author) ([]string, error) {
 	account := rights.Need{Why: whyImpersonate, Right: authorizationv1.ResourceAttributes{
 		Namespace: b.GetNamespace(), Verb: "impersonate", Resource: "serviceaccounts", Name: b.BundleSpec().ServiceAccountName,
@@ -52,7 +52,7 @@ func (r *Reviewer) reviewBundle(ctx context.Context, b hubv1.BundleObject, who a
 	return r.leaving(b, objects), nil
 }
 
-// leaving returns a warning about the stored objects that are not among the new ones.
+// leaving returns a warning about the stored objects that the new bundle no longer has.
 func (r *Reviewer) leaving(b hubv1.BundleObject, objects []*unstructured.Unstructured) []string {
 	stay := map[hubv1.ObjectIdentity]bool{}
 	for _, o := range objects {
@@ -71,8 +71,8 @@ func (r *Reviewer) leaving(b hubv1.BundleObject, objects []*unstructured.Unstruc
 	return []string{"these objects leave the bundle, and their copies leave all clusters: " + someOf(leave, ", ")}
 }
 
-// reviewRemoval refuses the deletion of an operator while objects of its kinds are on clusters: nothing would act on
-// them any more.
+// reviewRemoval refuses the deletion of an operator while clusters have objects of its kinds, because no controller
+// would reconcile these objects any more.
 func (r *Reviewer) reviewRemoval(ctx context.Context, policy client.Object) error {
 	o, ok := policy.(*hubv1.FederatedOperator)
 	if !ok || o.Spec.Removal == hubv1.OperatorRemovalAllow || len(o.Status.Provides) == 0 {

@@ -2,7 +2,7 @@ package admission
 
 import utiljson "k8s.io/apimachinery/pkg/util/json"
 
-// decoded reads JSON as objects are read: whole numbers stay whole.
+// decoded reads JSON as Kubernetes objects are read: whole numbers become integers.
 func decoded(raw []byte) (any, bool) {
 	var v any
 	err := utiljson.Unmarshal(raw, &v)

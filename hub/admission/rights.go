@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/rights"
 )
 
-// author of a change, as the API server sends it.
+// author is the user who changes a policy, as the API server sends it.
 type author authenticationv1.UserInfo
 
 const (
@@ -29,7 +29,7 @@ const (
 	whyEscalate   = "the policy changes the rights of others on members"
 )
 
-// selected returns the rights on every selected kind. An empty namespace means all namespaces.
+// selected returns the needed rights on every selected kind. An empty namespace means all namespaces.
 func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string) ([]rights.Need, error) {
 	if len(selectors) > mostSelectors {
 		return nil, &refusal{text: fmt.Sprintf("spec.resourceSelectors: more than %d", mostSelectors)}
@@ -56,7 +56,7 @@ func (r *Reviewer) selected(selectors []hubv1.ResourceSelector, namespace string
 	return out, nil
 }
 
-// referenced returns the rights on every kind of objects that selected objects may need.
+// referenced returns the needed rights on every kind of objects that selected objects may need.
 func (r *Reviewer) referenced(rules []hubv1.ReferenceRule, namespace string) ([]rights.Need, error) {
 	var out []rights.Need
 	for _, kind := range decide.ReferencedKinds(rules) {
@@ -87,7 +87,8 @@ func (r *Reviewer) resource(s hubv1.ResourceSelector) (string, error) {
 	return mapping.Resource.Resource, nil
 }
 
-// mapping of a kind; false if the hub does not serve the kind. A failed request is an error, not a missing kind.
+// mapping returns the mapping of a kind. It returns false if the hub does not serve the kind. A failed request is an
+// error, and does not mean a missing kind.
 func (r *Reviewer) mapping(gk schema.GroupKind) (*meta.RESTMapping, bool, error) {
 	mapping, err := r.options.Mapper.RESTMapping(gk)
 	switch {
@@ -171,7 +172,7 @@ func overriding(p hubv1.OverridePolicyObject) []rights.Need {
 	return out
 }
 
-// demand refuses if the author lacks a right.
+// demand returns a refusal if the author lacks a right.
 func (r *Reviewer) demand(ctx context.Context, who author, needs []rights.Need) error {
 	missing, err := rights.Missing(ctx, r.options.Client, authenticationv1.UserInfo(who), needs)
 	if err != nil {
@@ -183,7 +184,7 @@ func (r *Reviewer) demand(ctx context.Context, who author, needs []rights.Need) 
 	return &refusal{forbidden: true, text: fmt.Sprintf("%s needs the right to %s", who.Username, someOf(missing, "; "))}
 }
 
-// someOf joins the first five texts, with the number of the others.
+// someOf joins the first five texts, and adds the number of the other texts.
 func someOf(all []string, separator string) string {
 	const most = 5
 	if len(all) <= most {

@@ -6,8 +6,8 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// reviewRollout refuses an invalid rollout, and warns of settings without an effect. Annotations of users never refuse
-// the placement.
+// reviewRollout refuses an invalid rollout, and warns of settings without an effect. An annotation that a user sets
+// never causes a refusal.
 func reviewRollout(p hubv1.PlacementObject) ([]string, error) {
 	var warnings []string
 	_, ignored := rollout.ParseVerbs(p.GetAnnotations())

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// rolling is a placement with a rollout.
+// rolling returns a placement with a rollout.
 func rolling(kind, annotations, rollout string) string {
 	namespace := "namespace: shop, "
 	if kind == "ClusterPlacement" {

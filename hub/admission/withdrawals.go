@@ -53,17 +53,18 @@ func (r *Reviewer) withdrawals(ctx context.Context, p client.Object) []string {
 	return f.warnings()
 }
 
-// forecast decides once on every object that a policy selects, or that follows it, with the policy and without it.
+// forecast makes one round of decisions on every object that a policy selects, or that follows the policy, with the
+// policy and without it.
 type forecast struct {
 	reviewer *Reviewer
 	policy   client.Object
 
-	// copies by placement and objects by cluster, as they are.
+	// copies has the current number of copies by placement, and objects the current number of objects by cluster.
 	copies, objects map[string]int
 	// memos for the decisions before and after.
 	before, after decide.Memo
 
-	// removals of the edit, and the scopes that the guard compares them with.
+	// removals are the copies that the edit would delete, and the scopes with which the guard compares them.
 	removals             []guard.Removal
 	placements, clusters map[string]guard.Scope
 	losers               int    // objects that lose a copy
@@ -104,7 +105,7 @@ func (f *forecast) run(ctx context.Context) error {
 	return nil
 }
 
-// count adds a binding to the counts for the decisions and the guard.
+// count adds a binding to the counts that the decisions and the guard use.
 func (f *forecast) count(b hubv1.BindingObject) {
 	owner := decide.OwnerOf(b.BindingSpec().PlacementRef).String()
 	for _, e := range b.BindingSpec().Clusters {
@@ -115,8 +116,8 @@ func (f *forecast) count(b hubv1.BindingObject) {
 	}
 }
 
-// concerns reports whether the policy may decide on the object of a binding: its kind is selected, or it follows the
-// policy.
+// concerns reports whether the policy may change the decision on the object of a binding: the policy selects the kind,
+// or the object follows the policy.
 func (f *forecast) concerns(b hubv1.BindingObject) bool {
 	if ns := f.policy.GetNamespace(); ns != "" && ns != b.GetNamespace() {
 		return false
@@ -130,7 +131,7 @@ func (f *forecast) follows(b hubv1.BindingObject) bool {
 	return ok && decide.OwnerOf(b.BindingSpec().PlacementRef) == decide.OwnerOf(decide.ReferenceTo(p))
 }
 
-// selectionOf returns the selectors of a policy for objects and for namespaces.
+// selectionOf returns the selectors of a policy, for objects and for namespaces.
 func selectionOf(policy client.Object) ([]hubv1.ResourceSelector, *metav1.LabelSelector) {
 	switch p := policy.(type) {
 	case hubv1.PlacementObject:
@@ -154,7 +155,7 @@ func (f *forecast) selects(o hubv1.SelectableObject) bool {
 	return err == nil && matched != hubv1.MatchesNot
 }
 
-// object adds the copies that one object loses.
+// object adds the copies of one object that the edit would delete.
 func (f *forecast) object(b hubv1.BindingObject, factsBefore, factsAfter decide.Facts) {
 	head, ok := f.reviewer.options.Templates.Head(hubv1.ObjectOf(b))
 	if !ok || head.GetDeletionTimestamp() != nil {
@@ -187,7 +188,7 @@ func (f *forecast) object(b hubv1.BindingObject, factsBefore, factsAfter decide.
 	}
 }
 
-// edited returns the facts with the policy.
+// edited returns the fleet's policies after the edit.
 func (f *forecast) edited(facts decide.Facts) decide.Facts {
 	switch p := f.policy.(type) {
 	case hubv1.PlacementObject:
@@ -198,13 +199,13 @@ func (f *forecast) edited(facts decide.Facts) decide.Facts {
 	return facts
 }
 
-// replaced returns the policies with one instead of the policy of its namespace and name.
+// replaced returns the policies, with the policy of the same namespace and name replaced.
 func replaced[P client.Object](all []P, by P) []P {
 	out := slices.DeleteFunc(slices.Clone(all), func(p P) bool { return p.GetNamespace() == by.GetNamespace() && p.GetName() == by.GetName() })
 	return append(out, by)
 }
 
-// add adds a removal of an object's copy with its scopes for the guard.
+// add adds the removal of an object's copy, with its scopes for the guard.
 func (f *forecast) add(object string, r decide.Removal, facts decide.Facts) {
 	limit, placement := f.reviewer.options.RemovalLimit, r.Placement.String()
 	if _, known := f.placements[placement]; !known {
@@ -220,7 +221,8 @@ func (f *forecast) add(object string, r decide.Removal, facts decide.Facts) {
 	f.removals = append(f.removals, guard.Removal{Set: r.Owner.String(), Object: object, Placement: placement, Cluster: r.Cluster, Last: r.Last})
 }
 
-// warnings returns the numbers of copies and objects, the clusters that lose most, one example and the guard's verdict.
+// warnings returns the numbers of copies and objects, the clusters that lose most copies, one example, and the guard's
+// verdict.
 func (f *forecast) warnings() []string {
 	if len(f.removals) == 0 {
 		return nil
@@ -240,7 +242,7 @@ func (f *forecast) warnings() []string {
 	return []string{text + "; " + f.verdict()}
 }
 
-// verdict returns the guard's verdict, provided that no other removals are pending.
+// verdict returns the guard's verdict for the case that no other removals are waiting.
 func (f *forecast) verdict() string {
 	held := guard.Judge(f.removals, f.placements, f.clusters)
 	n := 0
@@ -258,7 +260,7 @@ func (f *forecast) verdict() string {
 	return fmt.Sprintf("the hub holds the removal of %s until a user confirms it", counted(n, "copy", "copies"))
 }
 
-// counted is a number with its noun.
+// counted returns a number with its noun.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// follows makes n widgets that follow the placement web, with a copy on each of the clusters.
+// follows adds n widgets that follow the placement web, with a copy on each of the clusters.
 func (h *hub) follows(n int, spec string, clusters ...string) {
 	h.Helper()
 	for i := range n {

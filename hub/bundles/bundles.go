@@ -1,5 +1,5 @@
-// Package bundles stores the objects of Bundles, ClusterBundles and FederatedOperators as templates, and reports that
-// in the condition Stored.
+// Package bundles stores the objects of Bundles, ClusterBundles and FederatedOperators as templates, and sets the
+// condition Stored.
 //
 //   - The manifests of a bundle are read by package bundle. If one of them is invalid, if the bundle's ServiceAccount
 //     lacks a right, or if an identity is taken, nothing is stored: the bundle keeps its stored objects. The condition
@@ -8,8 +8,8 @@
 //     so it follows an uncached read of the bundle. The Secret of the object is deleted after its binding.
 //   - A bundle that is deleted loses all objects in the same way. Live of hub/templates proves the deletion.
 //
-// Only the leader does this. The other replicas read the stored objects. hub/policystatus counts them, and reports what
-// clusters do with them.
+// Only the leader stores objects. The other replicas read the stored objects. hub/policystatus counts them, and reports
+// their state on clusters.
 package bundles
 
 import (
@@ -43,16 +43,16 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// workers is how many bundles are stored at a time. Charts are rendered one by one.
+// workers is the number of bundles that are stored at a time. Charts are rendered one after the other.
 const workers = 4
 
 // Templates has the stored objects.
 type Templates interface {
-	// Get returns an object from memory; it is shared and must not be changed.
+	// Get returns an object from memory. The object is shared, and the caller must not change it.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// State returns the state of the hub's own objects of a kind; false if they are not watched.
+	// State returns the state of the watch of a kind. It returns false if the kind is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
-	// StoredState returns the state of the objects of bundles.
+	// StoredState returns the state of the watch of the Secrets of bundles.
 	StoredState() kindwatch.State
 	// List returns the objects of a kind.
 	List(gk schema.GroupKind) []hubv1.ObjectIdentity
@@ -61,12 +61,13 @@ type Templates interface {
 	// Live reads a hub object uncached. gone means that it was deleted, although its kind has existed since the given
 	// time.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
-	// OnChange and OnState register functions to call for changes of objects and of kinds, before the manager starts.
+	// OnChange and OnState register functions to call for changed objects and for changed states of watches, before the
+	// manager starts.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
 }
 
-// Options of a Controller. All except Clock are required.
+// Options of a Controller. The field Clock is optional; all other fields are required.
 type Options struct {
 	// Client reads bundles, bindings and namespaces from the cache, asks for rights, and writes.
 	Client client.Client
@@ -75,7 +76,7 @@ type Options struct {
 	Mapper    meta.RESTMapper
 	Templates Templates
 	Events    events.EventRecorder
-	// Namespace of the stored objects, and of the ConfigMaps and ServiceAccounts of bundles without a namespace.
+	// Namespace has the stored objects, and the ConfigMaps and ServiceAccounts of bundles without a namespace.
 	Namespace string
 	// Charts fetches the charts of operators.
 	Charts *charts.Fetcher
@@ -94,7 +95,7 @@ type Controller struct {
 	queue      workqueue.TypedRateLimitingInterface[hubv1.BundleReference] // nil while another replica leads
 }
 
-// New returns a Controller that does nothing until SetupWithManager.
+// New returns a Controller, which starts no work before SetupWithManager.
 func New(o Options) *Controller {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -102,13 +103,13 @@ func New(o Options) *Controller {
 	return &Controller{Options: o, renderings: map[string]rendering{}}
 }
 
-// SetupWithManager adds the controller, which works while this process is the leader.
+// SetupWithManager adds the controller, which runs while this process is the leader.
 func (c *Controller) SetupWithManager(mgr manager.Manager) error {
 	control, err := controller.NewTyped("bundles", mgr, controller.TypedOptions[hubv1.BundleReference]{
 		Reconciler:         c,
 		NeedLeaderElection: ptr.To(true),
 		RecoverPanic:       ptr.To(true),
-		// A chart may take long, and holds up no other bundle meanwhile.
+		// A chart may take long, and must not delay other bundles.
 		MaxConcurrentReconciles: workers,
 		RateLimiter:             pace.Retries[hubv1.BundleReference](),
 	})
@@ -148,14 +149,14 @@ func (c *Controller) BundleChanged(_ context.Context, change changes.Bundle) {
 	}
 }
 
-// BindingDeleted is called for every deleted binding: the Secret of a removed object may go now.
+// BindingDeleted is called for every deleted binding. The Secret of a removed object can be deleted after its binding.
 func (c *Controller) BindingDeleted(_ context.Context, change changes.Binding) {
 	if bundle := change.Before.BindingSpec().ObjectRef.Bundle; bundle != nil {
 		c.wake(*bundle)
 	}
 }
 
-// NamespaceAdded is called for every new namespace. It queues the bundles that miss a namespace.
+// NamespaceAdded is called for every new namespace. It queues the bundles with an object whose namespace was missing.
 func (c *Controller) NamespaceAdded(ctx context.Context, _ changes.Namespace) {
 	c.wakeIf(ctx, func(b hubv1.BundleObject) bool {
 		stored := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored)
@@ -163,7 +164,8 @@ func (c *Controller) NamespaceAdded(ctx context.Context, _ changes.Namespace) {
 	})
 }
 
-// wakeAll queues all bundles, and the bundles of stored objects, which may be gone.
+// wakeAll queues all bundles. It also queues the bundles of stored objects, because such a bundle may have been
+// deleted.
 func (c *Controller) wakeAll(ctx context.Context) {
 	c.wakeIf(ctx, func(hubv1.BundleObject) bool { return true })
 	for _, id := range c.Templates.ListStored(func(hubv1.ObjectBundle) bool { return true }) {
@@ -200,7 +202,7 @@ func (c *Controller) wake(bundle hubv1.BundleReference) {
 	}
 }
 
-// Reconcile stores the objects of one bundle, and reports the result.
+// Reconcile stores the objects of one bundle, and writes the condition Stored.
 func (c *Controller) Reconcile(ctx context.Context, of hubv1.BundleReference) (reconcile.Result, error) {
 	behind := reconcile.Result{RequeueAfter: pace.FirstRetry}
 	if !c.Templates.StoredState().Synced {
@@ -246,8 +248,8 @@ func readsConfigMaps(b hubv1.BundleObject) bool {
 	return len(b.BundleSpec().ConfigMaps) > 0 || ok && o.Spec.Chart != nil && (o.Spec.Chart.Archive != nil || len(o.Spec.Chart.ValuesFrom) > 0)
 }
 
-// report writes the condition Stored, and the chart and kinds of an operator, if they changed. A user's edit causes at
-// most one write, so it takes no turn.
+// report writes the condition Stored, and the chart and kinds of an operator, if they changed. An edit of a user causes
+// at most one such write, so the write needs no turn.
 func (c *Controller) report(ctx context.Context, b hubv1.BundleObject, stored metav1.Condition, has content) error {
 	before := b.DeepCopyObject().(hubv1.BundleObject)
 	was := meta.FindStatusCondition(before.BundleStatus().Conditions, hubv1.ConditionStored)
@@ -269,7 +271,7 @@ func (c *Controller) report(ctx context.Context, b hubv1.BundleObject, stored me
 	return nil
 }
 
-// isOutdated means that the cache shows an earlier state of the bundle or of a stored object.
+// isOutdated reports whether the error means that the cache shows an earlier state of the bundle or of a stored object.
 func isOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errBehind)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/hanse-dev/hanse/hub/charts"
 )
 
-// fetched returns the archive of the chart in an operator's repository; nil if the operator has no repository. The
-// error is charts.ErrFetching while the first try runs. Another error may be a refusal, which has the reason for the
-// status.
+// fetched returns the archive of the chart in an operator's repository. It is nil if the operator has no repository.
+// The error is charts.ErrFetching during the first attempt. Another error may be a refusal, which has the reason for
+// the status.
 func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([]byte, error) {
 	r := o.Spec.Chart.Repository
 	if r == nil {
@@ -26,7 +26,8 @@ func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([
 	if archive, ok := c.Charts.Kept(o.Name, wanted); ok {
 		return archive, nil
 	}
-	// A new leader fetches the archive of the stored objects by its digest, because its tag may have moved.
+	// A new leader fetches the archive of the stored objects by its digest, because the tag may point to another archive
+	// now.
 	if was := o.Status.Chart; was != nil && was.Repository == repositoryOf(r) && (wanted.Digest == "" || wanted.Digest == was.Digest) {
 		wanted.Known = was.Digest
 	}
@@ -47,7 +48,7 @@ func (c *Controller) fetched(ctx context.Context, o *hubv1.FederatedOperator) ([
 	return nil, notFetched(err)
 }
 
-// credentials returns the Docker configuration of a Secret; empty without a name. Only Secrets of the type
+// credentials returns the Docker configuration of a Secret. It is empty without a name. Only Secrets of the type
 // kubernetes.io/dockerconfigjson are read, because they name the hosts that may get the passwords. The error may be a
 // refusal.
 func (c *Controller) credentials(ctx context.Context, name string) (string, error) {
@@ -67,7 +68,7 @@ func (c *Controller) credentials(ctx context.Context, name string) (string, erro
 	return string(secret.Data[corev1.DockerConfigJsonKey]), nil
 }
 
-// leading returns a context that ends when this replica no longer leads.
+// leading returns a context that ends when this replica is no longer the leader.
 func (c *Controller) leading() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,5 +79,5 @@ func notFetched(err error) error {
 	return &refusal{hubv1.ReasonChartNotFetched, err.Error() + "; the stored objects stay, and the hub tries again"}
 }
 
-// repositoryOf returns where a chart comes from, for the status.
+// repositoryOf returns the location of a chart, for the status.
 func repositoryOf(r *hubv1.ChartRepository) string { return r.URL + "/" + r.Name + ":" + r.Version }

@@ -21,7 +21,7 @@ import (
 	"github.com/hanse-dev/hanse/test/registry"
 )
 
-// chartRegistry is a registry that a test can take away.
+// chartRegistry is a registry that a test can stop.
 type chartRegistry struct {
 	*world
 	server  *httptest.Server
@@ -31,7 +31,7 @@ type chartRegistry struct {
 	open    atomic.Bool // asks for no password
 }
 
-// newChartRegistry starts the registry, from which the hub of the world may fetch charts.
+// newChartRegistry starts the registry. The hub of the world may fetch charts from the registry.
 func newChartRegistry(w *world) *chartRegistry {
 	w.Helper()
 	r := &chartRegistry{world: w, clock: testclock.NewFakePassiveClock(time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC))}
@@ -55,7 +55,7 @@ func newChartRegistry(w *world) *chartRegistry {
 	return r
 }
 
-// newFetcher lets the next leader begin without an archive in memory.
+// newFetcher replaces the fetcher, so that the next leader has no archive in memory.
 func (r *chartRegistry) newFetcher() {
 	r.charts = charts.New(charts.Options{Repositories: r.allowed, Clock: r.clock})
 }
@@ -86,7 +86,7 @@ func (r *chartRegistry) replicas(want int64) {
 	})
 }
 
-// test runs after all other operators are gone. stop ends the leader.
+// test runs after all other operators were removed. stop ends the leader.
 func (r *chartRegistry) test(t *testing.T, stop func()) {
 	t.Helper()
 	host := registry.Host(r.server)
@@ -163,7 +163,8 @@ func (r *chartRegistry) test(t *testing.T, stop func()) {
 		t.Errorf("the chart is %+v", is)
 	}
 
-	// A new leader has no archive. It gets the one whose objects are stored, although the tag has moved.
+	// A new leader has no archive. It fetches the archive whose objects are stored, although the tag points to another
+	// one.
 	stop()
 	r.away.Store(true)
 	r.newFetcher()

@@ -48,7 +48,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// world is a namespace with Bundles, whose objects are stored in a namespace of its own.
+// world is a namespace with Bundles. Their objects are stored in a second namespace.
 type world struct {
 	*testing.T
 	config            *rest.Config
@@ -71,7 +71,7 @@ func newWorld(t *testing.T, name string, server *rest.Config) *world {
 	return w
 }
 
-// lead runs the controller for the Bundles of the namespace until the test ends, or earlier until stop.
+// lead runs the controller for the Bundles of the namespace until the end of the test, or until stop is called.
 func (w *world) lead() (stop func()) {
 	w.Helper()
 	yes := true
@@ -106,7 +106,7 @@ func (w *world) lead() (stop func()) {
 	return stop
 }
 
-// grant gives the account default of the namespace rights in it.
+// grant gives the account default of the namespace these rights in the namespace.
 func (w *world) grant(rules ...rbacv1.PolicyRule) {
 	w.Helper()
 	must(w.T, w.admin.Create(w.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "bundles"}, Rules: rules}))
@@ -118,7 +118,7 @@ func (w *world) grant(rules ...rbacv1.PolicyRule) {
 	apiserver.AwaitRights(w.T, w.config, "system:serviceaccount:"+w.namespace+":default", w.namespace, rules...)
 }
 
-// writing is the right to write all objects of a resource.
+// writing returns the right to write all objects of a resource.
 func writing(group string, resources ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "create", "update", "delete"}}
 }
@@ -142,7 +142,7 @@ func (w *world) id(name string) hubv1.ObjectIdentity {
 	return hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: w.namespace, Name: name}
 }
 
-// stored returns the stored objects by name. A minus precedes the name of a removed object.
+// stored returns the stored objects by name. The name of a removed object has the prefix "-".
 func (w *world) stored() map[string]bundle.Stored {
 	w.Helper()
 	var list corev1.SecretList
@@ -293,7 +293,7 @@ func TestNothingIsWrittenForABundleThatTheCacheHasOtherwise(t *testing.T) {
 	w.lead()
 	w.bundle("first", configMap("first"))
 	w.stores("first")
-	// The controller does not watch this namespace, so it stores the bundle as the test says.
+	// The controller does not watch this namespace, so the test itself calls the functions that store the bundle.
 	fresh := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stale"}}
 	fresh.Spec.Manifests = []runtime.RawExtension{{Raw: []byte(configMap("a"))}}
 	fresh.Finalizers = []string{"example.com/hold"}
@@ -349,7 +349,7 @@ func TestOneOfTwoBundlesGetsAnObject(t *testing.T) {
 		}
 		return nil
 	})
-	// The other one may have got it already: it tries again from time to time.
+	// The other bundle may have the object already, because it is stored again from time to time.
 	must(t, w.admin.Patch(t.Context(), loser, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
 	w.says(loser, hubv1.ReasonStored, "")
 	if got := w.stored(); len(got) != 1 || got["x"].UID != loser.UID {

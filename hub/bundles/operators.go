@@ -24,7 +24,7 @@ import (
 // Render renders a chart.
 type Render func(ctx context.Context, in child.Input) (child.Rendered, error)
 
-// rendering is the last result for the chart of an operator.
+// rendering is the last result of rendering the chart of an operator.
 type rendering struct {
 	input  [sha256.Size]byte
 	at     time.Time
@@ -32,8 +32,7 @@ type rendering struct {
 	err    error
 }
 
-// renderChart returns the chart of an operator with its objects. The error may be a refusal, or that the chart is still
-// being fetched.
+// renderChart returns the chart of an operator with its objects. The error may be a refusal, or charts.ErrFetching.
 func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator) (*hubv1.RenderedChart, []*unstructured.Unstructured, error) {
 	spec := o.Spec.Chart
 	fetched, err := c.fetched(ctx, o)
@@ -69,7 +68,7 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 	return out, objects, nil
 }
 
-// rendered renders a chart, once for each input of an operator. The error may be a refusal.
+// rendered renders a chart, only once for each input of an operator. The error may be a refusal.
 func (c *Controller) rendered(ctx context.Context, operator string, in child.Input) (out child.Rendered, err error) {
 	text, err := json.Marshal(in)
 	if err != nil {
@@ -135,7 +134,7 @@ func invalidChart(err error) error {
 	return &refusal{reason, err.Error() + "; the stored objects stay"}
 }
 
-// provided returns the kinds that the definitions among the objects define.
+// provided returns the kinds of the CustomResourceDefinitions among the objects.
 func provided(objects []*unstructured.Unstructured) []string {
 	var kinds []string
 	for _, o := range objects {
@@ -147,8 +146,8 @@ func provided(objects []*unstructured.Unstructured) []string {
 	return kinds
 }
 
-// describe sets the chart and the provided kinds of an operator after its objects were stored. It reports whether the
-// status changed.
+// describe sets the chart and the provided kinds in the status of an operator, after its objects were stored. It
+// reports whether the status changed.
 func describe(o *hubv1.FederatedOperator, has content) bool {
 	kinds := provided(has.objects)
 	if equality.Semantic.DeepEqual(o.Status.Chart, has.chart) && slices.Equal(o.Status.Provides, kinds) {

@@ -42,7 +42,7 @@ spec:
     spec: {containers: [{name: operator, image: "example.com/rotors:{{ .Chart.AppVersion }}"}]}
 `
 
-// rotorChart returns an archive of a chart, with more templates than its Deployment.
+// rotorChart returns the archive of a chart with a Deployment and further templates.
 func rotorChart(t *testing.T, version string, templates map[string]string) []byte {
 	t.Helper()
 	files := map[string]string{
@@ -57,7 +57,7 @@ func rotorChart(t *testing.T, version string, templates map[string]string) []byt
 	return charttest.Archive("rotors", files)
 }
 
-// archive stores the archive of a chart on the hub.
+// archive stores the archive of a chart in a ConfigMap of the hub.
 func (w *world) archive(content []byte) {
 	w.Helper()
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: "rotors-chart"}, BinaryData: map[string][]byte{"rotors.tgz": content}}
@@ -68,7 +68,7 @@ func (w *world) archive(content []byte) {
 	}
 }
 
-// edited changes the spec of an operator, which also makes the hub look at its ConfigMap at once.
+// edited changes the spec of an operator. The hub then reads the operator's ConfigMap at once.
 func (w *world) edited(o *hubv1.FederatedOperator, change func(*hubv1.FederatedOperatorSpec)) {
 	w.Helper()
 	w.eventually("the operator is edited", func() error {
@@ -78,7 +78,8 @@ func (w *world) edited(o *hubv1.FederatedOperator, change func(*hubv1.FederatedO
 	})
 }
 
-// operatorSays waits for the condition Stored of an operator at its newest generation.
+// operatorSays waits until the condition Stored of an operator has this reason at the newest generation, and a message
+// with this part.
 func (w *world) operatorSays(o *hubv1.FederatedOperator, reason, part string) {
 	w.Helper()
 	w.eventually(fmt.Sprintf("the operator says %s", reason), func() error {
@@ -91,8 +92,8 @@ func (w *world) operatorSays(o *hubv1.FederatedOperator, reason, part string) {
 	})
 }
 
-// storesVersions makes the binding of a definition of an operator. Cluster eu-1 stores v1 and another version, and us-1
-// stores v1.
+// storesVersions creates the binding of a definition of an operator. Cluster eu-1 stores v1 and another version, and
+// us-1 stores v1.
 func (w *world) storesVersions(o *hubv1.FederatedOperator, name, other string) *hubv1.ClusterResourceBinding {
 	w.Helper()
 	id, of := hubv1.ObjectIdentity{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: name}, hubv1.ReferenceTo(o)
@@ -189,7 +190,7 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 		w.Helper()
 		sized := strings.Replace(rotorDefinition, "{type: object}", "{type: object, properties: {spec: {type: object, properties: {size: {type: integer}, color: {type: string}}}}}", 1)
 		o := &hubv1.FederatedOperator{ObjectMeta: metav1.ObjectMeta{Name: "sized"}}
-		// The kind is another one than that of the chart.
+		// The kind differs from the kind in the chart.
 		manifests := func(text string) []runtime.RawExtension {
 			text = strings.NewReplacer("rotors", "gears", "rotor", "gear", "Rotor", "Gear").Replace(text)
 			raw, err := yaml.YAMLToJSON([]byte(text))
@@ -232,7 +233,7 @@ func TestTheChartOfAnOperatorIsStored(t *testing.T) {
 		})
 		w.operatorSays(o, hubv1.ReasonStored, "")
 
-		// A cluster stores a version that only an earlier definition had.
+		// A cluster stores objects at a version that only an earlier definition had.
 		described := w.storesVersions(o, "gears.example.com", "v1beta1")
 		w.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Manifests = manifests(sized) })
 		w.operatorSays(o, hubv1.ReasonUpgradeBlocked, "storedVersionRemoval")

@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// renderWorld counts the renderings of a controller.
+// renderWorld is a controller that counts its renderings.
 type renderWorld struct {
 	control    *Controller
 	clock      *testclock.FakeClock

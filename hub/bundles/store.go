@@ -21,7 +21,7 @@ import (
 	"github.com/hanse-dev/hanse/bundle"
 )
 
-// errBehind means that the cache shows another bundle than the API server.
+// errBehind means that the API server has another state of the bundle than the cache.
 var errBehind = errors.New("the cache is behind the API server")
 
 // refusal is the reason why the manifests of a bundle are not stored.
@@ -30,14 +30,14 @@ type refusal struct{ reason, message string }
 // Error implements error.
 func (r *refusal) Error() string { return r.message }
 
-// content is what a bundle has.
+// content has the objects of a bundle, and the data for its status.
 type content struct {
 	objects []*unstructured.Unstructured
 	chart   *hubv1.RenderedChart // nil if the objects are of no chart
 }
 
-// store brings the stored objects to the content of a bundle, and returns the condition Stored. If an object is
-// refused, no stored object changes.
+// store writes the stored objects that differ from the content of a bundle, and returns the condition Stored. If an
+// object is refused, no stored object changes.
 func (c *Controller) store(ctx context.Context, b hubv1.BundleObject) (metav1.Condition, content, error) {
 	has, err := c.read(ctx, b)
 	var changed []change
@@ -106,7 +106,7 @@ func (c *Controller) read(ctx context.Context, b hubv1.BundleObject) (has conten
 	return has, nil
 }
 
-// configMap reads a ConfigMap of a bundle; nil if it is missing and optional. The error may be a refusal.
+// configMap reads a ConfigMap of a bundle. It returns nil for a missing optional ConfigMap. The error may be a refusal.
 func (c *Controller) configMap(ctx context.Context, key types.NamespacedName, optional bool) (*corev1.ConfigMap, error) {
 	m := &corev1.ConfigMap{}
 	err := c.APIReader.Get(ctx, key, m)
@@ -123,7 +123,7 @@ func (c *Controller) configMap(ctx context.Context, key types.NamespacedName, op
 	return m, nil
 }
 
-// home is the namespace of the ConfigMaps and the ServiceAccount of a bundle.
+// home returns the namespace of the ConfigMaps and the ServiceAccount of a bundle.
 func (c *Controller) home(b hubv1.BundleObject) string {
 	if b.GetNamespace() != "" {
 		return b.GetNamespace()
@@ -134,14 +134,14 @@ func (c *Controller) home(b hubv1.BundleObject) string {
 // change is a stored object to write.
 type change struct {
 	bundle.Stored
-	// before is the object as it is stored; nil if it is not.
+	// before is the stored object. It is nil if the object is not stored yet.
 	before *unstructured.Unstructured
 }
 
 func (c change) id() hubv1.ObjectIdentity { return hubv1.IdentityOf(c.Manifest) }
 
-// compare returns the objects that differ from the stored ones: first the objects to remove, then the others. The error
-// may be a refusal.
+// compare returns the changes of the stored objects: first the objects to remove, then the other objects. The error may
+// be a refusal.
 func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted []*unstructured.Unstructured) ([]change, error) {
 	of := hubv1.OfBundle(b)
 	var removed, written []change
@@ -173,9 +173,10 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 	return append(removed, written...), nil
 }
 
-// taken returns the stored object of an identity, nil if there is none. Then sent is the newest generation that a
-// cluster has got, because the Secret may have been deleted by hand; 0 if there is none. If the identity belongs to
-// another bundle, or to an object of the hub that has copies, the error is a refusal.
+// taken returns the stored object of an identity. It is nil if no object is stored. Then sent is the newest generation
+// that a cluster has received, because a user may have deleted the Secret; it is 0 if no cluster has received the
+// object. If the identity belongs to another bundle, or to an object of the hub that has copies, the error is a
+// refusal.
 func (c *Controller) taken(
 	ctx context.Context, of hubv1.ObjectBundle, id hubv1.ObjectIdentity,
 ) (before *unstructured.Unstructured, sent int64, err error) {
@@ -212,8 +213,8 @@ func (c *Controller) removal(before *unstructured.Unstructured) change {
 	}, before}
 }
 
-// confirm returns an error unless the API server has the bundle that the changes were made from, and its ServiceAccount
-// has the rights to make them. The error may be a refusal.
+// confirm returns an error unless the API server still has the bundle from which the changes were computed, and its
+// ServiceAccount has the rights to make them. The error may be a refusal.
 func (c *Controller) confirm(ctx context.Context, b hubv1.BundleObject, changed []change) error {
 	of := hubv1.ReferenceTo(b)
 	live := of.New()
@@ -228,7 +229,7 @@ func (c *Controller) confirm(ctx context.Context, b hubv1.BundleObject, changed 
 	return c.allowed(ctx, b, changed)
 }
 
-// write writes one stored object, if it is stored as it was when the change was computed.
+// write writes one stored object, if the object has not changed since the change was computed.
 func (c *Controller) write(ctx context.Context, ch change) error {
 	secret, err := ch.Secret(c.Namespace)
 	if err != nil {
@@ -261,8 +262,8 @@ func (c *Controller) write(ctx context.Context, ch change) error {
 	return nil
 }
 
-// replaceBroken replaces a stored Secret that has no readable object, because a person has changed it. For any other
-// Secret, the error is errBehind.
+// replaceBroken replaces a stored Secret whose object cannot be read, because a user has edited the Secret. For any
+// other Secret, the error is errBehind.
 func (c *Controller) replaceBroken(ctx context.Context, secret *corev1.Secret) error {
 	var is corev1.Secret
 	if err := c.APIReader.Get(ctx, client.ObjectKeyFromObject(secret), &is); err != nil {
@@ -278,7 +279,7 @@ func (c *Controller) replaceBroken(ctx context.Context, secret *corev1.Secret) e
 	return c.Client.Create(ctx, secret)
 }
 
-// stored returns the stored objects of a bundle; they are shared and must not be changed.
+// stored returns the stored objects of a bundle. They are shared, and the caller must not change them.
 func (c *Controller) stored(of hubv1.BundleReference) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, id := range c.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.BundleReference == of }) {
@@ -289,8 +290,8 @@ func (c *Controller) stored(of hubv1.BundleReference) []*unstructured.Unstructur
 	return out
 }
 
-// removeAll removes the objects of a bundle that is deleted, if an uncached read proves the deletion. It forgets the
-// chart of an operator.
+// removeAll removes the objects of a deleted bundle, if an uncached read proves the deletion. It also drops the chart
+// of an operator.
 func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) error {
 	if of.Kind == hubv1.FederatedOperatorKind {
 		c.forgetRendering(of.Name)
@@ -324,14 +325,14 @@ func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) er
 	return c.forget(ctx, of)
 }
 
-// forget deletes the Secrets of removed objects that have no binding any more.
+// forget deletes the Secrets of removed objects whose bindings were deleted.
 func (c *Controller) forget(ctx context.Context, of hubv1.BundleReference) error {
 	for _, o := range c.stored(of) {
 		if o.GetDeletionTimestamp() == nil {
 			continue
 		}
 		id := hubv1.IdentityOf(o)
-		// Uncached, because a binding that was just created may not be in the cache yet.
+		// The read is uncached, because a new binding may not be in the cache yet.
 		switch err := c.APIReader.Get(ctx, id.BindingKey(), hubv1.NewBinding(id.BindingKey())); {
 		case err == nil:
 			continue // its last event wakes the bundle

@@ -16,12 +16,12 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// mostUndo is the maximum length of the text of an undo, in characters. The names of the two charts precede it in a
-// condition.
+// mostUndo is the maximum length of the text about how to undo an upgrade, in characters. In a condition, the names of
+// the two charts precede the text.
 const mostUndo = 824
 
 // upgradable returns a refusal if a changed definition of an operator breaks objects that the hub sends to clusters.
-// chart is the new chart; nil for manifests.
+// chart is the new chart. It is nil for manifests.
 func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator, chart *hubv1.RenderedChart, changed []change) error {
 	var reports []crdupgrade.Report
 	for _, ch := range changed {
@@ -68,7 +68,7 @@ func (c *Controller) upgradable(ctx context.Context, o *hubv1.FederatedOperator,
 	return nil
 }
 
-// isOlder reports whether a chart is an earlier version of the chart that the stored objects come from.
+// isOlder reports whether a chart is an earlier version of the chart whose objects are stored.
 func isOlder(chart, stored *hubv1.RenderedChart) bool {
 	if chart == nil || stored == nil || chart.Name != stored.Name {
 		return false
@@ -78,8 +78,8 @@ func isOlder(chart, stored *hubv1.RenderedChart) bool {
 	return err == nil && err2 == nil && now.LessThan(before)
 }
 
-// storedVersions returns the versions that clusters store of the objects of a definition, as its rows describe them. A
-// cluster without a report is missing.
+// storedVersions returns the versions at which clusters store the objects of a definition, from the rows of the
+// definition. A cluster without a report is left out.
 func (c *Controller) storedVersions(ctx context.Context, id hubv1.ObjectIdentity) (map[string][]string, error) {
 	binding := hubv1.NewBinding(id.BindingKey())
 	if err := c.Client.Get(ctx, id.BindingKey(), binding, client.UnsafeDisableDeepCopy); apierrors.IsNotFound(err) {

@@ -7,7 +7,7 @@
 //     expires.
 //   - While the API server does not answer, the last definition is used.
 //
-// Packages member/health and hub/rollup interpret a definition for a status.
+// member/health and hub/rollup use the definitions to read and merge statuses.
 package catalog
 
 import (
@@ -43,7 +43,7 @@ type Catalog struct {
 	kinds map[schema.GroupKind]*entry
 }
 
-// entry has the definition of one kind. Catalog.mu guards its fields, except reading.
+// entry has the definition of one kind. Catalog.mu guards its fields, except the field reading.
 type entry struct {
 	reading sync.Mutex // held by the caller that reads the definition
 
@@ -59,11 +59,12 @@ func New(reader client.Reader, mapper meta.RESTMapper) *Catalog {
 	return &Catalog{reader: reader, mapper: mapper, kinds: map[schema.GroupKind]*entry{}}
 }
 
-// OnChange sets the function to call after a change of a definition that was read before. before or after is nil if
-// there was or is no definition. The function runs in a separate goroutine. OnChange must be called before Watch.
+// OnChange sets the function to call after a change of a definition that was read before. before or after is nil if the
+// definition did not or does not exist. The function runs in a separate goroutine. OnChange must be called before
+// Watch.
 func (c *Catalog) OnChange(f func(kind schema.GroupKind, before, after *Definition)) { c.onChange = f }
 
-// Watch follows the metadata of all definitions.
+// Watch reads and watches the metadata of all definitions.
 func (c *Catalog) Watch(ctx context.Context, informers cache.Cache) error {
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
@@ -82,7 +83,7 @@ func (c *Catalog) Watch(ctx context.Context, informers cache.Cache) error {
 	return nil
 }
 
-// see records the state of a definition, and reads it again if it has changed.
+// see records an observed state of a definition, and reads the definition again if it has changed.
 func (c *Catalog) see(ctx context.Context, o any, gone bool) {
 	seen, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -100,7 +101,7 @@ func (c *Catalog) see(ctx context.Context, o any, gone bool) {
 	}
 }
 
-// Known returns the cached definition: nil if the kind has none, or was never requested.
+// Known returns the cached definition. It is nil if the kind has no definition, or if no caller has requested it yet.
 func (c *Catalog) Known(kind schema.GroupKind) *Definition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,8 +111,8 @@ func (c *Catalog) Known(kind schema.GroupKind) *Definition {
 	return nil
 }
 
-// Get returns the definition of a kind; nil for a built-in kind or one of an aggregated API server. It reads from the
-// API server at the first request, and after a change. An error means that the definition is not known.
+// Get returns the definition of a kind. It is nil for a built-in kind or a kind of an aggregated API server. Get reads
+// from the API server at the first request and after a change. If the read fails, the error says why.
 func (c *Catalog) Get(ctx context.Context, kind schema.GroupKind) (*Definition, error) {
 	e := c.entry(kind)
 	e.reading.Lock()
@@ -138,8 +139,8 @@ func (c *Catalog) Get(ctx context.Context, kind schema.GroupKind) (*Definition, 
 	return fresh, nil
 }
 
-// Conventions returns the cached conventions for reading the status of a kind's objects; empty for a kind that was
-// never requested. Paths that do not exist in a member's objects have no effect.
+// Conventions returns the cached conventions for reading the status of a kind's objects. They are empty until the kind
+// was requested. Paths that do not exist in a member's objects have no effect.
 func (c *Catalog) Conventions(gvk schema.GroupVersionKind) health.Conventions {
 	v, err := c.Known(gvk.GroupKind()).Version(gvk.Version)
 	if err != nil {
@@ -148,7 +149,8 @@ func (c *Catalog) Conventions(gvk schema.GroupVersionKind) health.Conventions {
 	return v.Conventions
 }
 
-// Learn returns Conventions, after reading the definition if it is not known. If the read fails, they are empty.
+// Learn returns the same as Conventions, and reads the definition before if it is not cached. If the read fails, the
+// conventions are empty.
 func (c *Catalog) Learn(ctx context.Context, gvk schema.GroupVersionKind) health.Conventions {
 	if _, err := c.Get(ctx, gvk.GroupKind()); err != nil {
 		return health.Conventions{}
@@ -156,8 +158,8 @@ func (c *Catalog) Learn(ctx context.Context, gvk schema.GroupVersionKind) health
 	return c.Conventions(gvk)
 }
 
-// ScalePath returns the path of the replicas in the scale subresource of a kind. It is empty if there is none, or the
-// definition cannot be read.
+// ScalePath returns the path of the replicas in the scale subresource of a kind. It is empty if the kind has no scale
+// subresource, or if the definition cannot be read.
 func (c *Catalog) ScalePath(ctx context.Context, kind schema.GroupKind) string {
 	d, err := c.Get(ctx, kind)
 	if err != nil {
@@ -166,8 +168,8 @@ func (c *Catalog) ScalePath(ctx context.Context, kind schema.GroupKind) string {
 	return d.ScalePath()
 }
 
-// Doubt is called if the API server seems to use another definition than the one read at this resourceVersion. The next
-// Get then reads again. Doubt returns false if it was called before for the cached definition.
+// Doubt is called if the API server seems to use another definition than the definition with this resourceVersion. The
+// next Get then reads again. Doubt returns false if it was already called for the cached definition.
 func (c *Catalog) Doubt(kind schema.GroupKind, resourceVersion string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +195,7 @@ func (c *Catalog) entry(kind schema.GroupKind) *entry {
 	return e
 }
 
-// read reads the definition from the API server; nil if there is none.
+// read reads the definition from the API server. It is nil if the kind has no definition.
 func (c *Catalog) read(ctx context.Context, kind schema.GroupKind, known *Definition) (name string, d *Definition, err error) {
 	mapping, err := c.mapper.RESTMapping(kind)
 	if err != nil {

@@ -33,7 +33,7 @@ var hub *rest.Config
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, &envtest.Environment{}, &hub)) }
 
-// counted is an API server of which the reads are counted, and which can be cut off.
+// counted is an API server that counts its reads. A test can disconnect it.
 type counted struct {
 	client.Client
 	reads atomic.Int32
@@ -48,7 +48,7 @@ func (c *counted) Get(ctx context.Context, key client.ObjectKey, into client.Obj
 	return c.Client.Get(ctx, key, into, opts...)
 }
 
-// told gathers what a catalog says of changes.
+// told records the changes for which a catalog calls OnChange's function.
 type told struct {
 	mu      sync.Mutex
 	changes []string
@@ -77,7 +77,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// start returns a catalog that follows the API server.
+// start returns a catalog that watches the API server.
 func start(t *testing.T) (*Catalog, *counted, *told) {
 	t.Helper()
 	apiserver.Needed(t)
@@ -102,7 +102,7 @@ func start(t *testing.T) (*Catalog, *counted, *told) {
 	return catalog, server, changes
 }
 
-// define makes a kind Gauge of a group of its own, and waits until it is served.
+// define creates the kind Gauge in a new group, and waits until the API server serves it.
 func define(t *testing.T, c client.Client) (*apiextensionsv1.CustomResourceDefinition, schema.GroupKind) {
 	t.Helper()
 	group := rand.String(8) + ".example.com"

@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/versions"
 )
 
-// Definition contains the required parts of a CustomResourceDefinition. It must not be changed.
+// Definition contains the required parts of a CustomResourceDefinition. The caller must not change it.
 type Definition struct {
 	Name, ResourceVersion string
 	Versions              []Version
@@ -34,9 +34,10 @@ type Version struct {
 	// subresource.
 	Status            rollup.Schema
 	StatusSubresource bool
-	// ScalePath is the path of the replicas in the scale subresource, such as ".spec.replicas"; empty if there is none.
+	// ScalePath is the path of the replicas in the scale subresource, such as ".spec.replicas". It is empty if the version
+	// has no scale subresource.
 	ScalePath string
-	// Others are the further versions at which clusters may get an object that is read at this version, the newest
+	// Others are the further versions at which clusters may get an object that the hub reads at this version, the newest
 	// first.
 	Others []string
 }
@@ -59,7 +60,7 @@ func newDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, 
 	return d, nil
 }
 
-// Version returns a version of the definition. A nil definition has an empty version.
+// Version returns a version of the definition. For a nil definition, it returns an empty version.
 func (d *Definition) Version(name string) (Version, error) {
 	if d == nil {
 		return Version{}, nil
@@ -72,7 +73,7 @@ func (d *Definition) Version(name string) (Version, error) {
 	return Version{}, fmt.Errorf("CustomResourceDefinition %s: version %s: %w", d.Name, name, errNoVersion)
 }
 
-// ScalePath returns the path of the first served version with a scale subresource; empty if there is none.
+// ScalePath returns the path of the first served version with a scale subresource. It is empty if no version has one.
 func (d *Definition) ScalePath() string {
 	if d == nil {
 		return ""
@@ -85,7 +86,7 @@ func (d *Definition) ScalePath() string {
 	return ""
 }
 
-// SameConventions reports whether two definitions have equal conventions in all versions. Either may be nil.
+// SameConventions reports whether two definitions have equal conventions in all versions. Both definitions may be nil.
 func (d *Definition) SameConventions(other *Definition) bool {
 	return equality.Semantic.DeepEqual(d.conventions(), other.conventions())
 }
@@ -100,7 +101,8 @@ func (d *Definition) conventions() map[string]health.Conventions {
 	return out
 }
 
-// covers reports whether the definition is at least as new as the observed one. Writes of its status do not count.
+// covers reports whether the definition is at least as new as the observed one. It ignores writes of the definition's
+// status.
 func (d *Definition) covers(seen *metav1.PartialObjectMetadata) bool {
 	return d != nil && d.uid == seen.UID && d.generation >= seen.Generation
 }

@@ -11,9 +11,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// HubObject returns the hub object of a binding, with the versions at which clusters may get it. template is nil if the
-// object is not known; then the version is the one that the API server prefers. With an error, the object has no other
-// versions. Neither has an object of a bundle: the hub may not even serve its kind.
+// HubObject returns the hub object of a binding, with the versions at which clusters may get the object. template is
+// nil if the object is not in memory; then the version is the one that the API server prefers. After an error, the
+// object has no other versions. An object of a bundle also has no other versions, because the hub may not even serve
+// its kind.
 func (c *Catalog) HubObject(
 	ctx context.Context, ref hubv1.ObjectReference, template *unstructured.Unstructured,
 ) (hubv1.HubObject, error) {
@@ -32,7 +33,7 @@ func (c *Catalog) HubObject(
 	return o, nil
 }
 
-// preferred returns the version that the API server prefers; empty if there is none.
+// preferred returns the version that the API server prefers. It is empty if no version is served.
 func (d *Definition) preferred() string {
 	if d == nil {
 		return ""
@@ -49,7 +50,7 @@ func (d *Definition) others(version string) []string {
 	return v.Others
 }
 
-// SameVersions reports whether clusters may get objects at the same versions by two definitions.
+// SameVersions reports whether two definitions have the same versions for clusters.
 func (d *Definition) SameVersions(other *Definition) bool {
 	return d.preferred() == other.preferred() && slices.Equal(d.others(d.preferred()), other.others(other.preferred()))
 }

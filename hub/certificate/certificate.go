@@ -1,10 +1,11 @@
-// Package certificate keeps the hub's serving certificate for the webhook that reviews policies, and for the metrics
-// that Prometheus reads. It also keeps the secret path by which the hub recognises the API server (path.go).
+// Package certificate creates and renews the hub's serving certificate for the webhook that reviews policies, and for
+// the metrics that Prometheus reads. It also creates the secret path of the webhook, which only the API server knows
+// (path.go).
 //
 // The certificate, its CA and the path are in one Secret, which all replicas share. The CA and the path are also in the
 // webhooks of one ValidatingWebhookConfiguration. Every replica checks both regularly and adds missing parts, so that
-// no replica waits for another one. If two replicas write at the same time, the second write is refused, and that
-// replica reads the result of the first.
+// no replica depends on another one. If two replicas write at the same time, the second write is refused, and the
+// second replica reads the result of the first.
 //
 //   - The CA signs one certificate. Then the key of the CA is discarded, so that the Secret holds no key that could
 //     sign another certificate.
@@ -15,8 +16,9 @@
 //     webhook, and the certificate is served at once. A user may delete the configuration of a failing webhook, and
 //     hubs still start.
 //
-// cert-controller creates and checks certificates. Its own loop is not used. It needs the Secret as a file, reads every
-// webhook configuration, caches all Secrets of the namespace again and ends the process if the file is late.
+// The library cert-controller creates and checks certificates. Its own loop is not used, because that loop needs the
+// Secret as a file, reads every webhook configuration, caches all Secrets of the namespace again and ends the process
+// if the file is late.
 package certificate
 
 import (
@@ -44,26 +46,26 @@ import (
 )
 
 const (
-	// lasts is the lifetime of a certificate and its CA. renewBefore is the time before their end at which a new one is
-	// made.
+	// lasts is the lifetime of a certificate and its CA. renewBefore is the remaining lifetime at which a new certificate
+	// is made.
 	lasts       = 365 * 24 * time.Hour
 	renewBefore = 120 * 24 * time.Hour
 
 	caKey = "ca.crt"
 )
 
-// ErrNone means that there is no certificate yet.
+// ErrNone means that no certificate has been read yet.
 var ErrNone = errors.New("the certificate is not there yet")
 
-// Options of a Keeper. All except Reader, Client, Configuration and Clock are required.
+// Options of a Keeper. The fields Reader, Client, Configuration and Clock are optional; all other fields are required.
 type Options struct {
 	// Reader reads uncached, Client writes. Default: the clients of the manager of SetupWithManager.
 	Reader client.Reader
 	Client client.Client
-	// Secret with the certificate. It must exist: a hub with the right to create any Secret of its namespace would need
-	// a wider role.
+	// Secret with the certificate. The Secret must exist, because the right to create any Secret of the namespace would
+	// need a wider role.
 	Secret types.NamespacedName
-	// Configuration is the name of the ValidatingWebhookConfiguration. Empty means that there is no webhook.
+	// Configuration is the name of the ValidatingWebhookConfiguration. It is empty if the hub has no webhook.
 	Configuration string
 	// Path of the webhook without its random part.
 	Path string
@@ -72,11 +74,11 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Keeper keeps the certificate. It runs in every replica.
+// Keeper creates and renews the certificate. It runs in every replica.
 type Keeper struct {
 	options Options
 	serving atomic.Pointer[served]
-	// uncalled is true while there is no configuration. It is used for the log only.
+	// uncalled is true while the configuration does not exist. Only the log uses it.
 	uncalled atomic.Bool
 }
 
@@ -84,11 +86,11 @@ type served struct {
 	pair tls.Certificate
 	raw  []byte // the certificate as in the Secret
 	path string
-	// sessions is the key of the console's sessions.
+	// sessions is the key with which the console encrypts its sessions.
 	sessions []byte
 }
 
-// New returns a Keeper without a certificate.
+// New returns a Keeper that has not read a certificate yet.
 func New(o Options) *Keeper {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -96,7 +98,8 @@ func New(o Options) *Keeper {
 	return &Keeper{options: o}
 }
 
-// SetupWithManager adds the Keeper, and gives it the manager's clients. The manager itself may serve the certificate.
+// SetupWithManager adds the Keeper to the manager, and uses the manager's clients. The manager itself may serve the
+// certificate.
 func (k *Keeper) SetupWithManager(mgr ctrl.Manager) error {
 	k.options.Reader, k.options.Client = mgr.GetAPIReader(), mgr.GetClient()
 	if err := mgr.Add(k); err != nil {
@@ -105,7 +108,7 @@ func (k *Keeper) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// GetCertificate is for a tls.Config.
+// GetCertificate returns the current certificate, for a tls.Config.
 func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if s := k.serving.Load(); s != nil {
 		return &s.pair, nil
@@ -113,7 +116,8 @@ func (k *Keeper) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return nil, ErrNone
 }
 
-// SessionKey returns the key of the console's sessions, which all replicas share; ErrNone before the first read.
+// SessionKey returns the key of the console's sessions, which all replicas share. The error is ErrNone before the first
+// read.
 func (k *Keeper) SessionKey() ([]byte, error) {
 	if s := k.serving.Load(); s != nil {
 		return s.sessions, nil
@@ -171,7 +175,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	return k.serve(secret.Data)
 }
 
-// holds reports whether the certificate is valid for every name and for long enough.
+// holds reports whether the certificate is valid for every name, and for longer than renewBefore.
 func (k *Keeper) holds(data map[string][]byte) bool {
 	at := k.options.Clock.Now().Add(renewBefore)
 	for _, name := range k.options.Names {
@@ -182,7 +186,8 @@ func (k *Keeper) holds(data map[string][]byte) bool {
 	return true
 }
 
-// renew writes a new certificate into the Secret, with its CA before the previous one.
+// renew writes a new certificate into the Secret. The CA bundle gets the new CA, followed by the CA of the previous
+// certificate.
 func (k *Keeper) renew(secret *corev1.Secret) error {
 	begin := k.options.Clock.Now().Add(-time.Hour)
 	maker := rotator.CertRotator{
@@ -206,7 +211,7 @@ func (k *Keeper) renew(secret *corev1.Secret) error {
 	return nil
 }
 
-// current returns the first CA of a bundle if it is still valid: the CA of the previous certificate.
+// current returns the first CA of a bundle, which signed the current certificate, if it is still valid.
 func (k *Keeper) current(bundle []byte) []byte {
 	block, _ := pem.Decode(bundle)
 	if block == nil {
@@ -219,7 +224,7 @@ func (k *Keeper) current(bundle []byte) []byte {
 	return pem.EncodeToMemory(block)
 }
 
-// inject writes the CA and the path into every webhook. It does nothing without a configuration.
+// inject writes the CA and the path into every webhook. It does nothing if there is no configuration.
 func (k *Keeper) inject(ctx context.Context, data map[string][]byte) error {
 	if k.options.Configuration == "" {
 		return nil
@@ -255,7 +260,7 @@ func (k *Keeper) inject(ctx context.Context, data map[string][]byte) error {
 	return nil
 }
 
-// serve starts to use the certificate and the path.
+// serve makes the certificate and the path of the Secret the current ones.
 func (k *Keeper) serve(data map[string][]byte) error {
 	if s := k.serving.Load(); s != nil && bytes.Equal(s.raw, data[corev1.TLSCertKey]) && s.path == k.path(data) && bytes.Equal(s.sessions, data[sessionKey]) {
 		return nil

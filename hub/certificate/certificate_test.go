@@ -49,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	return &world{T: t, client: c, clock: testclock.NewFakePassiveClock(time.Now())}
 }
 
-// replica returns the Keeper of one replica of the hub. The certificate is for these names.
+// replica returns the Keeper of one replica of the hub, for a certificate with these names.
 func (w *world) replica(names ...string) *certificate.Keeper {
 	return certificate.New(certificate.Options{
 		Reader: w.client, Client: w.client, Configuration: "hanse-hub", Names: names, Path: "/review", Clock: w.clock,
@@ -245,8 +245,8 @@ func TestAConfigurationThatCannotBeReadIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestACertificateWithoutAWebhook has a replica that serves only metrics, and another one that serves metrics and the
-// webhook.
+// TestACertificateWithoutAWebhook runs a replica that serves only metrics, and another replica that serves metrics and
+// the webhook.
 func TestACertificateWithoutAWebhook(t *testing.T) {
 	w := newWorld(t)
 	const metrics = "hanse-hub-metrics.hanse-system.svc"

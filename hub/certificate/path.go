@@ -12,15 +12,16 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// The API server does not authenticate itself when it calls a webhook, unless it was configured to. So the path has a
-// random part, known only to users who may read the Secret or the configuration. It is as good as a password in every
-// request: the API server may log it with a failed call. To get a new one, remove it from the Secret.
+// The API server does not authenticate itself when it calls a webhook, unless it was configured to do so. The path
+// therefore has a random part, which only users know who may read the Secret or the configuration. Treat it like a
+// password in every request: the API server may log it with a failed call. To get a new random part, remove it from the
+// Secret.
 const pathKey = "path"
 
 // hiding matches random parts that are long enough. API servers accept only small letters in the path of a service.
 var hiding = regexp.MustCompile(`^[0-9a-z]{26,128}$`)
 
-// sessionKey is the entry of the Secret with the key of the console's sessions. To end all sessions, remove it.
+// sessionKey is the entry of the Secret with the key of the console's sessions. If a user removes it, all sessions end.
 const (
 	sessionKey     = "session-key"
 	sessionKeySize = 32
@@ -57,7 +58,7 @@ func (k *Keeper) Guard(next http.Handler) http.Handler {
 	})
 }
 
-// lead sets the path of a webhook.
+// lead sets the path in the client configuration of a webhook.
 func lead(c *admissionregistrationv1.WebhookClientConfig, path string) error {
 	if c.Service != nil {
 		c.Service.Path = &path

@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/certificate"
 )
 
-// path is the one that the API server calls by, which must be the same by the service and by the URL.
+// path returns the path that the API server uses. It must be the same in the service and in the URL.
 func (w *world) path() string {
 	w.Helper()
 	webhooks := w.config().Webhooks
@@ -26,7 +26,7 @@ func (w *world) path() string {
 	return path
 }
 
-// answers is the code with which a replica answers at a path.
+// answers returns the status code of a replica's answer at a path.
 func answers(k *certificate.Keeper, path string) int {
 	got := httptest.NewRecorder()
 	k.Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })).
@@ -76,7 +76,7 @@ func TestThePathIsKept(t *testing.T) {
 		t.Errorf("after a renewal it is %s, want %s", got, path)
 	}
 
-	// A chart that puts back what it says itself.
+	// A new version of the chart restores its own values.
 	config := w.config()
 	config.Webhooks[0].ClientConfig.Service.Path, config.Webhooks[1].ClientConfig.URL = nil, ptr.To("https://hub.example.com:9443/review")
 	if err := w.client.Update(t.Context(), config); err != nil {

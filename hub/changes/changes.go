@@ -1,10 +1,10 @@
 // Package changes reports changes of the hub's own bindings, policies, clusters and namespaces to the parts of the hub.
 //
-// Each kind has one informer handler. For each event it compares the object before and after once. Then it calls the
-// functions that are registered for one of the changed parts, in the order of their registration. So no function may
-// block. Every replica does so from its start, whether or not it leads.
+// Each kind has one informer handler. For each event, the handler compares the object before and after once. Then it
+// calls the functions that are registered for one of the changed parts, in the order of their registration. A
+// registered function must not block. Every replica calls the functions from its start, also if it is not the leader.
 //
-// Package hub registers the functions. Each of them decides how to react to a change.
+// Package hub registers the functions. Each function decides how to react to a change.
 package changes
 
 import (
@@ -23,8 +23,8 @@ import (
 
 // Change is one event of an object.
 type Change[T client.Object] struct {
-	// Before and After are the states of the object; they are shared and must not be changed. Before is zero for an
-	// addition. After is zero for a deletion.
+	// Before and After are the states of the object. They are shared, and the caller must not change them. Before is zero
+	// for an addition. After is zero for a deletion.
 	Before, After T
 	// Initial is true for an addition from the first list, which is not a change.
 	Initial bool
@@ -84,8 +84,8 @@ func (f *Feed) Watch(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// Kind passes the changes of one kind to registered functions. It can also be a namespaced kind with its cluster-scoped
-// counterpart.
+// Kind passes the changes of one kind to registered functions. A namespaced kind and its cluster-scoped counterpart can
+// share one Kind.
 type Kind[T client.Object] struct {
 	kinds   []client.Object
 	compare func(before, after T) Parts

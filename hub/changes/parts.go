@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// Parts are parts of an object that change.
+// Parts is a set of changed parts of an object.
 type Parts uint
 
 // The parts.
@@ -20,22 +20,22 @@ const (
 	// Added and Deleted are never combined with other parts.
 	Added Parts = 1 << iota
 	Deleted
-	// Any is set for every update.
+	// Any is part of every update.
 	Any
-	// Spec means another generation, or another object of the same name. The watch may miss a deletion, and then
-	// reports the new object as a change of the old one.
+	// Spec means another generation, or another object of the same name. The watch may miss a deletion. It then reports
+	// the new object as a change of the old object.
 	Spec
 	// Ending means that the deletion of the object has begun.
 	Ending
-	// Finalizers means that their number has changed.
+	// Finalizers means that the number of finalizers has changed.
 	Finalizers
 	// Labels of the object.
 	Labels
-	// Settings are the placement's settings that a binding has copied.
+	// Settings are the settings of a placement that a binding has copied.
 	Settings
 	// Readiness is the status and the reason of a cluster's condition Ready.
 	Readiness
-	// Facts of a cluster, which override policies read.
+	// Facts are the data of a cluster that override policies read, such as its capacity.
 	Facts
 	// Served are the API versions of each kind that a cluster serves.
 	Served
@@ -43,7 +43,7 @@ const (
 	AllowedNamespaces
 	// Region of a cluster.
 	Region
-	// Verbs are the rollout annotations of a placement.
+	// Verbs are the rollout annotations of a placement, with which users request actions.
 	Verbs
 )
 

@@ -22,38 +22,38 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// ErrFetching means that the first try to fetch a chart has not ended.
+// ErrFetching means that the first attempt to fetch a chart has not ended.
 var ErrFetching = errors.New("the chart is being fetched")
 
 // Chart names one version of a chart.
 type Chart struct {
 	// URL of the repository, Name of the chart in it and its Version, as ChartRepository has them.
 	URL, Name, Version string
-	// Digest that the archive must have; empty means any.
+	// Digest is the required digest of the archive. Empty means that any digest is accepted.
 	Digest string
-	// Known is the digest of the archive if it was fetched earlier; empty if not.
+	// Known is the digest of the archive if it was fetched earlier. It is empty before that.
 	Known string
-	// CA has the certificates of the trusted CAs in PEM; empty means those of the system.
+	// CA has the certificates of the trusted CAs in PEM. Empty means the CAs of the system.
 	CA string
-	// Credentials has the text of a Docker configuration with user and password; empty means none.
+	// Credentials has the text of a Docker configuration with user and password. It is empty for a public repository.
 	Credentials string
 }
 
 // String implements fmt.Stringer.
 func (c Chart) String() string { return fmt.Sprintf("chart %s %s from %s", c.Name, c.Version, c.URL) }
 
-// archive returns what decides which archive a chart has.
+// archive returns the fields of the chart that identify its archive.
 func (c Chart) archive() Chart {
 	return Chart{URL: c.URL, Name: c.Name, Version: c.Version, Digest: c.Digest}
 }
 
-// try returns what decides whether an earlier failure says something about this chart.
+// try returns the fields of the chart on which the success of an attempt depends.
 func (c Chart) try() Chart {
 	c.Known = ""
 	return c
 }
 
-// TryError is the error of the last try.
+// TryError is the error of the last attempt.
 type TryError struct {
 	Chart Chart
 	// Since is the time of the first failure after the last success.
@@ -69,13 +69,13 @@ func (f *TryError) Error() string {
 // Unwrap returns the cause.
 func (f *TryError) Unwrap() error { return f.Cause }
 
-// Options of a Fetcher.
+// Options of a Fetcher. Proxy and Clock are optional.
 type Options struct {
-	// Repositories that may be asked.
+	// Repositories that the Fetcher may contact.
 	Repositories Repositories
-	// Proxy of all connections; nil means none.
+	// Proxy returns the proxy of a request. If it is nil, there is no proxy.
 	Proxy func(*http.Request) (*url.URL, error)
-	// Clock says when a failed try is repeated. Default: the clock of the system.
+	// Clock determines when a failed attempt is repeated. Default: the clock of the system.
 	Clock clock.PassiveClock
 }
 
@@ -90,11 +90,11 @@ type Fetcher struct {
 	reading sync.Mutex // held while an index is read
 }
 
-// tried is what is known about the chart of an owner.
+// tried has the state of the attempts for the chart of an owner.
 type tried struct {
 	chart   Chart
 	archive []byte
-	// cancel ends the running try; nil if none runs.
+	// cancel ends the running attempt. It is nil if no attempt runs.
 	cancel  context.CancelFunc
 	failure *TryError
 	pause   time.Duration
@@ -109,7 +109,8 @@ func New(o Options) *Fetcher {
 	return &Fetcher{Options: o, tries: map[string]*tried{}, hosts: map[string]chan struct{}{}}
 }
 
-// Kept returns the archive of an owner's chart, if it was fetched and no other one was asked for since.
+// Kept returns the archive of an owner's chart, if the Fetcher has fetched it and the owner has requested no other
+// chart since then.
 func (f *Fetcher) Kept(owner string, ch Chart) ([]byte, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,8 +121,9 @@ func (f *Fetcher) Kept(owner string, ch Chart) ([]byte, bool) {
 	return t.archive, true
 }
 
-// Get returns the archive of an owner's chart. If it is not there, a try begins when it is due. The try ends with ctx
-// at the latest, then done is called. Until then, the error is ErrFetching or the TryError of the try before.
+// Get returns the archive of an owner's chart. If the archive has not been fetched, an attempt starts when it is due.
+// The attempt ends with ctx at the latest, and then done is called. Until then, the error is ErrFetching or the
+// TryError of the attempt before.
 func (f *Fetcher) Get(ctx context.Context, owner string, ch Chart, done func()) ([]byte, error) {
 	if archive, ok := f.Kept(owner, ch); ok {
 		return archive, nil
@@ -154,7 +156,7 @@ func (f *Fetcher) Get(ctx context.Context, owner string, ch Chart, done func()) 
 	return nil, t.failure
 }
 
-// Forget drops the chart of an owner.
+// Forget drops the chart of an owner, and ends its attempt.
 func (f *Fetcher) Forget(owner string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,7 +170,7 @@ func (t *tried) stop() {
 	}
 }
 
-// run makes one try.
+// run makes one attempt to fetch a chart.
 func (f *Fetcher) run(ctx context.Context, t *tried, u *url.URL, done func()) {
 	archive, err := f.inTurn(ctx, t.chart, u)
 	f.mu.Lock()
@@ -190,7 +192,7 @@ func (f *Fetcher) run(ctx context.Context, t *tried, u *url.URL, done func()) {
 	done()
 }
 
-// inTurn fetches a chart as soon as no other one is fetched from the host.
+// inTurn fetches a chart after the fetches of other charts from the same host have ended.
 func (f *Fetcher) inTurn(ctx context.Context, ch Chart, u *url.URL) ([]byte, error) {
 	f.mu.Lock()
 	turn := f.hosts[u.Host]

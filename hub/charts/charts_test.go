@@ -37,7 +37,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// otherCA is a CA that signed no certificate.
+// otherCA returns a CA that has signed none of the tests' certificates.
 func otherCA(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -48,7 +48,7 @@ func otherCA(t *testing.T) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// ofRegistry is version 1.0.0+a of the chart rotors in a server.
+// ofRegistry returns version 1.0.0+a of the chart rotors in a registry.
 func ofRegistry(s *httptest.Server) Chart {
 	return Chart{URL: "oci://" + registry.Host(s) + "/charts", Name: "rotors", Version: "1.0.0+a", CA: registry.CA(s)}
 }
@@ -57,7 +57,7 @@ func ofRepository(s *httptest.Server) Chart {
 	return Chart{URL: s.URL + "/charts/", Name: "rotors", Version: "1.0.0+a", CA: registry.CA(s)}
 }
 
-// push stores version 1.0.0+a of the chart rotors.
+// push stores version 1.0.0+a of the chart rotors in a registry.
 func push(t *testing.T, s *httptest.Server, archive string) {
 	t.Helper()
 	registry.Push(t, s, "rotors", "1.0.0_a", []byte(archive))
@@ -70,7 +70,7 @@ func pushOther(t *testing.T, s *httptest.Server) {
 
 func digestOf(archive string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(archive))) }
 
-// repository is an HTTPS repository with one chart.
+// repository is the handler of an HTTPS repository with one chart.
 func repository(archiveURL, archive string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/charts/index.yaml", func(w http.ResponseWriter, _ *http.Request) {
@@ -80,7 +80,7 @@ func repository(archiveURL, archive string) http.Handler {
 	return mux
 }
 
-// fetcher may ask the given servers.
+// fetcher returns a Fetcher that may contact the given servers.
 func fetcher(t *testing.T, clock *testclock.FakePassiveClock, servers ...*httptest.Server) *Fetcher {
 	t.Helper()
 	var prefixes []string
@@ -96,7 +96,7 @@ func fetcher(t *testing.T, clock *testclock.FakePassiveClock, servers ...*httpte
 	return New(o)
 }
 
-// get fetches a chart once, and waits until that has ended.
+// get fetches a chart once, and waits for the result.
 func get(t *testing.T, f *Fetcher, ch Chart) ([]byte, error) {
 	t.Helper()
 	done := make(chan struct{}, 1)
@@ -160,7 +160,7 @@ func TestAChartIsFetched(t *testing.T) {
 	}
 }
 
-// answering is a handler that answers each request in the same way.
+// answering returns a handler that answers each request in the same way.
 func answering(f func(http.ResponseWriter, *http.Request)) http.Handler { return http.HandlerFunc(f) }
 
 func endless(w http.ResponseWriter, r *http.Request) {
@@ -289,7 +289,7 @@ func TestAChartIsNotFetched(t *testing.T) {
 	}
 }
 
-// endlessManifest says that a manifest has 100 bytes.
+// endlessManifest is a handler that announces a manifest of 100 bytes and sends more.
 func endlessManifest() http.Handler {
 	return answering(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)

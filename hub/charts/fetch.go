@@ -30,10 +30,10 @@ import (
 const (
 	// MostArchiveBytes is the maximum size of an archive: 4 MiB, as for a rendering.
 	MostArchiveBytes = 4 << 20
-	// MostIndexBytes is the maximum size of the index.yaml of a repository: 8 MiB. Reading one takes about 110 MiB of
-	// memory, so one is read at a time.
+	// MostIndexBytes is the maximum size of the index.yaml of a repository: 8 MiB. Parsing such an index takes about 110
+	// MiB of memory, so only one index is parsed at a time.
 	MostIndexBytes = 8 << 20
-	// MostTime is the timeout of fetching a chart: 30 s. It includes the wait for other charts of the host.
+	// MostTime is the timeout of fetching a chart: 30 s. It includes the wait for other charts of the same host.
 	MostTime = 30 * time.Second
 
 	mostManifestBytes = 1 << 20
@@ -43,14 +43,15 @@ const (
 	schemeOCI   = "oci"
 	schemeHTTPS = "https"
 
-	// layerType is the media type by which helm push marks the archive.
+	// layerType is the media type of the archive in a registry, as helm push sets it.
 	layerType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 )
 
 var (
-	// ErrNotAllowed is the error for a host that Repositories does not contain: of the repository, or of a redirect.
+	// ErrNotAllowed is the error for a host that Repositories does not contain. The host may be the host of a repository
+	// or of a redirect.
 	ErrNotAllowed = errors.New("the value operators.repositories of the hub's chart does not allow it")
-	// ErrDigest is the error for an archive without the expected digest.
+	// ErrDigest is the error for an archive whose digest differs from the expected one.
 	ErrDigest = errors.New("the digest of the archive is another one")
 
 	errTime  = fmt.Errorf("it did not answer completely within %s", MostTime)
@@ -58,13 +59,13 @@ var (
 	errBusy  = fmt.Errorf("other charts were fetched from this host for %s", MostTime)
 )
 
-// fetching is one try to fetch a chart.
+// fetching is one attempt to fetch a chart.
 type fetching struct {
 	chart  Chart
 	url    *url.URL
 	client *http.Client
 	logins credentials.Store
-	// reading is locked while an index is read, so that only one is in memory.
+	// reading is locked while an index is parsed, so that only one index is in memory.
 	reading *sync.Mutex
 }
 
@@ -107,8 +108,8 @@ func (f *Fetcher) fetch(ctx context.Context, ch Chart, u *url.URL) ([]byte, erro
 	return t.ofRepository(ctx)
 }
 
-// guarded sends requests by TLS, and only to hosts of repositories. So redirects, addresses of token servers, and URLs
-// in an index cannot lead to other hosts.
+// guarded sends requests only over TLS, and only to hosts of the allowed repositories. Redirects, addresses of token
+// servers, and URLs in an index can therefore not lead to other hosts.
 type guarded struct {
 	Repositories
 
@@ -127,7 +128,7 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // ofRegistry fetches the archive from an OCI registry. It fetches a known archive by its digest, because the tag may
-// have moved.
+// point to another archive now.
 func (t *fetching) ofRegistry(ctx context.Context) ([]byte, error) {
 	repository, err := remote.NewRepository(t.url.Host + t.url.Path + "/" + t.chart.Name)
 	if err != nil {
@@ -266,7 +267,7 @@ func (t *fetching) get(ctx context.Context, from *url.URL, most int64) ([]byte, 
 	return text, nil
 }
 
-// check returns an error unless the archive has the expected digest.
+// check returns an error if the archive does not have the expected digest.
 func (t *fetching) check(digest string) error {
 	switch {
 	case t.chart.Digest != "" && t.chart.Digest != digest:
@@ -281,8 +282,8 @@ func (t *fetching) check(digest string) error {
 // placeOf returns a URL for an error message, without its query, which may contain a signature.
 func placeOf(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
-// cause returns an error without secrets, and without details that differ at each try, such as the port of a
-// connection. Otherwise the condition would change at each try.
+// cause returns an error without secrets, and without details that differ at each attempt, such as the port of a
+// connection. With such details, the condition would change at each attempt.
 func cause(ctx context.Context, err error) error {
 	var op *net.OpError
 	var answer *errcode.ErrorResponse

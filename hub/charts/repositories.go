@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// Repositories are those from which the hub may fetch charts.
+// Repositories are the repositories from which the hub may fetch charts.
 type Repositories struct {
 	prefixes []string
-	// hosts of the prefixes. Registries pass requests on to other hosts, so these must be listed, too.
+	// hosts are the hosts of the prefixes. Registries redirect requests to other hosts, so the list of repositories must
+	// contain these hosts, too.
 	hosts []string
 }
 
@@ -33,7 +34,7 @@ func ParseRepositories(prefixes []string) (Repositories, error) {
 	return out, nil
 }
 
-// parse returns the URL of a repository, always written in the same way.
+// parse returns the URL of a repository in its normal form.
 func parse(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -47,7 +48,7 @@ func parse(text string) (*url.URL, error) {
 	return &url.URL{Scheme: u.Scheme, Host: hostOf(u), Path: folder}, nil
 }
 
-// hostOf returns the host of a URL in lower case, with its port unless that is 443.
+// hostOf returns the host of a URL in lower case, with its port unless the port is 443.
 func hostOf(u *url.URL) string { return strings.TrimSuffix(strings.ToLower(u.Host), ":443") }
 
 // allow reports whether a prefix allows a chart.
@@ -61,5 +62,5 @@ func (r Repositories) allow(u *url.URL, name string) bool {
 	})
 }
 
-// allowHost reports whether a prefix has the host of a URL.
+// allowHost reports whether the host of a URL is the host of an allowed repository.
 func (r Repositories) allowHost(u *url.URL) bool { return slices.Contains(r.hosts, hostOf(u)) }

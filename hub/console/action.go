@@ -7,12 +7,13 @@ import (
 	"net/http"
 )
 
-// csrfField is the field of each form with the session's token.
+// csrfField is the form field with the CSRF token of the session.
 const csrfField = "csrf"
 
 var errForm = errors.New("the form is not of your session: reload the page, and try again")
 
-// actions change objects, by the pattern of their path. Each returns the path of the page to show next.
+// actions returns the functions that change objects, by the pattern of their path. Each function returns the path of
+// the page to show next.
 func actions() map[string]func(context.Context, *visit) (next string, err error) {
 	return map[string]func(context.Context, *visit) (string, error){
 		"/rollouts/approve": approveWave,
@@ -25,7 +26,7 @@ func actions() map[string]func(context.Context, *visit) (next string, err error)
 	}
 }
 
-// sent reports whether a request has the token of the session's forms.
+// sent reports whether a request has the CSRF token of the session.
 func (s session) sent(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(r.PostFormValue(csrfField)), []byte(s.CSRF)) == 1
 }

@@ -16,8 +16,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// fullCache is a cache that has a binding in every namespace, and one outside. It notes the namespaces that are read;
-// empty is for those outside.
+// fullCache is a cache that has a binding in every namespace, and a cluster-scoped binding. It records the namespaces
+// that are read. The empty namespace is for cluster-scoped bindings.
 type fullCache struct {
 	client.Reader
 

@@ -18,15 +18,15 @@ type clusterBody struct {
 	Capacity   []view.CapacityRow
 	Operators  []hubv1.OperatorFact
 	Conditions []metav1.Condition
-	// Drained is the progress of a drain; empty if there is none or the user may not see it.
+	// Drained is the progress of a drain. It is empty if the cluster is not drained, or if the user may not see the drain.
 	Drained string
-	// Objects are the copies on the cluster that the user may see, by state.
+	// Objects has the numbers of copies on the cluster that the user may see, by state.
 	Objects   view.CopyCounts
 	Namespace string
 	Now       time.Time
 }
 
-// States are the states that a copy on the cluster has.
+// States returns the states of the copies on the cluster.
 func (b clusterBody) States() []rollup.CopyState {
 	var out []rollup.CopyState
 	for _, s := range rollup.CopyStates() {

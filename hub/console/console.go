@@ -36,38 +36,39 @@ import (
 )
 
 const (
-	// mostPages are made at a time, mostPerUser of them for one user.
+	// mostPages is the maximum number of pages that are made at a time, and mostPerUser the maximum for one user.
 	mostPages   = 6
 	mostPerUser = 2
-	// longestWait is how long a request waits for its turn.
+	// longestWait is how long a request waits until it may be processed.
 	longestWait = 10 * time.Second
-	// readWithin limits the reads of one page.
+	// readWithin is the timeout of the reads for one page.
 	readWithin = 20 * time.Second
-	// answerWithin limits a whole request, until the browser has read the answer. Streams of changes set their own limit.
+	// answerWithin is the timeout of a whole request, until the browser has read the answer. Streams of changes have their
+	// own timeout.
 	answerWithin = longestWait + readWithin + 30*time.Second
-	// largestForm limits the body of a request.
+	// largestForm is the maximum size of the body of a request.
 	largestForm = 64 << 10
 )
 
 //go:embed assets
 var assets embed.FS
 
-// Options of a Console. All are required, except OIDC, Proxy, Views, Bindings and Clock.
+// Options of a Console. The fields OIDC, Proxy, Views, Bindings and Clock are optional; all other fields are required.
 type Options struct {
-	// Config has the address and the CA of the hub's API server. Credentials in it are not used.
+	// Config has the address and the CA of the hub's API server. Its credentials are not used.
 	Config *rest.Config
-	// Mapper has the kinds of the hub.
+	// Mapper maps the kinds of the hub.
 	Mapper meta.RESTMapper
-	// Views answers questions about members, see package memberview; nil if the hub serves no views.
+	// Views answers requests about members, see package memberview. It is nil if the hub serves no views.
 	Views http.Handler
-	// Bindings is the hub's cache of bindings, for pages; nil means that pages read them at the API server.
+	// Bindings is the hub's cache of bindings, for pages. If it is nil, pages read bindings from the API server.
 	Bindings client.Reader
-	// Key returns the key of the replicas' sessions: at least 32 random bytes.
+	// Key returns the key with which all replicas encrypt sessions: at least 32 random bytes.
 	Key    func() ([]byte, error)
 	Logger logr.Logger
-	// OIDC is the provider at which users sign in; its zero value means none.
+	// OIDC is the identity provider at which users sign in. Its zero value means that there is no provider.
 	OIDC OIDC
-	// Proxy of connections to this provider; nil if there is none.
+	// Proxy returns the proxy of connections to the provider. If it is nil, there is no proxy.
 	Proxy func(*http.Request) (*url.URL, error)
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock
@@ -78,18 +79,18 @@ type Console struct {
 	opts  Options
 	users *users
 	slots *slots.Slots
-	// simulations is the one slot of simulations, because each keeps a processor busy.
+	// simulations has one slot, because a simulation keeps a processor busy.
 	simulations *slots.Slots
-	// provider is nil if users sign in with tokens only.
+	// provider is the identity provider. It is nil if users sign in with tokens only.
 	provider *provider
-	// waitForSlot is how long a request waits for its turn.
+	// waitForSlot is how long a request waits for a free slot.
 	waitForSlot time.Duration
 	Live        *Live
-	// membersWithin is how long a page waits for members.
+	// membersWithin is how long a page waits for answers of members.
 	membersWithin time.Duration
 }
 
-// New returns a Console.
+// New returns a Console, or an error for a wrong option.
 func New(o Options) (*Console, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -135,7 +136,7 @@ func (c *Console) Handler() (http.Handler, error) {
 	return guarded(counted(mux)), nil
 }
 
-// pages are the pages of users who have signed in, by the pattern of their path.
+// pages returns the functions that make the pages of signed-in users, by the pattern of their path.
 func pages() map[string]func(context.Context, *visit) (*page, error) {
 	return map[string]func(context.Context, *visit) (*page, error){
 		"/{$}":                fleetPage,
@@ -150,15 +151,16 @@ func pages() map[string]func(context.Context, *visit) (*page, error) {
 	}
 }
 
-// anyOther is the pattern of paths without a page.
+// anyOther is the pattern of all paths that have no page.
 const anyOther = "GET /"
 
-// policy of browsers for each page: scripts, styles and requests of this origin alone, none in the page itself, and no
-// page of another origin may frame it.
+// policy is the Content-Security-Policy of each page: scripts, styles and requests of this origin alone, no inline
+// scripts or styles, and no frames in pages of other origins.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// guarded sets the headers of every response, limits requests, and refuses those of other origins that change anything.
+// guarded sets the headers of every response, limits requests, and refuses requests of other origins that change an
+// object.
 func guarded(next http.Handler) http.Handler {
 	next = http.NewCrossOriginProtection().Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -176,19 +178,19 @@ func guarded(next http.Handler) http.Handler {
 	})
 }
 
-// visit is a request of a user who has signed in.
+// visit is one request of a signed-in user.
 type visit struct {
 	*http.Request
 	session session
 	user    *user
 	now     time.Time
-	// namespace to which the page is narrowed; empty for all that the user may see.
+	// namespace to which the page is restricted. It is empty for a page about all namespaces that the user may see.
 	namespace string
-	// membersWithin limits the questions to members.
+	// membersWithin is the timeout of requests to members.
 	membersWithin time.Duration
 }
 
-// scope is the scope of a page about the visit's namespace, or about everything.
+// scope returns the scope of the page: the namespace of the visit, or everything.
 func (v *visit) scope() scope {
 	if v.namespace == "" {
 		return everywhere
@@ -201,7 +203,8 @@ var (
 	errNamespace = errors.New("this is no name of a namespace: use small letters, digits and dashes")
 )
 
-// enter finds the session of a request, and waits for a slot. Without a session it sends the browser to the sign-in.
+// enter finds the session of a request, and waits for a slot. Without a session, it redirects the browser to the
+// sign-in page.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request) (v *visit, leave func(), ok bool) {
 	s, err := c.session(r)
 	if err != nil {
@@ -211,7 +214,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) (v *visit, leave
 	return c.admitted(w, r, s)
 }
 
-// admitted waits for a slot for a session.
+// admitted waits for a slot for the user of a session.
 func (c *Console) admitted(w http.ResponseWriter, r *http.Request, s session) (v *visit, leave func(), ok bool) {
 	v = &visit{Request: r, session: s, now: c.opts.Clock.Now(), namespace: r.URL.Query().Get("namespace")}
 	if v.namespace != "" && len(validation.IsDNS1123Label(v.namespace)) > 0 {

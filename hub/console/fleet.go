@@ -10,35 +10,35 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// mostProblems are shown of each sort.
+// mostProblems is the maximum number of problems of each kind on the page.
 const mostProblems = 10
 
-// fleetBody is the body of the first page: regions with their clusters, and what is wrong now.
+// fleetBody is the body of the first page: regions with their clusters, and the current problems.
 type fleetBody struct {
 	Regions  []regionOfClusters
 	Clusters int
 	Ready    int
 	Problems view.Problems
 	Now      time.Time
-	// Namespace to which the page is narrowed; empty for all.
+	// Namespace to which the page is restricted. It is empty for all namespaces.
 	Namespace string
 }
 
-// problems of one sort, for the template.
+// problems are problems of one kind, for the template.
 type problems struct {
 	Title    string
 	Problems []view.Problem
 	Now      time.Time
-	// Namespace is that of the page.
+	// Namespace is the namespace of the page.
 	Namespace string
 }
 
-// Of returns the argument of the template of problems.
+// Of returns the data for the template of problems.
 func (b fleetBody) Of(title string, of []view.Problem) problems {
 	return problems{title, of, b.Now, b.Namespace}
 }
 
-// regionOfClusters are the clusters of a region; the empty name is for those without one.
+// regionOfClusters has the clusters of a region. The empty name is for clusters without a region.
 type regionOfClusters struct {
 	Name     string
 	Clusters []view.Cluster

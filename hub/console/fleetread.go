@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// mostSimulated objects are decided on for one page, because the hub has other work. largestFleet limits their size.
+	// mostSimulated is the maximum number of objects on which one page decides, because the hub has other work.
+	// largestFleet is the maximum size of their content.
 	mostSimulated = 5000
 	largestFleet  = 32 << 20
 	// contentPage is the size of one part of a list of objects with their content.
@@ -30,7 +31,8 @@ const (
 
 var errManyObjects = fmt.Errorf("the console simulates at most %d objects of %d MiB together: choose a namespace, or use hansectl simulate", mostSimulated, largestFleet>>20)
 
-// fleetReader reads the inputs of decisions as a user. Parts that the user may not read are notes of the page.
+// fleetReader reads the inputs of decisions with the rights of a user. The page gets a note about each part that the
+// user may not read.
 type fleetReader struct {
 	*user
 	namespace   string // empty for all
@@ -42,7 +44,8 @@ type fleetReader struct {
 	size        int // of all objects as JSON
 }
 
-// readFleet reads the fleet of a namespace, or the whole fleet. With whole, it reads the content of all objects.
+// readFleet reads the fleet of a namespace, or the whole fleet. If whole is true, it also reads the content of all
+// objects.
 func (u *user) readFleet(ctx context.Context, namespace string, whole bool, now time.Time) (decide.Fleet, error) {
 	r := &fleetReader{
 		user: u, namespace: namespace, whole: whole, fleet: decide.Fleet{Now: now}, bindings: map[hubv1.ObjectIdentity]hubv1.BindingObject{},
@@ -62,7 +65,7 @@ func (u *user) readFleet(ctx context.Context, namespace string, whole bool, now 
 	return r.fleet, nil
 }
 
-// readBindings reads the bindings. The objects of bundles are not on the hub, so they are counted alone.
+// readBindings reads the bindings. Objects of bundles are only counted, because the hub does not have them as objects.
 func (r *fleetReader) readBindings(ctx context.Context) error {
 	r.fleet.Elsewhere = map[string]int{}
 	bundled := 0

@@ -21,7 +21,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// send sends a request with headers, as a browser would.
+// send sends a request with these headers, as a browser would.
 func (b *browser) send(method, path string, form url.Values, headers map[string]string) response {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), method, b.server.URL+path, strings.NewReader(form.Encode()))
@@ -35,7 +35,7 @@ func (b *browser) send(method, path string, form url.Values, headers map[string]
 	return b.do(r)
 }
 
-// setCookies replaces the cookies of a session; the strings are their values.
+// setCookies replaces the values of the cookies of a session.
 func (b *browser) setCookies(values ...string) {
 	b.Helper()
 	u, err := url.Parse(b.server.URL)
@@ -90,7 +90,7 @@ func TestEveryAnswerTellsTheBrowserToTrustNothingElse(t *testing.T) {
 	}
 }
 
-// inline is HTML that the policy makes browsers ignore.
+// inline matches inline styles and scripts, which the Content-Security-Policy makes browsers ignore.
 var inline = regexp.MustCompile(`(?i)\sstyle\s*=|<style|<script(>|\s+[^s])|\son[a-z]+\s*=|javascript:|<base|<iframe|<object|<embed|(src|href|action)="(https?:)?//`)
 
 func TestNoTemplateHasAnInlineScriptOrStyle(t *testing.T) {
@@ -141,7 +141,7 @@ func TestOnlyTheConsolesOwnFormsChangeAnything(t *testing.T) {
 	if r := b.get("/"); r.StatusCode != http.StatusOK {
 		t.Errorf("the session after it: %s", r.Status)
 	}
-	// Nor does another site sign the browser in as its own user.
+	// A form of another site must not sign the browser in as another user.
 	r := w.browser().send(http.MethodPost, "/signin", url.Values{"token": {token}}, map[string]string{"Sec-Fetch-Site": "cross-site"})
 	if r.StatusCode != http.StatusForbidden || len(r.Cookies()) > 0 {
 		t.Errorf("a sign-in of another site: %s, cookies %v", r.Status, r.Cookies())
@@ -197,7 +197,7 @@ func FuzzLocalPath(f *testing.F) {
 	base := &url.URL{Scheme: "https", Host: "hanse.example.com", Path: "/signin"}
 	f.Fuzz(func(t *testing.T, next string) {
 		path := localPath(next)
-		// Browsers take a backslash for a slash, and drop tabs and ends of lines.
+		// Browsers treat a backslash as a slash, and drop tabs and line ends.
 		seen := strings.Map(func(r rune) rune {
 			if r == '\\' {
 				return '/'
@@ -217,7 +217,7 @@ func FuzzLocalPath(f *testing.F) {
 	})
 }
 
-// sealed is a Console that only seals.
+// sealed returns a Console that can only encrypt and decrypt.
 func sealed(key string) *Console {
 	return &Console{opts: Options{Key: func() ([]byte, error) { return []byte(key), nil }, Clock: clock.RealClock{}}}
 }
@@ -332,7 +332,7 @@ func TestAUserWithoutRightsSeesThisAndNoCounts(t *testing.T) {
 	}
 }
 
-// clusterWith makes a MemberCluster with this status.
+// clusterWith creates a MemberCluster with this status.
 func (w *world) clusterWith(status hubv1.MemberClusterStatus) {
 	w.Helper()
 	c := &hubv1.MemberCluster{
@@ -348,7 +348,7 @@ func (w *world) clusterWith(status hubv1.MemberClusterStatus) {
 	must(w.T, w.hub.Status().Update(w.Context(), c))
 }
 
-// binding makes the binding of a ConfigMap with this status.
+// binding creates the binding of a ConfigMap with this status.
 func (w *world) binding(status hubv1.BindingStatus) {
 	w.Helper()
 	id := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: w.ns, Name: "web"}
@@ -362,7 +362,7 @@ func (w *world) binding(status hubv1.BindingStatus) {
 	must(w.T, w.hub.Status().Update(w.Context(), b))
 }
 
-// failed is a condition that is False.
+// failed returns a condition with the status False.
 func failed(kind, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: "Test", Message: message, LastTransitionTime: metav1.Now()}
 }

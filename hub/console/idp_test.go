@@ -31,7 +31,7 @@ const (
 	clientSecret  = "a secret of the test: /+%&"
 )
 
-// idp is an OpenID Connect provider: it knows one user, who always agrees.
+// idp is an OpenID Connect provider with one user, who always agrees.
 type idp struct {
 	*httptest.Server
 
@@ -42,7 +42,7 @@ type idp struct {
 	lasts  time.Duration         // of tokens
 	change func(map[string]any)  // changes the claims of tokens
 	signer *ecdsa.PrivateKey
-	// description changes the provider's description.
+	// description changes the provider's OpenID Connect discovery document.
 	description func(map[string]any)
 	down        bool
 }
@@ -73,7 +73,7 @@ func newIDP() *idp {
 	return p
 }
 
-// reset makes the provider honest.
+// reset undoes all changes of the provider.
 func (p *idp) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ func (p *idp) reset() {
 	p.change, p.description = func(map[string]any) {}, func(map[string]any) {}
 }
 
-// set changes the provider until the end of the test.
+// set changes the behaviour of the provider until the end of the test.
 func (p *idp) set(t *testing.T, change func()) {
 	t.Helper()
 	p.mu.Lock()
@@ -156,7 +156,8 @@ func (p *idp) ca() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw}))
 }
 
-// trustedBy lets an API server trust tokens of the provider. The returned function removes its file.
+// trustedBy makes an API server trust tokens of the provider. The returned function removes the file with the
+// configuration.
 func (p *idp) trustedBy(environment *envtest.Environment) (remove func()) {
 	folder, err := os.MkdirTemp("", "hanse-console-")
 	if err != nil {
@@ -184,7 +185,7 @@ func (p *idp) trustedBy(environment *envtest.Environment) (remove func()) {
 	return func() { _ = os.RemoveAll(folder) }
 }
 
-// options let users sign in with the provider.
+// options returns console options with which users sign in at the provider.
 func (p *idp) options(t *testing.T, client string) func(*Options, string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -201,7 +202,7 @@ func (p *idp) options(t *testing.T, client string) func(*Options, string) {
 	}
 }
 
-// visit is the browser at the provider: it returns the path to which the provider sends the browser.
+// visit acts as the browser at the provider: it returns the path to which the provider redirects the browser.
 func (p *idp) visit(t *testing.T, address string) (callback string) {
 	t.Helper()
 	client := *p.Client()

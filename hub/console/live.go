@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// tellEvery is how often open pages are notified of changes.
+	// tellEvery is the interval at which open pages are notified of changes.
 	tellEvery = 500 * time.Millisecond
 	// pagesPerSecond is the maximum number of pages that are notified in a second, so that many open pages do not read
-	// the hub at the same time.
+	// from the hub at the same time.
 	pagesPerSecond = 20
-	// beatEvery is how often the replica sends a heartbeat to a page.
+	// beatEvery is the interval at which a page gets a heartbeat.
 	beatEvery = 15 * time.Second
 	// mostStreams and mostStreamsPerUser are the maximum numbers of open streams, in total and for one user.
 	mostStreams        = 1000
 	mostStreamsPerUser = 100
-	// checkEvery is how often the rights of a stream are checked.
+	// checkEvery is the interval at which the rights of a stream's user are checked.
 	checkEvery = time.Minute
-	// justNow is how old a page may be when its stream begins: a change since then may be missing on the page.
+	// justNow is the assumed age of a page when its stream begins. A change in this time may be missing on the page.
 	justNow = 15 * time.Second
 	// slowestReader is how long a write to a browser may take.
 	slowestReader = 10 * time.Second
 )
 
-// scope is a namespace, or everywhere. A page with an empty scope is not live.
+// scope is a namespace, or everything. A page with an empty scope is not updated.
 type scope string
 
 const (
@@ -44,10 +44,10 @@ func in(namespace string) scope {
 	return scope(namespace)
 }
 
-// Live tells open pages that something has changed in their scope.
+// Live notifies open pages that something in their scope has changed.
 type Live struct {
 	pace *rate.Limiter
-	// sendWithin limits a write to a browser.
+	// sendWithin is the timeout of a write to a browser.
 	sendWithin time.Duration
 
 	mu      sync.Mutex
@@ -70,10 +70,10 @@ func newLive() *Live {
 	}
 }
 
-// Changed notes that an object of a namespace has changed, or one without a namespace.
+// Changed records a change of an object in a namespace, or of an object without a namespace.
 func (l *Live) Changed(namespace string) { l.note(in(namespace)) }
 
-// ChangedEverywhere notes a change that every page shows, such as of a cluster.
+// ChangedEverywhere records a change that every page shows, such as a change of a cluster.
 func (l *Live) ChangedEverywhere() { l.note(everywhere) }
 
 func (l *Live) note(s scope) {
@@ -143,8 +143,8 @@ func (l *Live) open(user string, of scope) (*stream, func(), bool) {
 	}, true
 }
 
-// live answers with server-sent events: "changed" when the page's scope has changed, and "ended" when the session has.
-// The name of the event is all: what has changed, the browser reads with the next page.
+// live answers with server-sent events: "changed" when the page's scope has changed, and "ended" when the session has
+// ended. An event has no data: the browser loads the page again to get the change.
 func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 	v, leave, ok := c.enter(w, r)
 	if !ok {

@@ -44,13 +44,13 @@ func matrixPage(ctx context.Context, v *visit) (*page, error) {
 	return &page{Title: "Objects", Nav: "objects", template: "matrix", Scope: v.scope(), Body: body}, nil
 }
 
-// With returns the path of this page with other parameters. An empty value removes its parameter.
+// With returns the path of this page with changed parameters. An empty value removes its parameter.
 func (b matrixBody) With(pairs ...string) string { return with("/objects", b.values, pairs...) }
 
-// States are all states of copies.
+// States returns all states of copies.
 func (matrixBody) States() []rollup.CopyState { return rollup.CopyStates() }
 
-// Previous is the number of the page before a page; empty if there is none.
+// Previous returns the number of the page before a page. It is empty on the first page.
 func (matrixBody) Previous(page int) string {
 	if page <= 1 {
 		return ""
@@ -58,7 +58,7 @@ func (matrixBody) Previous(page int) string {
 	return strconv.Itoa(page - 1)
 }
 
-// Next is the number of the page after a page; empty if there is none.
+// Next returns the number of the page after a page. It is empty on the last page.
 func (matrixBody) Next(page, pages int) string {
 	if page >= pages {
 		return ""
@@ -66,7 +66,7 @@ func (matrixBody) Next(page, pages int) string {
 	return strconv.Itoa(page + 1)
 }
 
-// ID is the identity of a row's object, for the paths of pages.
+// ID returns the identity of a row's object, for links to other pages.
 func (matrixBody) ID(s view.ObjectSummary) hubv1.ObjectIdentity {
 	return hubv1.ObjectIdentity{Group: s.Group, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}
 }

@@ -25,7 +25,7 @@ var Metrics = []prometheus.Collector{answers, openStreams}
 
 func init() { metrics.Registry.MustRegister(Metrics...) }
 
-// counted counts the answers of a ServeMux by the pattern of the path, of which there are few.
+// counted counts the answers of a ServeMux by the pattern of the path, because there are few patterns.
 func counted(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &answerOf{ResponseWriter: w, status: http.StatusOK}
@@ -40,7 +40,7 @@ func counted(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// answerOf keeps the status of an answer.
+// answerOf records the status code of an answer.
 type answerOf struct {
 	http.ResponseWriter
 
@@ -53,5 +53,5 @@ func (a *answerOf) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the wrapped writer, for http.ResponseController.
 func (a *answerOf) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -34,12 +34,12 @@ type objectBody struct {
 	ID     hubv1.ObjectIdentity
 	Status view.Status
 	Now    time.Time
-	// Cluster is the only cluster that the page shows; empty for all.
+	// Cluster is the only cluster that the page shows. It is empty if the page shows all clusters.
 	Cluster string
-	// Explanation is nil if the decision cannot be replayed, and Fields are nil without a Cluster.
+	// Explanation is nil if the decision cannot be replayed. Fields is nil if the page shows all clusters.
 	Explanation *view.Explanation
 	Fields      *view.Fields
-	// Events of the hub, and of the members that were asked.
+	// Events has the events of the hub, and the events of those members that the page requests them from.
 	Events *view.Events
 	onMembers
 
@@ -55,11 +55,11 @@ type objectRow struct {
 	Text view.RowText
 }
 
-// rowsOfPage has the rows of one page, and the links to its neighbours.
+// rowsOfPage has the rows of one page of a table, and links to the pages before and after.
 type rowsOfPage[T any] struct {
 	Rows []T
-	// All is the number of rows on all pages. Previous and Next are the paths of the neighbour pages; empty if there is
-	// none.
+	// All is the number of rows on all pages. Previous and Next are the paths of the pages before and after. They are
+	// empty if there is no such page.
 	All            int
 	Previous, Next string
 }
@@ -103,15 +103,15 @@ func (b objectBody) Elsewhere() rowsOfPage[view.ExplainedCluster] {
 	return pageOf(b, "elsewhere", all)
 }
 
-// With returns the path of this page with other parameters. An empty value removes its parameter.
+// With returns the path of this page with changed parameters. An empty value removes its parameter.
 func (b objectBody) With(pairs ...string) string { return with("/object", b.query, pairs...) }
 
-// onMembers are the parts of the page that members have answered, because the user has asked for them.
+// onMembers has the parts of the page that come from members. They are requested only if the user asks for them.
 type onMembers struct {
 	Diff      *view.ClusterDiff
 	Tree      *view.TreeObject
 	TreeNotes []view.ClusterNote
-	// Asked is true if the page has asked a member. It does not change by itself then.
+	// Asked is true if the page shows answers of a member. Such a page is not updated by itself.
 	Asked bool
 }
 
@@ -162,7 +162,8 @@ func objectPage(ctx context.Context, v *visit) (*page, error) {
 	return p, nil
 }
 
-// read reads the object and its binding. Without the right to read the object, the binding tells what it knows.
+// read reads the object and its binding. If the user may not read the object, the page shows only the data of the
+// binding.
 func (r *objectReader) read(ctx context.Context) error {
 	binding := hubv1.NewBinding(r.id.BindingKey())
 	err := r.user.Get(ctx, r.id.BindingKey(), binding)
@@ -186,8 +187,8 @@ func (r *objectReader) read(ctx context.Context) error {
 	return err
 }
 
-// readBundled reads the object of a bundle as the hub would store it. If the bundle cannot be read, the binding tells
-// what it knows.
+// readBundled reads the object of a bundle as the hub would store it. If the bundle cannot be read, the page shows only
+// the data of the binding.
 func (r *objectReader) readBundled(ctx context.Context, of hubv1.BundleReference) error {
 	b, err := inputs.Bundle(ctx, r.user, of)
 	if err == nil && b == nil {
@@ -209,10 +210,10 @@ func (r *objectReader) readBundled(ctx context.Context, of hubv1.BundleReference
 	return nil
 }
 
-// whyHidden is the consequence for the user of inputs that cannot be read.
+// whyHidden is the note for a user who may not read an input of the decision.
 const whyHidden = "You do not see why the object is on these clusters"
 
-// noCharts renders no chart of an operator: nothing can stop its templates, and they may take all memory of the hub.
+// noCharts renders no chart of an operator, because rendering cannot be interrupted and may use all memory of the hub.
 func noCharts(o *hubv1.FederatedOperator, _ inputs.ConfigMaps) ([]*unstructured.Unstructured, error) {
 	return nil, fmt.Errorf("a page renders no chart, see hansectl explain for objects of %s", hubv1.ReferenceTo(o))
 }
@@ -267,7 +268,8 @@ func (r *objectReader) status(ctx context.Context) (view.Status, error) {
 	return status, nil
 }
 
-// inputs returns the inputs of the decision; nil if there is no decision to replay, or if they cannot be read.
+// inputs returns the inputs of the decision. It is nil if there is no decision to replay, or if an input cannot be
+// read.
 func (r *objectReader) inputs(ctx context.Context) (*decide.Input, error) {
 	if r.binding == nil || r.object == nil || r.unread || r.object.GetDeletionTimestamp() != nil {
 		return nil, nil
@@ -316,10 +318,10 @@ func (r *objectReader) hubEvents(ctx context.Context, to *view.Events) error {
 	return nil
 }
 
-// mostEvents are read of one object of the hub.
+// mostEvents is the maximum number of events that are read for one object of the hub.
 const mostEvents = 200
 
-// holders are the clusters that hold the object, or the one that the query names.
+// holders returns the clusters that hold the object, or the cluster that the query names.
 func (r *objectReader) holders(named string) []string {
 	var out []string
 	for _, t := range r.binding.BindingSpec().Clusters {
@@ -331,7 +333,7 @@ func (r *objectReader) holders(named string) []string {
 	return out
 }
 
-// askMembers adds the parts that the query asks of members. They share one time limit.
+// askMembers adds the parts that the query requests from members. All requests share one timeout.
 func (r *objectReader) askMembers(ctx context.Context, body *objectBody, in *decide.Input) {
 	ctx, cancel := context.WithTimeout(ctx, r.membersWithin)
 	defer cancel()
@@ -402,7 +404,8 @@ func (r *objectReader) events(ctx context.Context, ask *questions, clusters []st
 	})
 }
 
-// fields tells who set each field on a cluster; nil if the cluster is not known. It has fewer details without the copy.
+// fields returns which policy or manager sets each field on a cluster. It is nil if the cluster is not known. Without
+// the copy, it has fewer details.
 func (r *objectReader) fields(ctx context.Context, ask *questions, in *decide.Input, cluster string) *view.Fields {
 	i := slices.IndexFunc(in.Facts.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == cluster })
 	if i < 0 {

@@ -27,7 +27,7 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// shows fails unless all these are in the page.
+// shows fails the test unless the page contains all these texts.
 func (r response) shows(t *testing.T, parts ...string) {
 	t.Helper()
 	if r.StatusCode != http.StatusOK {
@@ -40,7 +40,7 @@ func (r response) shows(t *testing.T, parts ...string) {
 	}
 }
 
-// hides fails if one of these is in the page.
+// hides fails the test if the page contains one of these texts.
 func (r response) hides(t *testing.T, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -50,7 +50,7 @@ func (r response) hides(t *testing.T, parts ...string) {
 	}
 }
 
-// cluster makes a MemberCluster whose name begins with the world's namespace, and returns the name.
+// cluster creates a MemberCluster whose name begins with the world's namespace, and returns the name.
 func (w *world) cluster(suffix, region string, ready metav1.ConditionStatus) string {
 	w.Helper()
 	m := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: w.ns + "-" + suffix, Labels: map[string]string{hubv1.RegionLabel: region}}}
@@ -75,7 +75,7 @@ func (w *world) cluster(suffix, region string, ready metav1.ConditionStatus) str
 	return m.Name
 }
 
-// place makes a ConfigMap and its binding with these rows.
+// place creates a ConfigMap, and its binding with these rows.
 func (w *world) place(name string, rows ...hubv1.ClusterRow) *hubv1.ResourceBinding {
 	w.Helper()
 	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}, Data: map[string]string{"colour": "red"}}
@@ -100,7 +100,7 @@ func refusedOn(cluster, message string) hubv1.ClusterRow {
 	return hubv1.ClusterRow{Name: cluster, UID: "1", Applied: metav1.ConditionFalse, Health: hubv1.HealthHealthy, Reason: hubv1.ReasonFieldConflict, Message: message}
 }
 
-// tenantRules are those of the ClusterRoles hanse-view and view.
+// tenantRules returns the rules of the ClusterRoles hanse-view and view.
 func tenantRules() []rbacv1.PolicyRule {
 	read := []string{"get", "list", "watch"}
 	return []rbacv1.PolicyRule{
@@ -111,7 +111,7 @@ func tenantRules() []rbacv1.PolicyRule {
 	}
 }
 
-// user is the browser of a new user, once the API server grants the rights.
+// user returns the browser of a new user, after the API server has granted the rights.
 func (w *world) user(inNamespace, onHub []rbacv1.PolicyRule) *browser {
 	w.Helper()
 	token := w.token(inNamespace, onHub)
@@ -122,14 +122,14 @@ func (w *world) user(inNamespace, onHub []rbacv1.PolicyRule) *browser {
 	return w.signedIn(token)
 }
 
-// admin is the browser of a user who may read everything and look at every member.
+// admin returns the browser of a user who may read everything and view every member.
 func (w *world) admin() *browser {
 	w.Helper()
 	all := []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 	return w.user(nil, all)
 }
 
-// stubMember is a member whose answers a test sets. Only the methods that the pages use are there.
+// stubMember is a member whose answers a test sets. It implements only the methods that the pages use.
 type stubMember struct {
 	memberview.Member
 	live     *unstructured.Unstructured
@@ -139,7 +139,7 @@ type stubMember struct {
 	hangs    bool
 }
 
-// wait hangs until the question ends, if the test wants that.
+// wait blocks until the end of the request, if the test sets this.
 func (m *stubMember) wait(ctx context.Context) {
 	if m.hangs {
 		<-ctx.Done()
@@ -174,7 +174,7 @@ func (m *stubMember) Events(ctx context.Context, _ string, _ []members.Involved)
 	return members.Events{Items: m.events}, nil
 }
 
-// serveViews lets the console ask members through the real views.
+// serveViews serves the real views, which send the requests of the console to the stub members.
 func (w *world) serveViews(stubs map[string]*stubMember) {
 	w.console.opts.Views = memberview.New(memberview.Options{
 		Client: w.hub, APIReader: w.hub, Mapper: w.hub.RESTMapper(), Logger: logr.Discard(),
@@ -308,7 +308,7 @@ func TestAnObjectPageLeadsFromRedToWhy(t *testing.T) {
 	unplaced.hides(t, "hidden-value")
 }
 
-// bundled makes the binding of a Widget, which the hub does not serve, as an object of a bundle on a cluster.
+// bundled creates the binding of a Widget, a kind that the hub does not serve, as an object of a bundle on a cluster.
 func (w *world) bundled(name string, of hubv1.BundleReference, cluster string) (page string) {
 	w.Helper()
 	id := hubv1.ObjectIdentity{Group: "other.dev", Kind: "Widget", Namespace: w.ns, Name: name}
@@ -321,7 +321,7 @@ func (w *world) bundled(name string, of hubv1.BundleReference, cluster string) (
 	return objectPath(id, "")
 }
 
-// widget is the manifest of an object of a bundle.
+// widget returns the manifest of an object of a bundle.
 func (w *world) widget(name string) string {
 	return `{"apiVersion": "other.dev/v1", "kind": "Widget", "metadata": {"namespace": "` + w.ns + `", "name": "` + name + `"}}`
 }

@@ -17,27 +17,27 @@ import (
 	"github.com/hanse-dev/hanse/hub/slots"
 )
 
-// A user signs in with OpenID Connect in three steps: showSignIn links to beginOIDC, beginOIDC sends the browser to the
-// provider, and the provider sends it to endOIDC with a code. The console exchanges the code for an ID token, which is
-// the bearer token of the session. The flow is the authorization code flow with PKCE (RFC 7636).
+// A user signs in with OpenID Connect in three steps: showSignIn links to beginOIDC, beginOIDC redirects the browser to
+// the provider, and the provider redirects it to endOIDC with a code. The console exchanges the code for an ID token,
+// which becomes the bearer token of the session. The flow is the authorization code flow with PKCE (RFC 7636).
 const (
 	oidcPath     = "/signin/oidc"
 	callbackPath = "/signin/callback"
-	// oidcCookie has a sign-in while the user is at the provider.
+	// oidcCookie is the cookie with the state of a sign-in while the user is at the provider.
 	oidcCookie  = "__Host-hanse-oidc"
 	oidcPurpose = "hanse console sign-in v1"
-	// oidcLasts is how long a user has time at the provider.
+	// oidcLasts is how long a user may take at the provider.
 	oidcLasts = 10 * time.Minute
-	// mostExchanges are requests to the provider at a time.
+	// mostExchanges is the maximum number of concurrent requests to the provider.
 	mostExchanges = 8
-	// longestWord limits what the provider says in a page.
+	// longestWord is the maximum length of a text of the provider in a page.
 	longestWord = 300
 )
 
-// exchangeSlot is the share of all users at the provider.
+// exchangeSlot is the share of requests to the provider, for all users together.
 var exchangeSlot = slots.Party{Name: "provider", Most: mostExchanges}
 
-// attempt is a sign-in while the user is at the provider.
+// attempt is the state of a sign-in while the user is at the provider.
 type attempt struct {
 	State    string    `json:"s"`
 	Nonce    string    `json:"n"`
@@ -56,7 +56,7 @@ var (
 	errProvider   = errors.New("the identity provider does not answer: try again, or sign in with a token")
 )
 
-// beginOIDC sends the browser to the provider.
+// beginOIDC redirects the browser to the provider.
 func (c *Console) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.URL.Query().Get("next"))
 	leave, ok := c.exchange(r.Context())
@@ -88,7 +88,8 @@ func (c *Console) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, client.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), http.StatusSeeOther)
 }
 
-// attemptCookie is sent with the request to which the provider leads the browser, from another site.
+// attemptCookie returns the cookie with the state of a sign-in. The browser sends it with a redirect from the provider,
+// which is another site.
 func attemptCookie(value string, seconds int) *http.Cookie {
 	return &http.Cookie{Name: oidcCookie, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode}
 }
@@ -103,7 +104,7 @@ func (c *Console) endOIDC(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, attemptCookie("", -1)) // it is for one answer
 	query := r.URL.Query()
 	if refused := query.Get("error"); refused != "" {
-		// The state is right, so the provider says this.
+		// The state is right, so the error comes from the provider.
 		c.failSignIn(w, r, http.StatusUnauthorized, a.Next, fmt.Errorf("the identity provider refused the sign-in: %.*s: %.*s",
 			longestWord, refused, longestWord, query.Get("error_description")))
 		return
@@ -139,7 +140,8 @@ func (c *Console) endOIDC(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// oidcFault returns the reason to show to a user. The rest of the error is for the log.
+// oidcFault returns the status code and the error to show to a user. The other details of the error are only for the
+// log.
 func oidcFault(err error) (status int, shown error) {
 	for _, known := range []struct {
 		why    error
@@ -155,7 +157,8 @@ func oidcFault(err error) (status int, shown error) {
 	return http.StatusBadGateway, errNoAnswer
 }
 
-// attempt returns the sign-in that a browser has begun and the provider answers.
+// attempt returns the sign-in that the browser began, from its cookie, if the provider's answer belongs to this
+// sign-in.
 func (c *Console) attempt(r *http.Request) (attempt, error) {
 	sealed, err := r.Cookie(oidcCookie)
 	if err != nil {
@@ -175,7 +178,7 @@ func (c *Console) attempt(r *http.Request) (attempt, error) {
 	return a, nil
 }
 
-// exchange waits for a slot at the provider.
+// exchange waits for a slot for a request to the provider.
 func (c *Console) exchange(ctx context.Context) (leave func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, c.waitForSlot)
 	defer cancel()
@@ -196,7 +199,7 @@ func (c *Console) idToken(ctx context.Context, code string, a attempt) (string, 
 		if refusal.Response.StatusCode >= http.StatusInternalServerError {
 			kind = errProvider
 		}
-		// The body of the answer is not logged: it may have a part of a token.
+		// The body of the answer is not logged, because it may contain a part of a token.
 		return "", fmt.Errorf("%w: %s: %.*q %.*q", kind, refusal.Response.Status, longestWord, refusal.ErrorCode, longestWord, refusal.ErrorDescription)
 	}
 	if err != nil {
@@ -213,8 +216,8 @@ func (c *Console) idToken(ctx context.Context, code string, a attempt) (string, 
 	return raw, nil
 }
 
-// sendOnward answers with a page of this site that leads on. The browser sends cookies with SameSite=Strict only with a
-// request that no other site has caused, and redirects keep the cause.
+// sendOnward answers with a page of this site that loads the next page. Browsers send cookies with SameSite=Strict only
+// with a request that this site causes. A redirect would still be caused by the other site.
 func (c *Console) sendOnward(w http.ResponseWriter, r *http.Request, next string) {
 	p := &page{Title: "One moment", Onward: next, template: "onward", Body: next}
 	answer, err := p.render(&visit{Request: r, now: c.opts.Clock.Now()})

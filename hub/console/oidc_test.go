@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// mayRead lets a user of the provider read everything of Hanse.
+// mayRead gives a user of the provider the rights to read all objects of Hanse.
 func (w *world) mayRead(user string) {
 	w.Helper()
 	role := metav1.ObjectMeta{Name: w.ns}
@@ -99,7 +99,7 @@ func TestTheCookieOfASignInWithAProviderIsForTheWayBackOnly(t *testing.T) {
 	}
 }
 
-// begun is a sign-in that has come back from the provider.
+// begun is a sign-in after the redirect from the provider.
 type begun struct {
 	*browser
 	callback *url.URL
@@ -113,7 +113,7 @@ func (w *world) begun() *begun {
 	return &begun{b, callback}
 }
 
-// with changes the query of the callback.
+// with changes a parameter of the callback's query.
 func (b *begun) with(name, value string) {
 	q := b.callback.Query()
 	q.Set(name, value)
@@ -142,7 +142,7 @@ func (b *begun) attempt() attempt {
 	return a
 }
 
-// seals replaces the cookie by one of the console.
+// seals replaces the cookie by a value that the console has encrypted.
 func (b *begun) seals(purpose string, value any) {
 	b.Helper()
 	sealed, err := b.console.seal(purpose, value)
@@ -236,7 +236,7 @@ func TestASignInThatIsNotOfThisBrowserAndProviderIsRefused(t *testing.T) {
 	}
 }
 
-// claims returns a change of a token.
+// claims returns a function that changes a claim of a token.
 func claims(name string, value any) func(map[string]any) {
 	return func(c map[string]any) { maps.Copy(c, map[string]any{name: value}) }
 }
@@ -303,7 +303,7 @@ func TestASignInWithAProviderEndsWithItsToken(t *testing.T) {
 	if r := b.get(b.callback.RequestURI()); r.StatusCode != http.StatusOK {
 		t.Fatalf("the sign-in: %s: %s", r.Status, r.text)
 	}
-	// A page is open until the token expires. Then it is read again.
+	// The page's stream ends when the token expires. Then the browser loads the page again.
 	stream := b.get("/live?scope=*")
 	if !strings.HasPrefix(stream.text, "event: open\n") || !strings.HasSuffix(stream.text, "event: ended\ndata:\n\n") {
 		t.Errorf("the stream of a page: %s: %q", stream.Status, stream.text)

@@ -12,30 +12,30 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// operatorsBody is the body of the page of operators: a row for each cluster, a column for each operator.
+// operatorsBody is the body of the page of operators: a row for each cluster, and a column for each operator.
 type operatorsBody struct {
 	view.Operators
 	Rows []operatorRow
 	Part part
-	// Only is notready to leave out the clusters on which every operator is ready.
+	// Only is "notready" if the page leaves out the clusters on which every operator is ready.
 	Only string
 	Now  metav1.Time
 }
 
 type operatorRow struct {
 	Cluster string
-	// Away is true if the cluster does not answer: the cells are as of Observed.
+	// Away is true if the cluster is unreachable. Then the cells show the state at the time Observed.
 	Away     bool
 	Observed *metav1.Time
 	Cells    []operatorCell
 }
 
-// operatorCell is an operator on a cluster; On is nil if it is not placed there.
+// operatorCell is the state of an operator on a cluster. On is nil if the operator is not placed on the cluster.
 type operatorCell struct {
 	On *view.OperatorOnCluster
 }
 
-// State is how the page shows the cell.
+// State returns the state of the cell for display.
 func (c operatorCell) State() state {
 	switch {
 	case c.On == nil:
@@ -90,7 +90,7 @@ func operatorsPage(ctx context.Context, v *visit) (*page, error) {
 	return &page{Title: "Operators", Nav: "operators", template: "operators", Scope: everywhere, Body: body}, nil
 }
 
-// lacks reports whether an operator is not known to be ready on the cluster.
+// lacks reports whether an operator of the cluster is not ready, or not known to be ready.
 func (r *operatorRow) lacks() bool {
 	return slices.ContainsFunc(r.Cells, func(c operatorCell) bool { return c.On != nil && (c.On.Away || !c.On.Ready) })
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// page is what a template shows.
+// page has the data of a page for its template.
 type page struct {
 	Title string
-	// Nav is the entry of the navigation that the page belongs to.
+	// Nav is the entry of the navigation that is highlighted.
 	Nav string
-	// Scope is what the page shows changes of, see live.go.
+	// Scope is the scope whose changes update the page, see live.go.
 	Scope scope
-	// Onward is the path of this console to which the page leads by itself; empty for none.
+	// Onward is the path that the page loads by itself. It is empty for most pages.
 	Onward string
 	// Body is the data of the page's template.
 	Body any
@@ -35,7 +35,7 @@ type page struct {
 	template string
 }
 
-// frame is what the template of all pages shows.
+// frame has the data of the template that all pages share.
 type frame struct {
 	*page
 	User  string
@@ -44,7 +44,7 @@ type frame struct {
 	Notes []string
 	// Page is the path of the page, without its query.
 	Page string
-	// Namespace to which the pages are narrowed; empty for all.
+	// Namespace to which the pages are restricted. It is empty for all namespaces.
 	Namespace string
 	Links     []link
 }
@@ -63,7 +63,7 @@ var links = []link{
 //go:embed templates
 var sources embed.FS
 
-// templates by the name of their page. Each has the frame of all pages.
+// templates are the templates of the pages, by name. Each contains the frame.
 var templates = parse("signin", "fault", "onward", "fleet",
 	"rollouts", "rollout", "rolloutobject", "operators", "whatif",
 	"choose", "matrix", "object", "cluster",
@@ -78,7 +78,7 @@ func parse(names ...string) map[string]*template.Template {
 	return out
 }
 
-// functions of templates. They take the time as an argument, because templates are parsed once.
+// functions are the functions of templates. They take the time as an argument, because templates are parsed once.
 var functions = template.FuncMap{
 	"ago":              ago,
 	"plain":            plain,
@@ -94,13 +94,15 @@ var functions = template.FuncMap{
 	"conditions":       conditionsOf,
 }
 
-// longestText of an object is shown. Its author chooses the length, so the size of a page would have no bound.
+// longestText is the maximum length of a displayed text of an object. The author of the object chooses the length, so a
+// page could have any size without this limit.
 const longestText = 2000
 
-// plain returns text of an object without characters that do not print, and at most longestText characters of it.
+// plain returns a text of an object without characters that do not print, cut to longestText characters.
 func plain(text string) string { return view.Printable(hubv1.CutMessage(text, longestText)) }
 
-// ago is the time since t in words, such as 5m or 3d; empty if t is not known. A script lets it grow on an open page.
+// ago returns the time since t in words, such as 5m or 3d. It is empty if t is not known. A script updates it on an
+// open page.
 func ago(t *metav1.Time, now time.Time) template.HTML {
 	if t.IsZero() {
 		return ""
@@ -109,10 +111,11 @@ func ago(t *metav1.Time, now time.Time) template.HTML {
 	return template.HTML(fmt.Sprintf(`<time class="age" datetime="%[1]s" title="%[1]s">%[2]s</time>`, stamp, age))
 }
 
-// state is how a page shows the state of a thing: a colour, a symbol and a word, so that no sense is needed alone.
+// state is the display of a state: a colour, a symbol and a word. Each of the three is enough alone, also for users who
+// do not see colours.
 type state struct{ Class, Symbol, Word string }
 
-// clusterState is the state of a cluster.
+// clusterState returns the display of a cluster's state.
 func clusterState(c view.Cluster) state {
 	switch {
 	case c.Leaving:
@@ -145,7 +148,7 @@ func (p *page) render(v *visit) ([]byte, error) {
 // errNotFound is the error for an object that the hub does not have.
 var errNotFound = errors.New("the hub has no")
 
-// refuse answers with the page of an error. An unknown token ends the session.
+// refuse answers with a page about the error. An unknown token ends the session.
 func (c *Console) refuse(w http.ResponseWriter, v *visit, err error) {
 	switch {
 	case apierrors.IsUnauthorized(err):
@@ -169,7 +172,7 @@ func (c *Console) refuse(w http.ResponseWriter, v *visit, err error) {
 	}
 }
 
-// noPage answers a request for a path without a page.
+// noPage answers a request for a path that has no page.
 func noPage(_ context.Context, v *visit) (*page, error) {
 	return nil, fmt.Errorf("%w page %s", errNotFound, v.URL.Path)
 }

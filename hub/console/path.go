@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// pathOf returns a path with a query of names and values. Empty values are left out.
+// pathOf returns a path with a query from pairs of names and values. Empty values are left out.
 func pathOf(path string, pairs ...string) string {
 	query := url.Values{}
 	for pair := range slices.Chunk(pairs, 2) {
@@ -31,7 +31,7 @@ func pathOf(path string, pairs ...string) string {
 	return path + "?" + query.Encode()
 }
 
-// with returns a path with the parameters of a query, of which some are replaced. Empty values are left out.
+// with returns a path with the parameters of a query, some of which are replaced. Empty values are left out.
 func with(path string, query url.Values, replaced ...string) string {
 	var pairs []string
 	for name := range query {
@@ -40,8 +40,8 @@ func with(path string, query url.Values, replaced ...string) string {
 	return pathOf(path, append(pairs, replaced...)...)
 }
 
-// objectPath returns the path of the page of a MemberCluster or of an object; empty if there is none. namespace is the
-// one to which the user's pages are narrowed.
+// objectPath returns the path of the page of a MemberCluster or of another object. It is empty if there is no such
+// page. namespace is the namespace to which the user's pages are restricted.
 func objectPath(id hubv1.ObjectIdentity, namespace string) string {
 	switch {
 	case id.Kind == "":
@@ -52,8 +52,8 @@ func objectPath(id hubv1.ObjectIdentity, namespace string) string {
 	return pathOf("/object", "group", id.Group, "kind", id.Kind, "namespace", id.Namespace, "name", id.Name)
 }
 
-// problemPath returns the path of the page that shows more of a problem: that of the cluster or object, or the objects
-// of a placement. It is empty if there is none.
+// problemPath returns the path of the page with the details of a problem: the page of the cluster or object, or the
+// objects of a placement. It is empty if there is no such page.
 func problemPath(p view.Problem, namespace string) string {
 	if strings.HasPrefix(p.Of, "Placement ") || strings.HasPrefix(p.Of, "ClusterPlacement ") { // as MatrixQuery names it
 		return pathOf("/objects", "placement", p.Of, "namespace", namespace)
@@ -61,7 +61,7 @@ func problemPath(p view.Problem, namespace string) string {
 	return objectPath(p.ID, namespace)
 }
 
-// copyState is how pages show the state of a copy.
+// copyState returns the display of a copy's state.
 func copyState(s rollup.CopyState) state {
 	switch s {
 	case rollup.CopyNotApplied:
@@ -80,7 +80,7 @@ func copyState(s rollup.CopyState) state {
 	return state{}
 }
 
-// condition is a condition of an object, for a template.
+// condition has the data of an object's condition for a template.
 type condition struct {
 	metav1.Condition
 	Since template.HTML
@@ -94,16 +94,16 @@ func conditionsOf(all []metav1.Condition, now time.Time) []condition {
 	return out
 }
 
-// namespaceChoice is the body of the page that asks for a namespace.
+// namespaceChoice is the body of the page on which a user enters a namespace.
 type namespaceChoice struct {
 	Path string
-	// Keep are the other parameters of the wanted page.
+	// Keep are the other parameters of the page that the user has requested.
 	Keep []parameter
 }
 
 type parameter struct{ Name, Value string }
 
-// choose asks a user who may not see all namespaces for one.
+// choose asks a user who may not see all namespaces to enter a namespace.
 func (c *Console) choose(w http.ResponseWriter, v *visit) {
 	body := namespaceChoice{Path: v.URL.Path}
 	query := v.URL.Query()

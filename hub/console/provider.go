@@ -25,22 +25,22 @@ import (
 )
 
 const (
-	// providerAgain is how long the console waits after a provider did not describe itself, until it asks again.
+	// providerAgain is the pause after a failed request for the provider's discovery document.
 	providerAgain = 5 * time.Second
-	// largestAnswer of a provider is read.
+	// largestAnswer is the maximum size of a response of the provider.
 	largestAnswer = 1 << 20
 )
 
-// OIDC is a provider of OpenID Connect at which users sign in. The hub's API server has to trust its ID tokens.
+// OIDC configures an OpenID Connect provider at which users sign in. The hub's API server has to trust its ID tokens.
 type OIDC struct {
-	// Issuer is the provider's URL; empty turns the sign-in with a provider off.
+	// Issuer is the provider's URL. If it is empty, users cannot sign in at a provider.
 	Issuer   string
 	ClientID string
-	// SecretFile has the secret of the client; empty for a public client. It is read for each sign-in.
+	// SecretFile has the secret of the client. It is empty for a public client. The file is read for each sign-in.
 	SecretFile string
-	// Scopes are asked for; openid is always one of them.
+	// Scopes are the requested scopes. The scope openid is always added.
 	Scopes []string
-	// CAFile has the PEM certificates of the provider's CAs; empty means those of the system.
+	// CAFile has the PEM certificates of the provider's CAs. Empty means the CAs of the system.
 	CAFile string
 	// ConsoleURL is the address of the console for browsers, such as https://hanse.example.com.
 	ConsoleURL string
@@ -67,10 +67,10 @@ func (o OIDC) Validate() error {
 	return nil
 }
 
-// at returns the address of a path of the console for browsers.
+// at returns the address for browsers of a path of the console.
 func (o OIDC) at(path string) string { return strings.TrimRight(o.ConsoleURL, "/") + path }
 
-// provider asks the identity provider. It reads the provider's description with the first sign-in.
+// provider sends requests to the identity provider. It reads the provider's discovery document with the first sign-in.
 type provider struct {
 	OIDC
 
@@ -84,7 +84,7 @@ type provider struct {
 	failedAt  time.Time
 }
 
-// newProvider returns a provider; nil if there is none. It does not connect.
+// newProvider returns a provider. It is nil if no issuer is configured. newProvider does not connect.
 func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock clock.PassiveClock) (*provider, error) {
 	if err := o.Validate(); err != nil || o.Issuer == "" {
 		return nil, err
@@ -105,7 +105,8 @@ func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock cloc
 	}
 	return &provider{OIDC: o, clock: clock, slots: slots.New(mostExchanges), http: &http.Client{
 		Transport: confined{transport}, Timeout: answer.Timeout,
-		// A secret or a code goes to the address that the provider describes, and nowhere else.
+		// A secret or a code is sent only to the address in the provider's discovery document, and never to the target of a
+		// redirect.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
@@ -153,7 +154,7 @@ func (p *provider) client(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVer
 	if err := described.Claims(&supports); err != nil {
 		return nil, nil, fmt.Errorf("reading the description of the identity provider %s: %w", p.Issuer, err)
 	}
-	// Else the library would try both ways, and a provider takes a code only once.
+	// Without this setting the library would try both styles, and a provider accepts a code only once.
 	client.Endpoint.AuthStyle = oauth2.AuthStyleInHeader
 	if client.ClientSecret == "" || supports.Methods != nil && !slices.Contains(supports.Methods, "client_secret_basic") {
 		client.Endpoint.AuthStyle = oauth2.AuthStyleInParams
@@ -161,7 +162,8 @@ func (p *provider) client(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVer
 	return client, described.Verifier(&oidc.Config{ClientID: p.ClientID, Now: p.clock.Now}), nil
 }
 
-// describe returns the provider's description, which is read once. After a failure, it is read again a moment later.
+// describe returns the provider's discovery document, which is read once. After a failure, it is read again after a
+// pause.
 func (p *provider) describe(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,7 +173,7 @@ func (p *provider) describe(ctx context.Context) (*oidc.Provider, error) {
 	if p.failed != nil && p.clock.Since(p.failedAt) < providerAgain {
 		return nil, p.failed
 	}
-	// A browser that leaves does not end it for others.
+	// A browser that closes its connection must not end the request for other users.
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.http), answer.Timeout)
 	defer cancel()
 	p.described, p.failed = oidc.NewProvider(ctx, p.Issuer)
@@ -179,7 +181,7 @@ func (p *provider) describe(ctx context.Context) (*oidc.Provider, error) {
 	return p.described, p.failed
 }
 
-// name is how pages call the provider.
+// name returns the provider's name for pages.
 func (p *provider) name() string {
 	u, err := url.Parse(p.Issuer)
 	if err != nil {

@@ -36,7 +36,7 @@ func (u *user) members(ctx context.Context) ([]hubv1.MemberCluster, error) {
 	return list.Items, nil
 }
 
-// member reads a MemberCluster. A user who may see one namespace gets the part that concerns the namespace.
+// member reads a MemberCluster. A user who may see only one namespace gets the part that concerns the namespace.
 func (u *user) member(ctx context.Context, name string) (*hubv1.MemberCluster, error) {
 	m := &hubv1.MemberCluster{}
 	err := u.Get(ctx, client.ObjectKey{Name: name}, m)
@@ -63,10 +63,10 @@ func (u *user) member(ctx context.Context, name string) (*hubv1.MemberCluster, e
 	return nil, fmt.Errorf("%w cluster %s for namespace %s", errNotFound, name, narrowed.Namespace)
 }
 
-// errNeedsNamespace is the error for a user who may see a namespace at most and has named none.
+// errNeedsNamespace is the error for a user who may see only single namespaces and has not named one.
 var errNeedsNamespace = errors.New("you may not see all namespaces")
 
-// pageSize is the size of one part of a long list. A binding with 2,000 clusters has about a megabyte.
+// pageSize is the number of objects in one part of a long list. A binding with 2,000 clusters has about a megabyte.
 const pageSize = 100
 
 // eachBinding calls visit for the bindings of a namespace, or for all bindings if namespace is empty. visit must not
@@ -84,8 +84,8 @@ func (u *user) eachBinding(ctx context.Context, namespace string, visit func(hub
 }
 
 // eachIn calls visit for the bindings of a scope. An action reads them from the API server. A page reads them from the
-// hub's cache, so that many open pages do not load the API server. Before, the API server must accept a list request
-// with the user's token.
+// hub's cache, so that many open pages do not load the API server. Before that, the API server must accept a list
+// request with the user's token.
 func (u *user) eachIn(ctx context.Context, of scope, visit func(hubv1.BindingObject)) error {
 	if u.cache != nil {
 		if err := u.mayList(ctx, of); err != nil {
@@ -141,7 +141,8 @@ func (u *user) eachBundle(ctx context.Context, namespace string, visit func(hubv
 	return nil
 }
 
-// kindOf returns a kind, or its counterpart for an object without a namespace.
+// kindOf returns the kind of an object: the given namespaced kind, or its cluster-scoped counterpart for an object
+// without a namespace.
 func kindOf(o metav1.Object, namespaced string) string {
 	if o.GetNamespace() == "" {
 		return "Cluster" + namespaced
@@ -177,7 +178,7 @@ func bindingsOf(of scope) (client.ObjectList, []client.ListOption) {
 	return &hubv1.ResourceBindingList{}, []client.ListOption{client.InNamespace(string(of))}
 }
 
-// mayNotWatch reports whether the user has lost the right to watch. Other errors say nothing about rights.
+// mayNotWatch reports whether the user has lost the right to watch. It returns false for errors with another cause.
 func (c *Console) mayNotWatch(ctx context.Context, v *visit, of scope) bool {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()

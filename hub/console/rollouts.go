@@ -28,13 +28,13 @@ const (
 	memberKind  = "MemberCluster"
 	// heldPath is the page of held removals.
 	heldPath = "/rollouts#held"
-	// mostHeld removals have a form, because each asks for a right.
+	// mostHeld is the maximum number of held removals with a form, because each form needs a review of a right.
 	mostHeld = 50
-	// mostNamed objects of a wave are named; the table of objects names all.
+	// mostNamed is the maximum number of named objects of a wave. The table of objects has all of them.
 	mostNamed = 5
 )
 
-// address returns a path with parameters, given as name and value. It leaves out those without a value.
+// address returns a path with a query from pairs of names and values. It leaves out parameters with an empty value.
 func address(path string, parameters ...string) string {
 	q := url.Values{}
 	for i := 0; i+1 < len(parameters); i += 2 {
@@ -62,7 +62,7 @@ type part struct {
 	Previous, Next string // addresses; empty if there is none
 }
 
-// partOf returns the part of n rows that a request asks for by its parameter page.
+// partOf returns the part of n rows that the parameter "page" of a request selects.
 func partOf(v *visit, n int) part {
 	asked, err := strconv.Atoi(v.URL.Query().Get("page"))
 	if last := max(1, (n+rowsPerPage-1)/rowsPerPage); err != nil || asked < 1 {
@@ -85,21 +85,21 @@ func partOf(v *visit, n int) part {
 	return p
 }
 
-// First is the number of the first row, counted from 1.
+// First returns the number of the first row, counted from 1.
 func (p part) First() int { return min(p.From+1, p.Of) }
 
 // rolloutsBody is the body of the page of all rollouts.
 type rolloutsBody struct {
 	Rollouts []rolloutRow
 	Part     part
-	// Result and Sort are what the user has chosen. Namespace is that of the page.
+	// Result and Sort are the filter and the order that the user has chosen. Namespace is the namespace of the page.
 	Result, Sort, Namespace string
 	Held                    []heldRow
 	MoreHeld                int
 	CSRF                    string
 }
 
-// Results are the values by which rollouts are filtered.
+// Results returns the values by which rollouts can be filtered.
 func (rolloutsBody) Results() []view.RolloutResult {
 	return []view.RolloutResult{view.RolloutBroken, view.RolloutRuns, view.RolloutDone}
 }
@@ -117,10 +117,10 @@ type heldRow struct {
 	Since                 template.HTML
 }
 
-// Clusters are the names of the first clusters; More counts the others.
+// Clusters returns the names of the first clusters. More counts the other clusters.
 func (h heldRow) Clusters() []string { return h.Held.Clusters[:min(20, len(h.Held.Clusters))] }
 
-// More counts the clusters that are not named.
+// More returns the number of clusters that are not named.
 func (h heldRow) More() int { return len(h.Held.Clusters) - len(h.Clusters()) }
 
 func rolloutsPage(ctx context.Context, v *visit) (*page, error) {
@@ -178,7 +178,7 @@ func rolloutsPage(ctx context.Context, v *visit) (*page, error) {
 	return &page{Title: "Rollouts", Nav: "rollouts", template: "rollouts", Scope: v.scope(), Body: &body}, nil
 }
 
-// hold adds the objects whose removals the hub holds, and whether the user may confirm them.
+// hold adds the objects whose removals the hub holds, and whether the user may confirm these removals.
 func (b *rolloutsBody) hold(ctx context.Context, v *visit, holding []client.Object) error {
 	b.MoreHeld = max(0, len(holding)-mostHeld)
 	for _, o := range holding[:len(holding)-b.MoreHeld] {
@@ -214,7 +214,7 @@ type rolloutBody struct {
 	Part  part
 	Phase string // the chosen filter
 	May   steeringRights
-	// State is the digest of the changes that the page shows.
+	// State is a digest of the changes that the page shows, so that a form of an older page can be refused.
 	State, CSRF string
 	Now         metav1.Time
 	Changing    int
@@ -232,7 +232,7 @@ type steeringRights struct{ Approve, Pause, Skip, Promote bool }
 // Paused reports whether a user has paused the rollouts.
 func (b rolloutBody) Paused() bool { return b.Asked["Paused"] == "true" }
 
-// Waves has each wave with the page's data for the template.
+// Waves returns each wave with the page's data for the template.
 func (b rolloutBody) Waves() []waveOfPage {
 	var out []waveOfPage
 	for i, w := range b.RolloutTimeline.Waves {
@@ -245,24 +245,25 @@ func (b rolloutBody) Waves() []waveOfPage {
 	return out
 }
 
-// waveOfPage is a wave, with the evidence of the wave before.
+// waveOfPage is a wave, with the results of the wave before it.
 type waveOfPage struct {
 	view.TimelineWave
 	Before *view.TimelineWave // nil for the first wave
 	Page   rolloutBody
 }
 
-// Asks reports whether the page has a form to approve the wave: objects wait for it, and the user may.
+// Asks reports whether the page has a form to approve the wave: objects wait for the approval, and the user has the
+// right to approve.
 func (w waveOfPage) Asks() bool {
 	return w.Page.May.Approve && !w.Approved && len(w.Waiting()) > 0
 }
 
-// Named are the first objects of the wave; More counts the others.
+// Named returns the first objects of the wave. More counts the other objects.
 func (w waveOfPage) Named() []view.RolloutObject {
 	return w.Objects[:min(mostNamed, len(w.Objects))]
 }
 
-// More counts the objects of the wave that are not named.
+// More returns the number of objects of the wave that are not named.
 func (w waveOfPage) More() int { return len(w.Objects) - len(w.Named()) }
 
 // MaySkip reports whether the page has a form to skip a cluster.
@@ -310,7 +311,7 @@ func rolloutPage(ctx context.Context, v *visit) (*page, error) {
 	return &page{Title: "Rollout of " + s.Named, Nav: "rollouts", template: "rollout", Scope: v.scope(), Body: &body}, nil
 }
 
-// Phases are the values by which objects are filtered.
+// Phases returns the values by which objects can be filtered.
 func (rolloutBody) Phases() []hubv1.RolloutPhase {
 	return []hubv1.RolloutPhase{
 		hubv1.RolloutFailed, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow, hubv1.RolloutWaitingForOthers, hubv1.RolloutPaused,
@@ -346,12 +347,12 @@ type rolloutObjectBody struct {
 	Namespace, Binding string
 	State, CSRF        string
 	MayUndo            bool
-	// Stored are the versions of a definition that clusters store, so that an undo may be blocked.
+	// Stored are the versions at which clusters store the objects of a definition. They may prevent an undo.
 	Stored string
 	Now    metav1.Time
 }
 
-// Undoes reports whether the page has a form to return to a revision.
+// Undoes reports whether the page has a form to return the object to a revision.
 func (b rolloutObjectBody) Undoes(r view.HistoryRevision) bool {
 	return b.MayUndo && (r.Number != b.Rollout.Rollout.Revision || r.Number == b.Rollout.Rollout.Failed)
 }
@@ -371,7 +372,7 @@ func (u *user) rollingBinding(ctx context.Context, namespace, name string) (hubv
 	return b, nil
 }
 
-// stateOfObject is a digest of the revisions of an object, so that a form of older ones is refused.
+// stateOfObject returns a digest of the revisions of an object, so that a form with older revisions is refused.
 func stateOfObject(b hubv1.BindingObject) string {
 	r := b.BindingSpec().Rollout
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %d %s", b.GetUID(), r.Revision, r.Newest, r.Failed, r.Undone))
@@ -414,7 +415,7 @@ func rolloutObjectPage(ctx context.Context, v *visit) (*page, error) {
 	return &page{Title: "Rollout of " + id.String(), Nav: "rollouts", template: "rolloutobject", Scope: v.scope(), Body: &body}, nil
 }
 
-// resultState is how a page shows the result of a rollout.
+// resultState returns the display of a rollout's result.
 func resultState(r view.RolloutResult) state {
 	switch r {
 	case view.RolloutDone:
@@ -425,7 +426,7 @@ func resultState(r view.RolloutResult) state {
 	return state{"wait", "…", "running"}
 }
 
-// waveState is how a page shows the state of a wave, or the phase of an object.
+// waveState returns the display of the state of a wave, or of the phase of an object.
 func waveState(s any) state {
 	word := spaced(fmt.Sprint(s))
 	switch hubv1.RolloutPhase(fmt.Sprint(s)) {
@@ -439,7 +440,7 @@ func waveState(s any) state {
 	return state{"wait", "…", word}
 }
 
-// waveClusterState is how a page shows the state of a cluster in a wave.
+// waveClusterState returns the display of the state of a cluster in a wave.
 func waveClusterState(s view.WaveClusterState) state {
 	word := strings.ToLower(string(s))
 	switch s {
@@ -455,7 +456,7 @@ func waveClusterState(s view.WaveClusterState) state {
 	return state{"wait", "…", word}
 }
 
-// healthState is how a page shows the health of a copy.
+// healthState returns the display of the health of a copy.
 func healthState(h hubv1.Health) state {
 	word := strings.ToLower(string(h))
 	switch h {
@@ -469,7 +470,7 @@ func healthState(h hubv1.Health) state {
 	return state{"unknown", "?", "unknown"}
 }
 
-// spaced returns words for a name in CamelCase, such as "waiting for approval".
+// spaced splits a name in CamelCase into words, such as "waiting for approval".
 func spaced(name string) string {
 	var out strings.Builder
 	for i, r := range name {

@@ -16,12 +16,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// hostile is text of a member or a user that must not become markup.
+// hostile is a text of a member or a user that would be a script if it were not escaped.
 const hostile = `<script>alert(1)</script>"'>`
 
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// rolling is a ConfigMap at its third revision, under a placement whose second wave waits for an approval.
+// rolling is a ConfigMap at its third revision. The second wave of its placement waits for an approval.
 type rolling struct {
 	*world
 	placement *hubv1.Placement
@@ -84,17 +84,17 @@ func member(name string) *hubv1.MemberCluster {
 
 func (r *rolling) page() string { return rolloutPath(r.ns, "web") }
 
-// object page of the ConfigMap.
+// history returns the path of the rollout page of the ConfigMap.
 func (r *rolling) history() string { return rolloutObjectPath(r.ns, r.binding.Name) }
 
-// annotation of an object as the hub has it now.
+// annotation returns an annotation of an object, read from the hub's API server.
 func (r *rolling) annotation(o client.Object, name string) string {
 	r.Helper()
 	must(r.T, r.hub.Get(r.Context(), client.ObjectKeyFromObject(o), o))
 	return o.GetAnnotations()[name]
 }
 
-// steers are the rules of a user who may steer rollouts and confirm removals.
+// steers returns the rules of a user who may steer rollouts and confirm removals.
 func steers() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{hubv1.GroupVersion.Group}, Resources: []string{"placements"}, Verbs: []string{"patch", "rollout-approve", "rollout-pause", "rollout-skip", "rollout-promote", "rollout-undo"}},
@@ -102,7 +102,7 @@ func steers() []rbacv1.PolicyRule {
 	}
 }
 
-// form returns the hidden fields of the first form of a page that is sent to a path.
+// form returns the hidden fields of the first form on a page with this action.
 func (b *browser) form(page, action string) url.Values {
 	b.Helper()
 	text := b.get(page).text
@@ -117,15 +117,15 @@ func (b *browser) form(page, action string) url.Values {
 	return out
 }
 
-// steering is an action with what it needs and does.
+// steering is an action, with the rights that it needs and the change that it makes.
 type steering struct {
 	path, annotation string
 	more             url.Values
-	// page has the form. on is the changed object, want the start of its annotation afterwards.
+	// page has the form of the action. on is the changed object, and want is the start of its annotation afterwards.
 	page func(*rolling) string
 	on   func(*rolling) client.Object
 	want func(*rolling) string
-	// stale is true if an older form counts, too.
+	// stale is true if the form of an older page is accepted, too.
 	stale bool
 }
 
@@ -191,7 +191,7 @@ func TestRolloutsAreSteered(t *testing.T) {
 	}
 }
 
-// withToken is a form with the token of another browser's session.
+// withToken returns a form with the CSRF token of another browser's session.
 func withToken(form url.Values, b *browser) url.Values {
 	out := url.Values{}
 	for key, values := range form {

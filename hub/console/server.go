@@ -15,7 +15,7 @@ type Server struct {
 	// Address is host:port.
 	Address string
 	Console *Console
-	// GetCertificate is for TLS; nil serves without it.
+	// GetCertificate returns the certificate for TLS. If it is nil, the server uses no TLS.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
@@ -31,7 +31,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	server := &http.Server{
 		Handler: handler, MaxHeaderBytes: 32 << 10, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: readWithin, IdleTimeout: 90 * time.Second,
-		// A page that is open ends with the replica, and goes on at another one.
+		// The connection of an open page ends with the replica, and the browser connects to another replica.
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		TLSConfig:   &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate},
 	}

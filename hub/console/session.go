@@ -16,27 +16,28 @@ import (
 )
 
 const (
-	// cookieName begins the name of each cookie of a session. Browsers take the prefix __Host- only over a secure
-	// connection, for this host alone, and for all paths (RFC 6265bis, section 4.1.3.2).
+	// cookieName is the first part of the name of each cookie of a session. Browsers accept the prefix __Host- only over a
+	// secure connection, for this host alone, and for all paths (RFC 6265bis, section 4.1.3.2).
 	cookieName = "__Host-hanse-"
-	// mostCookies are the parts of one session. A part is shorter than the limit of browsers, 4,096 bytes with its name
-	// and attributes. So a token has about 8,800 bytes at most.
+	// mostCookies is the maximum number of cookies of one session. Each cookie is shorter than the limit of browsers,
+	// 4,096 bytes with its name and attributes. A token may therefore have about 8,800 bytes.
 	mostCookies = 4
 	cookieSize  = 3000
-	// sessionLasts is how long a session lasts at most, if its token is valid for longer.
+	// sessionLasts is the longest duration of a session, also if its token is valid for longer.
 	sessionLasts = 12 * time.Hour
-	// cookiesLast is how much longer the browser keeps the cookies of a session, so that a page can say that it has ended.
+	// cookiesLast is how long the browser keeps the cookies of an ended session, so that a page can say that the session
+	// has ended.
 	cookiesLast = time.Hour
-	// sessionPurpose of a derived key, see seal.
+	// sessionPurpose is the purpose of the derived key for sessions, see seal.
 	sessionPurpose = "hanse console session v1"
 )
 
-// session of a user, as the cookies have it.
+// session is the session of a user, as stored in the cookies.
 type session struct {
 	Token string `json:"t"`
-	// User is the name that the hub's API server knows.
+	// User is the name of the user on the hub's API server.
 	User string `json:"u"`
-	// CSRF is in the forms of the session's pages.
+	// CSRF is the token in the forms of the session's pages.
 	CSRF  string    `json:"c"`
 	Until time.Time `json:"e"`
 }
@@ -48,7 +49,8 @@ var (
 	errLongSession = fmt.Errorf("the token is longer than a browser keeps, about %d bytes: use one with fewer claims", mostCookies*cookieSize*3/4)
 )
 
-// sealer returns the cipher for a purpose. Each purpose has a key of its own, so that no value passes for another.
+// sealer returns the cipher for a purpose. Each purpose has its own key, so that a value of one purpose is not accepted
+// for another.
 func (c *Console) sealer(purpose string) (cipher.AEAD, error) {
 	secret, err := c.opts.Key()
 	if err != nil {
@@ -78,8 +80,8 @@ func (c *Console) seal(purpose string, value any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain, []byte(purpose))), nil
 }
 
-// unseal decrypts a value that was sealed for the same purpose. The error is errKey if the hub has no key, else
-// errExpired.
+// unseal decrypts a value that was encrypted for the same purpose. The error is errKey if the hub has no key, and
+// errExpired otherwise.
 func (c *Console) unseal(purpose, sealed string, into any) error {
 	aead, err := c.sealer(purpose)
 	if err != nil {
@@ -135,7 +137,7 @@ func endSession(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// session returns the session of a request, or errNoSession, errExpired or errKey.
+// session returns the session of a request. The error is errNoSession, errExpired or errKey.
 func (c *Console) session(r *http.Request) (session, error) {
 	var sealed strings.Builder
 	for i := range mostCookies {

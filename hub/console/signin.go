@@ -17,21 +17,21 @@ import (
 	"github.com/hanse-dev/hanse/hub/slots"
 )
 
-// signInSlot is the share of all sign-ins together: they come from users who are not known yet.
+// signInSlot is the share of all sign-ins together, because the users are not known before they have signed in.
 var signInSlot = slots.Party{Name: "", Most: 2}
 
 // signInForm is the body of the sign-in page.
 type signInForm struct {
-	// Next is the path of the page that the user wanted.
+	// Next is the path of the page that the user requested.
 	Next string
-	// Fault says why the user has to sign in again; empty if there is no reason.
+	// Fault says why the user has to sign in again. It is empty for the first sign-in.
 	Fault string
-	// Provider is the name of the identity provider, and Begin the address at which a sign-in with it begins. Both are
+	// Provider is the name of the identity provider, and Begin is the address at which a sign-in there begins. Both are
 	// empty if there is no provider.
 	Provider, Begin string
 }
 
-// toSignIn sends a browser to the sign-in.
+// toSignIn redirects a browser to the sign-in page.
 func (c *Console) toSignIn(w http.ResponseWriter, r *http.Request, why error) {
 	switch {
 	case errors.Is(why, errKey):
@@ -57,8 +57,8 @@ func (c *Console) toSignIn(w http.ResponseWriter, r *http.Request, why error) {
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
 
-// followsLink reports whether a user has followed a link of another site. Then the browser keeps the session's cookies
-// back, because they have SameSite=Strict.
+// followsLink reports whether a user has followed a link from another site. The browser then does not send the
+// session's cookies, because they have SameSite=Strict.
 func followsLink(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return r.Method == http.MethodGet && (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") == "navigate"
@@ -98,7 +98,7 @@ func (c *Console) sendBusy(w http.ResponseWriter, r *http.Request, next string) 
 	c.failSignIn(w, r, http.StatusServiceUnavailable, next, errAdmitBusy)
 }
 
-// signIn begins a session if the hub's API server knows the token.
+// signIn begins a session if the hub's API server accepts the token.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	next := localPath(r.PostFormValue("next"))
 	token := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(r.PostFormValue("token")), "Bearer "))
@@ -143,7 +143,7 @@ func (c *Console) admit(ctx context.Context, token string) (session, error) {
 	return c.sessionOf(ctx, token)
 }
 
-// sessionOf asks the hub's API server for the user of a token, with the token itself.
+// sessionOf asks the hub's API server for the user of a token. The request itself uses the token.
 func (c *Console) sessionOf(ctx context.Context, token string) (session, error) {
 	if len(token) > mostCookies*cookieSize*3/4 {
 		return session{}, errLongSession
@@ -159,13 +159,13 @@ func (c *Console) sessionOf(ctx context.Context, token string) (session, error) 
 	return session{Token: token, User: review.Status.UserInfo.Username, Until: endOf(token, now.Add(sessionLasts))}, nil
 }
 
-// signatures are the algorithms of the tokens whose expiry is read. API servers take the same ones.
+// signatures are the algorithms of the tokens whose expiry is read. API servers accept the same algorithms.
 var signatures = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
-// endOf returns the expiry that a JSON Web Token claims, or latest if that is earlier or the token claims none. The
-// API server checks each request anyway.
+// endOf returns the expiry that a JSON Web Token claims. It returns latest if that is earlier, or if the token claims
+// no expiry. The API server still checks the token with each request.
 func endOf(token string, latest time.Time) time.Time {
 	parsed, err := jwt.ParseSigned(token, signatures)
 	if err != nil {
@@ -191,7 +191,7 @@ func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 }
 
-// localPath returns a path of this console, or "/" for anything else.
+// localPath returns the text if it is a path of this console. For any other text, it returns "/".
 func localPath(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(next, "/") ||

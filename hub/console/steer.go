@@ -18,19 +18,19 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// errRefused is the error of a request that makes no sense now.
+// errRefused is the error of an action that the present state does not allow.
 var errRefused = errors.New("nothing was changed")
 
-// errNoRight is the error of a request that the user may not make.
+// errNoRight is the error of an action for which the user lacks a right.
 var errNoRight = errors.New("nothing was changed: you lack the right")
 
-// errStale is the error of a form that shows an older state than the hub has.
+// errStale is the error of a form on a page that shows an older state than the hub has.
 var errStale = errors.New("the page showed an older state: go back, reload the page, and decide again")
 
-// errUnsure is the error of a form whose confirmation is not checked.
+// errUnsure is the error of a form whose confirmation box is not checked.
 var errUnsure = errors.New("the box of the confirmation is not checked")
 
-// sure is the value of the field of that name if the user has checked the confirmation.
+// sure is the value of the confirmation field if the user has checked the box.
 const sure = "yes"
 
 // may reports whether the user has a right on the hub.
@@ -42,7 +42,7 @@ func (u *user) may(ctx context.Context, right authorizationv1.ResourceAttributes
 	return review.Status.Allowed, nil
 }
 
-// must returns an error if the user lacks one of the rights to an object.
+// must returns an error if the user lacks one of the rights on an object.
 func (u *user) must(ctx context.Context, on authorizationv1.ResourceAttributes, verbs ...string) error {
 	for _, verb := range verbs {
 		on.Verb = verb
@@ -61,7 +61,7 @@ func (u *user) must(ctx context.Context, on authorizationv1.ResourceAttributes, 
 	return nil
 }
 
-// resourceOf returns the resource of a placement for questions about rights.
+// resourceOf returns the resource of a placement, for questions about rights.
 func resourceOf(p hubv1.PlacementObject) authorizationv1.ResourceAttributes {
 	resource := "placements"
 	if p.GetNamespace() == "" {
@@ -70,7 +70,7 @@ func resourceOf(p hubv1.PlacementObject) authorizationv1.ResourceAttributes {
 	return authorizationv1.ResourceAttributes{Group: hubv1.GroupVersion.Group, Resource: resource, Namespace: p.GetNamespace(), Name: p.GetName()}
 }
 
-// placement reads a placement; without a namespace it is a ClusterPlacement.
+// placement reads a placement. Without a namespace, it reads a ClusterPlacement.
 func (u *user) placement(ctx context.Context, namespace, name string) (hubv1.PlacementObject, error) {
 	var p hubv1.PlacementObject = &hubv1.Placement{}
 	if namespace == "" {
@@ -83,7 +83,8 @@ func (u *user) placement(ctx context.Context, namespace, name string) (hubv1.Pla
 }
 
 const (
-	// mostSteered objects of a placement are kept in memory for one page, mostComplete of them with a complete rollout.
+	// mostSteered is the maximum number of objects of a placement in memory for one page. mostComplete is the maximum
+	// number of those with a complete rollout.
 	mostSteered  = 10000
 	mostComplete = 2000
 )
@@ -125,7 +126,7 @@ func (u *user) steering(ctx context.Context, namespace, name string) (rollout.St
 	return s, err
 }
 
-// annotate changes the annotations of an object as it was read: another write in between is a conflict.
+// annotate changes annotations of an object at the version that was read. Another write in between causes a conflict.
 func (u *user) annotate(ctx context.Context, object client.Object, change func(map[string]string)) error {
 	before := object.DeepCopyObject().(client.Object)
 	annotations := map[string]string{}
@@ -138,8 +139,8 @@ func (u *user) annotate(ctx context.Context, object client.Object, change func(m
 	return nil
 }
 
-// steer is an action on the rollouts of a placement. verb is the right that it needs. Of a stale form, it makes the
-// request only if stale is true.
+// steer returns an action on the rollouts of a placement. verb is the right that the action needs. If stale is true,
+// the action also accepts the form of an older page.
 func steer(verb string, stale bool, request func(rollout.Steering, url.Values) (func(map[string]string), error)) func(context.Context, *visit) (string, error) {
 	return func(ctx context.Context, v *visit) (string, error) {
 		namespace, name := v.PostForm.Get("namespace"), v.PostForm.Get("name")
@@ -161,7 +162,7 @@ func steer(verb string, stale bool, request func(rollout.Steering, url.Values) (
 	}
 }
 
-// The actions on rollouts. A pause is never refused for an old form, because it must work in a hurry.
+// The actions on rollouts. A pause accepts the form of an older page, because a user may have to pause quickly.
 var (
 	approveWave   = steer("rollout-approve", false, approval)
 	pauseRollout  = steer("rollout-pause", true, func(rollout.Steering, url.Values) (func(map[string]string), error) { return rollout.Pause, nil })
@@ -186,7 +187,7 @@ func promotion(s rollout.Steering, form url.Values) (func(map[string]string), er
 	return r.Change, err
 }
 
-// undoRollout returns the clusters to an earlier revision of an object.
+// undoRollout returns the clusters of an object to an earlier revision.
 func undoRollout(ctx context.Context, v *visit) (string, error) {
 	namespace, name := v.PostForm.Get("namespace"), v.PostForm.Get("binding")
 	b, err := v.user.rollingBinding(ctx, namespace, name)
@@ -224,7 +225,7 @@ func undoRollout(ctx context.Context, v *visit) (string, error) {
 
 var errInBundle = errors.New("an object of a bundle has no revision of its own: return to the earlier content of the bundle")
 
-// undoRight is the right on placements that an undo needs, as the hub's admission asks for it.
+// undoRight is the right on placements that an undo needs, as the hub's admission checks it.
 func undoRight(b hubv1.BindingObject) authorizationv1.ResourceAttributes {
 	right := authorizationv1.ResourceAttributes{Verb: "rollout-undo", Group: hubv1.GroupVersion.Group, Resource: "placements", Namespace: b.GetNamespace()}
 	if right.Namespace == "" {
@@ -233,7 +234,7 @@ func undoRight(b hubv1.BindingObject) authorizationv1.ResourceAttributes {
 	return right
 }
 
-// mayUndo reports whether the user may return an object to an earlier revision.
+// mayUndo reports whether the user may undo a rollout of an object.
 func (u *user) mayUndo(ctx context.Context, b hubv1.BindingObject) (bool, error) {
 	id := hubv1.ObjectOf(b)
 	mapping, err := u.RESTMapper().RESTMapping(id.GroupKind())
@@ -252,7 +253,7 @@ func (u *user) mayUndo(ctx context.Context, b hubv1.BindingObject) (bool, error)
 	return true, nil
 }
 
-// confirmRemoval lets the copies be deleted whose removal the hub holds, if the page showed this removal.
+// confirmRemoval confirms a held removal, if the page showed the same removal.
 func confirmRemoval(ctx context.Context, v *visit) (string, error) {
 	namespace, name := v.PostForm.Get("namespace"), v.PostForm.Get("name")
 	var object client.Object = &hubv1.MemberCluster{}

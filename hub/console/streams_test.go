@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// followed is a stream of a browser after its first event, or the refusal of one.
+// followed is a stream of a browser after its first event, or the refusal of a stream.
 type followed struct {
 	status     int
 	retryAfter string
@@ -107,7 +107,7 @@ func TestAThousandPagesAreOpenAndNoMore(t *testing.T) {
 			refused(user)
 		}
 		if n := w.console.Live.opened(); n == mostStreams/2 {
-			// The browsers of the test are in the same process.
+			// The browsers of the test are part of the same process.
 			if used := heap() - before; used > 100<<20 {
 				t.Errorf("%d streams take %d MiB", n, used>>20)
 			} else {
@@ -143,7 +143,7 @@ func TestAStreamLastsLongerThanTheLimitOfOtherRequests(t *testing.T) {
 	}
 }
 
-// pipes accepts connections without any buffer.
+// pipes accepts connections that have no buffer.
 type pipes struct {
 	net.Listener
 
@@ -182,7 +182,7 @@ func TestAStreamThatNoBrowserReadsIsEnded(t *testing.T) {
 	w.awaitStreams(0)
 }
 
-// gate holds the requests of a token to the API server.
+// gate delays the requests of a token to the API server.
 type gate struct {
 	next    http.RoundTripper
 	token   string
@@ -265,7 +265,7 @@ func TestAUserWhoAsksForTooMuchIsToldWhenToTryAgain(t *testing.T) {
 	}
 }
 
-// value returns the value of a counter or a gauge.
+// value returns the value of a counter or of a gauge.
 func value(t *testing.T, of prometheus.Collector) float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()

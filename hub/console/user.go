@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// users makes clients with the tokens of users. They share their connections.
+// users makes clients that use the tokens of users. The clients share their connections.
 type users struct {
 	config    *rest.Config
 	transport http.RoundTripper
@@ -40,18 +40,18 @@ func newUsers(config *rest.Config, mapper meta.RESTMapper) (*users, error) {
 	return u, nil
 }
 
-// user reads and writes the hub as a user.
+// user reads and writes objects of the hub with the token of a user.
 type user struct {
 	client.Client
-	// views answers questions about members; nil if the hub serves no views.
+	// views sends requests about members. It is nil if the hub serves no views.
 	views *memberview.Client
-	// cache is the hub's cache of bindings; nil for a user who reads them at the API server.
+	// cache is the hub's cache of bindings. It is nil for a user who reads bindings from the API server.
 	cache client.Reader
-	// notes tell the user which parts of a page are missing.
+	// notes say which parts of a page are missing.
 	notes []string
 }
 
-// bearer sends a user's token.
+// bearer adds a user's token to requests.
 type bearer struct {
 	token string
 	next  http.RoundTripper
@@ -64,7 +64,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// with returns the user of a token.
+// with returns the user who has a token.
 func (u *users) with(token string) *user {
 	c, err := client.New(u.config, client.Options{
 		HTTPClient: &http.Client{Transport: bearer{token, u.transport}}, Scheme: u.scheme, Mapper: u.mapper,
@@ -75,8 +75,8 @@ func (u *users) with(token string) *user {
 	return &user{Client: c}
 }
 
-// narrowed is the user of a page about one namespace. A user who may not list clusters and policies gets the part that
-// concerns the namespace from the views. An empty namespace means all.
+// narrowed returns the user for a page about one namespace. A user who may not list clusters and policies gets the part
+// that concerns the namespace from the views. An empty namespace means all namespaces.
 func (u *user) narrowed(namespace string, views *memberview.Client) *user {
 	u.views = views
 	if namespace != "" {
@@ -93,7 +93,7 @@ func (u *user) narrowed(namespace string, views *memberview.Client) *user {
 	return u
 }
 
-// note tells the user which part of the page is missing, as a sentence.
+// note adds a sentence that says which part of the page is missing.
 func (u *user) note(text string) {
 	first := min(1, len(text))
 	u.notes = append(u.notes, strings.ToUpper(text[:first])+text[first:])

@@ -20,19 +20,19 @@ import (
 )
 
 const (
-	// membersWithin limits the questions to members for one page. It is shorter than readWithin, so that a member that
-	// hangs does not delay the page beyond its limit.
+	// membersWithin is the timeout of the requests to members for one page. It is shorter than readWithin, so that a
+	// member that hangs does not delay the page beyond its timeout.
 	membersWithin = 12 * time.Second
-	// askedAtOnce is the number of questions of one page at the same time: the views give a user two slots of a member,
-	// and two for slow questions.
+	// askedAtOnce is the number of concurrent requests to members for one page: the views give a user two slots of a
+	// member, and two slots for slow requests.
 	askedAtOnce = 2
-	// mostAsked is the number of members that one page asks.
+	// mostAsked is the maximum number of members from which one page requests data.
 	mostAsked = 20
-	// largestView limits what the views answer for a page.
+	// largestView is the maximum size of the views' answer for a page.
 	largestView = 4 << 20
 )
 
-// local answers requests in this process, by a handler.
+// local passes requests to a handler of this process.
 type local struct{ handler http.Handler }
 
 var errLargeAnswer = fmt.Errorf("the answer is larger than %d MiB", largestView>>20)
@@ -72,7 +72,7 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// recorder keeps the answer of a handler. Its deadlines do nothing, because there is no connection.
+// recorder records the answer of a handler. Its deadlines have no effect, because there is no connection.
 type recorder struct {
 	header http.Header
 	status int
@@ -98,7 +98,7 @@ func (a *recorder) SetReadDeadline(time.Time) error { return nil }
 // SetWriteDeadline implements the optional method of http.ResponseController.
 func (a *recorder) SetWriteDeadline(time.Time) error { return nil }
 
-// viewsOf asks the views with a user's token; nil if the hub serves none.
+// viewsOf returns a client of the views that uses a user's token. It is nil if the hub serves no views.
 func (c *Console) viewsOf(token string) *memberview.Client {
 	if c.opts.Views == nil {
 		return nil
@@ -108,8 +108,8 @@ func (c *Console) viewsOf(token string) *memberview.Client {
 	}
 }
 
-// questions are those of one page to members. So that a member that hangs leaves time for the others, each question has
-// half of the time of all.
+// questions are the requests to members for one page. Each request has half of the remaining time, so that a member
+// that hangs leaves time for the others.
 type questions struct {
 	views  *memberview.Client
 	within time.Duration
@@ -120,7 +120,7 @@ func (v *visit) questions() *questions {
 	return &questions{views: v.user.views, within: v.membersWithin / 2, slots: semaphore.NewWeighted(askedAtOnce)}
 }
 
-// each asks members and returns the clusters without an answer.
+// each sends requests to members, and returns the clusters that did not answer.
 func (q *questions) each(ctx context.Context, clusters []string, ask func(ctx context.Context, cluster string) error) (notAsked []view.ClusterNote) {
 	for _, cluster := range clusters[min(len(clusters), mostAsked):] {
 		notAsked = append(notAsked, view.ClusterNote{Cluster: cluster, Note: fmt.Sprintf("a page asks %d clusters: choose this one", mostAsked)})

@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// askedBy asks a handler in this process about a namespace.
+// askedBy sends a request about a namespace to a handler of this process.
 func askedBy(ctx context.Context, handler http.HandlerFunc) (memberview.FactsAnswer, error) {
 	c := &Console{opts: Options{Views: handler}}
 	var answer memberview.FactsAnswer

@@ -28,23 +28,23 @@ import (
 )
 
 const (
-	// mostPasted policies are in one form.
+	// mostPasted is the maximum number of policies in one form.
 	mostPasted = 20
-	// mostMoved objects are shown of a simulation.
+	// mostMoved is the maximum number of displayed objects of a simulation.
 	mostMoved = 200
 )
 
-// whatIfBody is the body of the page: the form, and the answer to the last one.
+// whatIfBody is the body of the page: the form, and the result of the form that was sent last.
 type whatIfBody struct {
 	Regions, Clusters []choice
 	Namespace, Policy string
-	// Fault says why there is no answer.
+	// Fault says why there is no result.
 	Fault      string
 	Simulation *view.Simulation
-	// Moved are the first changed objects, those with a problem first; More counts the others.
+	// Moved are the first changed objects; objects with a problem come first. More counts the others.
 	Moved []view.SimulatedObject
 	More  int
-	// Plan is the plan of the pasted policies as text.
+	// Plan is the effect of the pasted policies as text.
 	Plan string
 	CSRF string
 }
@@ -55,7 +55,7 @@ type choice struct {
 	Chosen bool
 }
 
-// Changed are the clusters whose objects or replicas differ.
+// Changed returns the clusters whose objects or replicas change.
 func (b whatIfBody) Changed() []view.SimulatedCluster {
 	return slices.DeleteFunc(slices.Clone(b.Simulation.Clusters), func(c view.SimulatedCluster) bool {
 		return c.Objects == c.ObjectsBefore && c.Replicas == c.ReplicasBefore && (!c.Away || c.Objects == 0)
@@ -70,12 +70,12 @@ func whatIfPage(ctx context.Context, v *visit) (*page, error) {
 	return body.page(), nil
 }
 
-// page is not live, because a change of the fleet must not replace a form or an answer.
+// page returns a page that is not updated, because an update would replace the form or its result.
 func (b *whatIfBody) page() *page {
 	return &page{Title: "What if", Nav: "whatif", template: "whatif", Body: b}
 }
 
-// newWhatIf returns the form with the clusters that the user sees, and with the choices of a form that was sent.
+// newWhatIf returns the form with the clusters that the user sees, and with the values of a form that was sent.
 func newWhatIf(ctx context.Context, v *visit) (*whatIfBody, error) {
 	members, err := v.user.members(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func newWhatIf(ctx context.Context, v *visit) (*whatIfBody, error) {
 
 var errLargeForm = fmt.Errorf("the form is larger than %d KiB: use hansectl plan", largestForm>>10)
 
-// whatIf answers the form. It writes nothing.
+// whatIf answers a form. It writes nothing.
 func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 	v, leave, ok := c.enter(w, r)
 	if !ok {
@@ -133,7 +133,7 @@ func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 	send(w, status, answer)
 }
 
-// whatIf returns the page with the answer. A mistake in the form is shown on the page, so that the user can mend it.
+// whatIf returns the page with the result. The page shows a mistake in the form, so that the user can correct it.
 func (v *visit) whatIf(ctx context.Context) (status int, answer []byte, err error) {
 	body, err := newWhatIf(ctx, v)
 	if err != nil {
@@ -152,7 +152,7 @@ func (v *visit) whatIf(ctx context.Context) (status int, answer []byte, err erro
 	return status, answer, err
 }
 
-// inputError is a mistake of the user in the form.
+// inputError is an error about a mistake of the user in the form.
 type inputError struct{ error }
 
 var errNothingAsked = errors.New("choose a region or a cluster that is lost, or paste a policy")
@@ -185,8 +185,8 @@ func (b *whatIfBody) answer(ctx context.Context, v *visit) error {
 	return nil
 }
 
-// changed returns the fleet with the changes of the form, and the changes in words. The losses come last, because they
-// last longer than any placement waits.
+// changed returns the fleet with the changes of the form, and the changes as text. The lost clusters are applied last,
+// and are assumed to stay unreachable longer than any placement waits.
 func (v *visit) changed(ctx context.Context, before decide.Fleet, pasted []client.Object) (after decide.Fleet, changes []string, err error) {
 	after = before
 	for _, o := range pasted {
@@ -225,7 +225,7 @@ func (b *whatIfBody) simulated(s view.Simulation) {
 	b.Moved = b.Moved[:len(b.Moved)-b.More]
 }
 
-// plan shows the effect of policies on the content of copies, too.
+// plan also shows the effect of policies on the content of copies.
 func (b *whatIfBody) plan(ctx context.Context, v *visit, before, after decide.Fleet, changes []string) error {
 	if b.Namespace != "" {
 		v.user.note("Objects of other namespaces than " + b.Namespace + " are not considered")
@@ -243,7 +243,7 @@ func (b *whatIfBody) plan(ctx context.Context, v *visit, before, after decide.Fl
 	return nil
 }
 
-// policyOf returns an empty policy of a kind; nil for other kinds.
+// policyOf returns an empty policy of a kind. It is nil for other kinds.
 func policyOf(kind string) client.Object {
 	switch kind {
 	case "Placement":
@@ -258,7 +258,7 @@ func policyOf(kind string) client.Object {
 	return nil
 }
 
-// parsePolicies reads the policies of a form. An error names the document, and the line or the field.
+// parsePolicies reads the policies of a form. An error names the document, and the line or field in it.
 func parsePolicies(text, namespace string) ([]client.Object, error) {
 	var out []client.Object
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
@@ -304,7 +304,8 @@ func readPolicy(u *unstructured.Unstructured, namespace string) (client.Object, 
 	return o, nil
 }
 
-// dryRun lets the hub check and complete a policy as if it replaced the one of its name. Nothing is stored.
+// dryRun asks the API server to validate a policy and to set its defaults, as if it replaced the policy of the same
+// name. The API server stores nothing.
 func (u *user) dryRun(ctx context.Context, o client.Object) error {
 	there := reflect.New(reflect.TypeOf(o).Elem()).Interface().(client.Object)
 	kind := o.GetObjectKind().GroupVersionKind()
@@ -320,7 +321,7 @@ func (u *user) dryRun(ctx context.Context, o client.Object) error {
 	return u.Update(ctx, o, client.DryRunAll)
 }
 
-// applyPolicy puts a policy into a fleet, in the place of the one of its name.
+// applyPolicy replaces the policy of the same name in a fleet, or adds the policy.
 func applyPolicy(f *decide.Fleet, o client.Object) {
 	same := func(other metav1.Object) bool {
 		return other.GetNamespace() == o.GetNamespace() && other.GetName() == o.GetName()

@@ -14,7 +14,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// asks are the rules of a user who simulates, and who may write placements.
+// asks returns the rules of a user who may simulate and may write placements.
 func asks() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}},
@@ -22,7 +22,7 @@ func asks() []rbacv1.PolicyRule {
 	}
 }
 
-// placed is a ConfigMap on one of two clusters. Its placement replaces a cluster that does not answer.
+// placed creates a ConfigMap on one of two clusters. Its placement replaces a cluster that does not answer.
 func placed(t *testing.T) *rolling {
 	t.Helper()
 	w := newWorld(t)

@@ -28,7 +28,7 @@ import (
 
 var hubConfig *rest.Config
 
-// trusted is the provider whose tokens the hub's API server accepts.
+// trusted is the identity provider whose tokens the hub's API server accepts.
 var trusted = newIDP()
 
 func TestMain(m *testing.M) {
@@ -46,7 +46,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// world is a namespace of the hub, and a console that is served over TLS.
+// world is a namespace of the hub, and a console served over TLS.
 type world struct {
 	*testing.T
 	hub     client.Client // as an administrator
@@ -55,7 +55,7 @@ type world struct {
 	server  *httptest.Server
 }
 
-// newWorld returns a world. The options change those of the console, which browsers reach at address.
+// newWorld returns a world. The options change the options of the console. address is the address for browsers.
 func newWorld(t *testing.T, options ...func(o *Options, address string)) *world {
 	t.Helper()
 	apiserver.Needed(t)
@@ -90,7 +90,8 @@ func newWorld(t *testing.T, options ...func(o *Options, address string)) *world 
 	return w
 }
 
-// token of a new ServiceAccount with these rules in the namespace, and these everywhere.
+// token returns the token of a new ServiceAccount with the first rules in the namespace and the second rules in all
+// namespaces.
 func (w *world) token(inNamespace, onHub []rbacv1.PolicyRule) string {
 	w.Helper()
 	ctx := w.Context()
@@ -111,12 +112,12 @@ func (w *world) token(inNamespace, onHub []rbacv1.PolicyRule) string {
 	return request.Status.Token
 }
 
-// reads are the rules of a user who may read everything of Hanse.
+// reads returns the rules of a user who may read all objects of Hanse.
 func reads() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{{APIGroups: []string{hubv1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}}
 }
 
-// browser keeps the cookies of a user, and follows no redirection.
+// browser keeps the cookies of a user, and does not follow redirects.
 type browser struct {
 	*world
 	http *http.Client
@@ -131,7 +132,7 @@ func (w *world) browser() *browser {
 	return &browser{world: w, http: &c}
 }
 
-// signedIn is the browser of a user with this token.
+// signedIn returns the browser of a user with this token.
 func (w *world) signedIn(token string) *browser {
 	w.Helper()
 	b := w.browser()
@@ -141,7 +142,7 @@ func (w *world) signedIn(token string) *browser {
 	return b
 }
 
-// response has the read body.
+// response is an answer whose body has been read.
 type response struct {
 	*http.Response
 	text string
@@ -174,7 +175,7 @@ func (b *browser) post(path string, form url.Values) response {
 
 var csrfInput = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
-// csrf returns the token of the forms of a page.
+// csrf returns the CSRF token in the forms of a page.
 func (b *browser) csrf(path string) string {
 	b.Helper()
 	found := csrfInput.FindStringSubmatch(b.get(path).text)
