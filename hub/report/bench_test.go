@@ -20,8 +20,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// BenchmarkAPassThatTellsOfEveryCluster measures a pass without its two requests and without the read of the binding.
-// The object of one pass was just applied to all of its clusters, and the object of the other pass has not changed.
+// BenchmarkAPassThatTellsOfEveryCluster measures one reconcile without its two write requests and without reading the
+// binding. One case has first rows for all clusters; in the other case the rows do not change.
 func BenchmarkAPassThatTellsOfEveryCluster(b *testing.B) {
 	for _, clusters := range []int{3, 300} {
 		b.Run(fmt.Sprint(clusters, " clusters, first rows"), func(b *testing.B) { benchmarkPass(b, clusters, false) })

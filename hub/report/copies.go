@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/changes"
 )
 
-// The values of the label hold: the reason why a copy keeps an older state, or is not removed.
+// The values of the label hold of the metric: why a copy stays at an older revision, or why its removal waits.
 const (
 	holdApproval  = "Approval"  // a wave waits for an approval
 	holdFailed    = "Failed"    // the rollout has failed
@@ -37,22 +37,22 @@ var (
 		hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow, hubv1.RolloutWaitingForOthers,
 		hubv1.RolloutPaused, hubv1.RolloutFailed, hubv1.RolloutRollingBack, hubv1.RolloutRolledBack, hubv1.RolloutComplete,
 	}
-	// holdOfPhase is the value of the label hold for a copy whose rollout is in a phase. For other phases the value is
-	// holdWave.
+	// holdOfPhase maps a rollout's phase to the hold of copies at an older revision. A phase that is not in the map
+	// gives holdWave.
 	holdOfPhase = map[hubv1.RolloutPhase]string{
 		hubv1.RolloutWaitingForApproval: holdApproval, hubv1.RolloutWaitingForWindow: holdWindow, hubv1.RolloutPaused: holdPaused,
 		hubv1.RolloutFailed: holdFailed, hubv1.RolloutRollingBack: holdRollback, hubv1.RolloutRolledBack: holdRollback,
 	}
-	// appliedReasons are the reasons that the hub sets on rows of applied copies. Other reasons of such rows come from the
-	// copies.
+	// appliedReasons are the reasons that the hub itself sets on rows of applied copies. Any other reason on such a row
+	// comes from the member's copy.
 	appliedReasons = map[string]bool{
 		hubv1.ReasonPending: true, hubv1.ReasonContested: true, hubv1.ReasonFieldsDropped: true, hubv1.ReasonCompleted: true, hubv1.ReasonInSync: true,
 		hubv1.ReasonIsTemplate: true, hubv1.ReasonEvicting: true, hubv1.ReasonPaused: true, hubv1.ReasonAutoscaled: true, hubv1.ReasonNotRecreated: true,
 	}
 )
 
-// The limits of series. The least frequent reasons of a cluster or a kind are counted as one series, and so are
-// placements beyond the limit.
+// Limits on the number of series. Less frequent reasons of a cluster or a kind, and placements beyond the limit, are
+// summed in one series.
 const (
 	mostReasonsOfCluster = 5
 	mostReasonsOfKind    = 10
@@ -94,11 +94,11 @@ var (
 	}
 )
 
-// Copies counts copies by the bindings, for the metrics. A change of a binding changes the counts, so that a scrape
-// reads no bindings. Every replica counts, and only the leader exports the metrics.
+// Copies counts the copies in all bindings for the metrics. It updates the counts with each change of a binding, so
+// that a scrape does not list bindings. Every replica counts, but only the leader exports the metrics.
 //
-// The MemberClusters are read from the cache when metrics are requested, because a cluster can become unobserved
-// without an event. A cluster that does not exist has no series, although bindings may still name the cluster.
+// A scrape reads the MemberClusters from the cache, because a cluster can become unreachable without a change of a
+// binding. A cluster without a MemberCluster has no series, even if bindings still name it.
 type Copies struct {
 	members client.Reader
 
@@ -106,7 +106,7 @@ type Copies struct {
 	counts counts
 }
 
-// counts are the numbers that Copies exports.
+// counts are the current counts of Copies.
 type counts struct {
 	copies     map[clusterKind]copyCount
 	ofCluster  map[string]map[string]int // reasons
@@ -133,7 +133,7 @@ type (
 	}
 )
 
-// NewCopies returns Copies without bindings.
+// NewCopies returns Copies that count no binding yet. members reads the MemberClusters.
 func NewCopies(members client.Reader) *Copies {
 	c := counts{
 		copies: map[clusterKind]copyCount{}, ofCluster: map[string]map[string]int{}, ofKind: map[string]map[string]int{},
@@ -146,16 +146,16 @@ func NewCopies(members client.Reader) *Copies {
 	return &Copies{members: members, counts: c}
 }
 
-// Lead exports the metrics until ctx ends. Only one replica may export them.
+// Lead exports the metrics until ctx ends. The manager runs it in the leading replica only.
 func (c *Copies) Lead(ctx context.Context) error {
-	if err := metrics.Registry.Register(c); err == nil { // only tests have a second hub in a process, which is not counted
+	if err := metrics.Registry.Register(c); err == nil { // only in tests a process has a second hub, whose copies are not exported
 		defer metrics.Registry.Unregister(c)
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// BindingChanged is called for every change of a binding.
+// BindingChanged updates the counts after a change of a binding.
 func (c *Copies) BindingChanged(_ context.Context, ch changes.Binding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,8 +167,8 @@ func (c *Copies) BindingChanged(_ context.Context, ch changes.Binding) {
 	}
 }
 
-// PlacementChanged is called for a new or deleted placement. A deleted placement has no series, although its copies may
-// still exist.
+// PlacementChanged records a new or deleted placement. After a deletion, the placement's copies stay on the members,
+// but its series ends.
 func (c *Copies) PlacementChanged(_ context.Context, ch changes.Placement) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,7 +180,8 @@ func (c *Copies) PlacementChanged(_ context.Context, ch changes.Placement) {
 	c.counts.placements[client.ObjectKeyFromObject(ch.After)] = true
 }
 
-// Converged records how long a change of an object of a placement took until every copy had the change.
+// Converged records the time that a change of a hub object took until every copy had it. placement is the object's
+// placement.
 func (c *Copies) Converged(placement types.NamespacedName, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,7 +191,7 @@ func (c *Copies) Converged(placement types.NamespacedName, took time.Duration) {
 	}
 }
 
-// add adds the copies of a binding n times.
+// add adds n times the binding's copies to the counts: n is 1 for a new state of the binding, -1 for its old state.
 func (c *counts) add(b hubv1.BindingObject, n int) {
 	spec := b.BindingSpec()
 	rows := make(map[string]*hubv1.ClusterRow, len(spec.Clusters))
@@ -198,7 +199,7 @@ func (c *counts) add(b hubv1.BindingObject, n int) {
 		row := &b.BindingStatus().Clusters[i]
 		rows[row.Name] = row
 	}
-	if spec.Rollout != nil && b.GetDeletionTimestamp() == nil { // as in the status of placements
+	if spec.Rollout != nil && b.GetDeletionTimestamp() == nil { // the status of placements counts rollouts by the same rule
 		increase(c.rollouts, spec.Rollout.Phase, n)
 	}
 	removal := false
@@ -212,10 +213,11 @@ func (c *counts) add(b hubv1.BindingObject, n int) {
 	}
 }
 
-// addCopy adds one copy; row is nil if the copy has no row yet.
+// addCopy adds n times one copy to the counts. row is nil if the binding has no row for the cluster yet.
 func (c *counts) addCopy(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *hubv1.ClusterRow, n int) {
 	kind := spec.ObjectRef.Kind
-	// The contested copies of a cluster are also counted as out of sync, because an alert subtracts them.
+	// An alert subtracts the contested copies from the copies out of sync, so that a contested copy must be in both
+	// counts.
 	if reason := reasonOf(row); reason != "" && (reason != hubv1.ReasonContested || t.State == hubv1.TargetPresent) {
 		increaseReason(c.ofCluster, t.Name, reason, n)
 		increaseReason(c.ofKind, kind, reason, n)
@@ -244,14 +246,14 @@ func (c *counts) addCopy(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *h
 	}
 }
 
-// copyOf counts one wanted copy by its row, for a cluster that the hub observes. Every field is 0 or 1, and at most one
-// of outOfSync and unknown is 1. A contested copy stays out of sync after the hub has restored it.
+// copyOf counts one copy by its row, if the hub observes the cluster. Every field is 0 or 1, and outOfSync and unknown
+// are never both 1. A contested copy stays out of sync even after the hub has restored it.
 func copyOf(t *hubv1.BindingTarget, row *hubv1.ClusterRow) copyCount {
 	is := copyCount{wanted: 1}
 	switch {
 	case row == nil:
 		is.outOfSync = 1
-	case row.LastObservedTime != nil: // of an earlier time
+	case row.LastObservedTime != nil: // the row shows an earlier time
 		is.unknown = 1
 		return is
 	case row.Applied == metav1.ConditionUnknown: // the hub has not written yet, holds the write, or will try again
@@ -274,7 +276,7 @@ func (s copyCount) plus(o copyCount, n int) copyCount {
 	}
 }
 
-// holdOf returns why a wanted copy is held, and the time since then. It returns an empty value if the copy is not held.
+// holdOf returns the hold of a wanted copy, and since when. It returns an empty hold if the copy is not held.
 func holdOf(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *hubv1.ClusterRow) (hold string, since *metav1.Time) {
 	switch {
 	case t.Removal != nil:
@@ -296,8 +298,8 @@ func (h heldCount) plus(since *metav1.Time, n int) heldCount {
 	return heldCount{h.copies + n, h.since}
 }
 
-// reasonOf returns the reason of a row. It is empty if the row needs no reason. Members choose the reasons of their
-// copies' conditions; reasonOf returns the copy's health instead of such a reason.
+// reasonOf returns the reason of a row for the metrics. It is empty if the copy has no problem. Members choose the
+// reasons of their copies' conditions freely, so that reasonOf returns the copy's health instead of these reasons.
 func reasonOf(row *hubv1.ClusterRow) string {
 	switch {
 	case row == nil, row.Reason == "", row.Reason == hubv1.ReasonApplied, row.Reason == hubv1.ReasonWithdrawn:
@@ -346,7 +348,7 @@ func (c *Copies) Collect(out chan<- prom.Metric) {
 	counted.collect(out, heard)
 }
 
-// snapshot returns a copy of the counts, so that changes of bindings do not wait for a scrape.
+// snapshot copies the counts, so that a scrape does not block changes of bindings.
 func (c *Copies) snapshot() counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -368,8 +370,8 @@ func cloneInner(sums map[string]map[string]int) map[string]map[string]int {
 	return out
 }
 
-// collect sends the series of a snapshot. heard has an entry for each MemberCluster: whether the hub observes the
-// cluster. The copies of a cluster that the hub does not observe are unknown.
+// collect sends the series of a snapshot. heard has a key for each MemberCluster; its value is false if the hub cannot
+// observe the cluster. Copies on such a cluster have an unknown state.
 func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
 	gauge := func(d *prom.Desc, v int, labels ...string) {
 		out <- prom.MustNewConstMetric(d, prom.GaugeValue, float64(v), labels...)
@@ -419,8 +421,8 @@ func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
 	gauge(removalsDesc, c.removals)
 }
 
-// mostFrequent returns at most the given number of reasons. The last one is the sum of all less frequent reasons.
-// Contested is never part of this sum, because an alert reads it.
+// mostFrequent returns at most the given number of reasons; the last one sums the remaining reasons. Contested is
+// always a reason of its own, because an alert reads its series.
 func mostFrequent(reasons map[string]int, most int) map[string]int {
 	if len(reasons) <= most {
 		return reasons
@@ -445,8 +447,8 @@ func mostFrequent(reasons map[string]int, most int) map[string]int {
 	return out
 }
 
-// firstPlacements returns the placements that exist; placements beyond the limit are counted as one. A placement keeps
-// its place in the order, so that its series is not interrupted.
+// firstPlacements returns the existing placements up to the limit, and the sum of the placements beyond it. A placement
+// keeps its position in the order, so that its series has no gap.
 func (c *counts) firstPlacements() (map[types.NamespacedName]placementCount, map[types.NamespacedName]durationCount) {
 	shown := make(map[types.NamespacedName]placementCount, min(len(c.placements), mostPlacements+1))
 	durations := make(map[types.NamespacedName]durationCount, len(shown))

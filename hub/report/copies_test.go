@@ -20,8 +20,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/changes"
 )
 
-// series returns the series with one of these names, or all series if no name is given. Each is formatted as "labels:
-// value", and has no prefix hanse_.
+// series returns the series with the given names as "labels: value", without the prefix hanse_. Without names it
+// returns all series.
 func series(t *testing.T, c prom.Collector, names ...string) []string {
 	t.Helper()
 	registry := prom.NewPedanticRegistry()
@@ -54,7 +54,7 @@ func nonZero(all []string) []string {
 
 var copiesSince = metav1.NewTime(time.Date(2026, 3, 2, 12, 0, 30, 0, time.UTC))
 
-// members is a cache that has only MemberClusters.
+// members implements the client for lists of MemberClusters.
 type members struct {
 	client.Reader
 	items []hubv1.MemberCluster
@@ -65,7 +65,7 @@ func (m *members) List(_ context.Context, list client.ObjectList, _ ...client.Li
 	return nil
 }
 
-// countedIn returns Copies that have the clusters and placements of the tests.
+// countedIn returns Copies with the given clusters and the placements that the tests use.
 func countedIn(t *testing.T, clusters ...string) *Copies {
 	t.Helper()
 	known := &members{}
@@ -83,7 +83,7 @@ func clusterThatIs(name string, ready metav1.ConditionStatus) *hubv1.MemberClust
 	return c
 }
 
-// placedOn returns a binding of a kind with these targets. Some of the targets have rows.
+// placedOn returns a binding of the kind with the given targets and rows.
 func placedOn(kind string, targets []hubv1.BindingTarget, rows ...hubv1.ClusterRow) *hubv1.ResourceBinding {
 	b := &hubv1.ResourceBinding{}
 	b.Spec.ObjectRef.Kind = kind
@@ -110,7 +110,7 @@ func TestAWantedCopyIsCountedByItsRow(t *testing.T) {
 		row     *hubv1.ClusterRow
 		rollout *hubv1.BindingRollout
 		away    bool     // its cluster is not Ready
-		want    []string // besides the wanted copy
+		want    []string // the series with the value 1, besides the wanted copy
 	}{
 		"a healthy copy with the wanted state is in sync": {
 			target: here, row: &hubv1.ClusterRow{Applied: yes, Health: hubv1.HealthHealthy}, want: both},
@@ -208,7 +208,7 @@ func TestACopyThatIsNotWantedIsNotCounted(t *testing.T) {
 		{Name: "c", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{}},
 		{Name: "a", State: hubv1.TargetAbsent, Absent: &hubv1.Absence{}}, {Name: "b", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{}},
 	}, hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonFinalizersRemain},
-		hubv1.ClusterRow{Name: "c", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonContested}, // is not out of sync either
+		hubv1.ClusterRow{Name: "c", Applied: metav1.ConditionFalse, Reason: hubv1.ReasonContested}, // a contested copy that is not out of sync
 		hubv1.ClusterRow{Name: "b", Applied: metav1.ConditionTrue, Health: hubv1.HealthDegraded, Reason: hubv1.ReasonEvicting})})
 	want := []string{
 		"cluster_copies_by_reason a FinalizersRemain: 1", "cluster_copies_by_reason b Evicting: 1",
@@ -304,7 +304,7 @@ func TestLabelsAreBounded(t *testing.T) {
 		b.Spec.PlacementRef = &hubv1.PlacementReference{Kind: "ClusterPlacement", Name: name}
 		c.BindingChanged(t.Context(), changes.Binding{After: b})
 	}
-	got := series(t, c, "placement_copies") // those of placement ns/all come last
+	got := series(t, c, "placement_copies") // series of placement ns/all come last
 	if len(got) != mostPlacements+1 || got[0] != "placement_copies  (others): 81" {
 		t.Errorf("%d series of placements, the first %q", len(got), got[0])
 	}
@@ -335,7 +335,7 @@ func TestOnlyTheLeaderOffersTheCounts(t *testing.T) {
 	<-done
 }
 
-// registered returns the sum of a gauge in the registry whose metrics the hub serves.
+// registered returns the sum of a gauge's series in the registry that the hub serves.
 func registered(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

@@ -7,7 +7,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// ends reports whether the hub object is deleted, so that the binding is deleted after the last copy.
+// ends reports whether every copy is to be removed because the hub object is deleted. The leader deletes the binding
+// after the last copy.
 func (r *run) ends() bool {
 	isLeft := func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent || t.Absent == nil }
 	return !slices.ContainsFunc(r.targets, isLeft) && slices.ContainsFunc(r.targets, func(t hubv1.BindingTarget) bool {
@@ -15,11 +16,11 @@ func (r *run) ends() bool {
 	})
 }
 
-// ending reports whether the writes of a deleted object's rows are delayed. They are delayed while copies are being
-// removed. After the last copy, the leader deletes the binding without writing its rows.
+// ending reports whether the rows of a deleted object are not written now. While copies are being removed, the rows are
+// not written. After the last copy, the leader deletes the binding without a write of its rows.
 //
-// Two parts are written without a delay: a row that says why a withdrawal fails, and the list of orphaned copies. Other
-// replicas write their rows, too, because the leader has no other way to learn that their copies are removed.
+// Two contents are always written: a row that says why a withdrawal fails, and the list of orphaned copies. Replicas
+// that do not lead write their rows, because the leader reads the progress of a withdrawal from these rows.
 func (r *run) ending() bool {
 	if !r.ends() || len(r.after.Orphaned) > 0 {
 		return false
@@ -41,7 +42,7 @@ func (r *run) ending() bool {
 	if r.reporter.opts.Withdrawn(r.binding) {
 		e, unlock := r.entry()
 		defer unlock()
-		e.settleUntil = r.now.Add(3 * pace.AnswerWithin) // until then the leader ends the binding
+		e.settleUntil = r.now.Add(3 * pace.AnswerWithin) // until then the leader deletes the binding
 		r.tellPhases(e, r.binding.BindingStatus())
 	}
 	return true

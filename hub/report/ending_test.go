@@ -15,7 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// ended records the generations of the bindings for which it is called, and returns true for each generation once.
+// ended implements Options.Withdrawn and records each generation of a binding for which it was called. It returns true
+// for the first call with a generation.
 type ended struct {
 	mu   sync.Mutex
 	told []int64
@@ -37,8 +38,8 @@ func (e *ended) generations() []int64 {
 	return slices.Clone(e.told)
 }
 
-// deleted returns the binding of a deleted object on the clusters a and b, and starts to count the writes of the
-// binding.
+// deleted makes an object on the clusters a and b, and deletes it. It returns a function that counts the writes of the
+// object's binding since then.
 func deleted(t *testing.T, w *world) (e *ended, b *hubv1.ResourceBinding, writes func() int) {
 	t.Helper()
 	e = &ended{}
@@ -54,7 +55,7 @@ func deleted(t *testing.T, w *world) (e *ended, b *hubv1.ResourceBinding, writes
 	return e, w.delete(o.GetUID()), writes
 }
 
-// delete writes the decision that removes all copies, as for a deleted object.
+// delete changes the binding of the object web as the scheduler does for a deleted object.
 func (w *world) delete(object types.UID) *hubv1.ResourceBinding {
 	w.t.Helper()
 	return w.change(func(b *hubv1.ResourceBinding) {
@@ -64,7 +65,7 @@ func (w *world) delete(object types.UID) *hubv1.ResourceBinding {
 	})
 }
 
-// gone simulates that a cluster deleted the copy, and that its watch no longer shows the copy.
+// gone simulates that the cluster deleted the copy: its watch no longer shows the copy.
 func (w *world) gone(cluster string) {
 	w.t.Helper()
 	w.fleet.lose(cluster, types.NamespacedName{Namespace: w.namespace, Name: "web"})
@@ -89,7 +90,7 @@ func TestTheRowsOfADeletedObjectAreNotWritten(t *testing.T) {
 		told := w.events.told()
 		return slices.Contains(told, "Normal Withdrawn web: withdrawn from 2 clusters: a, b"), fmt.Sprint(told)
 	})
-	if err := w.client.Delete(t.Context(), b); err != nil { // as the scheduler does
+	if err := w.client.Delete(t.Context(), b); err != nil { // the scheduler does the same
 		t.Fatal(err)
 	}
 	w.eventually("the binding to be forgotten", func() (bool, string) {

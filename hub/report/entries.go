@@ -11,28 +11,28 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// entry is the in-memory state of one binding. A process may lose it at any time: a restart causes no write.
+// entry is the in-memory state of one binding. Losing it in a restart causes no write of a status.
 type entry struct {
 	window window
 	shown
 	results
 	lastWrite
-	// settleUntil limits the wait for expected results. It is zero if there is no wait.
+	// settleUntil is the end of the wait for expected results. It is zero while no result is expected.
 	settleUntil time.Time
-	// waitingSince is the time since which a changed message waits for clusters whose links may be up again soon; see
-	// grace.go.
+	// waitingSince is the time from which a changed message waits, because its clusters may soon be reachable again;
+	// see grace.go.
 	waitingSince time.Time
 
 	drifts   drifts
 	troubles troubles
 
-	merged  merged         // the status of the hub object
-	refusal refusal        // the status that its API server refused
-	states  map[string]int // rows by state, as counted in the metric
+	merged  merged         // the status last written to the hub object
+	refusal refusal        // the status that the hub's API server refused
+	states  map[string]int // number of rows by state, as counted in the metric
 	unshown unshown
 }
 
-// shown is the binding's state at its last event.
+// shown is the binding's content at its last watch event.
 type shown struct {
 	uid        types.UID
 	generation int64
@@ -42,46 +42,46 @@ type shown struct {
 	targets    []hubv1.BindingTarget // shared with the cache; must not be changed
 }
 
-// results are the outcomes and changes that clusters have reported.
+// results are the results that clusters have reported since the last decision.
 type results struct {
 	moved    map[string]bool // clusters whose copies changed since the window was opened
 	outcomes map[string]member.Outcome
-	reported reached // the last complete one
+	reported reached // the content at the last complete report
 }
 
-// lastWrite identifies the cached bindings that are older than the last write of their status.
+// lastWrite tells which cached bindings are older than the last write of their status.
 type lastWrite struct {
-	written string // resourceVersion of that write; an older binding is ignored
-	refused string // resourceVersion of a write that the server refused as too old
-	behind  bool   // the run waits for the cache; the binding's next event wakes it
+	written string // resourceVersion of the last write; an older cached binding is ignored
+	refused string // resourceVersion of the binding for which the server returned a conflict
+	behind  bool   // true while the reporter waits for the binding's next event
 }
 
-// reached identifies the content of the hub object about which clusters have reported.
+// reached identifies the content that clusters have reported.
 type reached struct {
 	binding int64  // generation of the binding
-	hub     uint64 // content of the hub object
+	hub     uint64 // content number of the hub object
 }
 
-// drifts are the fields that were restored on members since the last event about drift.
+// drifts counts the fields that the hub restored on members since the last event about drift.
 type drifts struct {
-	told    time.Time // time of the last event
+	told    time.Time // time of the last event about drift
 	count   int
-	cluster string // cluster of the first field
+	cluster string // cluster of the first restored field
 	field   member.FieldDrift
 }
 
-// adopt copies the decision of the cached binding into the entry, and returns whether the decision changed.
+// adopt copies the cached binding's content into the entry, and returns whether its decision changed.
 func (e *entry) adopt(b hubv1.BindingObject) bool {
 	spec := b.BindingSpec()
 	if e.uid == b.GetUID() && e.generation >= b.GetGeneration() {
 		return false
 	}
 	if e.uid != "" && (e.uid != b.GetUID() || e.object != spec.ObjectRef.UID) {
-		// The entry is about an earlier object of the same name.
+		// The binding's UID is new, so that the old binding's results are dropped.
 		e.outcomes, e.merged, e.refusal, e.written, e.refused, e.troubles = nil, merged{}, refusal{}, "", "", troubles{}
 	}
 	for cluster := range e.outcomes {
-		// The outcome of an earlier withdrawal is not valid for the next one.
+		// A withdrawal that ended earlier says nothing about the next withdrawal from the cluster.
 		if opposed(stateOf(e.targets, cluster), stateOf(spec.Clusters, cluster)) {
 			delete(e.outcomes, cluster)
 		}
@@ -96,12 +96,13 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 	return true
 }
 
-// overtook reports whether a decision that is later than the binding's demands the opposite for a cluster.
+// overtook reports whether a later decision than tried's reverses the cluster's target: it places the object that tried
+// removes, or the reverse.
 func (e *entry) overtook(tried hubv1.BindingObject, cluster string) bool {
 	return e.generation > tried.GetGeneration() && opposed(stateOf(tried.BindingSpec().Clusters, cluster), stateOf(e.targets, cluster))
 }
 
-// opposed reports whether one of the states places the object on a cluster and the other one removes it.
+// opposed reports whether one state places the object on a cluster and the other state removes it.
 func opposed(was, is hubv1.TargetState) bool {
 	return was != "" && (is == "" || (was == hubv1.TargetAbsent) != (is == hubv1.TargetAbsent))
 }
@@ -114,7 +115,8 @@ func stateOf(targets []hubv1.BindingTarget, cluster string) hubv1.TargetState {
 	return targets[i].State
 }
 
-// record stores an outcome and returns how soon it must be written.
+// record stores an outcome, and returns how soon the rows must be written. news is false if the outcome changes neither
+// a row nor the events.
 func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, holds func(string) bool) (u urgency, news bool) {
 	before, had := e.outcomes[cluster]
 	if e.outcomes == nil {
@@ -141,8 +143,8 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 	return e.progress(), news
 }
 
-// change records that the copy on a cluster changed, and returns how soon the change must be written. A change often
-// happens on all clusters, so the last cluster that reports ends the window.
+// change records that the watch showed a changed copy on a cluster, and returns how soon the rows must be written. If
+// the copies on all clusters change together, the last one ends the window.
 func (e *entry) change(cluster string, away map[string]bool, holds func(string) bool) urgency {
 	if e.moved == nil {
 		e.moved = map[string]bool{}
@@ -154,7 +156,7 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 		return result // the watch shows that a withdrawn copy is gone
 	}
 	if u != result || len(e.moved) < 2 || !ok || p != e.reported {
-		return u // the copies are being written, so that their outcomes count
+		return u // the copies are being written, so that their outcomes decide
 	}
 	if slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return !e.moved[t.Name] && !away[t.Name] && holds(t.Name) }) {
 		return u
@@ -162,8 +164,8 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 	return lastResult
 }
 
-// progress returns how soon a further result must be written. If the object is only being withdrawn, only the last
-// result is urgent.
+// progress returns how soon the rows must be written after one of several results. While the object is being withdrawn
+// from all clusters, only the last result is urgent.
 func (e *entry) progress() urgency {
 	if len(e.targets) > 0 && !slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent }) {
 		return whenIdle
@@ -171,8 +173,8 @@ func (e *entry) progress() urgency {
 	return result
 }
 
-// complete reports whether every target has reported about the same content. Unreachable clusters are not waited for.
-// Clusters of other replicas are waited for only if all clusters belong to other replicas.
+// complete reports whether every target has reported the same content. It does not wait for unreachable clusters. It
+// waits for clusters of other replicas only if all targets are in shards of other replicas.
 func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached, bool) {
 	p := reached{binding: e.generation}
 	held := len(e.targets) == 0
@@ -213,8 +215,8 @@ func same(a, b member.Outcome) bool {
 		a.Adopted == b.Adopted && (a.Orphaned == nil) == (b.Orphaned == nil)
 }
 
-// outdated reports whether a cached binding is older than our own last write, or is the version for which a write was
-// refused.
+// outdated reports whether a cached binding is older than this process's last write, or has the version for which the
+// server returned a conflict.
 func (e *entry) outdated(b hubv1.BindingObject) bool {
 	if e.uid != "" && e.uid != b.GetUID() {
 		return false

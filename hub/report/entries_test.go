@@ -42,7 +42,7 @@ func TestRecordTellsHowMuchAnOutcomeMatters(t *testing.T) {
 	tests := map[string]struct {
 		targets []hubv1.BindingTarget
 		away    map[string]bool
-		holds   func(string) bool // all of them if unset
+		holds   func(string) bool // unset: true for all clusters
 		before  []outcome
 		last    outcome
 		want    urgency

@@ -23,19 +23,19 @@ const (
 	EventHubIsOlder     = hubv1.ReasonHubIsOlder
 )
 
-// namedInEvents is the maximum number of clusters in an event.
+// namedInEvents is how many clusters an event names.
 const namedInEvents = 3
 
-// event is one event on a hub object. Each change of phase causes one event, also if it concerns many clusters.
+// event is one event on a hub object. A change of phase causes one event for all clusters together.
 type event struct {
 	kind, reason, action, note string
 }
 
-// troubles are the failures of an object about which this process has recorded an event, but no recovery event yet.
-// Failures before a restart are read from the binding.
+// troubles says for which failures of an object this process sent an event without a later recovery event. Failures
+// before a restart are read from the binding.
 type troubles struct{ applying, health bool }
 
-// note records the given event, which is sent now.
+// note updates the troubles for an event that is being sent.
 func (t *troubles) note(ev event) {
 	switch ev.reason {
 	case EventApplyFailed, EventHubIsOlder, EventApplied:
@@ -46,7 +46,7 @@ func (t *troubles) note(ev event) {
 }
 
 // phases returns the events for a change of a binding's status. before is the status on the server, so that a restarted
-// hub repeats no event.
+// hub does not repeat an event.
 func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
 	var out []event
 	out = append(out, t.applyPhase(before, after, spec)...)
@@ -61,12 +61,12 @@ func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.Binding
 	return out
 }
 
-// applyPhase returns the event for a change of the condition Applied, if the change needs one.
+// applyPhase returns at most one event, for a change of the condition Applied.
 func (t troubles) applyPhase(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
 	was, is := reason(before, hubv1.ConditionApplied), reason(after, hubv1.ConditionApplied)
 	switch {
-	// A successful update, or a link that is up again, causes no event: there would be as many events as rows. If the
-	// object's own status shows the success, no event is needed either.
+	// A successful update, or a link that is up again, causes no event, because each cluster would cause one. An object
+	// whose own status shows the success needs no event either.
 	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || was == hubv1.ReasonHubIsOlder || t.applying || !held(before, spec) && !speaks(after)):
 		return []event{{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))}}
 	case is == hubv1.ReasonHubIsOlder && was != is:
@@ -80,7 +80,7 @@ func (t troubles) applyPhase(before, after *hubv1.BindingStatus, spec *hubv1.Bin
 	return nil
 }
 
-// healthPhase returns the event for a change of the condition Healthy, if the change needs one.
+// healthPhase returns at most one event, for a change of the condition Healthy.
 func (t troubles) healthPhase(before, after *hubv1.BindingStatus) []event {
 	switch was, is := reason(before, hubv1.ConditionHealthy), reason(after, hubv1.ConditionHealthy); {
 	case is == hubv1.ReasonDegradedOnSome && was != is && !t.health:
@@ -92,7 +92,7 @@ func (t troubles) healthPhase(before, after *hubv1.BindingStatus) []event {
 	return nil
 }
 
-// driftEvent returns one event about all corrections since the last event.
+// driftEvent returns one event about all restored fields since the last event about drift.
 func driftEvent(d drifts) event {
 	note := fmt.Sprintf("put back %s on %s, which %s had changed", d.field.Path, d.cluster, d.field.Manager)
 	if d.count > 1 {
@@ -108,17 +108,17 @@ func reason(s *hubv1.BindingStatus, kind string) string {
 	return ""
 }
 
-// failing reports whether the row needs a user's action.
+// failing reports whether the row has a failure that a user must mend.
 func failing(row hubv1.ClusterRow) bool {
 	return rollup.Failed(row.Applied, row.Reason)
 }
 
-// speaks reports whether the merged status was written to the hub object.
+// speaks reports whether the merged status is written to the hub object.
 func speaks(s *hubv1.BindingStatus) bool {
 	return meta.IsStatusConditionTrue(s.Conditions, hubv1.ConditionStatusWritten)
 }
 
-// held reports whether every cluster that shall hold the object has a copy of any generation.
+// held reports whether every cluster that shall have the object has a copy of any generation.
 func held(s *hubv1.BindingStatus, spec *hubv1.BindingSpec) bool {
 	return !slices.ContainsFunc(spec.Clusters, func(t hubv1.BindingTarget) bool {
 		row := s.Row(t.Name)

@@ -15,7 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// gather reads the inputs of the rows. A cluster whose state is not known gets no Fact, so that its row stays.
+// gather reads the inputs of the rows. A cluster whose state is not known gets no key in r.facts, so that its row does
+// not change.
 func (r *run) gather(ctx context.Context) error {
 	if template, ok := r.reporter.opts.Templates.Get(r.id); ok {
 		r.template, r.content = template, r.reporter.opts.Templates.Content(r.id)
@@ -44,15 +45,15 @@ func (r *run) gather(ctx context.Context) error {
 		if known {
 			r.facts[t.Name] = fact
 		}
-		// After a restart, the row still has a state that this process does not know yet.
+		// After a restart, the link does not report the cluster's state yet, but the row still shows it.
 		row := r.binding.BindingStatus().Row(t.Name)
 		r.hubIsTarget = r.hubIsTarget || fact.IsHub || (!known && row != nil && row.Reason == hubv1.ReasonIsTemplate)
 	}
 	return nil
 }
 
-// statusAggregation returns the placement's settings. If the placement was deleted, it returns the settings that the
-// binding recorded.
+// statusAggregation returns how the placement wants statuses merged. If the placement is deleted, the copy of its
+// settings in the binding applies.
 func (r *run) statusAggregation(ctx context.Context) (hubv1.StatusAggregation, error) {
 	if ref := r.binding.BindingSpec().PlacementRef; ref != nil {
 		var p hubv1.PlacementObject = &hubv1.Placement{}
@@ -70,8 +71,7 @@ func (r *run) statusAggregation(ctx context.Context) (hubv1.StatusAggregation, e
 	return hubv1.LastSettings(r.binding).StatusAggregation, nil
 }
 
-// fact returns the current state of one cluster. known is false before the cluster's first connection attempt has
-// ended.
+// fact returns the current state of one cluster. known is false if this process has not seen the state yet.
 func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, known bool, err error) {
 	cluster, err := r.reporter.opts.Fleet.Get(t.Name)
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 	}
 	o, found, synced := cluster.Observation(gvk, types.NamespacedName{Namespace: r.id.Namespace, Name: r.id.Name})
 	f.Synced = synced
-	// An object of that name on the cluster may be the copy of another object, or may only have the annotation of a copy.
+	// The cluster's object of that name may be the copy of another hub object, or claim to be such a copy.
 	if found && o.Owner == r.id {
 		if hubv1.IsSecret(r.id.GroupKind()) {
 			o.HealthMessage, o.Observed = "", nil
@@ -98,13 +98,13 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 	return f, f.Outcome != nil || f.Observation != nil || f.IsHub, nil
 }
 
-// changesRevision reports whether the next outcome of the cluster will be about another revision than its last outcome.
-// Rows for the time between would cost one more write for each batch of a rollout.
+// changesRevision reports whether the cluster's last outcome is about another revision than the target's. The row then
+// waits for the next outcome, because an intermediate row would cost a write for each batch of a rollout.
 func changesRevision(t hubv1.BindingTarget, f rollup.Fact) bool {
 	return t.Revision != 0 && f.Outcome != nil && !f.IsHub && f.Outcome.Applied == metav1.ConditionTrue && f.Outcome.HubRevision != t.Revision
 }
 
-// awaited reports whether the cluster's copy is applied but not shown by the watch yet.
+// awaited reports whether the cluster's watch has not shown the last applied copy yet.
 func awaited(f rollup.Fact) bool {
 	if f.IsHub || f.Outcome == nil || f.Outcome.Applied != metav1.ConditionTrue || f.Outcome.Reason == hubv1.ReasonInSync || f.Outcome.Reason == hubv1.ReasonCompleted {
 		return false
@@ -115,14 +115,14 @@ func awaited(f rollup.Fact) bool {
 	return f.Observation == nil || f.Observation.Digest != f.Outcome.Digest
 }
 
-// awayFact returns why a cluster is unreachable. The reason is not known before the first connection attempt has ended.
+// awayFact returns why a cluster is unreachable. known is false while the first connection is being made.
 func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known bool, err error) {
 	if state, ok := r.reporter.opts.Links.State(name); ok {
 		f.LinkReason, f.LinkMessage, f.LastHeard = state.Reason, state.Message, state.LastHeard
 		f.InGrace = r.reporter.inGrace(name)
 		return f, state.Ready == metav1.ConditionFalse, nil
 	}
-	// There is no link, because the cluster was refused or its MemberCluster was deleted.
+	// There is no link: the hub refused to make it, or the MemberCluster is deleted.
 	var c hubv1.MemberCluster
 	if err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: name}, &c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		return f, false, fmt.Errorf("reading MemberCluster %s: %w", name, err)
@@ -139,7 +139,7 @@ func (r *run) awayFact(ctx context.Context, name string) (f rollup.Fact, known b
 	return f, true, nil
 }
 
-// gvk returns the group, version and kind of the object on a cluster.
+// gvk returns the group, version and kind of the copy on a cluster.
 func (r *run) gvk(ctx context.Context, t hubv1.BindingTarget) (schema.GroupVersionKind, error) {
 	var c hubv1.MemberCluster
 	err := r.reporter.opts.Client.Get(ctx, types.NamespacedName{Name: t.Name}, &c, client.UnsafeDisableDeepCopy)
@@ -149,14 +149,14 @@ func (r *run) gvk(ctx context.Context, t hubv1.BindingTarget) (schema.GroupVersi
 	return hubv1.Wanted(t, r.hub).At(&c), nil
 }
 
-// fromMembers are reasons whose message may contain parts of the object. OverrideConflict is not one of them: its
-// message contains only policies, and hub/policystatus reads from the message which policies disagree.
+// fromMembers are the reasons whose message may quote the copy. OverrideConflict is not among them: its message quotes
+// only policies, and hub/policystatus reads from the message which policies conflict.
 var fromMembers = map[string]bool{
 	hubv1.ReasonManifestRefused: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonFieldsNotServed: true, hubv1.ReasonServerError: true,
 	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonTooLarge: true,
 }
 
-// withoutSecrets removes a message that may contain the data of a Secret.
+// withoutSecrets removes the outcome's message if it may quote the data of a Secret.
 func (r *run) withoutSecrets(o member.Outcome) *member.Outcome {
 	if hubv1.IsSecret(r.id.GroupKind()) && fromMembers[o.Reason] {
 		o.Message = "the text is withheld because it may quote the Secret"
@@ -164,7 +164,7 @@ func (r *run) withoutSecrets(o member.Outcome) *member.Outcome {
 	return &o
 }
 
-// decision copies the scheduler's part of the status into the new status.
+// decision copies the scheduler's part into the new status.
 func (r *run) decision() {
 	scheduled, decision, others, known := r.reporter.opts.Decisions.Decision(r.key)
 	if !known || !r.leads {

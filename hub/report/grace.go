@@ -11,19 +11,19 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// A link may be down for a short time, because an API server restarts or a connection breaks. The rows of a cluster
-// therefore do not change until its link has been down for the grace time. Its MemberCluster becomes not Ready at once.
-// A link that is up again in time causes no write. A changed reason of a link that is down has to wait in the same way.
-// If a user ended the link, the rows change at once.
+// A link may be down for a short time, because an API server restarts or a connection breaks. So that statuses do not
+// flap, rows change only after a link has been down for the grace time. A link that is up again in time causes no
+// write. A new reason of a link that is down waits for the grace time, too. If a user ended the link, the rows change
+// at once. The MemberCluster becomes not Ready at once in all cases.
 //
-// Scheduling reacts at once to a cluster that is not Ready, and selects the cluster for no new object. If only the
-// message of a decision changes, the message is written after the grace time.
+// Scheduling reacts at once to a cluster that is not Ready, and places no new objects on it. If only the message of a
+// decision changes, the new message waits for the grace time, too.
 
-// grace is the default of Options.Grace, the time for which a link may be down before rows change.
+// grace is the default of Options.Grace: how long a link may be down before its rows change.
 const grace = 10 * time.Second
 
-// WakeCluster queues the bindings that name a cluster, because its link changed. After a loss of the link it queues
-// them only when the grace time is over.
+// WakeCluster queues the bindings that name a cluster whose link changed. If the link is down, it queues them after the
+// grace time.
 func (r *Reporter) WakeCluster(cluster string) {
 	state, linked := r.opts.Links.State(cluster)
 	r.mu.Lock()
@@ -44,8 +44,7 @@ func (r *Reporter) WakeCluster(cluster string) {
 	r.wakeTargets(cluster)
 }
 
-// lose records the time at which the link of a cluster was lost, unless the loss is recorded already. The caller holds
-// the lock.
+// lose records the time at which the link of a cluster went down. The caller holds the lock.
 func (r *Reporter) lose(cluster string) {
 	if _, known := r.lost[cluster]; !known {
 		r.away[cluster], r.lost[cluster] = true, r.opts.Clock.Now()
@@ -69,22 +68,23 @@ func (r *Reporter) graceEnded(cluster string) {
 	}
 }
 
-// inGrace reports whether the link was lost less than the grace time ago, so that the rows do not change.
+// inGrace reports whether the cluster's link went down so recently that its rows must not change yet.
 func (r *Reporter) inGrace(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	since, known := r.lost[cluster]
-	return !known || r.opts.Clock.Since(since) < r.opts.Grace // the link will soon know its state
+	return !known || r.opts.Clock.Since(since) < r.opts.Grace // the link will soon report its state
 }
 
-// unready is a period in which a MemberCluster is or was not Ready.
+// unready is an interval in which a MemberCluster was not Ready.
 type unready struct {
 	since time.Time
 	ended bool
 }
 
-// noteReadiness records when a MemberCluster of any replica's shard becomes not Ready. A period that ends within the
-// grace time is kept until the grace time is over: scheduling may not have decided again yet.
+// noteReadiness records when a MemberCluster becomes not Ready, also one in another replica's shard. It keeps an
+// interval that was shorter than the grace time until the grace time has passed, because scheduling may not have
+// decided again yet.
 func (r *Reporter) noteReadiness(c *hubv1.MemberCluster) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,21 +108,21 @@ func (r *Reporter) forgetReadiness(cluster string) {
 	delete(r.unready, cluster)
 }
 
-// graceLeft returns the time until the grace time of every cluster that is or was not Ready is over.
+// graceLeft returns how long the grace time of any MemberCluster that is or was not Ready still lasts.
 func (r *Reporter) graceLeft() (left time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for cluster, is := range r.unready {
 		if lost, known := r.lost[cluster]; known {
-			is.since = lost // its MemberCluster will show it soon
+			is.since = lost // the MemberCluster's condition will soon change, too
 		}
 		left = max(left, r.opts.Grace-r.opts.Clock.Since(is.since))
 	}
 	return left
 }
 
-// waitsForGrace reports whether only the message of a decision changed, because of clusters that may be unreachable for
-// a short time only. Clusters that become unreachable one after the other do not prolong the wait.
+// waitsForGrace reports whether a decision's new message must wait. It waits if only the message changed, and a cluster
+// became unreachable within the grace time. More clusters that become unreachable meanwhile do not prolong the wait.
 func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.DecisionStatus) bool {
 	left := r.reporter.graceLeft()
 	if left <= 0 {
@@ -141,7 +141,7 @@ func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.Decision
 	return r.again > 0
 }
 
-// waitForGrace queues the binding for the time when its delayed message is due. The caller holds the lock.
+// waitForGrace queues the binding for the time when its delayed message is to be written. The caller holds the lock.
 func (r *run) waitForGrace(e *entry) {
 	if r.again == 0 {
 		e.waitingSince = time.Time{}

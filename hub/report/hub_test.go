@@ -59,11 +59,11 @@ type world struct {
 	fleet     *fakeFleet
 	decisions *fakeDecisions
 	events    *fakeEvents
-	holds     func(cluster string) bool // whether the cluster is in this replica's shard; nil: all are
+	holds     func(cluster string) bool // whether the cluster is in this replica's shard; nil: every cluster is
 	follows   bool                      // another replica leads
 	withdrawn func(hubv1.BindingObject) bool
-	pacer     *pace.Pacer        // nil: one of its own
-	clock     clock.PassiveClock // nil: the real one
+	pacer     *pace.Pacer        // nil: the reporter makes one
+	clock     clock.PassiveClock // nil: the real clock
 	grace     time.Duration      // grace period after a link is lost
 	tracer    *tracing.Tracer    // nil: none
 	reporter  *Reporter          // set by start
@@ -143,7 +143,7 @@ func (w *world) start() (stop func()) {
 	return stopped
 }
 
-// object creates the hub object and its binding.
+// object creates the hub object and its binding on the API server.
 func (w *world) object(name string, targets ...hubv1.BindingTarget) *unstructured.Unstructured {
 	w.t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": w.spec}}
@@ -168,18 +168,20 @@ func (w *world) id(name string) hubv1.ObjectIdentity {
 	return hubv1.ObjectIdentity{Group: w.gvk.Group, Kind: w.gvk.Kind, Namespace: w.namespace, Name: name}
 }
 
-// applied simulates that a cluster applied the object at its current generation and has the observed status.
+// applied simulates that a cluster applied the object at its current generation, and that the copy has the given health
+// and status.
 func (w *world) applied(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {
 	w.t.Helper()
 	key := w.id(o.GetName()).BindingKey()
 	b := w.known(o.GetName(), 1)
-	// The observation and the outcome must exist before the binding is queued.
+	// The binding's reconcile reads the observation and the outcome, so that both are stored before the binding is
+	// woken.
 	w.show(o, cluster, health, observed)
 	w.reporter.Record(b, cluster, w.outcome(o))
 	w.reporter.Wake(key, cluster)
 }
 
-// record simulates the outcome of an attempt to write the copy of web to a cluster, by the current decision.
+// record simulates that dispatch tried to write the object web to a cluster, with the given outcome.
 func (w *world) record(cluster string, o member.Outcome) {
 	w.t.Helper()
 	var b hubv1.ResourceBinding
@@ -209,7 +211,7 @@ func (w *world) outcome(o *unstructured.Unstructured) member.Outcome {
 	}
 }
 
-// observe simulates that a cluster's watch showed the object, and queues the object's binding.
+// observe simulates that a cluster's watch showed the copy, and wakes the object's binding.
 func (w *world) observe(o *unstructured.Unstructured, cluster string, health hubv1.Health, observed string) {
 	w.t.Helper()
 	w.show(o, cluster, health, observed)
@@ -229,7 +231,7 @@ func (w *world) show(o *unstructured.Unstructured, cluster string, health hubv1.
 	w.fleet.see(cluster, seen)
 }
 
-// until waits until the status of the object web's binding fulfils a condition, and returns the binding.
+// until waits until the status of the binding of the object web fulfils a condition, and returns the binding.
 func (w *world) until(what string, is func(*hubv1.BindingStatus) bool) *hubv1.ResourceBinding {
 	w.t.Helper()
 	var b hubv1.ResourceBinding
@@ -243,7 +245,8 @@ func (w *world) until(what string, is func(*hubv1.BindingStatus) bool) *hubv1.Re
 	return &b
 }
 
-// change edits the binding of the object web and returns it. Replicas may write the binding at the same time.
+// change edits the binding of the object web and returns it. It repeats the edit after a conflict, because replicas may
+// write the binding at the same time.
 func (w *world) change(edit func(*hubv1.ResourceBinding)) *hubv1.ResourceBinding {
 	w.t.Helper()
 	var b hubv1.ResourceBinding
@@ -260,7 +263,7 @@ func (w *world) change(edit func(*hubv1.ResourceBinding)) *hubv1.ResourceBinding
 
 func (w *world) eventually(what string, is func() (bool, string)) {
 	w.t.Helper()
-	deadline := time.NewTimer(30 * time.Second) // only a failure takes so long
+	deadline := time.NewTimer(30 * time.Second) // only a failing test takes so long
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -295,7 +298,7 @@ func (w *world) read() *unstructured.Unstructured {
 	return o
 }
 
-// writes starts to count the changes of the objects of a list. count returns the number.
+// writes counts from now on the watch events of the list's kind.
 func (w *world) writes(list client.ObjectList) (count func() int) {
 	w.t.Helper()
 	events, err := w.client.Watch(w.t.Context(), list, client.InNamespace(w.namespace))
@@ -327,7 +330,7 @@ func (w *world) objects() *unstructured.UnstructuredList {
 	return list
 }
 
-// quiet waits until no binding had a change to be written soon for 300 ms.
+// quiet waits until, for 300 ms, no binding has an open window that ends soon.
 func (w *world) quiet() {
 	w.t.Helper()
 	since := time.Now()
@@ -336,7 +339,8 @@ func (w *world) quiet() {
 		defer w.reporter.mu.Unlock()
 		waiting := 0
 		for _, e := range w.reporter.entries {
-			// After an event for many bindings, each binding waits for its turn. Windows that end later are ignored.
+			// After an event that concerns many bindings, each binding waits for its turn. Windows that end later than
+			// longestWindow are ignored.
 			if e.window.open() && (e.window.class != pace.Many || time.Until(e.window.due) <= longestWindow) {
 				waiting++
 			}
@@ -364,11 +368,11 @@ func (l liveTemplates) Content(id hubv1.ObjectIdentity) uint64 {
 	return uint64(o.GetGeneration())
 }
 
-// fakeFleet has the members and their links. A cluster without an entry is connected.
+// fakeFleet implements the members and their links. A cluster that it does not list is connected.
 type fakeFleet struct {
 	mu    sync.Mutex
 	links map[string]member.LinkState
-	ended map[string]bool // clusters whose link has ended for good
+	ended map[string]bool // clusters whose link a user has ended
 	hub   string          // name of the cluster that is the hub itself
 	seen  map[string]map[types.NamespacedName]member.Observation
 }
@@ -399,7 +403,7 @@ func (f *fakeFleet) link(cluster string, s member.LinkState) {
 	f.links[cluster] = s
 }
 
-// unlink ends the link of a cluster permanently.
+// unlink ends the link of a cluster, as a user does who deletes the MemberCluster.
 func (f *fakeFleet) unlink(cluster string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -32,7 +32,8 @@ var (
 	}, []string{"kind"})
 )
 
-// Metrics of this package, for docs/metrics.md. Only the leader exports the metrics of Copies.
+// Metrics are the collectors of this package, from which docs/metrics.md is generated. The metrics of Copies are
+// separate, because only the leader exports them.
 var Metrics = []prometheus.Collector{windowSeconds, bindingClusters, driftCorrected, statusSeconds}
 
 func init() {
@@ -43,19 +44,19 @@ func init() {
 	}
 }
 
-// beginMetrics creates the series of a kind with the value 0, so that the first change is visible as a change.
+// beginMetrics creates the series of a kind with the value 0, so that the first change is visible as an increase.
 func beginMetrics(kind string) {
 	driftCorrected.WithLabelValues(kind)
 	statusSeconds.WithLabelValues(kind)
 }
 
-// The values of the label for the written object.
+// The values of the label that names the written object.
 const (
 	writeRows   = "rows"
 	writeStatus = "status"
 )
 
-// count counts rows by state. A copy that is newer than the hub's state has its own count.
+// count returns the number of rows by state. A copy that is newer than the hub object has a state of its own.
 func count(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) map[string]int {
 	wanted := make(map[string]hubv1.TargetState, len(targets))
 	for i := range targets {
@@ -73,7 +74,7 @@ func count(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) map[string]in
 	return out
 }
 
-// recount changes the gauge by the difference of two counts.
+// recount replaces the numbers of one binding in the gauge.
 func recount(before, after map[string]int) {
 	for state, n := range before {
 		bindingClusters.WithLabelValues(state).Sub(float64(n))

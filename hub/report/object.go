@@ -21,13 +21,13 @@ import (
 
 // merged is the status that this process last wrote to a hub object.
 type merged struct {
-	sent map[string]any // what was sent; nil if the server did not change it
+	sent map[string]any // the applied status; nil if the server returned it unchanged
 	// resourceVersion and result are from the server's response.
 	resourceVersion string
 	result          map[string]any
 }
 
-// seen drops the response when the cache has the object at this version.
+// seen drops the response if the cache has the object at the response's version or a newer one.
 func (m merged) seen(resourceVersion string) merged {
 	if m.sent == nil && !hubv1.Older(resourceVersion, m.resourceVersion) {
 		m.result = nil
@@ -35,22 +35,22 @@ func (m merged) seen(resourceVersion string) merged {
 	return m
 }
 
-// refusal is a status that the hub's API server refused. It is not sent again while object and schema are the same.
+// refusal is a status that the hub's API server refused. It is not sent again until the object or its schema changes.
 type refusal struct {
 	generation int64  // of the hub object; 0 if there is no refusal
 	definition string // resourceVersion of the CRD
 	condition  verdict
 	status     map[string]any
-	at         metav1.Time // time of the merge, which the status' conditions have
+	at         metav1.Time // time of the refused merge; the status has it in its conditions
 	stays      bool        // the server also refuses the removal of the earlier status
 }
 
-// stands reports whether neither the object nor the schema has changed since the refusal.
+// stands reports whether neither the object nor its schema has changed since the refusal.
 func (f refusal) stands(r *run) bool {
 	return f.generation != 0 && f.generation == r.template.GetGeneration() && f.definition == r.definition.resourceVersion
 }
 
-// verdict is the next value of the condition StatusWritten.
+// verdict is the next status, reason and message of the condition StatusWritten.
 type verdict struct {
 	status          metav1.ConditionStatus
 	reason, message string
@@ -60,17 +60,17 @@ func notWritten(reason, format string, args ...any) *verdict {
 	return &verdict{metav1.ConditionFalse, reason, bounded(fmt.Sprintf(format, args...))}
 }
 
-// A reservation returns the verdict if the status must not be written to the hub object. It returns nil if the status
-// may be written.
+// A reservation is a check that can forbid a write to the hub object. It returns nil if it allows the write, and
+// otherwise the condition that says why not.
 type reservation func(*run) *verdict
 
 var reservations = []reservation{
-	hubIsTarget,   // the hub object's own controller writes its status
-	ofBundle,      // the hub does not have the object
+	hubIsTarget,   // the hub is one of the targets, so that the object's own controller writes its status
+	ofBundle,      // the object is in a bundle, and the hub does not have it
 	coreWorkload,  // controllers on the hub write it, or the statuses of several clusters cannot be merged
-	bindingOnly,   // the placement requires it
+	bindingOnly,   // the placement wants the merged status in the binding only
 	noDefinition,  // no CRD, or no status subresource: each write would raise the generation
-	ownedByOthers, // another manager writes this status
+	ownedByOthers, // another field manager writes this status
 }
 
 func hubIsTarget(r *run) *verdict {
@@ -137,8 +137,8 @@ func ownedByOthers(r *run) *verdict {
 		"field manager %s owns fields in the status of the hub object; stop it there, then remove its entry from metadata.managedFields", strings.Join(others, ", "))
 }
 
-// statusManagers returns the managers that own fields in the status of an object. hub is true if the hub is one of the
-// managers.
+// statusManagers returns the field managers of the object's status. hub is true if Hanse is one of them; others does
+// not contain it.
 func statusManagers(o *unstructured.Unstructured) (others []string, hub bool) {
 	for _, f := range o.GetManagedFields() {
 		switch {
@@ -153,8 +153,8 @@ func statusManagers(o *unstructured.Unstructured) (others []string, hub bool) {
 	return slices.Compact(others), hub
 }
 
-// writeObject writes the merged status to the hub object, and the result to the condition StatusWritten. While the hub
-// object or its definition cannot be read, the condition does not change.
+// writeObject writes the merged status to the hub object, and sets the condition StatusWritten. While the hub object or
+// its definition cannot be read, the condition does not change.
 func (r *run) writeObject(ctx context.Context) error {
 	if !r.leads || r.template == nil || r.template.GetDeletionTimestamp() != nil || r.template.GetUID() != r.binding.BindingSpec().ObjectRef.UID {
 		return nil
@@ -175,7 +175,8 @@ func (r *run) writeObject(ctx context.Context) error {
 	return nil
 }
 
-// merge returns the next condition StatusWritten. It returns nil if the condition does not change.
+// merge merges the rows, writes the hub object's status, and returns the next condition StatusWritten. It returns nil
+// if the condition shall not change.
 func (r *run) merge(ctx context.Context) (*verdict, error) {
 	for _, against := range reservations {
 		if v := against(r); v != nil {
@@ -195,7 +196,7 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 		v := notWritten(hubv1.ReasonBindingOnly, "%s", err)
 		return v, r.takeBack(ctx, v)
 	case errors.Is(err, rollup.ErrIncomplete):
-		return nil, nil // the earlier status has more data
+		return nil, nil // the earlier status was merged from more rows
 	case err != nil:
 		return nil, fmt.Errorf("merging the status of %s: %w", r.id, err)
 	case len(status) == 0:
@@ -219,7 +220,7 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 	return v, nil
 }
 
-// alreadyRefused returns the earlier verdict if the rows lead to the status that the server has already refused.
+// alreadyRefused returns the earlier verdict if merging the rows gives the status that the server has refused.
 func (r *run) alreadyRefused(rules rollup.Rules) *verdict {
 	if !r.refusal.stands(r) {
 		return nil
@@ -232,13 +233,13 @@ func (r *run) alreadyRefused(rules rollup.Rules) *verdict {
 	return &v
 }
 
-// observed reports whether some cluster has reported a status of its copy.
+// observed reports whether a row has the status of a copy.
 func (r *run) observed() bool {
 	return slices.ContainsFunc(r.rows, func(row hubv1.ClusterRow) bool { return row.Observed != nil })
 }
 
-// takeBack removes a status that the hub wrote earlier and may not update any more, because the status may become
-// outdated. The status stays if other managers own fields of it, or if the server refuses the removal.
+// takeBack removes a status that the hub wrote earlier but may not update any more, because it would become outdated.
+// The status stays if other managers own fields in it, or if the server refuses the removal.
 func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	others, ours := statusManagers(r.template)
 	if !ours || len(others) > 0 || (r.refusal.stands(r) && r.refusal.stays) || r.hubIsTarget || len(r.current().Object["status"].(map[string]any)) == 0 {
@@ -251,8 +252,8 @@ func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	return err
 }
 
-// current returns the newest hub object that this process has read or written. The cache may be older than the last
-// write of this process.
+// current returns the newest hub object that this process has seen. The cached object may be older than the response to
+// our last write.
 func (r *run) current() *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{}}
 	for k, v := range r.template.Object {
@@ -267,15 +268,15 @@ func (r *run) current() *unstructured.Unstructured {
 	return out
 }
 
-// errKindIsSlow means that the hub object is not written now, because writes to its kind take too long and others are
-// in flight.
+// errKindIsSlow means that the status of the hub object is written later, because a slow write to the same kind is in
+// flight.
 var errKindIsSlow = errors.New("writes to this kind are slow, and one is in flight")
 
-// apply writes the status if the hub object has another one. A nil verdict means success.
+// apply writes the status if the hub object's status differs. A nil verdict means that the status is written.
 func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error) {
 	current := r.current().Object["status"].(map[string]any)
 	if equality.Semantic.DeepEqual(current, status) || (len(current) == 0 && len(status) == 0) ||
-		// The hub object's status may differ from the sent status by defaults that the server has added.
+		// The stored status may have defaults that the server added to our last write.
 		(r.merged.sent != nil && equality.Semantic.DeepEqual(r.merged.sent, status) && equality.Semantic.DeepEqual(r.merged.result, current)) {
 		return nil, nil
 	}
@@ -313,7 +314,7 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 	return nil, nil
 }
 
-// refused returns a verdict if the server's refusal is final, and an error if another attempt may succeed.
+// refused returns a verdict if a retry cannot succeed, and an error if a retry may succeed.
 func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -323,7 +324,7 @@ func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	case apierrors.IsForbidden(err):
 		return notWritten(hubv1.ReasonStatusRefused, "the hub may not write this status; grant it patch on the status subresource of the kind: %s", err), nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), undeclared(err):
-		// The cached schema may be older than the server's schema.
+		// The server may have a newer schema than the cache.
 		if r.reporter.opts.Definitions.Doubt(r.id.GroupKind(), r.definition.resourceVersion) {
 			return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 		}
@@ -340,8 +341,8 @@ func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 }
 
-// undeclared reports whether the error is about an unknown field: server-side apply returns such errors as a 500 with a
-// text.
+// undeclared reports whether the error is about an unknown field. For such a field, server-side apply returns code 500
+// and only a text.
 func undeclared(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")
 }

@@ -70,7 +70,7 @@ func TestWhatIsNotOnTheHubObject(t *testing.T) {
 	thing := hubv1.ObjectIdentity{Group: "example.com", Kind: "Thing"}
 	tests := map[string]struct {
 		run  run
-		want string // the reason; empty: it may be
+		want string // the reason of the verdict; empty: the write is allowed
 	}{
 		"a custom resource that is nobody else's": {run: run{id: thing, writing: writing{definition: custom}, gathered: gathered{template: template(hubv1.StatusFieldManager)}}},
 		"an object of a bundle": {

@@ -24,7 +24,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// run is one pass over one binding.
+// run is one reconcile of one binding.
 type run struct {
 	reporter *Reporter
 	class    pace.Class
@@ -41,44 +41,44 @@ type run struct {
 	writing
 }
 
-// known has copies of the entry's fields, taken at the beginning of the run.
+// known has copies of fields of the entry, so that the run reads them without the lock.
 type known struct {
 	outcomes map[string]member.Outcome
 	merged   merged
 	refusal  refusal
 }
 
-// gathered has the inputs that gather sets.
+// gathered are the inputs that the method gather has read.
 type gathered struct {
-	template *unstructured.Unstructured // nil if the hub object is not known
+	template *unstructured.Unstructured // nil if the cache does not have the hub object
 	content  uint64                     // content number of the template
 	hub      hubv1.HubObject
-	// aggregation are the placement's settings for the merged status.
+	// aggregation says how the placement wants statuses merged.
 	aggregation hubv1.StatusAggregation
 	facts       map[string]rollup.Fact
-	unseen      bool // a cluster has not reported the object, or its watch has not shown the applied copy
-	// hubIsTarget is true if the hub's own cluster is a target of the binding.
+	unseen      bool // a cluster has reported nothing, or its watch has not shown the last applied copy
+	// hubIsTarget is true if the hub's own cluster is one of the targets.
 	hubIsTarget bool
 }
 
-// part is this replica's part of the work on the binding. share sets it; see shares.go.
+// part is this replica's share of the binding's targets, set by the method share; see shares.go.
 type part struct {
 	leads     bool
 	elsewhere map[string]bool
 	othersDue bool // another replica will soon write a row
 }
 
-// writing has the results of report, and the results of the writes.
+// writing has the results of the methods report, writeObject and writeBinding.
 type writing struct {
-	rows  []hubv1.ClusterRow // the uncut rows
+	rows  []hubv1.ClusterRow // rows before they are shortened to fit into the binding
 	after hubv1.BindingStatus
-	// again is the time until the new decision is copied. It is zero if the decision is copied already. waitingSince is
+	// again is the time until the new decision is copied into the status; zero if no decision waits. waitingSince is
 	// when the wait began.
 	again        time.Duration
 	waitingSince time.Time
 	definition   definition // definition of the hub object's kind
 	wrote        bool
-	objectAgain  time.Duration // until the hub object of a slow kind is written; zero if no write waits
+	objectAgain  time.Duration // time until the hub object of a slow kind is written; zero if no write waits
 }
 
 // Reconcile updates the status of one binding and of its hub object.
@@ -122,8 +122,8 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 	return reconcile.Result{}, err
 }
 
-// turn returns a turn for a binding's pending changes, and their class. If there is no turn, left is the time until the
-// window ends. A left of zero means that the binding is queued again when it has a turn.
+// turn returns a turn to write a binding's pending changes, and their class. If turn is nil, left is the time until the
+// window ends. If left is zero as well, the pacer queues the binding when its turn comes.
 func (r *Reporter) turn(key types.NamespacedName) (turn *pace.Turn, class pace.Class, left time.Duration) {
 	class, left = r.pending(key)
 	if left > 0 {
@@ -142,8 +142,7 @@ func (r *Reporter) pending(key types.NamespacedName) (c pace.Class, left time.Du
 	return pace.Many, 0
 }
 
-// try returns a turn for a write. It returns nil if there is no free turn. Then the binding is queued again when it has
-// one.
+// try returns a turn for a write. If it returns nil, the pacer queues the binding when its turn comes.
 func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
 	turn := r.opts.Pacer.Try(c, key, func() {
 		r.mu.Lock()
@@ -166,13 +165,13 @@ func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
 	return turn
 }
 
-// begin ends the window and reads the binding. The run is nil if there is nothing to do now.
+// begin ends the window, reads the binding and makes the run. The run is nil if the binding needs no write now.
 func (r *Reporter) begin(ctx context.Context, key types.NamespacedName, class pace.Class) (*run, error) {
 	opened := r.shut(key)
 	binding := hubv1.NewBinding(key)
 	if err := r.opts.Client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			return nil, nil // its next event calls bindingChanged or bindingGone
+			return nil, nil // the binding's next event calls bindingChanged or bindingGone
 		}
 		return nil, fmt.Errorf("reading binding %s: %w", key, err)
 	}
@@ -181,7 +180,7 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName, class pa
 	e := r.entry(key)
 	e.adopt(binding)
 	if e.outdated(binding) {
-		e.behind = true // its next event wakes it; this covers a missed event
+		e.behind = true // the next event of the binding wakes it; the requeue covers a missed event
 		r.wake(key, e, whenIdle, pace.Many)
 		return nil, nil
 	}
@@ -193,8 +192,7 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName, class pa
 	}, nil
 }
 
-// shut ends the window of a binding, so that its next change opens a new window. It returns the time at which the
-// window was opened.
+// shut ends the window of a binding, and returns when it was opened.
 func (r *Reporter) shut(key types.NamespacedName) (opened time.Time) {
 	now := r.opts.Clock.Now()
 	r.mu.Lock()
@@ -212,7 +210,7 @@ func (r *Reporter) shut(key types.NamespacedName) (opened time.Time) {
 	return opened
 }
 
-// report computes the new status.
+// report computes the new status from the gathered inputs.
 func (r *run) report(ctx context.Context) {
 	in := rollup.Input{
 		Targets: r.targets, BindingGeneration: r.binding.GetGeneration(), ObjectUID: r.binding.BindingSpec().ObjectRef.UID,
@@ -234,7 +232,7 @@ func (r *run) report(ctx context.Context) {
 	r.decision()
 }
 
-// unsettled opens the window again for a limited time, if an expected result would change the status. The expected
+// unsettled opens the window again for a limited time, if a result is expected that would change the status again. That
 // result then ends the window.
 func (r *run) unsettled() bool {
 	if fails(r.binding.BindingStatus(), &r.after) || !r.othersDue && (!r.unseen || !r.changed()) && !r.ending() {
@@ -253,8 +251,8 @@ func (r *run) unsettled() bool {
 	return true
 }
 
-// waitsForKind opens the window again if the hub object gets its turn soon. If the turn comes later, the rows are
-// written without the hub object. Rows with failures never wait.
+// waitsForKind opens the window again if the turn of the hub object comes soon, so that rows and object are written
+// together. Rows with a new failure are written at once.
 func (r *run) waitsForKind() bool {
 	if r.objectAgain > longestWindow || fails(r.binding.BindingStatus(), &r.after) {
 		return false
@@ -265,7 +263,7 @@ func (r *run) waitsForKind() bool {
 	return true
 }
 
-// changed reports whether the new status differs from the old one.
+// changed reports whether the new status differs from the binding's current status.
 func (r *run) changed() bool {
 	before, after := *r.binding.BindingStatus(), r.after
 	if !slices.EqualFunc(before.Clusters, after.Clusters, sameRow) {
@@ -275,7 +273,7 @@ func (r *run) changed() bool {
 	return !equality.Semantic.DeepEqual(before, after)
 }
 
-// sameRow compares two rows without reflection, because there are as many rows as copies.
+// sameRow compares two rows without reflection to save CPU time, because there are as many rows as copies.
 func sameRow(a, b hubv1.ClusterRow) bool {
 	if !a.LastTransitionTime.Equal(b.LastTransitionTime) || !a.LastObservedTime.Equal(b.LastObservedTime) ||
 		!a.PassingSince.Equal(b.PassingSince) || !sameObserved(a.Observed, b.Observed) {
@@ -293,7 +291,7 @@ func sameObserved(a, b *runtime.RawExtension) bool {
 	return bytes.Equal(a.Raw, b.Raw)
 }
 
-// fails reports whether a row of the new status has a new failure.
+// fails reports whether a row in after has a failure that it does not have in before.
 func fails(before, after *hubv1.BindingStatus) bool {
 	return slices.ContainsFunc(after.Clusters, func(row hubv1.ClusterRow) bool {
 		was := before.Row(row.Name)
@@ -319,14 +317,13 @@ func (r *run) writeBinding(ctx context.Context) error {
 	return err
 }
 
-// keepRows stores the result of a write of the binding's status. written reports whether the server accepted the write.
+// keepRows stores the result of a write of the binding's status. written is true if the write succeeded.
 func (r *run) keepRows(before *hubv1.BindingStatus, version string, err error) (written bool, _ error) {
 	e, unlock := r.entry()
 	defer unlock()
 	switch {
 	case apierrors.IsConflict(err):
-		// The scheduler or another replica has changed the binding before. The cache's event about that change will queue
-		// this binding.
+		// The scheduler or another replica has changed the binding. The event of that change will queue the binding.
 		e.refused, e.behind = r.binding.GetResourceVersion(), true
 		r.reporter.wake(r.key, e, result, r.class)
 		return false, nil
@@ -344,7 +341,7 @@ func (r *run) keepRows(before *hubv1.BindingStatus, version string, err error) (
 	return true, nil
 }
 
-// tellPhases records the events for the new status. The caller holds the entry's lock.
+// tellPhases sends the events for the new status. The caller holds the entry's lock.
 func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
 	for _, ev := range e.troubles.phases(before, &r.after, r.binding.BindingSpec()) {
 		e.troubles.note(ev)
@@ -352,7 +349,7 @@ func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
 	}
 }
 
-// end stores the state for the next run.
+// end stores in the entry what the next run needs.
 func (r *run) end() {
 	e, unlock := r.entry()
 	defer unlock()
@@ -377,15 +374,15 @@ func (r *run) end() {
 	}
 }
 
-// keepWritten stores the written status of the hub object, because the rows still wait for a turn.
+// keepWritten stores the written status of the hub object while the rows still wait for a turn.
 func (r *run) keepWritten() {
 	e, unlock := r.entry()
 	defer unlock()
 	e.merged, e.refusal = r.merged, r.refusal
 }
 
-// entry returns the entry of the binding, and locks it. If the binding was deleted, changes of the entry have no
-// effect.
+// entry locks the reporter and returns the binding's entry and the unlock function. If the binding is deleted, it
+// returns a new entry that is not kept.
 func (r *run) entry() (*entry, func()) {
 	r.reporter.mu.Lock()
 	e := r.reporter.entries[r.key]
@@ -395,8 +392,8 @@ func (r *run) entry() (*entry, func()) {
 	return e, r.reporter.mu.Unlock
 }
 
-// tell records an event on the hub object, or on the bundle that contains it. The object may be deleted, so the
-// binding's reference names it.
+// tell sends an event about the hub object, or about its bundle. It uses the reference in the binding, because the
+// object itself may be deleted.
 func (r *run) tell(ev event) {
 	ref := r.binding.BindingSpec().ObjectRef
 	follows := r.binding.BindingSpec().PlacementRef.Related()

@@ -77,8 +77,8 @@ func TestManyFanOutsAtOnce(t *testing.T) {
 		all = append(all, w.object(fmt.Sprint("web-", i), present("a"), present("b"), present("c")))
 	}
 	bindingWrites, objectWrites := w.writes(&hubv1.ResourceBindingList{}), w.writes(w.objects())
-	w.start()                                         // once all are there: making them may take longer than a window lasts
-	for _, cluster := range []string{"a", "b", "c"} { // each member at its own pace
+	w.start()                                         // started after all objects exist, because creating them may take longer than a window lasts
+	for _, cluster := range []string{"a", "b", "c"} { // each member reports at another time
 		for _, o := range all {
 			w.applied(o, cluster, hubv1.HealthHealthy, two)
 		}
@@ -138,7 +138,7 @@ func TestARestartWritesNothing(t *testing.T) {
 
 	bindingWrites, objectWrites := w.writes(&hubv1.ResourceBindingList{}), w.writes(w.objects())
 	told := len(w.events.told())
-	// Before the first links are up, the state of the members is not known.
+	// While the first links are being made, the members' states are not known.
 	w.fleet.link("a", member.LinkState{Ready: metav1.ConditionUnknown})
 	w.fleet.link("b", member.LinkState{Ready: metav1.ConditionUnknown})
 	w.start()
@@ -165,7 +165,7 @@ func TestADecisionThatComesBetweenIsNotLost(t *testing.T) {
 	o := w.object("web", present("a"))
 	key := w.id("web").BindingKey()
 	w.decisions.mu.Lock()
-	w.decisions.meanwhile = func() { // after the binding was read and before its status is written
+	w.decisions.meanwhile = func() { // after the binding is read and before its status is written
 		var b hubv1.ResourceBinding
 		if err := w.client.Get(t.Context(), key, &b); err != nil {
 			t.Error(err)
@@ -319,8 +319,8 @@ func TestAWithdrawalIsReported(t *testing.T) {
 	}
 }
 
-// TestAWithdrawalThatLeftAnObjectAloneEnds uses a member whose watch still shows the object with the hub's labels and
-// annotations, as after a restore by a backup tool.
+// TestAWithdrawalThatLeftAnObjectAloneEnds: the member's watch still shows the object with the hub's labels after the
+// withdrawal, as if a backup tool restored it.
 func TestAWithdrawalThatLeftAnObjectAloneEnds(t *testing.T) {
 	tests := map[string]func(*hubv1.ResourceBinding, types.UID){
 		"one cluster is left": func(b *hubv1.ResourceBinding, uid types.UID) {
@@ -492,7 +492,7 @@ func TestAPlacementCanKeepTheStatusInTheBinding(t *testing.T) {
 		t.Errorf("the hub object still says %v", got)
 	}
 
-	// The placement is deleted. The settings that the scheduler recorded in the binding stay in force.
+	// After the placement is deleted, the settings that the scheduler copied into the binding still apply.
 	w.change(func(b *hubv1.ResourceBinding) {
 		b.Annotations = map[string]string{hubv1.SettingsAnnotation: p.Spec.Settings()}
 	})
@@ -508,8 +508,7 @@ func TestAPlacementCanKeepTheStatusInTheBinding(t *testing.T) {
 	}
 }
 
-// TestADeploymentOnTheHubReadsAsRolledOut writes to a real API server, which validates the counts and adds the missing
-// ones as zeros.
+// TestADeploymentOnTheHubReadsAsRolledOut writes to a real API server, which validates the counts and adds zeros.
 func TestADeploymentOnTheHubReadsAsRolledOut(t *testing.T) {
 	rolledOut := func(n int) string {
 		return fmt.Sprintf(`{"observedGeneration":1,"replicas":%[1]d,"updatedReplicas":%[1]d,"readyReplicas":%[1]d,"availableReplicas":%[1]d,`+
@@ -548,7 +547,7 @@ func TestADeploymentOnTheHubReadsAsRolledOut(t *testing.T) {
 			if err != nil || result.Status != kstatus.CurrentStatus {
 				t.Errorf("kstatus reads %v as %+v (%v), want Current", onHub.Object["status"], result, err)
 			}
-			// A restarted hub computes the same status from the same rows, and writes nothing.
+			// A restarted hub merges the same status from the same rows, and writes nothing.
 			w.quiet()
 			stop()
 			version := w.read().GetResourceVersion()

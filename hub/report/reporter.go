@@ -1,21 +1,25 @@
-// Package report writes the status of each binding (its rows and conditions) and the merged status of the hub object,
-// and records the object's events.
+// Package report writes the rows and conditions of each binding, writes the merged status of the hub object, and sends
+// the object's events.
 //
-// hub/rollup computes the statuses. This package gathers their inputs, and decides when they are written.
-//   - An event only queues a binding. Only the outcomes of package dispatch are kept in memory, because no other part
-//     has them. After a restart, a row stays until there is a new outcome.
-//   - The events of one binding are collected in a window (window.go). So a fan-out to N clusters costs one write of
+// hub/rollup computes the statuses. This package gathers the inputs, and decides when a status is written.
+//
+//   - An event only queues a binding; the reconcile reads the state from the caches. Only the outcomes of package
+//     dispatch
+//     are kept in memory, because no cache has them. After a restart, a row does not change until there is a new outcome.
+//   - A window (window.go) collects the changes of one binding. Therefore a change on N clusters costs one write of
 //     the binding and one of the hub object. A window ends at once when the last cluster has reported or one has
 //     failed.
-//   - A window that has ended is written when hub/pace gives a turn. Until then, later changes join it.
-//   - Both are written only if they differ. The hub object is written first: then the binding's condition can report
-//     the result, and under load users see the hub object's status first.
-//   - A cached binding that is older than our own last write is ignored.
-//   - A link that is down for less than the grace period changes no row (grace.go).
-//   - Every replica writes the rows of the clusters that it works on. The leader alone writes the rest (shares.go).
+//   - The status is written when hub/pace gives a turn after the end of the window. Changes that arrive meanwhile are
+//     in the same write.
+//   - A binding and a hub object are written only if their status differs. The hub object is written first, so that
+//     the
+//     binding's condition can report the result, and users see the object's status first under load.
+//   - A cached binding that is older than this process's last write is ignored.
+//   - A link that is down for less than the grace time changes no row (grace.go).
+//   - Every replica writes the rows of the clusters in its shard. Only the leader writes the rest (shares.go).
 //
-// The status of a hub object is written only if this is safe (object.go). If it is not safe, the merged status is only
-// in the binding, with the reason.
+// The status of a hub object is written only if no other controller writes it (object.go). If it is not written, the
+// binding has the merged status and the reason.
 package report
 
 import (
@@ -46,20 +50,20 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// Templates returns the hub's own objects from memory.
+// Templates returns hub objects from memory.
 type Templates interface {
-	// Get returns the hub object, with the managed fields of the status subresource only. The object is shared, and the
-	// caller must not change it.
+	// Get returns the hub object, which the caller must not change because it is shared. Of the managed fields, it has
+	// only those of the status subresource.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// Content returns a number that changes with every part of the hub object except its status. It is 0 if the hub has no
-	// such object.
+	// Content returns a number that changes with every part of the hub object except its status. It is 0 if the hub has
+	// no such object.
 	Content(id hubv1.ObjectIdentity) uint64
 }
 
-// Decisions returns the last decision on a binding, without its spec.
+// Decisions returns the last decision on a binding: the part of it that is in the status.
 type Decisions interface {
-	// Decision returns the condition Scheduled, the rejected clusters and the matching placements that the object does not
-	// follow. known is false until this process has decided on the binding. Until then, the status keeps the earlier
+	// Decision returns the condition Scheduled, the rejected clusters, and other placements that also select the
+	// object. known is false until this process has decided on the binding; until then the status keeps the earlier
 	// decision.
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
@@ -70,50 +74,50 @@ type Options struct {
 	// Client reads bindings, placements and clusters from the cache.
 	Client      client.Client
 	Definitions Definitions
-	// HubConfig is the configuration of the client that writes.
+	// HubConfig connects the client that writes statuses.
 	HubConfig *rest.Config
 	Fleet     member.Fleet
 	Links     member.Links
 	Templates Templates
 	Decisions Decisions
-	// Withdrawn is called for a binding whose object is deleted and whose last copy is removed. If it returns true, the
-	// binding is deleted now, and its rows are not written. If Withdrawn is nil, the rows are written.
+	// Withdrawn is called for a binding whose object is deleted and whose last copy is gone. If it returns true, the
+	// binding is being deleted, and its rows are not written. If Withdrawn is nil, the rows are written.
 	Withdrawn func(hubv1.BindingObject) (news bool)
 	Events    events.EventRecorder
-	// Pacer gives the turns for writes. If Pacer is nil, the Reporter makes its own.
+	// Pacer gives the turns for writes. If it is nil, New makes a Pacer.
 	Pacer *pace.Pacer
-	// Holds reports whether a cluster is in this replica's shard. If Holds is nil, this is the only replica.
+	// Holds reports whether a cluster is in this replica's shard. If it is nil, there is only one replica.
 	Holds func(cluster string) bool
-	// IsHub reports whether a cluster in another replica's shard is the hub itself. If IsHub is nil, no such cluster is
+	// IsHub reports whether a cluster in another replica's shard is the hub itself. If it is nil, no such cluster is
 	// the hub.
 	IsHub func(cluster string) bool
 	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager. If it is nil, the hub has neither.
 	HubRunsWorkloads func() bool
-	// Conventions returns how to read the status of a hub object of a kind, if the hub is its own member. If it is nil, no
-	// kind has conventions.
+	// Conventions returns how to judge the status of a kind's hub object, if the hub is a member of itself. If it is
+	// nil, a kind has no conventions.
 	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
-	// Converged is called when a change of an object is on all of its clusters, with the time that the change took.
-	// Converged may be nil.
+	// Converged is called when every copy has a change of the hub object, with the time since the change. It may be
+	// nil.
 	Converged func(placement types.NamespacedName, took time.Duration)
-	// Grace is the time for which a link may be down before rows change. Default 10 s.
+	// Grace is how long a link may be down before rows change. The default is 10 s.
 	Grace time.Duration
 	Clock clock.PassiveClock
-	// Tracer makes the spans of written statuses. If Tracer is nil, there are no spans.
+	// Tracer makes the spans of written statuses. If it is nil, no spans are made.
 	Tracer *tracing.Tracer
 }
 
-// Reporter updates the status of every binding and of its hub object.
+// Reporter keeps the status of every binding and of its hub object up to date.
 type Reporter struct {
 	opts    Options
 	writer  writer
-	elected <-chan struct{} // closed once this replica leads; nil until the controller is made
+	elected <-chan struct{} // closed once this replica leads; nil until SetupWithManager has run
 
 	mu      sync.Mutex
-	ctx     context.Context                                   // nil until started
-	queue   priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
+	ctx     context.Context                                   // nil until the controller starts
+	queue   priorityqueue.PriorityQueue[types.NamespacedName] // nil until the controller starts
 	entries map[types.NamespacedName]*entry
 	away    map[string]bool      // clusters without a link, or whose link is down
-	lost    map[string]time.Time // when the link went down, for clusters that have one
+	lost    map[string]time.Time // when the link of a cluster went down
 	unready map[string]unready   // of MemberClusters
 }
 
@@ -162,7 +166,7 @@ func New(opts Options) (*Reporter, error) {
 
 const workers = 4
 
-// SetupWithManager adds the controller, which runs in every replica.
+// SetupWithManager adds the controller to the manager. The controller runs in every replica.
 func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
 	yes, no := true, false
 	r.elected = mgr.Elected()
@@ -188,7 +192,7 @@ func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
 	return nil
 }
 
-// open stores the controller's queue, and queues the bindings whose changes arrived before.
+// open stores the controller's queue, and adds the bindings that were woken before the controller started.
 func (r *Reporter) open(ctx context.Context, work workqueue.TypedRateLimitingInterface[types.NamespacedName]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,7 +214,7 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	defer r.mu.Unlock()
 	e := r.entry(key)
 	if e.overtook(binding, cluster) {
-		return // the later decision is tried next
+		return // dispatch will try the later decision next
 	}
 	repeats := e.reported == reached{binding: e.generation, hub: o.HubContent}
 	u, news := e.record(cluster, o, r.away, r.opts.Holds)
@@ -219,15 +223,15 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	case u == failure:
 		r.wake(key, e, u, pace.Failure)
 	case o.Applied == metav1.ConditionUnknown || repeats:
-		// If a member stops answering, or a policy is edited, many objects have such an outcome at once.
+		// An unreachable member or an edited policy causes such outcomes for many objects at once.
 		r.wake(key, e, u, pace.Many)
 	default:
 		r.wake(key, e, u, pace.FirstResult)
 	}
 }
 
-// catchUp adopts the cached binding if the binding's event has not been handled yet. Without this step, the outcome
-// would be recorded for the earlier decision. It returns false if the binding was deleted.
+// catchUp adopts the cached binding if the binding's event has not arrived yet, so that the outcome is stored with the
+// right decision. It returns false if the binding is deleted.
 func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	key := client.ObjectKeyFromObject(tried)
 	r.mu.Lock()
@@ -250,7 +254,7 @@ func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	return true
 }
 
-// Wake queues a binding, because its copy on a cluster changed.
+// Wake queues a binding, because the watch of a cluster showed a change of its copy.
 func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,8 +263,9 @@ func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	} // an unknown binding is queued by its first event
 }
 
-// WakeDecided queues a binding whose decision changed. Its window waits for results, which are likely to follow.
-// onlyWording means that only the message changed, probably for many bindings at once.
+// WakeDecided queues a binding whose decision changed. The write waits a little, because results of the new decision
+// are likely to follow. onlyWording means that only the decision's message changed, as it does for many bindings at
+// once.
 func (r *Reporter) WakeDecided(binding types.NamespacedName, onlyWording bool) {
 	class := pace.FirstResult
 	if onlyWording {
@@ -292,7 +297,7 @@ func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 	r.wake(key, e, whenIdle, pace.MergedStatus)
 }
 
-// The caller of entry, wake, queueWoken and enqueue holds the lock.
+// The caller of entry, wake, wakeAfter, queueWoken and enqueue holds the lock.
 func (r *Reporter) entry(key types.NamespacedName) *entry {
 	e := r.entries[key]
 	if e == nil {
@@ -302,25 +307,25 @@ func (r *Reporter) entry(key types.NamespacedName) *entry {
 	return e
 }
 
-// wake opens the window of a binding for a change, or lets an open window end earlier.
+// wake opens the window of a binding for a change, or moves the window's end.
 func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, c pace.Class) {
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wake(now, u, c) })
 }
 
-// wakeAfter does the same as wake, with the given duration of the window.
+// wakeAfter opens the window like wake, but for a given duration.
 func (r *Reporter) wakeAfter(key types.NamespacedName, e *entry, after time.Duration, c pace.Class) {
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wakeAt(now, now.Add(after), c) })
 }
 
 func (r *Reporter) queueWoken(key types.NamespacedName, e *entry, wake func(now time.Time) bool) {
-	// The binding may have been deleted.
+	// The entry may belong to a binding that is deleted.
 	now := r.opts.Clock.Now()
 	if r.entries[key] == e && wake(now) {
 		r.enqueue(key, e.window.class, e.window.due.Sub(now))
 	}
 }
 
-// enqueue queues a binding, to be reconciled after a time.
+// enqueue queues a binding for a reconcile after the given time.
 func (r *Reporter) enqueue(key types.NamespacedName, c pace.Class, after time.Duration) {
 	if r.queue != nil {
 		r.queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(c.Priority()), After: max(0, after)}, key)

@@ -16,8 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// cached is a cache with at most one binding. A real cache does not let a test choose the order in which its readers
-// see a change.
+// cached is a cache with at most one binding. A real cache cannot control in which order the reporter and dispatch see
+// a change.
 type cached struct {
 	client.Client
 	binding *hubv1.ResourceBinding
@@ -32,18 +32,18 @@ func (c *cached) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return nil
 }
 
-// TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged lets hub/dispatch and the reporter see the same change one after the
-// other.
+// TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged: dispatch and the reporter see the same change of the binding at
+// different times.
 func TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged(t *testing.T) {
 	suspended := refusedBy(hubv1.ReasonSuspended)
 	another := bindingOf(1, present("a"))
 	another.UID = "another"
 	tests := map[string]struct {
-		known   *hubv1.ResourceBinding // to the reporter, by the last event
+		known   *hubv1.ResourceBinding // the binding of the reporter's last event; nil if there was no event
 		tried   *hubv1.ResourceBinding
-		cached  *hubv1.ResourceBinding // nil if it is gone
+		cached  *hubv1.ResourceBinding // the binding in the cache; nil if it is deleted
 		outcome member.Outcome
-		want    string // the reason that is kept in the end
+		want    string // the reason of the outcome that is kept
 	}{
 		"that of the decision that is known": {
 			bindingOf(1, present("a")), bindingOf(1, present("a")), bindingOf(1, present("a")), suspended, hubv1.ReasonSuspended,
@@ -77,7 +77,7 @@ func TestWhatIsKeptOfAnOutcomeWhoseBindingHasChanged(t *testing.T) {
 				r.bindingChanged(tc.known, pace.FirstResult)
 			}
 			r.Record(tc.tried, "a", tc.outcome)
-			if tc.known != nil && tc.cached != nil { // the events that were yet to come
+			if tc.known != nil && tc.cached != nil { // now the delayed events arrive
 				if tc.known.UID != tc.cached.UID {
 					r.bindingGone(tc.known)
 				}
@@ -101,8 +101,8 @@ func TestTheClassOfAnOutcome(t *testing.T) {
 	rendered.Hash = "other"
 	silent := member.Outcome{Applied: metav1.ConditionUnknown, Reason: hubv1.ReasonUnreachable}
 	tests := map[string]struct {
-		before  []member.Outcome // of an earlier window
-		earlier []member.Outcome // of the same window
+		before  []member.Outcome // outcomes of an earlier window
+		earlier []member.Outcome // outcomes of the same window
 		last    member.Outcome
 		want    pace.Class
 	}{

@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// stagedOn returns a binding with a rollout, whose clusters a and b shall hold these revisions.
+// stagedOn returns a binding with a rollout: the clusters a and b shall have the given revisions.
 func stagedOn(generation, a, b int64) *hubv1.ResourceBinding {
 	binding := bindingOf(generation, present("a"), present("b"))
 	binding.Spec.Clusters[0].Revision, binding.Spec.Clusters[1].Revision = a, b
@@ -24,8 +24,8 @@ func stagedOn(generation, a, b int64) *hubv1.ResourceBinding {
 	return binding
 }
 
-// TestAPhaseOfARolloutSharesTheWriteOfTheNextBatch: a decision that changes no cluster is written after a short wait
-// for the next decision. The last result of a batch ends the window.
+// TestAPhaseOfARolloutSharesTheWriteOfTheNextBatch: a decision that only changes the rollout's phase is written
+// together with the next batch. The last result of that batch ends the window.
 func TestAPhaseOfARolloutSharesTheWriteOfTheNextBatch(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	r := &Reporter{opts: Options{Clock: clock, Holds: func(string) bool { return true }}, entries: map[types.NamespacedName]*entry{}}
@@ -61,7 +61,7 @@ func TestAClusterThatChangesItsRevisionIsAwaited(t *testing.T) {
 		return &member.Outcome{Applied: applied, HubState: member.HubState{HubRevision: revision}}
 	}
 	tests := map[string]struct {
-		revision int64 // that the target names
+		revision int64 // the revision of the target
 		fact     rollup.Fact
 		want     bool
 	}{

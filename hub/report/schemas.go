@@ -19,17 +19,18 @@ type Definitions interface {
 	HubObject(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 }
 
-// definition describes the status of one kind and version, from the hub's CRD or from the workload schema.
+// definition describes the status of one kind and version. It comes from the hub's CRD, or from the built-in schema of
+// workloads.
 type definition struct {
 	resource schema.GroupVersionResource
 	schema   rollup.Schema
-	// known is false for a kind that has neither a CRD nor a workload schema. subresource is true if the version has a
+	// known is false for a kind that has neither a CRD nor a built-in schema. subresource is true if the version has a
 	// status subresource.
 	known, subresource bool
 	resourceVersion    string // of the CRD
 }
 
-// define finds the definition of a kind.
+// define finds the definition of a version of a kind.
 func (r *Reporter) define(ctx context.Context, gvk schema.GroupVersionKind) (definition, error) {
 	mapping, err := r.opts.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
@@ -41,7 +42,7 @@ func (r *Reporter) define(ctx context.Context, gvk schema.GroupVersionKind) (def
 		return out, nil
 	}
 	if gvk.Group == "" {
-		return out, nil // the core group has no CRDs
+		return out, nil // kinds of the core group have no CRD
 	}
 	d, err := r.opts.Definitions.Get(ctx, gvk.GroupKind())
 	if err != nil || d == nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// StatusSettings has the placements' settings for reading the status of objects, from the copies of these settings in
-// bindings. It has no entry for objects without such settings. Objects with equal settings share one pointer.
+// StatusSettings has, for each object, the health rules that its placement sets. It reads them from the bindings. An
+// object without such rules has no entry, and objects with equal rules share one pointer.
 type StatusSettings struct {
 	changed func(hubv1.ObjectIdentity)
 
-	none  atomic.Bool // true while no object has settings, as in most fleets: then no caller waits for the lock
+	none  atomic.Bool // true while no object has settings, as in most fleets, so that callers need not take the lock
 	mu    sync.RWMutex
 	known map[hubv1.ObjectIdentity]*sharedSettings
 	all   map[string]*sharedSettings // by text
@@ -28,18 +28,18 @@ type sharedSettings struct {
 	uses int
 }
 
-// NewStatusSettings returns StatusSettings without objects.
+// NewStatusSettings returns StatusSettings without any object.
 func NewStatusSettings() *StatusSettings {
 	s := &StatusSettings{changed: func(hubv1.ObjectIdentity) {}, known: map[hubv1.ObjectIdentity]*sharedSettings{}, all: map[string]*sharedSettings{}}
 	s.none.Store(true)
 	return s
 }
 
-// OnChange sets the function to call for an object whose settings changed. It must not block. OnChange must be called
-// before BindingChanged.
+// OnChange sets the function that is called for an object whose settings changed. The function must not block. Call
+// OnChange before the first BindingChanged.
 func (s *StatusSettings) OnChange(f func(hubv1.ObjectIdentity)) { s.changed = f }
 
-// Of returns the settings of one object. It is nil if the object has no settings.
+// Of returns the settings of one object. It returns nil if the object has no settings.
 func (s *StatusSettings) Of(id hubv1.ObjectIdentity) *health.Settings {
 	if s.none.Load() {
 		return nil
@@ -52,7 +52,7 @@ func (s *StatusSettings) Of(id hubv1.ObjectIdentity) *health.Settings {
 	return nil
 }
 
-// BindingChanged is called for every change of a binding.
+// BindingChanged updates the settings after a change of a binding.
 func (s *StatusSettings) BindingChanged(_ context.Context, c changes.Binding) {
 	if c.After == nil {
 		s.set(hubv1.ObjectOf(c.Before), "")
@@ -61,7 +61,7 @@ func (s *StatusSettings) BindingChanged(_ context.Context, c changes.Binding) {
 	s.set(hubv1.ObjectOf(c.After), settingsText(c.After))
 }
 
-// settingsOf returns the settings of one binding. It is nil if the binding has no settings.
+// settingsOf parses the settings in a binding. It returns nil if the binding has none.
 func settingsOf(b hubv1.BindingObject) *health.Settings {
 	if text := settingsText(b); text != "" {
 		return &parseSettings(text).Settings
@@ -69,7 +69,8 @@ func settingsOf(b hubv1.BindingObject) *health.Settings {
 	return nil
 }
 
-// settingsText returns the part of a binding that contains its settings. It is empty if the binding has no settings.
+// settingsText returns the part of the binding's annotation that has the settings. It is empty if the binding has no
+// settings.
 func settingsText(b hubv1.BindingObject) string {
 	text := b.GetAnnotations()[hubv1.SettingsAnnotation]
 	if !strings.Contains(text, `"statusAggregation"`) {
@@ -123,7 +124,7 @@ func parseSettings(text string) *sharedSettings {
 	last := len(parts) - 1
 	s.Paths = parts[:last]
 	if parts[last] != "" {
-		s.Expression, _ = health.Compile(parts[last]) // an invalid expression makes the health Unknown, and rows show the error
+		s.Expression, _ = health.Compile(parts[last]) // an invalid expression makes the health Unknown, and the row shows the error
 	}
 	return s
 }

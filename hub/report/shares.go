@@ -14,16 +14,15 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// Several replicas write one binding, each replica the rows of the clusters in its shard. Each write replaces the whole
-// status at the version that was read. The second of two concurrent writers gets a conflict and reads the binding
-// again, so no row is lost, and conditions cover all rows.
+// Several replicas write the status of one binding; each writes the rows of the clusters in its shard. A write replaces
+// the whole status, at the resourceVersion that was read. The slower writer gets a conflict and reads again. Therefore
+// no row is lost, and the conditions cover all rows.
 //
-// The leader writes all other parts: the decision's part of the status, the hub object's status, and the rows of
-// clusters that no longer exist. It waits a short time for the rows of other replicas, so that the status is merged
-// only once.
+// The leader alone writes the decision's part of the status, the hub object's status, and the rows of deleted clusters.
+// It waits a little for the rows of other replicas, so that it merges the rows once.
 
-// othersAtMost is how long the leader waits for the rows of other replicas. These replicas themselves wait for results
-// and turns.
+// othersAtMost is how long the leader waits for the rows of other replicas. These replicas wait for results and turns
+// themselves.
 const othersAtMost = pace.AnswerWithin
 
 func (r *Reporter) leads() bool {
@@ -35,8 +34,7 @@ func (r *Reporter) leads() bool {
 	}
 }
 
-// share determines the rows that this replica writes. It returns false if the replica has no row and no other part of
-// the binding to write.
+// share determines which rows this replica writes. It returns false if the replica writes no row and does not lead.
 func (r *run) share(ctx context.Context) (part bool, err error) {
 	r.leads = r.reporter.leads()
 	r.elsewhere = map[string]bool{}
@@ -50,7 +48,7 @@ func (r *run) share(ctx context.Context) (part bool, err error) {
 				return false, fmt.Errorf("reading MemberCluster %s: %w", t.Name, err)
 			}
 			if c.Name == "" {
-				continue // no replica has it
+				continue // without a MemberCluster, no replica has it in its shard
 			}
 		}
 		r.elsewhere[t.Name] = true
@@ -62,7 +60,8 @@ func (r *run) share(ctx context.Context) (part bool, err error) {
 	return false, nil
 }
 
-// gatherElsewhere checks the row of a cluster in another replica's shard.
+// gatherElsewhere notes whether the row of a cluster in another replica's shard is due or says that the cluster is the
+// hub.
 func (r *run) gatherElsewhere(t hubv1.BindingTarget) {
 	row := r.binding.BindingStatus().Row(t.Name)
 	r.hubIsTarget = r.hubIsTarget || (row != nil && row.Reason == hubv1.ReasonIsTemplate) || r.reporter.opts.IsHub(t.Name)
@@ -71,8 +70,8 @@ func (r *run) gatherElsewhere(t hubv1.BindingTarget) {
 	}
 }
 
-// isDue reports whether another replica still has to report about the wanted content of a target. A row that says why
-// the content is not applied is such a report.
+// isDue reports whether another replica will soon write the row: it shows older content than the target's, and no
+// reason for that.
 func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	switch {
 	case row == nil, row.Reason == hubv1.ReasonPending:
@@ -83,7 +82,7 @@ func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	return !hubv1.Wanted(t, r.hub).IsHeld(row.Generation, row.Revision)
 }
 
-// patience returns the longest time from the first change until a write, while results are expected.
+// patience returns how long after the window's first change the write may wait for expected results.
 func (r *run) patience() time.Duration {
 	if r.othersDue || r.ends() {
 		return othersAtMost
@@ -91,8 +90,8 @@ func (r *run) patience() time.Duration {
 	return longestWindow
 }
 
-// mayWrite reports whether this replica is the leader or its own rows changed. A withdrawal is a change until a row for
-// the current decision shows it.
+// mayWrite reports whether this replica leads or its own rows changed. For a withdrawal, the row must also be written
+// once for the current decision.
 func (r *run) mayWrite(before *hubv1.BindingStatus) bool {
 	if r.leads {
 		return true
@@ -112,8 +111,8 @@ func (r *run) own(rows []hubv1.ClusterRow) []hubv1.ClusterRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(row hubv1.ClusterRow) bool { return r.elsewhere[row.Name] })
 }
 
-// othersWrote queues a binding whose rows another replica has changed. The leader merges these rows, and a new decision
-// may have reset a row of this replica.
+// othersWrote queues a binding after a write of another replica. The leader merges the new rows. Other replicas check
+// their own rows, because a new decision may have reset one.
 func (r *Reporter) othersWrote(was, is hubv1.BindingObject) {
 	if !slices.ContainsFunc(is.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return !r.opts.Holds(t.Name) }) {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// replicas starts one reporter for each cluster. The shard of each reporter has only that cluster, and the first
-// reporter leads. The MemberClusters are created, because the leader itself reports clusters without a MemberCluster.
+// replicas start one reporter for each cluster, with only that cluster in its shard. The first reporter leads. Each
+// cluster gets a MemberCluster, because the leader itself writes the row of a cluster that has none.
 func replicas(w *world, clusters ...string) []*world {
 	w.t.Helper()
 	for _, c := range clusters {
@@ -32,8 +32,7 @@ func replicas(w *world, clusters ...string) []*world {
 	return out
 }
 
-// cluster creates a MemberCluster and deletes it at the end of the test, because other tests use members of the same
-// name.
+// cluster creates a MemberCluster until the test ends, because other tests use fake members of the same name.
 func (w *world) cluster(name string) {
 	w.t.Helper()
 	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -116,7 +115,7 @@ func TestManyFanOutsOfReplicas(t *testing.T) {
 		one.quiet()
 	}
 	t.Logf("%d writes of bindings, %d of objects for %d fan-outs", bindingWrites(), objectWrites(), objects)
-	// One replica may make four writes, including the creation of the binding, and each further replica may make one more.
+	// One replica needs at most four writes, including the binding's creation. Each further replica may need one more.
 	if got := bindingWrites() + objectWrites(); got > 5*objects {
 		t.Errorf("%d writes of bindings and %d of objects for %d fan-outs by three replicas", bindingWrites(), objectWrites(), objects)
 	}
@@ -143,7 +142,7 @@ func TestAWithdrawalIsConfirmedToTheLeaderThoughDecisionsGoOn(t *testing.T) {
 	all[1].record("b", member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn, CopyState: member.CopyState{UID: "member"}})
 	w.until("the confirmation", withdrawn)
 
-	// The leader handles this other decision first.
+	// The leader acts first on this second decision.
 	b := w.change(func(b *hubv1.ResourceBinding) { b.Spec.Clusters = append(b.Spec.Clusters, present("c")) })
 	w.until("the confirmation again", func(s *hubv1.BindingStatus) bool {
 		return s.ObservedGeneration == b.Generation && s.Row("c") != nil && withdrawn(s)
@@ -158,7 +157,7 @@ func TestWhichRowsAReplicaWrites(t *testing.T) {
 	tests := map[string]struct {
 		leads         bool
 		before, after []hubv1.ClusterRow
-		decided       int64 // generation of the binding; the rows are of 1
+		decided       int64 // generation of the binding; the rows show generation 1
 		want          bool
 	}{
 		"the leader writes all":                                 {leads: true, want: true},

@@ -11,9 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// TestAnOlderReplicaDoesNotFightOverFieldsThatItDoesNotKnow simulates a newer replica, which has cluster b in its shard
-// and writes fields that the reporter does not know. The reporter has cluster a in its shard and leads. The test
-// changes a CRD, so it does not run beside other tests.
+// TestAnOlderReplicaDoesNotFightOverFieldsThatItDoesNotKnow simulates a newer replica: it writes the row of cluster b,
+// with fields that the reporter's version does not have. The reporter leads, and has cluster a in its shard. The test
+// changes a CRD, so that it cannot run in parallel with other tests.
 func TestAnOlderReplicaDoesNotFightOverFieldsThatItDoesNotKnow(t *testing.T) {
 	w := newWorld(t, "Widget")
 	err := apiserver.AddNewerField(t.Context(), hubConfig, "resourcebindings.hanse.dev", []string{"status"}, []string{"status", "clusters", "items"})
@@ -29,7 +29,7 @@ func TestAnOlderReplicaDoesNotFightOverFieldsThatItDoesNotKnow(t *testing.T) {
 	w.applied(o, "a", hubv1.HealthHealthy, two)
 	w.until("conditions of both rows", func(s *hubv1.BindingStatus) bool { return s.Summary.Healthy == 2 })
 	w.quiet()
-	w.newerReplicaWrites("b") // what the older replica removed with its conditions
+	w.newerReplicaWrites("b") // writes again the newer fields that the older replica removed with its conditions
 	writes := w.writes(&hubv1.ResourceBindingList{})
 	w.quiet()
 	if status, row := w.newerFields("b"); !status || !row || writes() > 0 {
@@ -47,8 +47,8 @@ func TestAnOlderReplicaDoesNotFightOverFieldsThatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// newerReplicaWrites writes a healthy row of the cluster, with newer fields in the row and in the status, until the API
-// server has stored them.
+// newerReplicaWrites writes a healthy row of the cluster, with newer fields in the row and in the status. It repeats
+// the write until these fields are stored.
 func (w *world) newerReplicaWrites(cluster string) {
 	w.t.Helper()
 	w.eventually("newer fields to be stored", func() (bool, string) {
@@ -73,7 +73,7 @@ func (w *world) newerReplicaWrites(cluster string) {
 	})
 }
 
-// newerFields reports whether the stored status has the newer fields.
+// newerFields reports whether the newer fields are stored in the status and in the cluster's row.
 func (w *world) newerFields(cluster string) (inStatus, inRow bool) {
 	w.t.Helper()
 	b := w.rawBinding()

@@ -18,10 +18,10 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// anyOf returns a random one of the values.
+// anyOf returns one of the values at random.
 func anyOf[T any](random *rand.Rand, of ...T) T { return of[random.IntN(len(of))] }
 
-// anyMember returns a cluster in a random state. unknown is true if the hub does not observe the cluster.
+// anyMember returns a MemberCluster in a random state. unknown is true if the hub cannot observe it.
 func anyMember(random *rand.Rand, name string) (m hubv1.MemberCluster, unknown bool) {
 	m.Name = name
 	status := anyOf(random, "", metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown)
@@ -37,7 +37,8 @@ func anyMember(random *rand.Rand, name string) (m hubv1.MemberCluster, unknown b
 	return m, status != metav1.ConditionTrue || observed == 3600
 }
 
-// anyRow returns a row with random values. An applied copy that the watch does not show is Progressing, as in the hub.
+// anyRow returns a row with random values. As in the hub, a copy that was just applied but not yet observed is
+// Progressing.
 func anyRow(random *rand.Rand, cluster string) hubv1.ClusterRow {
 	row := hubv1.ClusterRow{
 		Name: cluster, UID: "u1", Generation: 1,
@@ -56,7 +57,7 @@ func anyRow(random *rand.Rand, cluster string) hubv1.ClusterRow {
 	return row
 }
 
-// printed returns the health that hansectl prints for the only copy.
+// printed returns the health that hansectl prints for the binding's only copy.
 func printed(t *testing.T, b hubv1.BindingObject, known []hubv1.MemberCluster) string {
 	t.Helper()
 	var text bytes.Buffer
@@ -71,7 +72,7 @@ func printed(t *testing.T, b hubv1.BindingObject, known []hubv1.MemberCluster) s
 	return health
 }
 
-// copySamples returns the metrics of the only wanted copy, without the metric hanse_copies.
+// copySamples returns the metrics for the binding's only copy, without hanse_copies itself.
 func copySamples(t *testing.T, known *members, b hubv1.BindingObject) string {
 	t.Helper()
 	one := NewCopies(known)
@@ -84,8 +85,8 @@ func copySamples(t *testing.T, known *members, b hubv1.BindingObject) string {
 	return strings.Join(names, " ")
 }
 
-// samplesOf returns the expected metrics of a wanted copy, from the state that pages show and the health that hansectl
-// prints. The documentation of the metrics says where state and health differ.
+// samplesOf returns the metrics that a wanted copy must have, given the state on the console and the health in
+// hansectl. docs/metrics.md says where the metrics and the health differ.
 func samplesOf(cell rollup.CopyState, health string, row *hubv1.ClusterRow, away bool) string {
 	var names []string
 	held := row != nil && (row.Reason == hubv1.ReasonSuspended || row.Reason == hubv1.ReasonPaused)
@@ -163,8 +164,8 @@ func TestPagesAndHansectlAndMetricsAgreeOnRandomStates(t *testing.T) {
 	}
 }
 
-// compareCopy compares a page, hansectl and the metrics for the only copy of a binding. It returns the state on the
-// page, and the metrics that count the copy.
+// compareCopy compares the console, hansectl and the metrics for the only copy of a binding. It returns the copy's
+// state on the console and the metrics with the value 1.
 func compareCopy(t *testing.T, seed uint64, known *members, b *hubv1.ResourceBinding, silent bool) (rollup.CopyState, string) {
 	t.Helper()
 	target := b.Spec.Clusters[0]
@@ -197,7 +198,7 @@ func compareCopy(t *testing.T, seed uint64, known *members, b *hubv1.ResourceBin
 	return cell, samples
 }
 
-// The metric counts the objects whose rollout is not complete. hansectl and the console list these objects.
+// The metric counts the objects that are not complete; hansectl and the console list them.
 func TestPagesAndHansectlAndMetricsAgreeOnTheRolloutsOfRandomFleets(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {

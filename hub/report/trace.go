@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/tracing"
 )
 
-// trace makes the span of a written status, if a row of the status reports progress of the change that its target
-// carries out. The caller must not hold the entry's lock, because all bindings wait for this lock.
+// trace makes the span of a written status, if one of its rows shows progress of the change that its target applies.
+// The caller must not hold the reporter's lock, which all bindings share.
 func (r *run) trace(before *hubv1.BindingStatus) {
 	o := r.reporter.opts
 	if !o.Tracer.Enabled() {
@@ -45,8 +45,8 @@ func (r *run) trace(before *hubv1.BindingStatus) {
 	})
 }
 
-// progressed reports whether a row shows new progress of a change on the cluster. A cluster that was unreachable for
-// some time, and a copy that was healthy before, show no progress of the change.
+// progressed reports whether a row shows progress of the change on its cluster. A row that changed because its cluster
+// was unreachable, or because a healthy copy became unhealthy later, shows no such progress.
 func progressed(was *hubv1.ClusterRow, is hubv1.ClusterRow) bool {
 	switch {
 	case is.Applied == metav1.ConditionUnknown:

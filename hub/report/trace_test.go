@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/tracing"
 )
 
-// kept has the spans that a Tracer has ended.
+// kept stores the spans that a Tracer exports.
 type kept struct{ spans []sdktrace.ReadOnlySpan }
 
 // ExportSpans implements sdktrace.SpanExporter.
@@ -43,7 +43,7 @@ func TestAReportedChangeIsTraced(t *testing.T) {
 		w.observe(o, cluster, hubv1.HealthHealthy, three)
 	}
 	w.until("health", healthyEverywhere)
-	w.observe(o, "a", hubv1.HealthDegraded, three) // which is not about the change
+	w.observe(o, "a", hubv1.HealthDegraded, three) // a degraded copy is no progress of the change
 	w.until("a fault", is(hubv1.ConditionHealthy, metav1.ConditionFalse, hubv1.ReasonDegradedOnSome))
 	w.quiet()
 	w.tracer.Close(t.Context())
@@ -66,7 +66,7 @@ func TestAReportedChangeIsTraced(t *testing.T) {
 	}
 }
 
-// unlocked is a clock that takes the reporter's lock while a span is made.
+// unlocked is a clock that tries to take the reporter's lock while a span is made, to prove that the lock is free.
 type unlocked struct {
 	clock.RealClock
 	lock         atomic.Pointer[sync.Mutex]
@@ -78,7 +78,7 @@ func (c *unlocked) Now() time.Time {
 	stack := make([]byte, 4096)
 	if lock := c.lock.Load(); lock != nil && bytes.Contains(stack[:runtime.Stack(stack, false)], []byte("(*run).trace(")) {
 		c.asked.Add(1)
-		for end := time.Now().Add(time.Second); time.Now().Before(end); runtime.Gosched() { // others have it for a moment only
+		for end := time.Now().Add(time.Second); time.Now().Before(end); runtime.Gosched() { // other goroutines hold the lock only for a moment
 			if lock.TryLock() {
 				lock.Unlock()
 				c.found.Add(1)

@@ -11,20 +11,21 @@ import (
 	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
-// unshown is the oldest change of an object or its decision that the status does not show yet. A metric uses it.
+// unshown records, for the metric, since when a change of the object or of its decision is not in the status.
 type unshown struct {
-	content uint64    // of the hub object, as last seen; 0 if not known
+	content uint64    // content number of the hub object; 0 if not known
 	since   time.Time // when the hub saw the change; zero if the status shows all changes
 }
 
-// saw records that the decision has changed now.
+// saw records the time of a changed decision.
 func (c *unshown) saw(now time.Time) {
 	if c.since.IsZero() {
 		c.since = now
 	}
 }
 
-// sawContent records the content of the hub object. The first content after a start is not a change.
+// sawContent records the content number of the hub object, and the time if the number changed. The first number after a
+// start is no change.
 func (c *unshown) sawContent(content uint64, now time.Time) {
 	if c.content != 0 && content != 0 && c.content != content {
 		c.saw(now)
@@ -32,9 +33,8 @@ func (c *unshown) sawContent(content uint64, now time.Time) {
 	c.content = content
 }
 
-// shown measures the time from a change until the status shows that every copy has the change. A rollout takes as long
-// as its waves, and a held copy as long as its hold, so their changes are not measured. The caller holds the entry's
-// lock.
+// shown measures the time from a change until the status says that every copy has it. Changes of a rollout or of held
+// copies are not measured, because their time depends on waves and holds. The caller holds the reporter's lock.
 func (r *run) shown(e *entry) {
 	if e.unshown.content == 0 {
 		e.unshown.content = r.content
@@ -49,7 +49,7 @@ func (r *run) shown(e *entry) {
 	}
 	c := meta.FindStatusCondition(r.after.Conditions, hubv1.ConditionApplied)
 	if c == nil || c.Reason != hubv1.ReasonAppliedEverywhere || e.generation != r.binding.GetGeneration() || e.unshown.content != r.content || r.changed() {
-		return // another run will follow
+		return // a later run measures the change
 	}
 	took := r.reporter.opts.Clock.Since(e.unshown.since)
 	statusSeconds.WithLabelValues(e.kind).Observe(took.Seconds())

@@ -10,7 +10,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// BindingChanged is called for every change of a binding.
+// BindingChanged queues the binding if its decision, its settings or another replica's rows changed.
 func (r *Reporter) BindingChanged(_ context.Context, c changes.Binding) {
 	switch {
 	case c.After == nil:
@@ -28,7 +28,7 @@ func (r *Reporter) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// ClusterChanged is called for a cluster whose readiness changed, or whose MemberCluster was deleted.
+// ClusterChanged is called if the readiness of a cluster changed or the cluster was deleted.
 func (r *Reporter) ClusterChanged(_ context.Context, c changes.Cluster) {
 	if c.After == nil {
 		r.forgetReadiness(c.Before.Name)
@@ -39,22 +39,22 @@ func (r *Reporter) ClusterChanged(_ context.Context, c changes.Cluster) {
 	r.unlinkedChanged(c.After.Name)
 }
 
-// bindingChanged handles a new decision. For changes of the status see othersWrote.
+// bindingChanged queues a binding with a new decision. othersWrote handles changes of the status.
 func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.entry(key)
 	u, wake := whenIdle, e.adopt(b)
-	if wake && class != pace.Many { // not of the first list
+	if wake && class != pace.Many { // not an event of the first list
 		e.unshown.saw(r.opts.Clock.Now())
 	}
 	if e.behind {
 		e.behind, u, wake = false, lastResult, true
 	}
 	if p, complete := e.complete(r.away, r.opts.Holds); wake && complete && b.GetDeletionTimestamp() == nil {
-		// No cluster will report: there is no target, all are unreachable, or only the phase of a rollout has changed. The
-		// status of a phase is written together with the next batch if that follows soon.
+		// No cluster will report: the decision has no target, all clusters are unreachable, or only the phase of a
+		// rollout changed. A new phase is written together with the next batch.
 		e.reported = p
 		if b.BindingSpec().Rollout != nil {
 			u = max(u, result)
@@ -67,7 +67,7 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 	}
 }
 
-// settingsChanged queues a binding whose settings for reading and merging the status changed.
+// settingsChanged queues a binding because its placement changed how to judge or merge statuses.
 func (r *Reporter) settingsChanged(b hubv1.BindingObject) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
@@ -75,7 +75,7 @@ func (r *Reporter) settingsChanged(b hubv1.BindingObject) {
 	r.wake(key, r.entry(key), whenIdle, pace.Many)
 }
 
-// bindingGone removes the entry of a deleted binding, unless the entry is already about a new binding of that name.
+// bindingGone drops the entry of a deleted binding, unless the entry already belongs to a new binding of the same name.
 func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
@@ -88,16 +88,16 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	delete(r.entries, key)
 }
 
-// unlinkedChanged queues the bindings of a cluster without a link, because only its MemberCluster has the reason. The
-// bindings of other clusters are queued by their link.
+// unlinkedChanged queues the bindings of a cluster without a link, because their rows show a condition of the
+// MemberCluster. If the cluster has a link, the link queues them.
 func (r *Reporter) unlinkedChanged(cluster string) {
 	if _, linked := r.opts.Links.State(cluster); !linked {
 		r.WakeCluster(cluster)
 	}
 }
 
-// PlacementChanged is called for a placement whose spec changed. It queues the bindings that follow it, because the
-// placement determines where their status is written.
+// PlacementChanged queues the bindings of a placement whose spec changed, because the placement says where the status
+// is written.
 func (r *Reporter) PlacementChanged(_ context.Context, c changes.Placement) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -60,16 +60,16 @@ func TestASlowWebhookOfOneKindDoesNotHoldUpOthers(t *testing.T) {
 	})
 }
 
-// slowWebhook is a validating webhook, as a user may have, that answers no call until the test releases it.
+// slowWebhook is a user's validating webhook that answers no call until the test releases it.
 type slowWebhook struct {
 	released     chan struct{}
-	tried        atomic.Bool // with a dry run, which is answered at once
+	tried        atomic.Bool // called for a dry run, which it answers at once
 	began, ended atomic.Int32
 	release      func()
 }
 
-// slowWebhook registers a webhook for the status of objects of one resource in the world's namespace. It returns after
-// the API server has called the webhook for an object.
+// slowWebhook registers a webhook for the status of one resource in the world's namespace. It returns once the API
+// server calls the webhook.
 func (w *world) slowWebhook(resource string, o *unstructured.Unstructured) *slowWebhook {
 	w.t.Helper()
 	s := &slowWebhook{released: make(chan struct{})}
@@ -108,7 +108,7 @@ func (w *world) slowWebhook(resource string, o *unstructured.Unstructured) *slow
 	return s
 }
 
-// calls returns how many calls began, and how many of these ended.
+// calls returns how many calls have begun and how many have ended.
 func (s *slowWebhook) calls() (began, ended int) { return int(s.began.Load()), int(s.ended.Load()) }
 
 // ServeHTTP implements http.Handler.

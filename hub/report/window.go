@@ -7,34 +7,34 @@ import (
 )
 
 const (
-	// firstWindow is how long a result waits for the next result after a time without changes. It doubles with each write,
-	// up to longestWindow, which is also the longest wait of a first result.
+	// firstWindow is how long a result waits for further results after a quiet time. It doubles with each write up to
+	// longestWindow. longestWindow also limits the wait of the first result.
 	firstWindow   = 50 * time.Millisecond
 	longestWindow = time.Second
 )
 
-// urgency is how soon a change must be written.
+// urgency says how soon a change must be written.
 type urgency int
 
 const (
-	// whenIdle: a change happened, and results are likely to follow.
+	// whenIdle: something changed, and results are expected soon.
 	whenIdle urgency = iota
-	// result: one result arrived.
+	// result: one of several expected results has arrived.
 	result
 	// lastResult: the last expected result arrived.
 	lastResult
-	// failure: a copy failed in a new way.
+	// failure: a copy has a new failure.
 	failure
 )
 
-// window collects the changes of one binding for one write. The zero value is for a binding without recent writes.
-// hub/pace decides when the write of an ended window happens.
+// window collects the changes of one binding for one write. The zero value is a closed window of a binding without
+// recent writes. After the window ends, hub/pace decides when the status is written.
 type window struct {
-	opened time.Time // zero while no change waits
+	opened time.Time // when the first unwritten change came; zero if there is none
 	due    time.Time
-	class  pace.Class // class of the most urgent change since it was opened
-	// urgent is true after a change that must not wait for further results. results is the time of the first result, or
-	// zero before it.
+	class  pace.Class // class of the most urgent change since the window was opened
+	// urgent is true after a change whose write no later result may delay. results is the time of the first result; it
+	// is zero before.
 	urgent  bool
 	results time.Time
 
@@ -44,9 +44,9 @@ type window struct {
 
 func (w *window) open() bool { return !w.opened.IsZero() }
 
-// wake opens the window for a change of the class, or moves the end of an open window. It returns whether it opened the
-// window, moved its end forward, or made its class more urgent. Clusters report one after the other, so a further
-// result moves the end back, at most to longestWindow after the first result.
+// wake opens the window for a change, or moves the window's end. It returns true if the window is new, ends earlier, or
+// has a more urgent class. A further result moves the end back, at most to longestWindow after the first result,
+// because clusters answer one after the other.
 func (w *window) wake(now time.Time, u urgency, c pace.Class) bool {
 	due := now.Add(w.wait(now, u))
 	switch {
@@ -66,7 +66,7 @@ func (w *window) wake(now time.Time, u urgency, c pace.Class) bool {
 	return w.wakeAt(now, due, c)
 }
 
-// wakeAt does the same as wake, with a given time for the end of the window.
+// wakeAt opens the window like wake, but with a given end.
 func (w *window) wakeAt(now, due time.Time, c pace.Class) bool {
 	if !w.open() {
 		w.opened, w.due, w.class = now, due, c
@@ -84,7 +84,7 @@ func (w *window) wakeAt(now, due time.Time, c pace.Class) bool {
 
 func (w *window) wait(now time.Time, u urgency) time.Duration {
 	if w.wrote.IsZero() || now.Sub(w.wrote) >= 2*longestWindow {
-		w.width = firstWindow // a quiet time has passed
+		w.width = firstWindow // the binding was quiet for a while
 	}
 	switch u {
 	case result:
@@ -93,13 +93,13 @@ func (w *window) wait(now time.Time, u urgency) time.Duration {
 		if w.width < longestWindow {
 			return 0
 		}
-		// The status of an object whose health changes all the time is written once per longestWindow.
+		// While the copies of an object flap, its status is written at most once per longestWindow.
 		return max(0, longestWindow-now.Sub(w.wrote))
 	}
 	return longestWindow
 }
 
-// shut ends the window and returns how long it was open.
+// shut closes the window and returns how long it was open.
 func (w *window) shut(now time.Time) time.Duration {
 	if !w.open() {
 		return 0
@@ -109,7 +109,7 @@ func (w *window) shut(now time.Time) time.Duration {
 	return waited
 }
 
-// written records a write. The next window of a binding with frequent changes is twice as long.
+// written records a write. It doubles how long the next results wait, so that a busy binding is written less often.
 func (w *window) written(now time.Time) {
 	w.width = min(2*max(w.width, firstWindow), longestWindow)
 	w.wrote = now

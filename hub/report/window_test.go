@@ -11,14 +11,14 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// A step wakes the window at a time after the start, or writes.
+// A step is a change or a write at a time after the start.
 type step struct {
 	at    time.Duration
 	u     urgency
 	write bool
 }
 
-// every returns steps of one urgency at equal intervals until an end.
+// every returns steps of one urgency at equal intervals up to a time.
 func every(interval, end time.Duration, u urgency) (steps []step) {
 	for at := time.Duration(0); at <= end; at += interval {
 		steps = append(steps, step{at: at, u: u})
@@ -26,7 +26,7 @@ func every(interval, end time.Duration, u urgency) (steps []step) {
 	return steps
 }
 
-// later returns the steps after a time.
+// later moves the steps to a later time.
 func later(after time.Duration, steps []step) []step {
 	for i := range steps {
 		steps[i].at += after
@@ -39,7 +39,7 @@ func TestWindow(t *testing.T) {
 	const ms = time.Millisecond
 	tests := map[string]struct {
 		steps []step
-		want  time.Duration // when it is due after the last step
+		want  time.Duration // when the window ends after the last step
 	}{
 		"the first result waits 50 ms for others": {
 			steps: []step{{at: 0, u: result}}, want: 50 * ms,
@@ -155,7 +155,7 @@ func TestWindowBoundsTheWritesOfAFlappingObject(t *testing.T) {
 	var w window
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	end, writes := now.Add(time.Minute), 0
-	for ; now.Before(end); now = now.Add(20 * time.Millisecond) { // 50 changes a second, each of them urgent
+	for ; now.Before(end); now = now.Add(20 * time.Millisecond) { // 50 urgent changes a second
 		w.wake(now, failure, pace.Failure)
 		if !now.Before(w.due) {
 			w.shut(now)
@@ -168,8 +168,8 @@ func TestWindowBoundsTheWritesOfAFlappingObject(t *testing.T) {
 	}
 }
 
-// TestABindingGetsItsTurnAtTheEndOfItsWindow: a key is queued for the first end of its window, although the end may
-// move later.
+// TestABindingGetsItsTurnAtTheEndOfItsWindow: the binding is queued for the first end of its window. If the end has
+// moved, the binding waits for the new end.
 func TestABindingGetsItsTurnAtTheEndOfItsWindow(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	r := &Reporter{
@@ -194,7 +194,7 @@ func TestABindingGetsItsTurnAtTheEndOfItsWindow(t *testing.T) {
 	turn.Done()
 }
 
-// TestABindingThatWaitedForATurnIsWrittenWhenItHasOne: a window does not delay a binding that has its turn.
+// TestABindingThatWaitedForATurnIsWrittenWhenItHasOne: once the binding has a turn, no window delays the write.
 func TestABindingThatWaitedForATurnIsWrittenWhenItHasOne(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	r := &Reporter{

@@ -17,8 +17,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// writer writes the status of bindings and of hub objects, which are most of the hub's writes. To save CPU time, writer
-// sends only the needed fields and reads only the needed part of a response. Client libraries process whole objects.
+// writer writes the status of bindings and hub objects. Most requests of the hub are such writes. To save CPU time,
+// writer sends only the needed fields and decodes only a part of the response; client libraries process whole objects.
 type writer struct{ requests rest.Interface }
 
 func newWriter(config *rest.Config) (writer, error) {
@@ -31,11 +31,11 @@ func newWriter(config *rest.Config) (writer, error) {
 	return writer{requests}, nil
 }
 
-// versionAlone requests a response without spec and status.
+// versionAlone is the Accept header for a response that has only metadata.
 const versionAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// rows replaces the status of a binding if the binding still has the given version, and returns the new version. A PUT
-// of the status subresource ignores all other fields, so writer does not send them.
+// rows replaces the status of a binding if the binding still has its resourceVersion, and returns the new one. It sends
+// no spec, because a PUT of the status subresource ignores the spec.
 func (w writer) rows(ctx context.Context, b hubv1.BindingObject, status *hubv1.BindingStatus) (resourceVersion string, err error) {
 	kind, resource := bindingKind(b.GetNamespace())
 	var object struct {
@@ -62,8 +62,8 @@ func (w writer) rows(ctx context.Context, b hubv1.BindingObject, status *hubv1.B
 	return a.Metadata.ResourceVersion, err
 }
 
-// bindingKind returns the kind and the resource of the bindings in a namespace. An empty namespace means cluster-scoped
-// bindings.
+// bindingKind returns the kind and the resource of the bindings in a namespace. An empty namespace selects the
+// cluster-scoped kind.
 func bindingKind(namespace string) (kind, resource string) {
 	if namespace == "" {
 		return "ClusterResourceBinding", "clusterresourcebindings"
@@ -71,8 +71,8 @@ func bindingKind(namespace string) (kind, resource string) {
 	return "ResourceBinding", "resourcebindings"
 }
 
-// apply applies the status of a hub object, without force. It does not request field validation: server-side apply
-// always refuses unknown fields, and validation would parse the status twice.
+// apply applies the status of a hub object by server-side apply, without force. It does not ask for field validation,
+// because server-side apply refuses unknown fields anyway, and validation would parse the status twice.
 func (w writer) apply(ctx context.Context, resource schema.GroupVersionResource, o *unstructured.Unstructured) (answer, error) {
 	body, err := o.MarshalJSON()
 	if err != nil {
@@ -94,7 +94,7 @@ func statusPath(r schema.GroupVersionResource, namespace, name string) []string 
 	return append(path, r.Resource, name, "status")
 }
 
-// answer has the needed fields of an object that the server returns.
+// answer has the fields that the hub needs of the server's response.
 type answer struct {
 	Metadata struct {
 		ResourceVersion string `json:"resourceVersion"`
@@ -105,7 +105,7 @@ type answer struct {
 func send(ctx context.Context, request *rest.Request) (a answer, err error) {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
-		return a, err // callers show the server's message unchanged
+		return a, err // users see the server's message unchanged
 	}
 	body, err := result.Raw()
 	if err != nil {
