@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// goneAway changes a row into the row of a cluster that has been unreachable since the last observation.
+// goneAway changes the row to that of an unreachable cluster.
 func goneAway(r *hubv1.ClusterRow) {
 	r.Applied, r.Health, r.Reason, r.Message = metav1.ConditionUnknown, hubv1.HealthUnknown, hubv1.ReasonUnreachable, "no answer"
 	r.LastObservedTime = &earlier
@@ -108,7 +108,7 @@ var seenPrometheus = seen(func(o *member.Observation) {
 	o.Observed = []byte(`{"availableReplicas":3,"conditions":[{"type":"Available","status":"True"}],"paused":false,"replicas":3,"unavailableReplicas":0,"updatedReplicas":3}`)
 })
 
-// hubObject7 is a Prometheus at generation 7 whose status is the last merged status.
+// hubObject7 is a Prometheus at generation 7 with the merged status of the last merge.
 type hubObject7 struct {
 	schema   Schema
 	template *unstructured.Unstructured
@@ -137,8 +137,8 @@ func (o hubObject7) merge(t *rapid.T, in Input, rows []hubv1.ClusterRow) map[str
 	return status
 }
 
-// TestLinksThatFlickerChangeNothing interrupts the links of a healthy fleet in random order, never for longer than the
-// grace time. Neither the binding nor the hub object may change.
+// TestLinksThatFlickerChangeNothing: links of a healthy fleet go down and come back in random order, always within the
+// grace time. The statuses of the binding and of the hub object must not change.
 func TestLinksThatFlickerChangeNothing(t *testing.T) {
 	up := Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seenPrometheus}
 	moments := map[string]Fact{
@@ -176,8 +176,8 @@ func TestLinksThatFlickerChangeNothing(t *testing.T) {
 	})
 }
 
-// TestClustersThatAreAwayNeverMakeTheRestLookWorse interrupts the links of a healthy fleet in random order. Sums stay
-// the same, and a condition that is good on all other clusters becomes Unknown but never False.
+// TestClustersThatAreAwayNeverMakeTheRestLookWorse: clusters of a healthy fleet become unreachable and reachable in
+// random order. Sums must not change, and a good condition may become partially unknown, but never False.
 func TestClustersThatAreAwayNeverMakeTheRestLookWorse(t *testing.T) {
 	moments := []Fact{
 		{Connected: true, Synced: true, Outcome: confirmed(), Observation: seenPrometheus},

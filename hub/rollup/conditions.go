@@ -11,9 +11,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-const maxNamed = 3 // number of clusters in the message of a condition
+const maxNamed = 3 // clusters named in a condition's message
 
-// setConditions sets the conditions Applied and Healthy, and leaves all others as they are.
+// setConditions sets the conditions Applied and Healthy. It keeps all other conditions.
 func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) {
 	for _, c := range []metav1.Condition{applied(rows, in.Targets), healthy(rows, in.Targets)} {
 		c.ObservedGeneration, c.LastTransitionTime = in.BindingGeneration, in.Now
@@ -27,8 +27,8 @@ func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Inpu
 	}
 }
 
-// contested returns the condition for the first row whose copy another field manager keeps changing. The row's message
-// names the field and the manager.
+// contested returns the condition Applied with the reason Contested, if another field manager keeps changing a copy.
+// Its message comes from the first such row, with the field and the manager.
 func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.Condition, bool) {
 	var fought []hubv1.ClusterRow
 	for i, t := range byName(targets) {
@@ -44,14 +44,14 @@ func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.C
 	return c, true
 }
 
-// applied returns the condition Applied. It counts every target that is not Evicting, including targets that shall lose
-// the object, because the decision is carried out only when these have lost it.
+// applied returns the condition Applied. It includes targets from which the copy is to be removed, because the decision
+// is not complete before. It ignores Evicting targets.
 func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
 	var failed, unknown, waiting []hubv1.ClusterRow
 	count := 0
 	for i, t := range byName(targets) {
 		if t.State == hubv1.TargetEvicting {
-			continue // other clusters replace it
+			continue // other clusters get its replicas
 		}
 		count++
 		switch row := rows[i]; {
@@ -77,8 +77,8 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	return condition(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere, nil, count)
 }
 
-// failedReason returns HubIsOlder if a row has that reason, because it concerns more than one object and needs an
-// admin.
+// failedReason returns HubIsOlder if any failed row has this reason, because then an admin must upgrade the hub.
+// Otherwise it returns FailedOnSome.
 func failedReason(failed []hubv1.ClusterRow) string {
 	if slices.ContainsFunc(failed, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder }) {
 		return hubv1.ReasonHubIsOlder
@@ -86,7 +86,7 @@ func failedReason(failed []hubv1.ClusterRow) string {
 	return hubv1.ReasonFailedOnSome
 }
 
-// healthy returns the condition Healthy. It counts the targets that shall hold the object.
+// healthy returns the condition Healthy over the Present targets.
 func healthy(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
 	var degraded, unknown, progressing []hubv1.ClusterRow
 	held := 0
@@ -118,8 +118,7 @@ func healthy(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	return condition(hubv1.ConditionHealthy, metav1.ConditionTrue, hubv1.ReasonHealthyEverywhere, nil, held)
 }
 
-// unknownReason returns PartiallyUnknown if the condition would be True without the unknown rows. Otherwise it returns
-// UnknownOnSome.
+// unknownReason returns PartiallyUnknown if all other rows are good, and UnknownOnSome otherwise.
 func unknownReason(unknown, underWay, all int) string {
 	if underWay == 0 && unknown < all {
 		return hubv1.ReasonPartiallyUnknown
@@ -131,7 +130,7 @@ func noCluster(kind string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown, Reason: hubv1.ReasonNoClusterSelected, Message: "no cluster is selected for the object"}
 }
 
-// condition returns a condition that names at most three of the rows that cause it.
+// condition returns a condition whose message names at most three of the rows that caused it.
 func condition(kind string, status metav1.ConditionStatus, reason string, because []hubv1.ClusterRow, of int) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: status, Reason: reason}
 	if len(because) == 0 {

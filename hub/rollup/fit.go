@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	maxRows = 200 << 10 // bytes of JSON of all rows
-	// fullRow is the size that a cut row is assumed to need, until its cluster has reported again.
+	maxRows = 200 << 10 // JSON bytes of all rows together
+	// fullRow is the assumed size of a cut row whose cluster has not reported since it was cut.
 	fullRow = 1 << 10
-	// escaped is the maximum number of JSON bytes for one byte of text. beside is an upper bound of the size of a row
-	// without its texts.
+	// escaped is the maximum number of JSON bytes for one byte of text. beside exceeds the size of a row without its
+	// texts.
 	escaped = 6
 	beside  = 512
 )
 
-// fit shortens rows that exceed the size limit, and sets the condition RowsTruncated. First it reduces healthy rows to
-// the data that dispatch and rollouts need after a restart. If the failing rows alone are too large, it removes their
-// observed status and cuts their messages.
+// fit shortens the rows if they exceed the size limit together, and sets the condition RowsTruncated. First it reduces
+// healthy rows to the data that dispatch and rollouts need after a restart. If the failing rows alone exceed the limit,
+// it removes their observed status and cuts their messages.
 func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1.ClusterRow {
 	if roughly(rows) <= maxRows || measured(rows) <= maxRows {
 		if meta.FindStatusCondition(status.Conditions, hubv1.ConditionRowsTruncated) != nil {
@@ -60,7 +60,7 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 	return out
 }
 
-// roughly returns an upper bound of the rows' size without encoding them, because most objects have few rows.
+// roughly returns an upper bound of the rows' size. It saves encoding the rows, because most objects have few.
 func roughly(rows []hubv1.ClusterRow) int {
 	size := 0
 	for i := range rows {
@@ -73,7 +73,7 @@ func roughly(rows []hubv1.ClusterRow) int {
 	return size
 }
 
-// measured returns the size of the rows before a row is cut.
+// measured returns the JSON size of the rows. For a row that was cut earlier, it assumes the size before the cut.
 func measured(rows []hubv1.ClusterRow) int {
 	size := total(rows)
 	for _, row := range rows {
@@ -102,7 +102,8 @@ func good(row hubv1.ClusterRow) bool {
 	return row.Applied == metav1.ConditionTrue && row.Health == hubv1.HealthHealthy && row.Reason == ""
 }
 
-// shrunk reports whether fit has cut the row and its cluster has not reported since then. Only a cut row has no time.
+// shrunk reports whether fit has cut the row and its cluster has not reported since. Only a cut row has no
+// LastTransitionTime.
 func shrunk(row hubv1.ClusterRow) bool { return good(row) && row.LastTransitionTime == nil }
 
 func total(rows []hubv1.ClusterRow) int {

@@ -14,17 +14,19 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// Reasons of merged conditions that do not come from members.
+// Reasons of merged conditions that come from the merge and not from a member.
 const (
-	// ReasonMembersDisagree is the reason of a condition of unknown polarity whose value differs between members.
+	// ReasonMembersDisagree is the reason of a condition whose status differs between members, if the hub cannot tell
+	// which status is better.
 	ReasonMembersDisagree = "MembersDisagree"
-	// ReasonFromMembers is the reason of a condition for which the members have different reasons or no reason.
+	// ReasonFromMembers is the reason of a condition for which members have different reasons or no reason.
 	ReasonFromMembers = "FromMembers"
-	// ReasonNotReported is the reason of a condition that some member does not have.
+	// ReasonNotReported is the reason of a condition that at least one member does not have.
 	ReasonNotReported = "NotReported"
 )
 
-// polarityOf returns the polarity of a condition type. The placement's setting precedes the vocabulary.
+// polarityOf returns whether True or False is the good status of a condition type. The placement's rules override the
+// known types of package health.
 func (m *merger) polarityOf(kind string) health.Polarity {
 	if p, said := m.rules.polarity[kind]; said {
 		return p
@@ -32,8 +34,8 @@ func (m *merger) polarityOf(kind string) health.Polarity {
 	return health.PolarityOf(m.schema.kind, kind)
 }
 
-// badness orders the values of a condition from good to bad. A custom value, such as Degraded, is between Unknown and
-// the worst value.
+// badness returns how bad the status of a condition is; a higher number is worse. A custom status, such as Degraded, is
+// worse than Unknown and better than the bad one.
 func badness(p health.Polarity, status string) int {
 	good, bad := "True", "False"
 	if p == health.GoodWhenFalse {
@@ -50,19 +52,19 @@ func badness(p health.Polarity, status string) int {
 	return 2
 }
 
-// said is the condition of one type on one target.
+// said is the status and reason of one condition on one target.
 type said struct {
 	cluster, status, reason string
 	away                    bool // the status is Unknown because the target is unreachable
-	implied                 bool // the target does not have the condition, which then is False
+	implied                 bool // the target does not have the condition, so that its status is taken as False
 }
 
-// folded is the merged condition of one type over all targets.
+// folded is the merge of one condition over all targets.
 type folded struct {
 	kind, status, reason, message string
 }
 
-// conditions merges every condition type that some member has, and adds the condition hanse.dev/Healthy.
+// conditions merges every condition type that at least one member has, and adds hanse.dev/Healthy.
 func (m *merger) conditions(n *node) (any, outcome) {
 	item := n.items
 	if n.kind != "array" || item == nil || item.properties["type"] == nil || item.properties["status"] == nil || !writable(item) {
@@ -93,7 +95,7 @@ func (m *merger) conditions(n *node) (any, outcome) {
 	return out, merged
 }
 
-// writable reports whether a merge rule gives every required field of a condition a value.
+// writable reports whether the merge has a value for every field that the schema requires in a condition.
 func writable(item *node) bool {
 	for _, name := range item.required {
 		switch name {
@@ -105,8 +107,8 @@ func writable(item *node) bool {
 	return true
 }
 
-// maxConditions limits the merged condition types. The types that most targets have come first, so that a cluster
-// cannot fill the hub object with invented types.
+// maxConditions limits the merged condition types, so that a member cannot fill the hub object with invented types.
+// Types that most targets have are kept first.
 const maxConditions = 64
 
 func (m *merger) conditionTypes() []string {
@@ -147,8 +149,8 @@ func find(status map[string]any, kind string) map[string]any {
 	return nil
 }
 
-// findOrOpposite returns a condition, or the condition with the opposite meaning: Strimzi's statuses have NotReady
-// instead of Ready False.
+// findOrOpposite returns a condition, or else its opposite. For example, Strimzi has NotReady=True instead of
+// Ready=False.
 func findOrOpposite(status map[string]any, kind string) map[string]any {
 	c := find(status, kind)
 	if c != nil || kind != health.ConditionReady {
@@ -163,7 +165,8 @@ func findOrOpposite(status map[string]any, kind string) map[string]any {
 	return map[string]any{"status": opposite[said], "reason": c["reason"]}
 }
 
-// fold returns the worst value of a condition type. For a type of unknown polarity all values must be equal.
+// fold merges one condition type: the worst status wins. If the good status of the type is unknown, all targets must
+// have the same status.
 func (m *merger) fold(kind string) folded {
 	p := m.polarityOf(kind)
 	all := make([]said, 0, len(m.parts))
@@ -188,7 +191,7 @@ func (m *merger) fold(kind string) folded {
 	return because(kind, worst.status, worst.reason, all, func(s said) bool { return s.status == worst.status })
 }
 
-// say returns the contribution of one target to a condition. It is Unknown while the target does not hold the wanted
+// say returns the condition of one target. Its status is Unknown while the target's copy does not have the desired
 // content.
 func say(part part, kind string, p health.Polarity) said {
 	s := said{cluster: part.row.Name, status: "Unknown", reason: part.row.Reason}
@@ -209,7 +212,7 @@ func say(part part, kind string, p health.Polarity) said {
 	return s
 }
 
-// partiallyUnknown reports whether some targets are unreachable and all others have a good value.
+// partiallyUnknown reports whether some targets are unreachable and the condition is good on all others.
 func partiallyUnknown(all []said, fine func(said) bool) bool {
 	away := 0
 	for _, s := range all {
@@ -235,7 +238,7 @@ func common(kind string, all []said) folded {
 	return everywhere(kind, all)
 }
 
-// fine returns a condition that has the good value on every target that has the condition.
+// fine returns the merged condition for a type that is good on every target that has it.
 func fine(kind string, all []said) folded {
 	has := slices.DeleteFunc(slices.Clone(all), func(s said) bool { return s.implied })
 	if len(has) == 0 || len(has) == len(all) {
@@ -256,7 +259,7 @@ func everywhere(kind string, all []said) folded {
 	return folded{kind: kind, status: all[0].status, reason: reason, message: fmt.Sprintf("%s on %d of %d clusters", all[0].status, len(all), len(all))}
 }
 
-// because returns a condition that names at most three of the targets that cause its value.
+// because returns a condition whose message names at most three of the targets that caused it.
 func because(kind, status, reason string, all []said, is func(said) bool) folded {
 	var named []string
 	count := 0
@@ -283,8 +286,8 @@ func because(kind, status, reason string, all []said, is func(said) bool) folded
 	return folded{kind: kind, status: status, reason: reason, message: message}
 }
 
-// healthy returns the binding's condition Healthy, for tools that read the hub object. The health of outdated content
-// is Unknown, unless it is bad.
+// healthy returns the binding's condition Healthy as a condition of the hub object, for tools that read only this
+// object. A good health of outdated content becomes Unknown.
 func (m *merger) healthy() folded {
 	rows := make([]hubv1.ClusterRow, 0, len(m.parts))
 	targets := make([]hubv1.BindingTarget, 0, len(m.parts))
@@ -300,11 +303,10 @@ func (m *merger) healthy() folded {
 	return folded{kind: hubv1.ConditionObjectHealthy, status: string(c.Status), reason: c.Reason, message: c.Message}
 }
 
-// entry returns a condition in the form that the schema requires; ok is false if the schema does not allow the
-// condition.
+// entry returns a condition with the fields of the schema. ok is false if the schema does not allow the condition.
 func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	if !item.properties["status"].allows(f.status) {
-		// A custom value that is worse than Unknown becomes False.
+		// A custom status that is worse than Unknown becomes the bad status.
 		if f.status = "False"; m.polarityOf(f.kind) == health.GoodWhenFalse {
 			f.status = "True"
 		}
@@ -340,9 +342,9 @@ func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	return entry, true
 }
 
-// generationOf returns the observedGeneration of a condition, if the condition has this field on every cluster that has
-// reported, or if Hanse itself defines the condition. A cluster whose conditions may have been cut is assumed to have
-// the field.
+// generationOf returns the observedGeneration of a merged condition. It has a value if every cluster that has reported
+// has one in this condition, or if the condition is the hub's own. A cluster whose conditions did not fit into its
+// report passes the check.
 func (m *merger) generationOf(item *node, kind string, before map[string]any) (any, outcome) {
 	n := item.properties[observedGenerationField]
 	dated := func(p part) bool {
@@ -354,7 +356,7 @@ func (m *merger) generationOf(item *node, kind string, before map[string]any) (a
 	return m.generationIn(n, before[observedGenerationField])
 }
 
-// everyPart reports whether the check is true for every cluster that has reported, and at least one cluster has
+// everyPart reports whether is returns true for every cluster that has reported. It returns false if no cluster has
 // reported.
 func (m *merger) everyPart(is func(part) bool) bool {
 	reported := 0
@@ -369,7 +371,7 @@ func (m *merger) everyPart(is func(part) bool) bool {
 	return reported > 0
 }
 
-// since returns the previous time if the value has not changed. Otherwise it returns the time of this merge.
+// since returns the transition time: the previous one if the status has not changed, else the current time.
 func (m *merger) since(before map[string]any, status, field string) string {
 	if at, ok := before[field].(string); ok && before["status"] == status {
 		return at

@@ -13,7 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mergeOne merges the statuses that applied and healthy clusters observed, by the schema of one status.
+// mergeOne merges statuses that healthy clusters with an applied copy observed. status is the YAML of the schema.
 func mergeOne(t *testing.T, status string, observed ...string) (map[string]any, []string) {
 	t.Helper()
 	var props apiextensionsv1.JSONSchemaProps

@@ -17,9 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// FuzzMergeStatus merges statuses that two members report, in full and as a projection, because a member may report
-// anything. No report may cause a panic, an invalid status or unlimited growth, and the order of the members must not
-// matter.
+// FuzzMergeStatus merges arbitrary reports of two members, because a member may send any bytes. The merge must not
+// panic, give a status that the hub refuses, exceed its size limit, or depend on the order of the members.
 func FuzzMergeStatus(f *testing.F) {
 	for _, status := range [][2]string{
 		{`{"replicas":3,"conditions":[{"type":"Ready","status":"True"}]}`, `{"replicas":-9007199254740991,"conditions":[{"type":"Ready","status":"Sideways"}]}`},
@@ -75,7 +74,7 @@ func FuzzMergeStatus(f *testing.F) {
 	})
 }
 
-// hostileKind returns a definition that has every type of field of the property tests.
+// hostileKind has a field of every type that the property tests use.
 func hostileKind(tb testing.TB) *apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	s := scenario{Schema: map[string]apiextensionsv1.JSONSchemaProps{}}

@@ -21,23 +21,24 @@ import (
 
 const guide = "../../docs/status.md"
 
-// A merging example of the guide is a block of YAML that begins with a schema, followed by a block with the merged
-// status of the hub object.
+// mergingExample matches an example of the guide: a YAML block that begins with a schema, and the next YAML block with
+// the hub object's status.
 var mergingExample = regexp.MustCompile("```yaml\n(schema:[^`]*)```\n\n```yaml\n([^`]*)```")
 
 // scenario is the input of an example.
 type scenario struct {
-	// Schema of the status: its properties, and its required fields.
+	// Schema has the properties of the status; Required has its required fields.
 	Schema   map[string]apiextensionsv1.JSONSchemaProps `json:"schema"`
 	Required []string                                   `json:"required"`
-	// Kind and Group of the CRD; Scale is its statusReplicasPath.
+	// Kind and Group are of the CRD; Scale is its statusReplicasPath.
 	Kind, Group, Scale string
-	// Spec of the hub object, whose booleans are in its schema.
+	// Spec is the hub object's spec. Its booleans become properties of the schema.
 	Spec              map[string]any          `json:"spec"`
 	StatusAggregation hubv1.StatusAggregation `json:"statusAggregation"`
-	// Clusters has the reported status of each cluster.
+	// Clusters has the status that each cluster reports.
 	Clusters map[string]map[string]any `json:"clusters"`
-	// Away are unreachable clusters. Unasked are clusters from which the values that reducers name were not requested yet.
+	// Away are the unreachable clusters. Unasked are the clusters that have not been asked for the fields that reducers
+	// name.
 	Away, Unasked []string
 }
 
@@ -65,7 +66,7 @@ func (s scenario) crd() *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// rows returns the rows of the clusters. The rows of unreachable clusters have the last known projection.
+// rows returns the rows and targets of the clusters. Each row has the last status that its cluster reported.
 func (s scenario) rows() (rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) {
 	var paths []string
 	for _, r := range s.StatusAggregation.Reducers {
@@ -91,14 +92,14 @@ func (s scenario) template() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"generation": int64(1)}, "spec": s.Spec}}
 }
 
-// test has the methods that testing and rapid have in common.
+// test has the methods of testing.T and rapid.T that the helpers need.
 type test interface {
 	Helper()
 	Fatal(...any)
 	Fatalf(string, ...any)
 }
 
-// outcomeOf is the merged status of the hub object, in the notation of the guide.
+// outcomeOf is the hub object's merged status and its left-out fields, as in the guide's YAML.
 type outcomeOf struct {
 	Status  map[string]any `json:"status,omitempty"`
 	LeftOut []string       `json:"leftOut,omitempty"`

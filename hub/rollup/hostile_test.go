@@ -22,7 +22,7 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// oddText is a text that a hostile member may send in any field.
+// oddText draws texts that a hostile member may send in any string field.
 var oddText = rapid.SampledFrom([]string{
 	"", "a", "Reason", "5f0c2a1e-8a55-4a51-9d4d-0a4ad6b7d1a0", strings.Repeat("x", 65), strings.Repeat("u", 129), strings.Repeat("x", 2<<20), strings.Repeat("é", 100),
 	strings.Repeat("😀", 300), strings.Repeat("\x00", 1<<20), strings.Repeat("\xff", 1<<16), strings.Repeat(`"\`, 1<<18), "a\u2028b\nc\r\td", "</script>\u202e", "{{.}}", "\ufffd",
@@ -67,7 +67,7 @@ func oddFact(t *rapid.T) Fact {
 	}
 }
 
-// statusFaults returns a function that validates the status of a binding by the CustomResourceDefinition in the chart.
+// statusFaults returns a function that validates a binding's status against the CustomResourceDefinition in the chart.
 func statusFaults(t *testing.T) func(status hubv1.BindingStatus) []string {
 	t.Helper()
 	raw, err := os.ReadFile("../../charts/hanse-hub/files/crds/hanse.dev_resourcebindings.yaml")

@@ -16,12 +16,12 @@ import (
 )
 
 var (
-	// ErrRequired means that the schema requires a status field for which the members give no value.
+	// ErrRequired means that no member has a value for a status field that the schema requires.
 	ErrRequired = errors.New("a required field has no merged value")
-	// ErrInvalid means that the schema does not allow the merged status as a whole.
+	// ErrInvalid means that the merged status violates the schema although each field is valid.
 	ErrInvalid = errors.New("the merged status does not match the schema")
-	// ErrIncomplete means that rows were cut to the size limit and their clusters have not reported to this process yet.
-	// The hub object then keeps its current status, because a new status would lack the cut data.
+	// ErrIncomplete means that some rows were cut to the size limit, and their clusters have not reported to this
+	// process yet. The hub object keeps its current status, because a new one would lack the values of these clusters.
 	ErrIncomplete = errors.New("some clusters with a shortened row have not reported since the hub started")
 )
 
@@ -30,10 +30,12 @@ const (
 	observedGenerationField = "observedGeneration"
 )
 
-// MergeStatus merges the status for the hub object from the full rows of its clusters. It also returns the names of the
-// fields that were left out. The result is nil if there is no status to write. template is the hub object; its status
-// is the last merged status. Sums keep the numbers of unreachable clusters; all other values of copies that are not
-// applied are treated as Unknown. rules are the rules of the object's placement; the zero value has no rules.
+// MergeStatus merges the status of the hub object from the full rows of its clusters. It also returns the names of the
+// fields that were left out. The status is nil if there is nothing to write.
+//
+// template is the hub object with the last merged status. Sums keep the last numbers of unreachable clusters. All other
+// values of copies that are not applied count as Unknown. rules are from the object's placement; the zero value has no
+// rules.
 func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured, rows []hubv1.ClusterRow, targets []hubv1.BindingTarget, now metav1.Time) (status map[string]any, leftOut []string, err error) {
 	if schema.status == nil || len(schema.status.properties) == 0 {
 		return nil, nil, nil
@@ -46,7 +48,7 @@ func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured
 	status, missing := m.fields()
 	for _, path := range rules.paths() {
 		if !m.used[path] {
-			m.leaveOut(fieldName(path)) // the schema has no such field
+			m.leaveOut(fieldName(path)) // the schema has no field at the rule's path
 		}
 	}
 	slices.Sort(m.leftOut)
@@ -62,7 +64,7 @@ func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured
 	return status, m.leftOut, nil
 }
 
-// outcome is the result for one field.
+// outcome says whether a field was merged, and if not, why.
 type outcome int
 
 const (
@@ -71,20 +73,19 @@ const (
 	silent          // no member has a value
 )
 
-// part is the contribution of one target.
+// part is what one target contributes to the merge.
 type part struct {
 	row   hubv1.ClusterRow
-	share *int32 // share of the replicas, if they are divided
-	// observed is the part of the target's status at the path of the merger.
+	share *int32 // number of the target's replicas, if replicas are divided
+	// observed is the target's value at the merger's path.
 	observed map[string]any
-	// lost describes which values may be missing in observed, because they did not fit.
+	// lost says which values may be missing in observed, because they did not fit into the report.
 	lost health.Loss
-	// whole is the target's full report. named are the values that the hub requested by path.
+	// whole is the target's full report. named are the values at the paths that reducers name.
 	whole, named map[string]any
 }
 
-// current reports whether the target's conditions are about the wanted content, and are not older than the loss of the
-// cluster.
+// current reports whether the target's report is about the desired content, and the cluster is reachable.
 func (p part) current() bool {
 	return p.row.Applied == metav1.ConditionTrue && p.row.LastObservedTime == nil
 }
@@ -94,25 +95,25 @@ type merger struct {
 	parts      []part // of the targets that shall hold the object, sorted by name
 	schema     Schema
 	rules      Rules
-	used       map[string]bool // the paths of rules that were found
-	spec       map[string]any  // of the template
-	generation int64           // of the template
-	// observed is true if every target has the hub's generation and the operator there has seen this generation.
+	used       map[string]bool // the paths of rules that exist in the schema
+	spec       map[string]any  // spec of the hub object
+	generation int64           // generation of the hub object
+	// observed is true if every target has the hub object's generation and its operator has observed it.
 	observed bool
 	now      metav1.Time
-	counts   map[string]int64 // counts of a workload
+	counts   map[string]int64 // merged counts of a workload
 
 	place
-	leftOut []string // fields below the object
+	leftOut []string // fields below the object that were left out
 }
 
-// place is the position of the object that a merger merges.
+// place is the object in the status that a merger merges.
 type place struct {
 	path   string         // below the status, such as "/storage"; empty for the status itself
-	node   *node          // of the schema
-	before map[string]any // the last merged value
+	node   *node          // its schema
+	before map[string]any // its last merged value
 	keys   []string       // fields that are not merged
-	asked  bool           // only fields that a rule of the placement names are merged: the object belongs to one cluster
+	asked  bool           // only fields that a rule of the placement names are merged, because the object describes one cluster
 }
 
 func newMerger(schema Schema, template *unstructured.Unstructured, rows []hubv1.ClusterRow, targets []hubv1.BindingTarget, now metav1.Time) (*merger, error) {
@@ -145,8 +146,8 @@ func newMerger(schema Schema, template *unstructured.Unstructured, rows []hubv1.
 	return m, nil
 }
 
-// newPart reads the report of a target. An unreadable report is treated as lost, so that the other targets are still
-// merged.
+// newPart parses the report of a target. An unreadable report is treated like one whose values did not fit, so that the
+// other targets are still merged.
 func newPart(row hubv1.ClusterRow) part {
 	p := part{row: row}
 	if row.Observed != nil {
@@ -160,20 +161,20 @@ func newPart(row hubv1.ClusterRow) part {
 	return p
 }
 
-// hasObserved reports whether the operator has seen the last generation of the copy. Rows do not contain that
-// generation, so hasObserved uses the row's health and reason.
+// hasObserved reports whether the member's operator has observed the last generation of the copy. A row has no
+// observedGeneration, so that hasObserved concludes from the row's health and reason.
 func hasObserved(p part, generation int64) bool {
 	if !p.current() || p.row.Generation != generation || len(p.observed) == 0 {
 		return false
 	}
 	switch p.row.Reason {
-	case health.ReasonGenerationNotObserved, health.ReasonStatusMissing, hubv1.ReasonPending, hubv1.ReasonContested: // Contested may hide the others
+	case health.ReasonGenerationNotObserved, health.ReasonStatusMissing, hubv1.ReasonPending, hubv1.ReasonContested: // Contested may hide one of the other reasons
 		return false
 	}
 	return true
 }
 
-// fields merges every field of the object, and returns the names of the required fields that have no value.
+// fields merges every field of the object. missing has the required fields without a value.
 func (m *merger) fields() (out map[string]any, missing []string) {
 	out = map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(m.node.properties)) {
@@ -196,7 +197,7 @@ func (m *merger) fields() (out map[string]any, missing []string) {
 	return out, missing
 }
 
-// field merges one field. It leaves out the field if the schema does not allow the result.
+// field merges one field, and leaves the field out if the schema does not allow the merged value.
 func (m *merger) field(name string, n *node) (any, outcome) {
 	value, how := m.rule(name, n)
 	if how == merged && n.refuses(value) != nil {
@@ -205,7 +206,7 @@ func (m *merger) field(name string, n *node) (any, outcome) {
 	return value, how
 }
 
-// rule is the allow-list of merge rules. It leaves out every field without a case.
+// rule selects how a field is merged. A field for which it has no case is left out.
 func (m *merger) rule(name string, n *node) (any, outcome) {
 	path := m.path + "/" + escape.Replace(name)
 	switch {
@@ -263,7 +264,7 @@ func (m *merger) text(name string, n *node) (any, outcome) {
 	case n.format != "date-time" && health.IsAmount(name) && m.quantities(name):
 		return m.amount(name)
 	case n.format != "date-time" && m.quantities(name):
-		return nil, omitted // it belongs to one cluster, next to counts of all
+		return nil, omitted // one cluster's value would mislead next to counts of all clusters
 	case n.format != "date-time":
 		return m.equal(name)
 	case health.IsFailureTime(name):

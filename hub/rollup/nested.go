@@ -8,11 +8,12 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// maxEntries limits a map or list whose entries come from clusters. A larger map or list is not merged.
+// maxEntries limits merged maps and lists, because their entries come from members. A map or list with more entries is
+// left out.
 const maxEntries = 64
 
-// into returns the merger for a field's value: an object, or one entry of a list or map. before is the last merged
-// value, and inner returns a target's value.
+// into returns the merger for the object in a field, or for one entry of a list or map. before is its last merged
+// value. inner returns the object of one part.
 func (m *merger) into(name string, n *node, before map[string]any, inner func(part int) map[string]any) *merger {
 	sub := *m
 	sub.path, sub.node, sub.leftOut, sub.before = m.path+"/"+escape.Replace(name), n, nil, before
@@ -21,7 +22,7 @@ func (m *merger) into(name string, n *node, before map[string]any, inner func(pa
 		observed := inner(i)
 		switch {
 		case observed != nil:
-			p.lost = min(p.lost, health.LostStrings) // nested values are lost as a whole, except strings
+			p.lost = min(p.lost, health.LostStrings) // a report drops nested values as a whole, except strings
 		case p.lost >= health.LostNested:
 			p.lost = health.LostNamed
 		default:
@@ -35,7 +36,7 @@ func (m *merger) into(name string, n *node, before map[string]any, inner func(pa
 
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// intoField returns the merger of an object or map in a field.
+// intoField returns the merger for an object or a map in a field.
 func (m *merger) intoField(name string, n *node) *merger {
 	inner := func(holder map[string]any) map[string]any {
 		object, _ := holder[name].(map[string]any)
@@ -44,7 +45,7 @@ func (m *merger) intoField(name string, n *node) *merger {
 	return m.into(name, n, inner(m.before), func(part int) map[string]any { return inner(m.parts[part].observed) })
 }
 
-// take returns the result of a nested merger, and records the fields that it left out.
+// take returns the result of a nested merger, and adds its left-out fields to those of m.
 func (m *merger) take(name string, sub *merger) (map[string]any, outcome) {
 	if !sub.reported() {
 		return nil, silent
@@ -62,7 +63,7 @@ func (m *merger) take(name string, sub *merger) (map[string]any, outcome) {
 	return out, merged
 }
 
-// reported reports whether a target has a value at this path, or may have one.
+// reported reports whether any target has a value at the merger's path, or may have lost one.
 func (m *merger) reported() bool {
 	return m.rules.below(m.path) || slices.ContainsFunc(m.parts, func(p part) bool { return p.observed != nil || p.lost > health.LostNothing })
 }
@@ -84,7 +85,7 @@ func (m *merger) object(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// mapped merges a map key by key. The values are counts or objects.
+// mapped merges a map key by key. Its values are counts or objects.
 func (m *merger) mapped(name string, n *node) (any, outcome) {
 	if n.items == nil {
 		return nil, omitted
@@ -122,18 +123,18 @@ func (m *merger) mapped(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// list merges a list entry by entry. Key fields identify the entries.
+// list merges a list of maps: entries with equal keys are merged with each other.
 func (m *merger) list(name string, n *node) (any, outcome) {
 	if !n.keyed() {
 		return nil, omitted
 	}
-	ids := map[string]map[string]any{} // the keys of an entry, by their text
+	ids := map[string]map[string]any{} // the key fields of each entry, by their text
 	var order []string
 	byPart := make([]map[string]map[string]any, 0, len(m.parts))
 	for _, p := range m.parts {
 		list, has := p.observed[name]
 		if list == nil && (has || p.lost >= health.LostNested) {
-			return nil, omitted // a list did not fit the target's projection
+			return nil, omitted // a target's list did not fit into its report
 		}
 		entries, ok := n.entries(list)
 		if !ok {
@@ -167,8 +168,8 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// listEntry merges the targets' values of one entry, which has the same keys as like. ok is false if no target has a
-// value, or if the schema requires a field that has no value.
+// listEntry merges one entry of all targets' lists. like has the entry's key fields. ok is false if no target has a
+// value, or if a required field has none.
 func (m *merger) listEntry(name string, sub *merger, like map[string]any) (entry map[string]any, ok bool) {
 	out, missing := sub.fields()
 	if len(out) == 0 || slices.ContainsFunc(missing, func(name string) bool { return !slices.Contains(sub.keys, name) }) {

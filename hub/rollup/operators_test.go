@@ -20,14 +20,14 @@ import (
 	"github.com/hanse-dev/hanse/test/operators"
 )
 
-// statusesOf has the sample statuses of a kind, at one version.
+// statusesOf are sample statuses of a kind at one version.
 type statusesOf struct {
 	crd     *apiextensionsv1.CustomResourceDefinition
 	version string
 	all     []map[string]any
 }
 
-// only returns the definition with that version alone.
+// only returns the definition with no version other than k.version.
 func (k statusesOf) only() *apiextensionsv1.CustomResourceDefinition {
 	crd := k.crd.DeepCopy()
 	crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name != k.version })
@@ -48,7 +48,7 @@ func operatorStatuses(t *testing.T) map[schema.GroupVersionKind]statusesOf {
 	return out
 }
 
-// merge merges the statuses as the reports of the clusters c0, c1 and so on.
+// merge merges the statuses as reports of the clusters c0, c1 and so on.
 func (k statusesOf) merge(t test, statuses []map[string]any, away int) (status map[string]any, leftOut []string) {
 	s, _, err := NewSchema(k.crd, k.version)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestTheStatusOfAnOperatorOnOneClusterIsThatOnTheHub(t *testing.T) {
 	}
 }
 
-// checkPart fails if the merged status of a single object differs from the object's own status.
+// checkPart fails the test if the merged status of a single object has another value than the object.
 func checkPart(t *testing.T, path string, own, merged map[string]any) {
 	t.Helper()
 	for name, value := range merged {

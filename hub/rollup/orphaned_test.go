@@ -69,7 +69,8 @@ func TestTheStatusRemembersWhatWasLeftOnClusters(t *testing.T) {
 	}
 }
 
-// TestManyClustersThatLeaveCostNoMoreThanOneWrite uses more orphaned copies than the list can have.
+// TestManyClustersThatLeaveCostNoMoreThanOneWrite withdraws from more clusters than the list of orphaned copies can
+// have.
 func TestManyClustersThatLeaveCostNoMoreThanOneWrite(t *testing.T) {
 	in := Input{BindingGeneration: 1, ObjectUID: hubObject, Now: noon, Facts: map[string]Fact{}}
 	for i := range hubv1.MostOrphaned + 36 {

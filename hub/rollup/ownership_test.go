@@ -67,8 +67,8 @@ func TestABindingIsContestedWhileACopyIs(t *testing.T) {
 		c.Message != "on 1 of 1 clusters: a: tuner keeps changing .spec.replicas" {
 		t.Fatalf("%+v", c)
 	}
-	// The refusal stays while corrections are delayed, whether or not the copy is healthy, and while the cluster does not
-	// answer.
+	// The reason Contested stays while the hub restores the copy less often, whether it is healthy or not, and while
+	// the cluster does not answer.
 	refused := refusedBy(hubv1.ReasonContested)
 	refused.Message = fought.Message
 	second, _ := Status(first, input(shallHold, &Fact{Connected: true, Synced: true, Outcome: refused, Observation: seen()}))

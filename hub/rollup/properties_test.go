@@ -20,11 +20,11 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// drawn is a random field of a status: its schema, its values, and its value on the hub object for a single member.
+// drawn is a random field of a status: its schema, its values, and the merged value if there is only one member.
 type drawn struct {
 	schema string // YAML
 	value  *rapid.Generator[any]
-	kept   func(value any) any // nil: it is left out
+	kept   func(value any) any // nil: the field is left out
 }
 
 func same(value any) any { return value }
@@ -37,7 +37,7 @@ var (
 	phaseWord  = rapid.Map(rapid.SampledFrom([]string{"Ready", "Pending", "Failed"}), func(s string) any { return s })
 )
 
-// pools generates a list with some of the entries x, y and z.
+// pools draws a list with some of the entries x, y and z.
 var pools = rapid.Custom(func(t *rapid.T) any {
 	var out []any
 	for _, name := range []string{"x", "y", "z"} {
@@ -106,7 +106,7 @@ var drawnFields = map[string]drawn{
 	},
 }
 
-// world is a kind, and the random reports of some members about one object.
+// world is a kind and the statuses of one object on some members.
 type world struct {
 	scenario
 	names []string
@@ -158,7 +158,7 @@ var anyReducer = []hubv1.Reducer{
 	hubv1.ReducerLatest, hubv1.ReducerFirst, hubv1.ReducerJoin, hubv1.ReducerCEL,
 }
 
-// faults returns the errors that an API server would return for the status of an object.
+// faults returns the errors with which an API server would refuse the status of an object.
 func faults(t test, crd *apiextensionsv1.CustomResourceDefinition, status map[string]any) []string {
 	t.Helper()
 	props := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
@@ -202,7 +202,7 @@ func TestAMergedStatusIsValidAndKnowsNoOrder(t *testing.T) {
 			if faults := faults(t, w.crd(), status); faults != nil {
 				t.Fatalf("%v\n%v", faults, status)
 			}
-			runtime.DeepCopyJSON(status) // it panics on values that objects do not have
+			runtime.DeepCopyJSON(status) // panics for a value that unstructured objects cannot have
 		}
 		rows, targets = rapid.Permutation(rows).Draw(t, "rows"), rapid.Permutation(targets).Draw(t, "targets")
 		again, leftOutAgain, errAgain := MergeStatus(schema, rules, w.template(), rows, targets, noon)
@@ -212,7 +212,7 @@ func TestAMergedStatusIsValidAndKnowsNoOrder(t *testing.T) {
 		if status == nil {
 			return
 		}
-		// All members send their last reports again.
+		// A second merge with the first result in the template must give the same result.
 		said := w.template()
 		said.Object["status"] = status
 		if again, _, err = MergeStatus(schema, rules, said, rows, targets, noon); err != nil || !reflect.DeepEqual(status, again) {

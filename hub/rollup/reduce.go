@@ -17,21 +17,21 @@ import (
 // report is one target's value of a field that a rule names.
 type report struct {
 	cluster string
-	value   any  // nil if the target reports none
+	value   any  // nil if the target has no value
 	current bool // the value is about the desired content
 }
 
-// reduced is the target field of a rule, with the data for merging it.
+// reduced describes the hub object's field that a rule writes.
 type reduced struct {
 	list  bool // the schema wants a list
 	words severity
 }
 
-// A reducer computes one value from the targets' values, which are sorted by cluster; ok is false if there is no such
-// value.
+// A reducer computes one value from the targets' values, which are sorted by cluster. ok is false if it cannot compute
+// one.
 type reducer func(values []report, f reduced) (value any, ok bool)
 
-// reducers has all reducers except CEL expressions.
+// reducers has all reducers except CEL expressions, which NewRules compiles.
 var reducers = map[hubv1.Reducer]reducer{
 	hubv1.ReducerSum:    sumOf,
 	hubv1.ReducerMin:    func(values []report, _ reduced) (any, bool) { return extreme(values, -1) },
@@ -44,11 +44,11 @@ var reducers = map[hubv1.Reducer]reducer{
 	hubv1.ReducerJoin:   join,
 }
 
-// reduce merges a field by the placement's rule. The field is left out while the value of a target is unknown.
+// reduce merges a field by the placement's rule. It leaves the field out while the value of any target is unknown.
 func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	reduce := m.rules.reducers[path]
 	if reduce == nil {
-		return nil, omitted // its expression is invalid
+		return nil, omitted // the rule's expression is invalid
 	}
 	values := make([]report, 0, len(m.parts))
 	known := false
@@ -74,8 +74,8 @@ func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	return native(value), merged
 }
 
-// at returns the value at a path. It is nil if the report has no such value. ok is false if the value is not known,
-// because the path was not requested yet or the value did not fit.
+// at returns the target's value at a path. It is nil if the target has no value. ok is false if the value is unknown:
+// the member has not been asked for the path yet, or the value did not fit into the report.
 func (p part) at(path string) (value any, ok bool) {
 	if value, ok := p.named[path]; ok {
 		return value, true
@@ -89,13 +89,13 @@ func (p part) at(path string) (value any, ok bool) {
 		value = object[unescape.Replace(segment)]
 	}
 	switch value.(type) {
-	case string, bool, float64: // unchanged, unlike maps and lists
+	case string, bool, float64: // needs no conversion, unlike a map or a list
 		return value, true
 	}
-	return nil, p.row.UID == "" && p.row.Observed == nil // the cluster has no copy that could report
+	return nil, p.row.UID == "" && p.row.Observed == nil // known to be absent only if the cluster has no copy that could have a value
 }
 
-// given returns the values of the targets that report a value.
+// given returns the values of the targets that have one.
 func given(values []report) []any {
 	var out []any
 	for _, v := range values {
@@ -106,7 +106,7 @@ func given(values []report) []any {
 	return out
 }
 
-// as converts all values to one type. It returns false if a value cannot be converted.
+// as converts all values to one type. It returns false if it cannot convert one of them.
 func as[T any](values []any, read func(any) (T, bool)) ([]T, bool) {
 	out := make([]T, 0, len(values))
 	for _, v := range values {
@@ -136,7 +136,7 @@ func quantity(value any) (resource.Quantity, bool) {
 	if f, isNumber := value.(float64); isNumber {
 		text, ok = strconv.FormatFloat(f, 'f', -1, 64), true
 	}
-	// An exponent could create a number with as many digits as its value.
+	// A quantity with an exponent would have as many digits as the exponent says.
 	const longest = 32
 	if !ok || len(text) > longest || strings.ContainsAny(strings.TrimSuffix(strings.TrimSuffix(text, "E"), "Ei"), "eE") {
 		return resource.Quantity{}, false
@@ -164,7 +164,7 @@ func sumOf(values []report, _ reduced) (any, bool) {
 	return total.String(), true
 }
 
-// extreme returns the least value if sign is -1, and the greatest value if sign is 1.
+// extreme returns the smallest value if sign is -1, and the largest if sign is 1.
 func extreme(values []report, sign int) (any, bool) {
 	all := given(values)
 	if numbers, ok := as(all, number); ok {
@@ -189,7 +189,7 @@ func extreme(values []report, sign int) (any, bool) {
 	return best.String(), true
 }
 
-// latest returns the last time if sign is 1, and the first time if sign is -1.
+// latest returns the latest time if sign is 1, and the earliest if sign is -1.
 func latest(values []report, sign int) (any, bool) {
 	all := given(values)
 	times, ok := as(all, moment)
@@ -205,8 +205,8 @@ func latest(values []report, sign int) (any, bool) {
 	return all[best], true
 }
 
-// decided merges booleans: one current value `alone` decides, and if all values are the opposite, so is the result. In
-// all other cases a stale value leaves the result open.
+// decided reduces booleans. One current value equal to `alone` decides the result. If all targets have the opposite
+// value, the result is the opposite. If a report is stale or missing, ok is false.
 func decided(values []report, alone bool) (any, bool) {
 	silent := false
 	for _, v := range values {
@@ -223,7 +223,7 @@ func decided(values []report, alone bool) (any, bool) {
 	return !alone, !silent
 }
 
-// worst returns the worst word. A value that is not current is treated as Unknown.
+// worst returns the worst of the words. A value that is not current counts as the word Unknown.
 func worst(values []report, f reduced) (any, bool) {
 	words := map[string]bool{}
 	for _, v := range values {
@@ -242,10 +242,10 @@ func first(values []report, _ reduced) (any, bool) {
 	return all[0], true
 }
 
-// longestList is the maximum size of the result of Join, in bytes of JSON.
+// longestList limits the result of the reducer Join, in bytes of JSON.
 const longestList = 1024
 
-// join returns the distinct values, sorted by their text. Lists are joined entry by entry.
+// join returns the distinct values, sorted by their text. The entries of lists are joined, not the lists.
 func join(values []report, f reduced) (any, bool) {
 	distinct := map[string]any{}
 	for _, v := range given(values) {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// many repeats an item of YAML, with a running number.
+// many repeats a YAML item n times, with its number in it.
 func many(item string, n int) string {
 	items := make([]string, 0, n)
 	for i := range n {
@@ -18,7 +18,7 @@ func many(item string, n int) string {
 	return strings.Join(items, ", ")
 }
 
-// wired returns an outcome after a conversion to YAML and back.
+// wired returns the outcome after an encoding to YAML and back.
 func wired(t *testing.T, o outcomeOf) outcomeOf {
 	t.Helper()
 	data, err := yaml.Marshal(o)
@@ -33,7 +33,7 @@ func wired(t *testing.T, o outcomeOf) outcomeOf {
 }
 
 func TestReducers(t *testing.T) {
-	// reduce returns a scenario with one field x on three clusters.
+	// reduce returns a scenario with a field x that three clusters report.
 	reduce := func(reducer, schema, a, b, c string) string {
 		return fmt.Sprintf("schema: {x: %s}\nstatusAggregation: {reducers: [{path: /status/x, %s}]}\nclusters: {a: {x: %s}, b: {x: %s}, c: {x: %s}}\n", schema, reducer, a, b, c)
 	}
@@ -139,7 +139,7 @@ clusters: {a: {conditions: [{type: Serving, status: 'True'}, {type: Slow, status
 	}
 }
 
-// The watch may show a copy for which no apply was ever confirmed.
+// The watch may show a copy although no apply of it was confirmed.
 func TestAReducerWaitsForWhatACopyWithoutUIDMayHave(t *testing.T) {
 	s := readScenario(t, `
 schema: {x: {type: string}, replicas: {type: integer}}

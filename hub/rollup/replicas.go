@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Replicas returns the number of replicas of a copy, and the number of ready replicas, from its observed status.
-// Operators use different names for these fields. A number is nil if the status has no such field.
+// Replicas returns how many replicas of a copy are ready and how many it has, from its observed status. It supports the
+// field names of several operators. A number is nil if the status does not have it.
 func Replicas(observed *runtime.RawExtension) (ready, total *int64) {
 	if observed == nil {
 		return nil, nil
@@ -37,7 +37,7 @@ func Replicas(observed *runtime.RawExtension) (ready, total *int64) {
 	ready = firstKnown(readyReplicas, available, readyInstances, numberReady)
 	total = firstKnown(replicas, instances, desired)
 	if ready == nil && total != nil && unavailable != nil {
-		n := *total - *unavailable // a Deployment omits zeros
+		n := *total - *unavailable // a Deployment's status omits zeros
 		ready = &n
 	}
 	return ready, total
@@ -52,8 +52,8 @@ func firstKnown(numbers ...*int64) *int64 {
 	return nil
 }
 
-// eachInteger visits the integer fields of a JSON object. It decodes no other field, because the sums read all rows of
-// all objects repeatedly.
+// eachInteger calls visit for the integer fields of a JSON object. It does not decode other fields, because every sum
+// reads the rows of all objects.
 func eachInteger(object []byte, visit func(name []byte, n int64)) {
 	depth := 0
 	for i := 0; i < len(object); i++ {
@@ -84,7 +84,8 @@ func eachInteger(object []byte, visit func(name []byte, n int64)) {
 	}
 }
 
-// integerIn returns the length of the integer in a value, in bytes. It is 0 if the value is not an integer.
+// integerIn returns the length in bytes of the integer at the start of value; 0 if value does not start with an
+// integer.
 func integerIn(value []byte) int {
 	n := 0
 	for n < len(value) && (value[n] >= '0' && value[n] <= '9' || value[n] == '-') {

@@ -1,18 +1,20 @@
-// Package rollup merges the states of an object's clusters. Status computes the status of a binding. MergeStatus
-// computes the status of the hub object from the rows of the binding.
+// Package rollup computes statuses from the states of an object's clusters. Status computes the status of a binding.
+// MergeStatus computes the status of the hub object from the binding's rows.
 //
-// The package reads no clock and no server: hub/report gathers an Input, and equal Inputs give byte-equal results. A
-// second call with the same Input changes nothing, so that a fleet without changes causes no writes.
+// The package reads neither a clock nor a server: hub/report gathers an Input, and equal Inputs give byte-equal
+// results. Therefore a fleet without changes causes no writes.
 //
-//   - An unknown fact does not change the row. After a restart a row stays until its cluster has reported. An
-//     unreachable cluster keeps its last numbers, marked Unknown, with their time. A short interruption changes
-//     nothing.
-//   - Applied is True only for a generation and digest that the member has confirmed. It changes when a newer state of
-//     the member object contradicts it.
-//   - A time changes only with the value that it dates.
-//   - A row has the reason Withdrawn only for the current Absent entry, because the entry is then dropped.
-//   - The merged status is an allow-list by schema; the Rules of a placement come first. A field that cannot be merged
-//     correctly, or does not match the schema, is left out and named.
+//   - A row does not change while the state of its cluster is unknown. After a restart, a row stays until its cluster
+//     has
+//     reported. The row of an unreachable cluster keeps its last numbers, marked Unknown, with their time. A short
+//     interruption changes no row.
+//   - Applied is True only for a generation and digest that the member has confirmed. It changes if the watch shows a
+//     newer state of the copy that contradicts the confirmation.
+//   - A timestamp changes only together with the value that it dates.
+//   - A row has the reason Withdrawn only for the current Absent entry of the binding's spec.clusters, because the
+//     scheduler then removes the entry.
+//   - A field is merged only if the schema or a Rule of the placement says how; Rules take precedence. A field that
+//     cannot be merged correctly, or does not match the schema, is left out, and the status names it.
 //
 // hub/report decides when to write, and whether the hub object's status may be written at all. hub/schedule provides
 // the condition Scheduled, the decision and the other placements; this package does not change them.
@@ -30,29 +32,29 @@ import (
 
 // Fact is the current state of one cluster.
 type Fact struct {
-	// Outcome is the last result of this process for this target, binding and hub object, since the link is up. It is nil
-	// if there is none. It must not be the result of an earlier state of the target.
+	// Outcome is the last result of dispatch since the link came up, for the current target, binding and hub object. It
+	// is nil if this process has no such result.
 	Outcome *member.Outcome
-	// Observation is the last state from the cluster's watch. It is nil if the watch shows no copy. Synced is false until
-	// the watch has delivered its first list.
+	// Observation is the copy's last state in the cluster's watch. It is nil if the watch has shown no copy. Synced is
+	// false until the watch has delivered its first list.
 	Observation *member.Observation
 	Synced      bool
 
-	// Connected is false if the link is down; LinkReason and LinkMessage have the cause. A cluster has no Fact until its
-	// first connection attempt has ended.
+	// Connected is false if the link is down; LinkReason and LinkMessage say why. A cluster has no Fact until its first
+	// connection attempt has ended.
 	Connected   bool
 	LinkReason  string
 	LinkMessage string
-	// InGrace is true while the link has been down for less than the grace time. The row then does not change.
+	// InGrace is true if the link has been down for less than the grace time. The row then does not change.
 	InGrace bool
-	// LastHeard is the time of the last event from a watch of the cluster. It is zero if this process has received none.
+	// LastHeard is when a watch of the cluster last delivered an event to this process. It is zero if no watch has.
 	LastHeard time.Time
 
-	// IsHub is true if the cluster is the hub itself, whose object is the template.
+	// IsHub is true if the cluster is the hub itself, so that the hub object is its own copy.
 	IsHub bool
 }
 
-// away reports whether the link is down for longer than the grace period.
+// away reports whether the link is down for longer than the grace time.
 func (f Fact) away() bool { return !f.Connected && !f.InGrace }
 
 // Input has all inputs for the status of one binding, except its previous status.
@@ -61,32 +63,34 @@ type Input struct {
 	// BindingGeneration is the generation of the binding that has these Targets.
 	BindingGeneration int64
 
-	// ObjectUID, HubGeneration and HubContent are those of the hub object. They are zero if the hub object is not known.
+	// ObjectUID, HubGeneration and HubContent identify the hub object's state. They are zero if the hub object is not
+	// known.
 	ObjectUID     types.UID
 	HubGeneration int64
 	HubContent    uint64
-	// Revisions of the object. Newest is the number of the newest revision; it is 0 without a rollout.
+	// Revisions are the object's revisions in its rollout. Newest is the number of the newest revision; it is 0 without
+	// a rollout.
 	Revisions []hubv1.ObjectRevision
 	Newest    int64
-	// TemplateStatus is the projection of the hub object's own status, and TemplateHealth is its health. Both are set for
-	// a hub that is its own member.
+	// TemplateStatus is the projection of the hub object's own status, and TemplateHealth is the hub object's health.
+	// They are used if the hub is a member of itself.
 	TemplateStatus []byte
 	TemplateHealth hubv1.Health
 
-	// Facts by cluster. The row of a target without a Fact does not change.
+	// Facts has the states by cluster. The row of a target without a Fact does not change.
 	Facts map[string]Fact
-	// Elsewhere are the targets that another replica reports. Their rows do not change.
+	// Elsewhere are the targets in shards of other replicas. Their rows do not change.
 	Elsewhere map[string]bool
 	Now       metav1.Time
 }
 
-// Status returns the updated status of a binding. Its rows are cut to fit the size limit. full has one uncut row for
-// each target, sorted by name, for MergeStatus.
+// Status returns the updated status of a binding, with rows that are cut to the size limit. full has one uncut row for
+// each target, sorted by name; it is the input for MergeStatus.
 func Status(previous hubv1.BindingStatus, in Input) (status hubv1.BindingStatus, full []hubv1.ClusterRow) {
 	in.Now = seconds(in.Now)
 	before := rowsByName(previous.Clusters)
 	full = newRows(before, previous.ObservedGeneration, in)
-	previous.Clusters = nil // the rows are replaced below
+	previous.Clusters = nil // the rows are replaced below, so that they need no copy
 	status = *previous.DeepCopy()
 	status.ObservedGeneration = in.BindingGeneration
 	status.Summary = summarize(full, in.Targets)
@@ -105,7 +109,7 @@ func rowsByName(rows []hubv1.ClusterRow) map[string]*hubv1.ClusterRow {
 	return out
 }
 
-// newRows returns the updated rows. rowsOf is the binding's generation at the time of the previous rows.
+// newRows returns the updated rows. rowsOf is the binding's generation for which the previous rows were written.
 func newRows(before map[string]*hubv1.ClusterRow, rowsOf int64, in Input) []hubv1.ClusterRow {
 	rows := make([]hubv1.ClusterRow, 0, len(in.Targets))
 	for _, t := range byName(in.Targets) {
@@ -114,7 +118,7 @@ func newRows(before map[string]*hubv1.ClusterRow, rowsOf int64, in Input) []hubv
 	return rows
 }
 
-// updated returns the number of Present clusters that hold the newest revision. It is nil if the object has no rollout.
+// updated returns the number of Present clusters that have the newest revision. It is nil if the object has no rollout.
 func updated(rows []hubv1.ClusterRow, in Input) *int32 {
 	if in.Newest == 0 {
 		return nil

@@ -23,7 +23,7 @@ const hubObject = types.UID("hub-1")
 
 var earlier = metav1.Unix(1767225600, 0)
 
-// held returns the row of an applied and healthy copy.
+// held returns the row of an applied and healthy copy, after the edits.
 func held(edits ...func(*hubv1.ClusterRow)) *hubv1.ClusterRow {
 	row := &hubv1.ClusterRow{
 		Name: "a", UID: "member-1", Generation: 7, Digest: "9c1f", Hash: "77ab", Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy,
@@ -85,10 +85,10 @@ func TestRow(t *testing.T) {
 	withdrawnRow := &hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonWithdrawn, LastTransitionTime: &earlier}
 	tests := map[string]struct {
 		previous *hubv1.ClusterRow
-		rowsOf   int64 // generation of the binding that the previous row speaks of
+		rowsOf   int64 // generation of the binding for which the previous row was written
 		target   hubv1.BindingTarget
 		fact     *Fact
-		want     *hubv1.ClusterRow // LastTransitionTime left out: it is noon unless the row equals the previous one in applied, health and reason
+		want     *hubv1.ClusterRow // without LastTransitionTime: it is noon, or as before if applied, health and reason have not changed
 	}{
 		"a new target of which nothing is known is pending": {
 			target: shallHold, want: &hubv1.ClusterRow{Name: "a", Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending},
@@ -437,7 +437,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// fleet is a binding with n targets. The first targets fail.
+// fleet returns the input for a binding with n targets; the first `failing` ones fail.
 func fleet(n, failing int) Input {
 	in := input(shallHold, nil)
 	in.Targets = nil
@@ -508,8 +508,8 @@ func TestRowsFitTheLimit(t *testing.T) {
 	}
 }
 
-// A restarted hub has only the cut rows. It must not run a Job again, and must not use an old status for the newest
-// content.
+// A restarted hub has only the cut rows. It must not run a finished Job again, nor treat an old status as one of the
+// newest content.
 func TestACutRowKeepsWhatARestartedHubNeeds(t *testing.T) {
 	job := schema.GroupKind{Group: "batch", Kind: "Job"}
 	long := `"text":"` + strings.Repeat("x", 300) + `"`

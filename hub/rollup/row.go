@@ -29,7 +29,8 @@ const (
 	notShown = "applied; the cluster's watch has not shown the change yet"
 )
 
-// newRow returns the updated row of one target. rowsOf is the binding's generation at the time of the previous row.
+// newRow returns the updated row of one target. rowsOf is the binding's generation for which the previous row was
+// written.
 func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	fact, known := in.Facts[t.Name]
 	here := !in.Elsewhere[t.Name]
@@ -38,7 +39,7 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 		previous = counted(previous)
 	}
 	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn && (t.State != hubv1.TargetAbsent || rowsOf != in.BindingGeneration) {
-		// The row belongs to an earlier Absent entry. It would wrongly confirm the withdrawal of the current entry.
+		// The previous row is about an earlier withdrawal from this cluster. It must not confirm the current one.
 		previous = nil
 	}
 	var row hubv1.ClusterRow
@@ -64,8 +65,7 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 	return date(row, previous, reported, in.Now)
 }
 
-// passingSince returns the time since which a copy is healthy at its target's revision. It is nil if the copy is not
-// healthy at this revision.
+// passingSince returns since when a copy is healthy at its target's revision. It is nil if the copy is not.
 func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.BindingTarget, now metav1.Time) *metav1.Time {
 	switch {
 	case t.Revision == 0, row.Revision != t.Revision, row.Applied != metav1.ConditionTrue, row.Health != hubv1.HealthHealthy:
@@ -76,14 +76,14 @@ func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.Bind
 	return &now
 }
 
-// date changes the time of a row only if the row has changed. reported is false for a row without a new report of its
-// cluster.
+// date sets the times of a row: the previous ones unless the row has changed. reported is false for a row that follows
+// no new report of its cluster.
 func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now metav1.Time) hubv1.ClusterRow {
 	switch {
 	case previous == nil || previous.Applied != row.Applied || previous.Health != row.Health || previous.Reason != row.Reason:
 		row.LastTransitionTime = &now
 	case previous.LastTransitionTime == nil && reported:
-		row.LastTransitionTime = &now // fit had removed the time
+		row.LastTransitionTime = &now // fit had removed the time when it cut the row
 	default:
 		row.LastTransitionTime = previous.LastTransitionTime
 	}
@@ -93,8 +93,8 @@ func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now m
 	return *row.DeepCopy()
 }
 
-// elsewhere returns the row of a cluster in another replica's shard. The row may be about a newer hub object than this
-// replica has.
+// elsewhere returns the row of a cluster in another replica's shard. That replica may have a newer hub object than this
+// one.
 func elsewhere(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	if previous == nil {
 		return hubv1.ClusterRow{Name: t.Name, Applied: metav1.ConditionUnknown, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonPending}
@@ -102,7 +102,7 @@ func elsewhere(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterR
 	return *previous
 }
 
-// unheard returns the row of a cluster that has not yet reported to this process.
+// unheard returns the row of a cluster that has not reported to this process yet.
 func unheard(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	switch {
 	case previous == nil:
@@ -119,7 +119,7 @@ func unheard(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.
 	return *previous
 }
 
-// away returns the row of a cluster whose link is down. It keeps the last known state and numbers.
+// away returns the row of an unreachable cluster: the last known state and numbers, marked Unknown.
 func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.ClusterRow {
 	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn {
 		return *previous
@@ -130,7 +130,7 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 	}
 	reason := cmp.Or(f.LinkReason, hubv1.ReasonUnreachable)
 	if row.Applied != metav1.ConditionUnknown || row.Reason != reason {
-		// Each connection attempt may fail with another message. The first message stays while the reason is the same.
+		// Each connection attempt may fail with another message. The first message stays until the reason changes.
 		row.Message = f.LinkMessage
 	}
 	row.Applied, row.Health, row.Reason = metav1.ConditionUnknown, hubv1.HealthUnknown, reason
@@ -140,12 +140,12 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 		heard := seconds(metav1.NewTime(f.LastHeard))
 		row.LastObservedTime = &heard
 	case row.UID != "":
-		row.LastObservedTime = row.LastTransitionTime // the last time that an earlier process has recorded
+		row.LastObservedTime = row.LastTransitionTime // the last time in the row of an earlier process
 	}
 	return row
 }
 
-// counted returns the row of a target that is no longer Evicting, and so is counted again.
+// counted undoes evicting: it returns the previous row of a target that is included in Applied and Healthy again.
 func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
 	if previous == nil || previous.Reason != hubv1.ReasonEvicting {
 		return previous
@@ -155,7 +155,8 @@ func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
 	return &row
 }
 
-// evicting marks a row as not counted, unless the row shows a failure or progress.
+// evicting gives the row of an Evicting target the reason Evicting, unless the row shows a failure or progress.
+// Conditions then ignore the row.
 func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
 	if t.State != hubv1.TargetEvicting || row.Applied == metav1.ConditionFalse || row.Reason == hubv1.ReasonPending || t.Evicting == nil {
 		return
@@ -179,7 +180,7 @@ func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
 	row.Message = fmt.Sprintf("%s: %s is not counted, and is withdrawn when the cluster answers and its replacements are healthy: %s", t.Evicting.Reason, held, who)
 }
 
-// template returns the row of a hub that is its own member.
+// template returns the row of a member that is the hub itself.
 func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	if t.State == hubv1.TargetAbsent {
 		return hubv1.ClusterRow{
@@ -193,7 +194,7 @@ func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	}
 }
 
-// withdrawing returns the row of a connected cluster that shall not hold the object, after an outcome.
+// withdrawing returns the row of a connected cluster from which the copy is to be removed, if there is an outcome.
 func withdrawing(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.ClusterRow {
 	o := f.Outcome
 	if o.Reason == hubv1.ReasonWithdrawn && !stillThere(t, f) {
@@ -207,8 +208,7 @@ func withdrawing(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv
 	return row
 }
 
-// stillThere reports whether the watch shows a copy. It ignores the foreign object that the withdrawal left on the
-// cluster.
+// stillThere reports whether the watch shows the copy. A foreign object that the withdrawal did not touch is no copy.
 func stillThere(t hubv1.BindingTarget, f Fact) bool {
 	seen := f.Observation
 	return f.Synced && seen != nil && t.Absent != nil && seen.OwnerUID == t.Absent.UID && seen.UID != f.Outcome.UID
@@ -221,15 +221,15 @@ func dueMessage(t hubv1.BindingTarget) string {
 	return fmt.Sprintf("the withdrawal (%s) is pending: %s", t.Absent.Policy, t.Absent.Reason)
 }
 
-// holding returns the row of a connected cluster that shall hold the object, after an outcome.
+// holding returns the row of a connected cluster that shall have a copy, if there is an outcome.
 func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input) hubv1.ClusterRow {
 	row := kept(previous, t)
 	o := f.Outcome
 	row.Applied, row.Reason, row.Message = o.Applied, o.Reason, o.Message
 	switch {
-	case o.Reason == hubv1.ReasonInSync: // the copy was only compared, so the last confirmation stays
+	case o.Reason == hubv1.ReasonInSync: // the hub only compared the copy, so that the last confirmation stays valid
 		row.Generation, row.Revision, row.Version = o.HubGeneration, o.HubRevision, o.HubVersion
-	case o.Applied == metav1.ConditionTrue, o.Reason == hubv1.ReasonNotRecreated: // the confirmation of a deleted copy stays
+	case o.Applied == metav1.ConditionTrue, o.Reason == hubv1.ReasonNotRecreated: // the confirmation of the deleted copy stays in the row
 		row.UID, row.Digest, row.Hash, row.Adopted = o.UID, o.Digest, o.Hash, o.Adopted
 		row.Generation, row.Revision, row.Version = o.HubGeneration, o.HubRevision, o.HubVersion
 	}
@@ -251,11 +251,12 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	return row
 }
 
-// judge sets the row's health and observed status. It sets the reason unless the row has a more important reason.
+// judge sets the row's health and observed status from the watch. It sets the row's reason, too, unless the row already
+// has a more important one.
 func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	seen := f.Observation
 	if seen != nil && in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID {
-		seen = nil // a copy of another object is ignored
+		seen = nil // the object is a copy of another hub object
 	}
 	var reason, message string
 	unshown := seen == nil && startsAnew(row, previous, f)
@@ -266,7 +267,7 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 		}
 	}
 	switch {
-	case seen == nil && row.Reason == hubv1.ReasonInSync: // a foreign copy is not watched
+	case seen == nil && row.Reason == hubv1.ReasonInSync: // the hub does not watch a foreign object
 		row.Health, reason, message, row.Observed = hubv1.HealthUnknown, row.Reason, row.Message, nil
 	case seen == nil && row.Applied == metav1.ConditionTrue:
 		row.Health, reason, message = hubv1.HealthProgressing, hubv1.ReasonPending, notShown
@@ -285,13 +286,14 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	explain(row, reason, message)
 }
 
-// startsAnew reports whether the watch has not delivered its first list. Until this list, only the row describes the
-// copy.
+// startsAnew reports whether the watch has not delivered its first list. Until then, only the previous row describes
+// the copy.
 func startsAnew(row, previous *hubv1.ClusterRow, f Fact) bool {
 	return !f.Synced && previous != nil && previous.UID == row.UID
 }
 
-// carriedOn keeps the row's health and status while the watch restarts, if they are still valid.
+// carriedOn keeps the health and status of the previous row until the watch has delivered its first list, if they are
+// still valid.
 func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool) {
 	switch {
 	case previous.LastObservedTime == nil:
@@ -300,13 +302,13 @@ func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool
 	case row.Reason == hubv1.ReasonInSync:
 		return "", "", false
 	}
-	// The cluster is reachable again, but its numbers are from the time before.
+	// The cluster is reachable again, but the row still has the numbers from before.
 	row.Health, row.LastObservedTime = hubv1.HealthUnknown, previous.LastObservedTime
 	return hubv1.ReasonPending, notShown, true
 }
 
-// explain gives an applied row the reason for its health, unless the row has a more important reason. A paused copy may
-// be Healthy by the status of an older generation; its message says so.
+// explain gives an applied row the reason of its health, unless the row has a more important reason. A paused copy may
+// be Healthy by the status of an older generation; the message then says so.
 func explain(row *hubv1.ClusterRow, reason, message string) {
 	speaks := row.Health != hubv1.HealthHealthy || reason == health.ReasonGenerationNotObserved
 	switch {
@@ -320,8 +322,7 @@ func explain(row *hubv1.ClusterRow, reason, message string) {
 	}
 }
 
-// contradicted reports whether the watch shows a state that is not older than the outcome, and that differs from the
-// confirmed state.
+// contradicted reports whether the watch shows another state than the confirmed one, at the same time or later.
 func contradicted(f Fact, in Input) bool {
 	o, seen := f.Outcome, f.Observation
 	if o.Applied != metav1.ConditionTrue || o.Reason == hubv1.ReasonInSync || !f.Synced || seen == nil || older(seen.ResourceVersion, o.ResourceVersion) {
@@ -330,26 +331,26 @@ func contradicted(f Fact, in Input) bool {
 	return seen.Deleting || seen.Digest != o.Digest || (in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID)
 }
 
-// older reports whether the resourceVersion from the watch is older than the confirmed one. It also returns true if the
-// two cannot be compared; then the row keeps the result of the hub's own write.
+// older reports whether the watch shows an older resourceVersion than the confirmed one. It returns true if they cannot
+// be compared, so that the row keeps the result of the hub's own write.
 func older(seen, confirmed string) bool {
 	c, err := resourceversion.CompareResourceVersion(seen, confirmed)
 	return err != nil || c < 0
 }
 
-// wanted returns the generation and revision that a target shall hold.
+// wanted returns the generation and revision that a target shall have.
 func (in Input) wanted(t hubv1.BindingTarget) hubv1.Want {
 	return hubv1.Wanted(t, hubv1.HubObject{Generation: in.HubGeneration, Revisions: in.Revisions})
 }
 
-// behind reports whether a target shall hold another generation or revision than the confirmed one. A confirmed
-// generation that is higher belongs to an earlier object of that name.
+// behind reports whether the confirmed generation or revision is not the wanted one. A confirmed generation above the
+// wanted one is of an earlier object of that name.
 func (in Input) behind(t hubv1.BindingTarget, generation, revision int64) bool {
 	return !in.wanted(t).IsHeld(generation, revision)
 }
 
-// outdated reports whether an outcome is about other content of the hub object than the current content. This includes
-// kinds without a generation.
+// outdated reports whether an outcome is about other content than the hub object has now. It also works for kinds
+// without a generation.
 func (in Input) outdated(t hubv1.BindingTarget, o *member.Outcome) bool {
 	return in.behind(t, o.HubGeneration, o.HubRevision) || t.Revision == 0 && in.HubContent != 0 && o.HubContent != in.HubContent
 }
@@ -365,7 +366,7 @@ func (in Input) behindMessage(t hubv1.BindingTarget, confirmed, revision int64) 
 	return fmt.Sprintf("generation %d is not applied yet; the cluster has generation %d", wanted, confirmed)
 }
 
-// kept returns a row with the last known state of the copy.
+// kept returns a new row with the last known state of the copy.
 func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	row := hubv1.ClusterRow{Name: t.Name}
 	if previous != nil {
@@ -375,7 +376,7 @@ func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	return row
 }
 
-// bound cuts texts to the limits of a row, and makes them valid UTF-8. The member's interface limits them, too.
+// bound cuts the row's texts to their limits, and makes them valid UTF-8. Package member limits its texts as well.
 func bound(row *hubv1.ClusterRow) {
 	row.UID = types.UID(whole(string(row.UID)))
 	row.Digest, row.Hash, row.Version = whole(row.Digest), whole(row.Hash), whole(row.Version)
@@ -386,7 +387,8 @@ func bound(row *hubv1.ClusterRow) {
 	}
 }
 
-// whole returns the text. It is empty if the text is too long or invalid, because a part of such a text would be wrong.
+// whole returns the identifier unchanged, or an empty text if it is too long or invalid, because a cut identifier would
+// be wrong.
 func whole(text string) string {
 	if len(text) > maxWhole || !utf8.ValidString(text) {
 		return ""
@@ -401,7 +403,7 @@ func raw(data []byte) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: data}
 }
 
-// sameJSON reports whether two values have equal content. The server may order the fields differently.
+// sameJSON reports whether two JSON values are equal. The API server may change the order of fields.
 func sameJSON(a, b *runtime.RawExtension) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -419,7 +421,7 @@ func byName(targets []hubv1.BindingTarget) []hubv1.BindingTarget {
 	return out
 }
 
-// seconds returns the time with the precision and zone of times in JSON.
+// seconds returns the time as the API server stores it: in whole seconds and UTC.
 func seconds(t metav1.Time) metav1.Time { return t.Rfc3339Copy() }
 
 var underWay = map[string]bool{
@@ -427,8 +429,8 @@ var underWay = map[string]bool{
 	hubv1.ReasonMissing: true, hubv1.ReasonDiffers: true,
 }
 
-// Failed reports whether a copy is not applied for a reason that needs a user's action. A reason that a user has asked
-// for, or that ends by itself, needs no action.
+// Failed reports whether a copy is not applied for a reason that a user must mend. It returns false for reasons that a
+// user has asked for, and for those that end by themselves.
 func Failed(applied metav1.ConditionStatus, reason string) bool {
 	return applied == metav1.ConditionFalse && !underWay[reason]
 }
@@ -437,6 +439,5 @@ var waits = map[string]bool{
 	hubv1.ReasonSuspended: true, hubv1.ReasonPaused: true, hubv1.ReasonOperatorNotReady: true, hubv1.ReasonBundleNotReady: true, hubv1.ReasonReferenceNotReady: true,
 }
 
-// Waits reports whether a copy with this reason waits for a user or for other objects, so that its change cannot be
-// applied at once.
+// Waits reports whether a copy with this reason waits for a user or for other objects before its change is applied.
 func Waits(reason string) bool { return waits[reason] }

@@ -14,14 +14,14 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// Rules are a placement's rules for merging, which precede the allow-list. The zero value has no rules.
+// Rules are a placement's rules for merging. They take precedence over the built-in rules. The zero value has no rules.
 type Rules struct {
 	reducers map[string]reducer // by path below the status: "/storage/used"
 	polarity map[string]health.Polarity
 }
 
-// NewRules parses the rules. The error names every invalid expression. The returned rules are usable without the fields
-// of these expressions.
+// NewRules parses the rules. The error names every invalid expression. The returned rules are usable even then: they
+// leave out the fields of invalid expressions.
 func NewRules(a hubv1.StatusAggregation) (Rules, error) {
 	var r Rules
 	var faults []error
@@ -59,7 +59,7 @@ func (r Rules) has(path string) bool {
 	return ok
 }
 
-// below reports whether a rule names a part of the value at the path.
+// below reports whether a rule names a field below the path.
 func (r Rules) below(path string) bool {
 	for p := range r.reducers {
 		if strings.HasPrefix(p, path+"/") {
@@ -71,7 +71,7 @@ func (r Rules) below(path string) bool {
 
 func (r Rules) paths() []string { return slices.Sorted(maps.Keys(r.reducers)) }
 
-// fieldName returns a path in the notation for fields that were left out: storage.used.
+// fieldName converts a path to the form in which the status names a left-out field: storage.used.
 func fieldName(path string) string {
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i := range segments {
@@ -82,12 +82,13 @@ func fieldName(path string) string {
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// reduction is the cost limit of one expression: about 10 ms.
+// reduction is the CEL cost limit of one expression, about 10 ms.
 const reduction = 200_000
 
 var reductions = expression.NewEnvironment(reduction, map[string]*cel.Type{"values": cel.ListType(cel.MapType(cel.StringType, cel.DynType))})
 
-// byExpression returns a reducer that evaluates a CEL expression. An invalid expression gives no value.
+// byExpression returns a reducer for a CEL expression.
+// and the error.
 func byExpression(text string) (reducer, error) {
 	x, err := reductions.CompileValue(text)
 	if err != nil {

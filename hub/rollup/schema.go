@@ -21,36 +21,36 @@ type Schema struct {
 	status *node
 	// specBooleans are the top-level fields of the spec that are booleans.
 	specBooleans map[string]bool
-	// replicas is the path of the count in the scale subresource, below the status, such as "/readyInstances". It is empty
-	// if the kind has no scale subresource.
+	// replicas is the path of the scale subresource's replica count, below the status, such as "/readyInstances". It is
+	// empty if the kind has no such path.
 	replicas string
 	// workload is set for a built-in workload kind.
 	workload *workload
 }
 
-// maxNesting is the depth of projections, including the status and the entries of its lists.
+// maxNesting is how many levels of a status the projections keep, including the status itself and list entries.
 const maxNesting = 6
 
-// intOrString is the kind of a node for integers and strings.
+// intOrString is the kind of a node whose value is an integer or a string.
 const intOrString = "int-or-string"
 
-// node is one value of a status.
+// node is the schema of one value in a status.
 type node struct {
 	kind, format string
 	enum         []string
 	pattern      *regexp.Regexp
-	maximum      float64 // for an integer
-	maxItems     int     // for an array; -1 if unlimited
+	maximum      float64 // of an integer
+	maxItems     int     // of an array; -1 if unlimited
 	required     []string
 	properties   map[string]*node
 	items        *node    // schema of the entries of an array, or of the values of a map
 	keys         []string // fields that identify the entries of an array
 
 	props     *apiextensionsv1.JSONSchemaProps
-	validator func() (validation.SchemaValidator, error) // nil if our own checks suffice, see valid.go
+	validator func() (validation.SchemaValidator, error) // nil if the checks in valid.go suffice
 }
 
-// NewSchema reads the schema of one version of a kind, and whether that version has a status subresource.
+// NewSchema reads the schema of one version of a kind. It also returns whether that version has a status subresource.
 func NewSchema(crd *apiextensionsv1.CustomResourceDefinition, version string) (s Schema, hasStatusSubresource bool, err error) {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 	if i < 0 {
@@ -83,7 +83,7 @@ func NewSchema(crd *apiextensionsv1.CustomResourceDefinition, version string) (s
 // HasStatus reports whether the kind's schema has a status.
 func (s Schema) HasStatus() bool { return s.status != nil }
 
-// newNode reads the given number of levels of a schema, because no merge rule reads deeper levels.
+// newNode converts the given number of levels of a schema, because no rule reads deeper levels.
 func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
 	n := &node{kind: p.Type, format: p.Format, maximum: maxInteger(p), maxItems: -1, required: p.Required, pattern: patternOf(p), props: p}
 	if !plain(p) || (levels == 0 && (len(p.Properties) > 0 || p.Items != nil || p.AdditionalProperties != nil)) {
@@ -123,8 +123,8 @@ func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
 
 var matchesNothing = regexp.MustCompile(`[^\x00-\x{10FFFF}]`)
 
-// patternOf returns the pattern of a schema. It is nil if the schema has no pattern. A pattern that does not compile
-// matches nothing, as on the server.
+// patternOf returns the compiled pattern. It is nil if the schema has none. A pattern that does not compile matches no
+// text, as on the server.
 func patternOf(p *apiextensionsv1.JSONSchemaProps) *regexp.Regexp {
 	if p.Pattern == "" {
 		return nil
@@ -147,22 +147,22 @@ func maxInteger(p *apiextensionsv1.JSONSchemaProps) float64 {
 	return limit
 }
 
-// allows reports whether a word matches the enum and the pattern.
+// allows reports whether the enum and the pattern allow a word.
 func (n *node) allows(word string) bool {
 	return (len(n.enum) == 0 || slices.Contains(n.enum, word)) && (n.pattern == nil || n.pattern.MatchString(word))
 }
 
-// countable reports whether the value can be summed.
+// countable reports whether values of the node can be added.
 func (n *node) countable() bool { return n.kind == "integer" || n.kind == intOrString }
 
-// keyed reports whether the entries of a list are identified by fields that projections contain.
+// keyed reports whether the node is a list of maps whose key fields are in the projections.
 func (n *node) keyed() bool {
 	return n.items != nil && n.items.kind == "object" && len(n.keys) > 0 &&
 		!slices.ContainsFunc(n.keys, func(key string) bool { return !health.IsKey(key) || n.items.properties[key] == nil })
 }
 
-// entries returns the entries of a list by the text of their keys. ok is false if the value is not a list of objects,
-// or a key is missing or not unique.
+// entries returns the entries of a list by the text of their key fields. ok is false if the value is not a list of
+// maps, or if a key is missing or not unique.
 func (n *node) entries(list any) (byID map[string]map[string]any, ok bool) {
 	if list == nil {
 		return nil, true

@@ -12,17 +12,17 @@ import (
 
 const unknownWord = "Unknown"
 
-// severity ranks the words of one field, from the best to the worst.
+// severity ranks the words of one field; the best word has the lowest rank.
 type severity struct {
 	rank    func(word string) (int, bool)
-	unknown string // the word for Unknown, empty if there is none
+	unknown string // the word for Unknown; empty if the field has none
 }
 
-// severities ranks the words of the built-in vocabulary.
+// severities ranks the words that package health defines for all kinds.
 var severities = severity{rank: health.WordRank, unknown: unknownWord}
 
-// ranks gives each word that a kind defines its rank. The value of an unreachable cluster is the word Unknown, in the
-// kind's spelling. If the kind has no such word, the field is left out.
+// ranks ranks the words that a kind defines; all words of one line have the same rank. An unreachable cluster counts as
+// the kind's word for Unknown. If the kind has no such word, the field is left out while a cluster is unreachable.
 func ranks(lines [][]string) severity {
 	rank := map[string]int{}
 	var s severity
@@ -41,7 +41,7 @@ func ranks(lines [][]string) severity {
 	return s
 }
 
-// severityOf returns the severity of a field. It returns false if the meaning of its words is unknown.
+// severityOf returns how to rank the words of a field. It returns false if the hub does not know the field's words.
 func severityOf(kind schema.GroupKind, name string, n *node) (severity, bool) {
 	if lines := health.WordsOf(kind, name); lines != nil {
 		return ranks(lines), true
@@ -61,8 +61,8 @@ func severityOf(kind schema.GroupKind, name string, n *node) (severity, bool) {
 	return s, true
 }
 
-// worst returns the worst of some words. Of equally bad words it returns the first one by name. It returns false if a
-// word is not known.
+// worst returns the worst of the words; of words with equal rank it returns the first in alphabetical order. It returns
+// false if a word is not known.
 func (s severity) worst(words map[string]bool) (string, bool) {
 	out, most := "", 0
 	for _, word := range slices.Sorted(maps.Keys(words)) {

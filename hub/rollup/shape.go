@@ -8,8 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// misshapen returns an error for a value that the validation accepts but server-side apply refuses. Such values are
-// undeclared fields, lists with duplicate entries, and lists or objects where the schema has a text with a format.
+// misshapen returns an error for a value that passes the schema's validation but that server-side apply refuses:
+// undeclared fields, lists with duplicate entries, and a list or object where the schema has a string with a format.
 func misshapen(p *apiextensionsv1.JSONSchemaProps, value any) error {
 	switch v := value.(type) {
 	case []any:
@@ -46,7 +46,8 @@ func misshapen(p *apiextensionsv1.JSONSchemaProps, value any) error {
 	return nil
 }
 
-// declared returns the schema of a field, or of the values of a map. It is nil if the schema declares no such field.
+// declared returns the schema of a field, or of the values of a map. It is nil if the schema does not declare the
+// field.
 func declared(p *apiextensionsv1.JSONSchemaProps, name string) *apiextensionsv1.JSONSchemaProps {
 	if field, ok := p.Properties[name]; ok {
 		return &field
@@ -57,7 +58,7 @@ func declared(p *apiextensionsv1.JSONSchemaProps, name string) *apiextensionsv1.
 	return nil
 }
 
-// takesAny reports whether a field is allowed although no schema declares it.
+// takesAny reports whether a field is allowed although the schema does not declare it.
 func takesAny(p *apiextensionsv1.JSONSchemaProps, name string) bool {
 	embedded := p.XEmbeddedResource && (name == "apiVersion" || name == "kind" || name == "metadata")
 	return embedded || p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields || p.AdditionalProperties != nil && p.AdditionalProperties.Allows
@@ -65,7 +66,7 @@ func takesAny(p *apiextensionsv1.JSONSchemaProps, name string) bool {
 
 func undeclared(name string) error { return fmt.Errorf("%s is not a field of the schema", name) }
 
-// distinct returns an error for a list with duplicate entries or keys, if its type forbids them.
+// distinct returns an error for a list with duplicate entries or keys, if the list's type forbids them.
 func distinct(p *apiextensionsv1.JSONSchemaProps, list []any) error {
 	if p.XListType == nil || *p.XListType == "atomic" {
 		return nil
@@ -87,7 +88,7 @@ func distinct(p *apiextensionsv1.JSONSchemaProps, list []any) error {
 	return nil
 }
 
-// keysOf returns the keys of an entry of a list of maps. A missing key has its default value.
+// keysOf returns the key fields of an entry in a list of maps. A missing key has its default.
 func keysOf(p *apiextensionsv1.JSONSchemaProps, e any) (keys []any, ok bool) {
 	entry, _ := e.(map[string]any)
 	for _, key := range p.XListMapKeys {

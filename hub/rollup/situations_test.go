@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/test/operators"
 )
 
-// The test compares the row, the binding and the merged status with an expert's judgement, for each situation. Package
-// health makes the row, as in the replica of the member.
+// An expert has written down, for each situation, what the row, the binding and the merged status must show. Package
+// health computes the row's health, as on a member.
 func TestSituationsOfOperators(t *testing.T) {
 	for _, s := range operators.Situations(t) {
 		t.Run(s.Operator+"/"+s.Name, func(t *testing.T) {
@@ -68,8 +68,7 @@ func TestSituationsOfOperators(t *testing.T) {
 	}
 }
 
-// rowOf returns the row of a cluster in a situation. It fails the test if the health differs from the expert's
-// judgement.
+// rowOf returns the row of a cluster in a situation. It fails the test if the health is not the expert's.
 func rowOf(t *testing.T, s operators.Situation, cluster string, conventions health.Conventions) hubv1.ClusterRow {
 	t.Helper()
 	obj, want := s.On(t, cluster), s.Clusters[cluster]
@@ -92,7 +91,7 @@ func rowOf(t *testing.T, s operators.Situation, cluster string, conventions heal
 	}
 }
 
-// summarised returns a status whose conditions are a map from type to value.
+// summarised returns the status with its conditions as a map from type to status.
 func summarised(status map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, value := range status {

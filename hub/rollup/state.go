@@ -8,8 +8,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// CopyState is the state of a copy in one word, ordered from the worst to the best. The zero value means that there is
-// no copy.
+// CopyState is the state of a copy in one word; a lower number is worse. Zero means that there is no copy.
 type CopyState uint8
 
 // The states of copies.
@@ -24,10 +23,10 @@ const (
 
 var copyStates = []string{"", "NotApplied", "Degraded", "Unknown", "Progressing", "Leaving", "Healthy"}
 
-// String returns the word for the state.
+// String returns the state's word, such as Healthy.
 func (s CopyState) String() string { return copyStates[s] }
 
-// ParseCopyState returns the state with the given word. It returns zero for any other text.
+// ParseCopyState returns the state of a word. It returns zero for an unknown word.
 func ParseCopyState(text string) CopyState { return CopyState(max(slices.Index(copyStates, text), 0)) }
 
 // CopyStates returns all states, the worst first.
@@ -35,8 +34,8 @@ func CopyStates() []CopyState {
 	return []CopyState{CopyNotApplied, CopyDegraded, CopyUnknown, CopyProgressing, CopyLeaving, CopyHealthy}
 }
 
-// StateOf returns the state of a copy for pages, hansectl and metrics. heard is true while the hub observes the
-// cluster. If heard is false, or if the row is older than the loss of the cluster, the state is CopyUnknown.
+// StateOf returns the state of a copy for the console, hansectl and the metrics. heard says whether the hub observes
+// the cluster. If it does not, or if the row shows an earlier time, the state is CopyUnknown.
 func StateOf(target hubv1.TargetState, row *hubv1.ClusterRow, heard bool) CopyState {
 	switch {
 	case !heard || row.LastObservedTime != nil:

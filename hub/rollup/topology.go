@@ -9,13 +9,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Topology sums up the copies of objects by region. The zero value is ready for use.
+// Topology counts the copies of objects by region. The zero value is ready for use.
 type Topology struct {
 	regions map[string]*hubv1.RegionSummary
 	oldest  *metav1.Time
 }
 
-// Add counts the targets of a binding that shall hold the object. region returns the region of a cluster.
+// Add counts the Present targets of a binding. region returns the region of a cluster.
 func (t *Topology) Add(b hubv1.BindingObject, region func(cluster string) string) {
 	rows := b.BindingStatus().Clusters
 	for _, target := range b.BindingSpec().Clusters {
@@ -64,7 +64,7 @@ func plus(sum, n *int64) *int64 {
 	return &both
 }
 
-// Regions returns the regions by name. It returns at most as many regions as a placement's status lists.
+// Regions returns the regions sorted by name, at most as many as the status of a placement lists.
 func (t *Topology) Regions() []hubv1.RegionSummary {
 	var out []hubv1.RegionSummary
 	for _, r := range t.regions {
@@ -74,6 +74,6 @@ func (t *Topology) Regions() []hubv1.RegionSummary {
 	return out[:min(len(out), hubv1.MostRegions)]
 }
 
-// OldestObservedTime returns the time of the last observation of the cluster that has been unreachable the longest. It
-// is nil if no cluster is unreachable.
+// OldestObservedTime returns the last observation of the cluster that has been unreachable the longest. It is nil if no
+// cluster is unreachable.
 func (t *Topology) OldestObservedTime() *metav1.Time { return t.oldest.DeepCopy() }

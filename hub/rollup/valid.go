@@ -14,12 +14,12 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// refuses returns why the schema does not allow a value. It is nil if the schema allows the value. Only the server
-// checks rules in CEL.
+// refuses returns why the schema does not allow a value. It returns nil if the value is allowed. It does not evaluate
+// CEL rules, which only the server checks.
 //
-// The API server's validation builds its validators for each value: 0.2 ms for a small status. It is used only for
-// schemas with unusual rules; this package checks all other schemas itself. The validation does not cover the shape,
-// see misshapen.
+// The API server's validation builds its validators for each value, which takes 0.2 ms for a small status. Therefore it
+// is used only for schemas with unusual rules; this package checks all other schemas itself. Neither check covers the
+// rules in misshapen.
 func (n *node) refuses(value any) error {
 	if n.validator == nil {
 		return n.compare(value)
@@ -45,11 +45,11 @@ func newValidator(p *apiextensionsv1.JSONSchemaProps) (validation.SchemaValidato
 
 var plainFormats = []string{"", "int32", "int64", "date-time"}
 
-// plain reports whether compare can check all rules of a schema.
+// plain reports whether the function compare can check all rules of a schema.
 func plain(p *apiextensionsv1.JSONSchemaProps) bool {
 	alternatives := len(p.AllOf) + len(p.OneOf) + len(p.AnyOf)
 	if p.XIntOrString {
-		alternatives -= len(p.AnyOf) // the schema of int-or-string
+		alternatives -= len(p.AnyOf) // int-or-string declares its two types with anyOf
 	}
 	text := func(e apiextensionsv1.JSON) bool { return bytes.HasPrefix(e.Raw, []byte(`"`)) }
 	return (p.Type != "" || p.XIntOrString) && alternatives == 0 && p.Not == nil && p.MultipleOf == nil && !p.ExclusiveMinimum && !p.ExclusiveMaximum &&
@@ -92,7 +92,7 @@ func (n *node) compareText(v string) error {
 	case !within(length, n.props.MinLength, n.props.MaxLength):
 		return fmt.Errorf("it has %d characters", length)
 	}
-	// API servers refuse hours of one digit, which package time accepts.
+	// API servers refuse an hour of one digit, but package time accepts it.
 	if n.format == "date-time" && !strfmt.IsDateTime(v) {
 		return fmt.Errorf("%q is not a time", v)
 	}

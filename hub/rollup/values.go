@@ -10,10 +10,11 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// largestCount is the largest whole number of a merged status: readers of JSON may round larger numbers.
+// largestCount limits whole numbers, because JSON readers that use float64 round larger ones.
 const largestCount = 1 << 53
 
-// absent returns the outcome of a field that no target reports. Some targets may have lost the field.
+// absent returns the outcome of a field that no target has in its report: omitted if the field may have been cut from a
+// report, else silent.
 func (m *merger) absent(name string, by health.Loss) outcome {
 	if m.mayLack(name, by) {
 		return omitted
@@ -21,7 +22,7 @@ func (m *merger) absent(name string, by health.Loss) outcome {
 	return silent
 }
 
-// mayLack reports whether a target may have a value that did not fit its projection.
+// mayLack reports whether a target may have a value that did not fit into its report.
 func (m *merger) mayLack(name string, by health.Loss) bool {
 	return slices.ContainsFunc(m.parts, func(p part) bool { return p.observed[name] == nil && p.lost >= by })
 }
@@ -67,7 +68,7 @@ func (m *merger) amount(name string) (any, outcome) {
 	return native(total), merged
 }
 
-// quantities reports whether the field has a quantity such as 40Gi on some cluster.
+// quantities reports whether any target has a quantity such as 40Gi in the field.
 func (m *merger) quantities(name string) bool {
 	return slices.ContainsFunc(m.parts, func(p part) bool {
 		text, _ := p.observed[name].(string)
@@ -76,7 +77,7 @@ func (m *merger) quantities(name string) bool {
 	})
 }
 
-// countOf returns a value as a whole number. It also reads a text if the schema allows an int-or-string.
+// countOf returns a whole number. If the schema has int-or-string, it also parses a string.
 func countOf(value any, n *node) (float64, bool) {
 	switch v := value.(type) {
 	case float64:
@@ -88,8 +89,8 @@ func countOf(value any, n *node) (float64, bool) {
 	return 0, false
 }
 
-// boolean returns the value that all targets have. If targets differ, or some have not reported, a required field gets
-// the value from the hub object's spec.
+// boolean returns the value that all targets have. If they differ, or some have not reported, a required field gets the
+// value of the same field in the hub object's spec.
 func (m *merger) boolean(name string) (any, outcome) {
 	value, how := m.equal(name)
 	if how == merged || m.path != "" || !slices.Contains(m.node.required, name) || !m.schema.specBooleans[name] {
@@ -99,8 +100,8 @@ func (m *merger) boolean(name string) (any, outcome) {
 	return asked, merged
 }
 
-// equal returns the value that every target has. It is used only at the top level, because deeper values are often
-// equal by chance.
+// equal returns the value that every target has. It works only at the top level of the status, because deeper values
+// are often equal by chance.
 func (m *merger) equal(name string) (any, outcome) {
 	if m.path != "" {
 		return nil, omitted
@@ -126,12 +127,12 @@ func (m *merger) equal(name string) (any, outcome) {
 	case known == 0:
 		return nil, m.absent(name, health.LostStrings)
 	case known < len(m.parts):
-		return nil, omitted // the other targets may have other values
+		return nil, omitted // targets that have not reported may have other values
 	}
 	return native(common), merged
 }
 
-// time returns the first or last of the times that the members report.
+// time returns the first or the last of the targets' times.
 func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any, outcome) {
 	var (
 		best time.Time
@@ -151,9 +152,10 @@ func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any
 		case n.format == "date-time":
 			return nil, omitted
 		default:
-			return m.equal(name) // such as expires: never
+			return m.equal(name) // a value such as expires: never
 		}
-		// The same time may be written in different time zones. The choice must not depend on the order of the members.
+		// Two targets may write the same time in different zones. The result must not depend on the order of the
+		// targets.
 		if text == "" || wins(t, best) || (t.Equal(best) && s < text) {
 			best, text = t, s
 		}
@@ -168,12 +170,12 @@ func (m *merger) knowsWords(name string) bool {
 	return m.path == "" && health.WordsOf(m.schema.kind, name) != nil
 }
 
-// phase returns the worst word, if the hub knows all words of the field. A target without a report is treated as
-// Unknown if the field has such a word; otherwise the phase is left out.
+// phase returns the worst word, if the hub knows all words of the field. A target without a report counts as the word
+// Unknown. If the field has no such word, the phase is left out.
 func (m *merger) phase(name string, n *node) (any, outcome) {
 	kind := m.schema.kind
 	if m.path != "" {
-		kind.Kind = "" // the table is only for top-level fields of the status
+		kind.Kind = "" // the words of a kind apply only to top-level fields of the status
 	}
 	severity, ok := severityOf(kind, name, n)
 	if !ok {
@@ -199,9 +201,9 @@ func (m *merger) phase(name string, n *node) (any, outcome) {
 	return worst, merged
 }
 
-// observedGeneration returns the hub's generation when every target has this generation and its operator has seen it.
-// Until then it returns the last merged value. Every cluster that has reported must have the field, because a
-// controller that omits it has not seen the object.
+// observedGeneration returns the hub object's generation once every target has it and its operator has observed it.
+// Until then it returns the last merged value. A cluster without an observedGeneration in its status prevents the
+// merge, because its controller may not have observed the object.
 func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
 	if !m.everyPart(func(p part) bool { return p.observed[name] != nil || p.lost >= health.LostNumbers }) {
 		return nil, m.absent(name, health.LostNumbers)
@@ -212,7 +214,7 @@ func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
 func (m *merger) generationIn(n *node, before any) (any, outcome) {
 	said, ok := generation(before)
 	if ok && (said > m.generation || said < 0) {
-		ok = false // from an earlier object of that name, or a default
+		ok = false // of an earlier object of that name, or a default
 	}
 	if m.observed && len(m.parts) > 0 {
 		said, ok = m.generation, true
@@ -241,7 +243,7 @@ func generation(value any) (int64, bool) {
 	return 0, false
 }
 
-// native converts the whole numbers of decoded JSON to int64, as in objects.
+// native converts whole numbers of decoded JSON to int64, as unstructured objects have them.
 func native(value any) any {
 	switch v := value.(type) {
 	case float64:

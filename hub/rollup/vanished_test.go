@@ -10,8 +10,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// TestTheRowOfACopyThatVanishedTellsAsMuchAfterARestart checks the parts of the row of a deleted copy that hub/dispatch
-// reads: its digest, and the state in which it ended.
+// TestTheRowOfACopyThatVanishedTellsAsMuchAfterARestart: after a restart, dispatch reads from the row of a finished
+// copy its digest and its result, so that it does not create the copy again.
 func TestTheRowOfACopyThatVanishedTellsAsMuchAfterARestart(t *testing.T) {
 	target := hubv1.BindingTarget{Name: "a", State: hubv1.TargetPresent}
 	ended := []byte(`{"conditions":[{"status":"True","type":"Failed"}]}`)

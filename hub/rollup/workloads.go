@@ -12,16 +12,16 @@ import (
 )
 
 // workload has the names of the counts in the status of a built-in workload kind. Tools compare these counts with
-// spec.replicas of one cluster, so the counts need their own merge rules.
+// spec.replicas as if there were one cluster, so that they need their own merge rules.
 type workload struct {
 	total            string // all pods; of a DaemonSet, the nodes that should run one
-	updated          string // pods of the newest template; empty if the kind has no rollouts
+	updated          string // pods of the newest template; empty if the kind has no such count
 	ready, available string
 	unavailable      string // empty if the kind has no such count
 	others           []string
 	// perNode is true for a kind without spec.replicas.
 	perNode bool
-	// zeros are the counts that the API server includes even if they are 0.
+	// zeros are the counts that the API server writes even if they are 0.
 	zeros []string
 }
 
@@ -45,8 +45,8 @@ var workloads = map[schema.GroupVersionKind]*workload{
 	},
 }
 
-// WorkloadSchema returns the schema of a built-in workload kind whose merged status has the form of one cluster's
-// status. ok is false for any other kind.
+// WorkloadSchema returns the schema of a built-in workload kind whose merged status looks like the status of one
+// cluster. ok is false for any other kind.
 func WorkloadSchema(gvk schema.GroupVersionKind) (s Schema, ok bool) {
 	w := workloads[gvk]
 	if w == nil {
@@ -80,7 +80,7 @@ func (w *workload) names() []string {
 	return names
 }
 
-// compared returns the names of the counts that are equal after a complete rollout.
+// compared returns the counts that are equal once a rollout is complete.
 func (w *workload) compared() []string {
 	names := []string{w.total, w.ready, w.available}
 	if w.updated != "" {
@@ -102,10 +102,10 @@ func (m *merger) workloadCount(name string) (any, outcome) {
 }
 
 // workloadCounts merges the counts of all clusters. If each cluster runs spec.replicas, a merged count is the lowest
-// count of the clusters. For divided replicas and for a DaemonSet, it is the sum.
+// count of any cluster. For divided replicas and for a DaemonSet, it is the sum.
 //
-// While a reachable cluster has not completed its rollout, the merged counts never show a complete rollout. Without
-// this rule they could, because a cluster may have more replicas by an override, or pods that are still terminating.
+// While a reachable cluster has not completed its rollout, the merged counts must not look complete. They could look
+// complete because a cluster has more replicas by an override, or pods that are still terminating.
 func (m *merger) workloadCounts() map[string]int64 {
 	w := m.schema.workload
 	sums := w.perNode || slices.ContainsFunc(m.parts, func(p part) bool { return p.share != nil })
@@ -134,8 +134,8 @@ func (m *merger) workloadCounts() map[string]int64 {
 	return folded
 }
 
-// countsOf returns the counts of one cluster, scaled to spec.replicas. A cluster whose rollout is complete with another
-// number of replicas, by an override or an autoscaler, is complete.
+// countsOf returns the counts of one cluster, scaled to its part of the replicas. A cluster may have another number of
+// replicas by an override or an autoscaler; once its rollout is complete, its scaled counts are complete, too.
 func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 	w := m.schema.workload
 	counts = map[string]int64{}
@@ -152,7 +152,7 @@ func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 		want = int64(*p.share)
 	}
 	for name, n := range counts {
-		switch { // the server refuses a part that is larger than the total
+		switch { // the server refuses a count that is larger than the total
 		case !complete:
 			counts[name] = min(n, want, total)
 		case total == want:
@@ -165,8 +165,8 @@ func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 	return counts, complete
 }
 
-// complete reports whether a cluster has completed the rollout of the hub's content. For an unreachable cluster,
-// complete uses the last known numbers.
+// complete reports whether a cluster has completed the rollout of the hub object's content. For an unreachable cluster
+// it uses the last numbers.
 func (m *merger) complete(p part, counts map[string]int64) bool {
 	switch {
 	case p.row.Generation != m.generation:
@@ -179,7 +179,7 @@ func (m *merger) complete(p part, counts map[string]int64) bool {
 		!slices.ContainsFunc(m.schema.workload.compared(), func(name string) bool { return counts[name] != total })
 }
 
-// hold changes counts so that they do not show a complete rollout.
+// hold lowers the counts so that they do not look like a complete rollout.
 func (m *merger) hold(counts map[string]int64) {
 	w := m.schema.workload
 	want := m.specReplicas()
@@ -196,7 +196,7 @@ func (m *merger) hold(counts map[string]int64) {
 	}
 }
 
-// specReplicas returns spec.replicas of the hub object. The default is 1, as on the API server.
+// specReplicas returns spec.replicas. The default is 1, as on the API server.
 func (m *merger) specReplicas() int64 {
 	n, ok := generation(m.spec["replicas"])
 	if !ok {
@@ -205,7 +205,7 @@ func (m *merger) specReplicas() int64 {
 	return n
 }
 
-// partition returns the number of a StatefulSet's pods that keep the older template.
+// partition returns how many pods of a StatefulSet keep the older template.
 func (m *merger) partition() int64 {
 	strategy, _ := m.spec["updateStrategy"].(map[string]any)
 	rolling, _ := strategy["rollingUpdate"].(map[string]any)

@@ -19,18 +19,18 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// copyOf is one cluster's report about a workload.
+// copyOf is the copy of a workload on one cluster.
 type copyOf struct {
 	status     map[string]any
 	health     hubv1.Health // Healthy if empty
 	reason     string
-	generation int64 // of the hub object that it holds; 3 if 0
+	generation int64 // generation of its hub object; 3 if 0
 	away       bool
 	pending    bool
 	share      *int32
 }
 
-// workloadOf is an object of the hub at generation 3, and its copies.
+// workloadOf is a hub object at generation 3, with its copies.
 type workloadOf struct {
 	kind   string
 	spec   map[string]any
@@ -79,7 +79,7 @@ func (w workloadOf) merge(t test) *unstructured.Unstructured {
 	return o
 }
 
-// deployed returns the status of a Deployment with these numbers of replicas, updated replicas and available replicas.
+// deployed returns the status of a Deployment with the given numbers of replicas, updated pods and available pods.
 func deployed(replicas, updated, available int64, progressing string) map[string]any {
 	progresses, enough := "True", "True"
 	if progressing == "ProgressDeadlineExceeded" {
@@ -129,15 +129,14 @@ func replicasOf(n int64) map[string]any {
 	return map[string]any{"replicas": n, "progressDeadlineSeconds": int64(600)}
 }
 
-// TestAWorkloadReadsAsThatOfOneCluster evaluates the merged status with the code of kubectl rollout status and of
-// kstatus.
+// TestAWorkloadReadsAsThatOfOneCluster passes the merged status to the code of kubectl rollout status and of kstatus.
 func TestAWorkloadReadsAsThatOfOneCluster(t *testing.T) {
 	rollingUpdate := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"partition": int64(0)}}
 	partitioned := map[string]any{"type": "RollingUpdate", "rollingUpdate": map[string]any{"partition": int64(2)}}
 	before := map[string]any{"observedGeneration": int64(3)}
 	tests := map[string]struct {
 		in      workloadOf
-		kubectl string // what rollout status says; empty if it knows no such kind
+		kubectl string // output of kubectl rollout status; empty if kubectl does not support the kind
 		kstatus status.Status
 	}{
 		"a Deployment that is rolled out on all clusters": {
@@ -328,7 +327,7 @@ func TestAWorkloadReadsAsThatOfOneCluster(t *testing.T) {
 	}
 }
 
-// kubectlSays returns the output of kubectl rollout status for an object. It is empty if kubectl does not know the
+// kubectlSays returns the output of kubectl rollout status for an object. It is empty if kubectl does not support the
 // kind.
 func kubectlSays(t *testing.T, o *unstructured.Unstructured) string {
 	t.Helper()
@@ -346,8 +345,8 @@ func kubectlSays(t *testing.T, o *unstructured.Unstructured) string {
 	return said
 }
 
-// TestCountsOfAWorkloadAreTakenByTheServer checks that the merged counts satisfy the API server's validation, for any
-// reports of the members.
+// TestCountsOfAWorkloadAreTakenByTheServer checks the merged counts of random reports with the validation of the API
+// server.
 func TestCountsOfAWorkloadAreTakenByTheServer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := workloadOf{kind: rapid.SampledFrom([]string{"Deployment", "StatefulSet", "ReplicaSet"}).Draw(t, "kind"), copies: map[string]copyOf{}}
