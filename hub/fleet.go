@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member/connect"
 )
 
-// fleet has the members to which this replica is connected. It is the member.Fleet of every controller.
+// fleet has the members to which this replica is connected. Every controller uses it as its member.Fleet.
 type fleet struct {
 	links member.Links
 	maker memberMaker
@@ -49,7 +49,7 @@ func (f *fleet) connected(name string) (*memberCluster, error) {
 	return nil, fmt.Errorf("cluster %q: %w", name, member.ErrNotConnected)
 }
 
-// member returns a member even if its link is not ready; nil if there is none.
+// member returns a member even if its link is not ready. It is nil if this replica has no link to the member.
 func (f *fleet) member(name string) *memberCluster {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -65,8 +65,8 @@ func (f *fleet) each(visit func(*memberCluster)) {
 	}
 }
 
-// engage registers a member that has connected and returns at once, so that a hanging member does not delay others. The
-// member is removed when ctx ends, unless a new link has replaced it.
+// engage registers a member that has connected, and returns at once, so that a hanging member does not delay other
+// members. The member is removed when ctx ends, unless a new link has replaced it.
 func (f *fleet) engage(ctx context.Context, name string, link *connect.Cluster) error {
 	m, err := f.maker.newMember(ctx, name, link)
 	if err != nil {
@@ -92,17 +92,18 @@ func (f *fleet) resume(name string) {
 	}
 }
 
-// expect passes the kinds that the hub may send to every member.
+// expect passes to every member the kinds that the hub may send.
 func (f *fleet) expect(kinds []schema.GroupKind) {
 	f.each(func(m *memberCluster) { m.kinds.Expect(kinds) })
 }
 
-// reread makes members evaluate an object again after its settings have changed.
+// reread makes members evaluate the status of an object again, after the object's status settings have changed.
 func (f *fleet) reread(id hubv1.ObjectIdentity) {
 	f.each(func(m *memberCluster) { m.Reread(id) })
 }
 
-// readAnew makes members evaluate their copies of a kind again after its conventions have changed.
+// readAnew makes members evaluate the statuses of a kind's copies again, after the conventions of the kind have
+// changed.
 func (f *fleet) readAnew(kind schema.GroupKind) {
 	f.each(func(m *memberCluster) { m.ReadAnew(kind) })
 }

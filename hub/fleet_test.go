@@ -31,7 +31,7 @@ func (f *fakeLinks) State(string) (member.LinkState, bool) {
 	return *f.state, true
 }
 
-// hanging is a member that accepts lists and watches and never answers.
+// hanging is a member that accepts lists and watches, and never answers them.
 type hanging struct {
 	dynamic.Interface
 	dynamic.NamespaceableResourceInterface

@@ -47,29 +47,30 @@ import (
 type Options struct {
 	// Namespace of the Leases and of the Secrets with member kubeconfigs.
 	Namespace string
-	// LeaderElection lets the process decide on objects only while it holds the Lease hanse-hub.
+	// LeaderElection makes the process decide on objects only while it holds the Lease hanse-hub.
 	LeaderElection bool
-	// Version of the hub. While this process leads, the Lease hanse-hub has it as the label app.kubernetes.io/version.
-	// An empty version sets no label.
+	// Version of the hub. While this process leads, the Lease hanse-hub has the version in the label
+	// app.kubernetes.io/version. An empty version sets no label.
 	Version string
-	// Identity distinguishes replicas, such as the pod's UID; random if empty. See shard.Options.
+	// Identity distinguishes replicas, such as the pod's UID. The default is a random identity. See shard.Options.
 	Identity string
-	// HealthAddress and MetricsAddress are host:port; "0" turns the page off.
+	// HealthAddress and MetricsAddress are host:port. "0" turns a page off.
 	HealthAddress, MetricsAddress string
 	// MetricsSecure serves metrics over TLS to clients that may get the path /metrics, with a certificate for MetricsName
 	// under the CA in the Secret WebhookSecret.
 	MetricsSecure bool
 	// Failover limits how many objects move from unreachable clusters. Its grace period is also the time after which an
-	// unreachable cluster is tainted NoExecute. Confirmed must not be set.
+	// unreachable cluster gets a NoExecute taint. Confirmed must not be set.
 	Failover schedule.Failover
-	// Proxy of connections to members, repositories and the identity provider; nil if there is none.
+	// Proxy returns the proxy of connections to members, repositories and the identity provider. If it is nil, there is no
+	// proxy.
 	Proxy func(*http.Request) (*url.URL, error)
-	// Repositories from which charts of operators may be fetched.
+	// Repositories are the repositories from which the hub may fetch the charts of operators.
 	Repositories charts.Repositories
 	// Guard limits how many copies decisions delete at once.
 	Guard schedule.Guard
-	// DeniedMetadataPrefixes are prefixes of labels and annotations that never leave the hub, in addition to the
-	// built-in ones.
+	// DeniedMetadataPrefixes are prefixes of labels and annotations that are never copied to members, in addition to the
+	// built-in prefixes.
 	DeniedMetadataPrefixes []string
 	// FederatedNamespaces are the namespaces in which objects of a resource are read. Resources without an entry are
 	// read in all namespaces.
@@ -81,9 +82,9 @@ type Options struct {
 	// ViewAddress is host:port of the service through which users view members; "0" or empty turns it off. ViewHost is
 	// its address for other replicas; empty means ViewAddress.
 	ViewAddress, ViewHost string
-	// ConsoleAddress is host:port of the pages for browsers; "0" or empty turns them off. With ConsoleSecure, the hub
-	// serves them over TLS with a certificate for ConsoleName. Without it, a proxy must serve TLS, or only this host
-	// may reach the address.
+	// ConsoleAddress is host:port of the pages for browsers. "0" or empty turns the pages off. With ConsoleSecure, the hub
+	// serves the pages over TLS with a certificate for ConsoleName. Without ConsoleSecure, a proxy must serve TLS, or only
+	// this host may reach the address.
 	ConsoleAddress string
 	ConsoleSecure  bool
 	// ConsoleOIDC is the provider at which users of these pages sign in.
@@ -95,8 +96,8 @@ type Options struct {
 	Tracing tracing.Options
 }
 
-// The chart makes the ValidatingWebhookConfiguration WebhookName and the Secret WebhookSecret. The Secret has the
-// certificate of webhook and metrics.
+// The chart creates the ValidatingWebhookConfiguration WebhookName and the Secret WebhookSecret. The Secret has the
+// certificate of the webhook and the metrics.
 const (
 	WebhookName   = "hanse-hub"
 	WebhookSecret = "hanse-hub-webhook"
@@ -116,8 +117,8 @@ func (o *Options) securesMetrics() bool {
 	return o.MetricsSecure && o.MetricsAddress != "" && o.MetricsAddress != "0"
 }
 
-// Run runs the hub until ctx ends, or until it loses leadership or its shard. Then the process must end, so that a new
-// one starts without old state.
+// Run runs the hub until ctx ends, or until the hub loses leadership or its shard. The process must then end, so that a
+// new process starts without old state.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	self, err := identity.Await(ctx, config, o.Namespace)
 	if err != nil || self.UID == "" {
@@ -136,8 +137,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return fmt.Errorf("adding the parts of the hub: %w", err)
 	}
 	err = process.mgr.Start(ctx)
-	// After losing the lead, the process ends at once. It releases its Lease, so that other replicas need not wait for
-	// its expiry.
+	// After losing the lead, the process ends at once. It releases its Lease, so that other replicas need not wait until
+	// the Lease expires.
 	if left := process.coordinator.Leave(context.WithoutCancel(ctx)); err == nil {
 		err = left
 	}

@@ -29,8 +29,8 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// TestMembersComeAndGo lets one member join and leave again and again while objects change on the hub, with all that a
-// hub process has, and looks at what is left of it.
+// TestMembersComeAndGo repeatedly joins and removes one member while objects change on the hub. Afterwards it counts
+// the goroutines and the memory of the hub process.
 func TestMembersComeAndGo(t *testing.T) {
 	apiserver.Needed(t)
 	const rounds, warmUp, objects = 300, 30, 3
@@ -83,7 +83,7 @@ func TestMembersComeAndGo(t *testing.T) {
 	t.Logf("goroutines %d before and %d after, heap %d KiB before and %d KiB after %d joins", goroutines, after, heap>>10, heapAfter>>10, rounds-warmUp)
 }
 
-// inUse is the size of the heap without garbage, in bytes.
+// inUse returns the size of the heap after a garbage collection, in bytes.
 func inUse() uint64 {
 	goruntime.GC()
 	var m goruntime.MemStats
@@ -91,7 +91,7 @@ func inUse() uint64 {
 	return m.HeapAlloc
 }
 
-// settled is how many goroutines there are once that stays the same.
+// settled returns the number of goroutines after it has stopped to change.
 func settled(t *testing.T) (goroutines int) {
 	t.Helper()
 	fewest, same := goruntime.NumGoroutine(), 0
@@ -120,7 +120,7 @@ func TestAHubThatIsAskedToEndBeforeItsAPIServerAnswersEnds(t *testing.T) {
 	}
 }
 
-// world is a hub process within the test, and a cluster that may be its member.
+// world is a hub process in the test process, and a cluster that may become its member.
 type world struct {
 	*testing.T
 	hub, member client.Client
@@ -177,7 +177,7 @@ func (w *world) create(o client.Object) {
 	must(w.T, w.hub.Create(w.Context(), o))
 }
 
-// join makes the MemberCluster and waits until it is ready.
+// join creates the MemberCluster and waits until it is Ready.
 func (w *world) join() {
 	w.Helper()
 	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
@@ -195,7 +195,7 @@ func (w *world) join() {
 	})
 }
 
-// leave deletes the MemberCluster and waits until it is gone.
+// leave deletes the MemberCluster and waits until the API server has removed it.
 func (w *world) leave() {
 	w.Helper()
 	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
@@ -209,7 +209,7 @@ func (w *world) leave() {
 	})
 }
 
-// vanish deletes the MemberCluster as somebody does who does not want to wait: what the member has stays as it is.
+// vanish deletes the MemberCluster without waiting for withdrawals: the copies on the member stay.
 func (w *world) vanish() {
 	w.Helper()
 	c := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "eu"}}
@@ -224,7 +224,7 @@ func (w *world) vanish() {
 	})
 }
 
-// arrives waits until the member has all objects as of that round.
+// arrives waits until the member has all objects with the content of a round.
 func (w *world) arrives(objects int, round string) {
 	w.Helper()
 	eventually(w.T, 30*time.Second, func() error {

@@ -23,7 +23,7 @@ import (
 	"github.com/hanse-dev/hanse/member/tokens"
 )
 
-// memberCluster is the member.Cluster of one link, with all parts that write to the member and watch it.
+// memberCluster is the member.Cluster of one link. It has all parts that write to the member and watch it.
 type memberCluster struct {
 	*apply.Applier
 	*observe.Observer
@@ -59,12 +59,12 @@ func (m *memberCluster) Misfits(ctx context.Context, manifest *unstructured.Unst
 	return m.kinds.Misfits(ctx, manifest)
 }
 
-// Apply implements member.Cluster. A refusal also updates the knowledge about the kinds that the member serves.
+// Apply implements member.Cluster. A refusal also updates the record of the kinds that the member serves.
 func (m *memberCluster) Apply(ctx context.Context, in member.ApplyIntent) member.Outcome {
 	return m.kinds.LearnFrom(in.Manifest.GroupVersionKind(), m.Applier.Apply(ctx, in))
 }
 
-// Copies implements member.Pruner. It returns none for the hub itself.
+// Copies implements member.Pruner. It returns no copies for the hub's own cluster.
 func (m *memberCluster) Copies(ctx context.Context, most int, keep func(member.Copy) (bool, error)) (member.Copies, error) {
 	if m.isHub {
 		return member.Copies{}, nil
@@ -87,9 +87,9 @@ type memberMaker struct {
 	wakes  memberWakes
 }
 
-// memberWakes are called after changes on members. They must not block.
+// memberWakes are functions that are called after changes on members. They must not block.
 type memberWakes struct {
-	// kind is called for a kind that a member may have started or stopped serving, and for a watch whose state changed.
+	// kind is called for a kind that a member has started or stopped serving, and for a watch whose state changed.
 	kind func(ctx context.Context, cluster string, gk schema.GroupKind)
 	// copied is called for a copy that changed on a member.
 	copied func(cluster string, o member.Observation, c copyChange)

@@ -25,8 +25,7 @@ func lead(ctx context.Context) error {
 	return nil
 }
 
-// countCopies exports the metrics of copies while this process leads. It first waits until all bindings and placements
-// are counted.
+// countCopies exports the metrics of copies while this process leads, after all bindings and placements are counted.
 func (p *parts) countCopies(ctx context.Context) error {
 	if !p.changes.Bindings.Await(ctx) || !p.changes.Placements.Await(ctx) {
 		return nil

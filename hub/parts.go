@@ -33,7 +33,7 @@ import (
 	"github.com/hanse-dev/hanse/member/served"
 )
 
-// parts are the parts of the hub. Each is built from the parts before it.
+// parts are the parts of the hub. Each part is built from the parts before it.
 type parts struct {
 	*process
 	*knowledge
@@ -41,7 +41,7 @@ type parts struct {
 	*controllers
 }
 
-// knowledge has the parts that know the hub's own objects and kinds.
+// knowledge has the parts that read the hub's own objects and kinds.
 type knowledge struct {
 	changes      *changes.Feed
 	store        *templates.Store
@@ -52,7 +52,7 @@ type knowledge struct {
 	runWorkloads func() bool // whether the hub would itself run the objects that are placed on members
 }
 
-// controllers are the parts that decide, write to members, and report.
+// controllers are the parts that decide, write to members, and report statuses.
 type controllers struct {
 	members    *membership.Reconciler
 	unclaimed  *membership.Unclaimed
@@ -141,8 +141,8 @@ func newControllers(p *process, k *knowledge, f *fleet) (*controllers, error) {
 		Revisions:              stored,
 		DeniedMetadataPrefixes: p.options.DeniedMetadataPrefixes,
 		Key:                    p.hub.Key,
-		// Only the member decides whether a field exists: an override may set a field that only a newer definition
-		// there has.
+		// Only the member decides whether a field exists: an override may set a field that only a newer definition on the
+		// member has.
 		Misfits: k.kinds.DeclaredMisfits,
 		Epochs:  k.epochs,
 		Tracer:  p.tracer,
@@ -238,7 +238,7 @@ func (p *parts) addProtection() error {
 	return p.protection.SetupWithManager(p.mgr)
 }
 
-// addConsole serves the pages for browsers, in every replica.
+// addConsole serves the pages for browsers in every replica.
 func (p *parts) addConsole() error {
 	if p.console == nil {
 		return nil
@@ -253,7 +253,8 @@ func (p *parts) addConsole() error {
 	return p.mgr.Add(p.console.Live)
 }
 
-// answersOfViews answers questions of the console by the handler that addViews makes; nil if views are turned off.
+// answersOfViews returns a handler for requests of the console to the views. The handler uses the handler that addViews
+// makes. It is nil if views are turned off.
 func (p *process) answersOfViews() http.Handler {
 	if p.views == nil {
 		return nil
@@ -282,7 +283,7 @@ func (p *parts) addViews() error {
 	return p.mgr.Add(p.views)
 }
 
-// everywhere runs a function in every replica.
+// everywhere is a function that the manager runs in every replica.
 type everywhere func(context.Context) error
 
 // Start implements manager.Runnable.

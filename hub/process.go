@@ -30,7 +30,7 @@ import (
 	"github.com/hanse-dev/hanse/member/connect"
 )
 
-// process is one replica: its manager, its place among the replicas, and its links to members.
+// process is one replica: its manager, its part in the distribution of members, and its links to members.
 type process struct {
 	options     Options
 	hub         identity.Hub
@@ -80,7 +80,8 @@ func newProcess(config *rest.Config, o Options, self identity.Hub) (*process, er
 	return p, nil
 }
 
-// newCertificate returns the keeper of one certificate for webhook, metrics and console; nil if all are off.
+// newCertificate returns the keeper of the certificate for webhook, metrics and console. It is nil if all three are
+// turned off.
 func newCertificate(o Options) *certificate.Keeper {
 	options := certificate.Options{Path: admission.Path, Secret: types.NamespacedName{Namespace: o.Namespace, Name: WebhookSecret}}
 	if o.reviews() {
@@ -144,8 +145,8 @@ func newManager(config *rest.Config, o Options, lead *shard.Lead, keeper *certif
 	return mgr, nil
 }
 
-// versionLabel returns the Lease's label with the version of the leader. A label cannot have a "+", so that "_" stands
-// for it. The label is always set, because the Lease keeps the label of the previous leader otherwise.
+// versionLabel returns the Lease's label with the version of the leader. A label cannot contain a "+", so it contains a
+// "_" instead. The label is always set, because otherwise the Lease would keep the label of the previous leader.
 func versionLabel(version string) map[string]string {
 	version = strings.ReplaceAll(version, "+", "_")
 	if version == "" || len(validation.IsValidLabelValue(version)) > 0 {

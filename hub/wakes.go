@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// connect registers, in one table, which changes wake which parts. It is called after all parts are made and before any
-// starts.
+// connect registers, in one table, which changes wake which parts. It is called after all parts are made and before a
+// part starts.
 func (p *parts) connect(ctx context.Context) {
 	p.followPolicies()
 	p.followTemplates(ctx)
@@ -31,7 +31,7 @@ func (p *parts) connect(ctx context.Context) {
 	p.epochs.OnRestart(func() { go p.dispatcher.WakeOlder(ctx) })
 }
 
-// followPages tells open pages of the console what has changed.
+// followPages tells open pages of the console which scope has changed.
 func (p *parts) followPages() {
 	if p.console == nil {
 		return
@@ -43,7 +43,7 @@ func (p *parts) followPages() {
 	p.changes.Clusters.On(changes.Added|changes.Deleted|changes.Readiness|changes.Facts, func(context.Context, changes.Cluster) { live.ChangedEverywhere() })
 }
 
-// last is the object after a change, or before its deletion.
+// last returns the object after a change, or before its deletion.
 func last[T client.Object](c changes.Change[T]) T {
 	if c.Parts&changes.Deleted != 0 {
 		return c.Before
@@ -102,7 +102,7 @@ func (p *parts) followPolicies() {
 // followTemplates wakes the parts that depend on hub objects and their definitions. The scheduler, the policies, the
 // bundles and the protection register with the store themselves.
 func (p *parts) followTemplates(ctx context.Context) {
-	// A list of thousands must not delay later changes.
+	// Thousands of objects of a first list must not delay later changes.
 	listed := func(id hubv1.ObjectIdentity) bool {
 		state, _ := p.store.StateOf(id)
 		return state.Delivered
@@ -167,7 +167,7 @@ func (p *parts) followMembers() {
 			p.dispatcher.WakeKind(ctx, gk, cluster)
 		},
 		copied: func(cluster string, o member.Observation, c copyChange) {
-			// By place and name, because the owner annotation may have been removed.
+			// The object is found by kind and name, because the owner annotation may have been removed.
 			id := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
 			switch c {
 			case copyGone: // first, so that the row already shows it
@@ -193,7 +193,7 @@ func (p *parts) followDecisions() {
 	})
 }
 
-// linkLog filters link changes: bindings depend on the state Ready and its reason alone.
+// linkLog filters link changes: bindings depend only on the status and reason of a link.
 type linkLog struct {
 	links member.Links
 
@@ -201,7 +201,7 @@ type linkLog struct {
 	last map[string]string
 }
 
-// moved reports whether the link became ready, was lost or has another reason for being down since the last call.
+// moved reports whether the link became ready, was lost, or changed the reason for being down since the last call.
 func (l *linkLog) moved(cluster string) (moved, ready bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

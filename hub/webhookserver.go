@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// webhookEndsWithin is the time in which API servers that keep asking leave a replica that ends.
+// webhookEndsWithin is the time in which API servers with open connections leave a replica that ends.
 const webhookEndsWithin = time.Second
 
-// webhookServer tells API servers to leave before it ends. http.Server.Shutdown closes a connection between two
-// requests without a word, and an API server whose request is on its way refuses the user's policy. So each answer
-// closes its connection first: with HTTP/2, that is a GOAWAY frame, after which clients open another one (RFC 9113,
-// section 6.8). The Service leads it to another replica.
+// webhookServer makes API servers close their connections before it ends. http.Server.Shutdown closes an idle
+// connection without notice, and an API server that has just sent a request on it refuses the user's policy. During the
+// shutdown, each answer closes its connection. With HTTP/2, the server sends a GOAWAY frame, after which clients open a
+// new connection (RFC 9113, section 6.8). The Service directs the new connection to another replica.
 type webhookServer struct {
 	webhook.Server
 	ending atomic.Bool
@@ -33,7 +33,7 @@ func (s *webhookServer) Start(ctx context.Context) error {
 	return s.Server.Start(serving)
 }
 
-// Register serves a handler at a path.
+// Register adds a handler at a path.
 func (s *webhookServer) Register(path string, next http.Handler) {
 	s.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.ending.Load() {

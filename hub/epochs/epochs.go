@@ -1,14 +1,14 @@
-// Package epochs keeps the list of the hub's epochs. After a restore from an older backup, a hub uses it to recognise
-// the copies that it wrote later, see package source.
+// Package epochs maintains the list of the hub's epochs. After a restore from an older backup, the hub recognises by
+// this list the copies that it wrote after the backup, see package source.
 //
 // The list is in one ConfigMap, which all replicas share and watch. An epoch is used only after it is in the ConfigMap.
 // A process appends an epoch before its first write to a member, unless another replica has appended one since the
-// process started. It appends another one when the newest epoch is ten minutes old. So a restored hub writes with its
-// own epoch, even if its sequence number equals that of a forgotten epoch. The list causes at most six writes an hour,
-// one for each start, and none while the hub writes to no member.
+// process started. It appends another epoch when the newest epoch is ten minutes old. A restored hub therefore writes
+// with a new epoch, even if the sequence number of this epoch equals that of a lost epoch. The list causes at most six
+// writes an hour, one write for each start, and no write while the hub writes to no member.
 //
-// Without the ConfigMap, copies get no mark. If it is deleted, a new list begins, and all earlier copies count as
-// known.
+// Without the ConfigMap, copies are written without an epoch. If the ConfigMap is deleted, a new list begins, and no
+// earlier copy is treated as newer than the hub.
 package epochs
 
 import (
@@ -34,15 +34,15 @@ import (
 )
 
 const (
-	// lasts is the minimum time of one epoch. Edits of policies after a backup, within the epoch that was the newest
-	// then, cannot be distinguished from edits before it.
+	// lasts is the minimum duration of one epoch. If a policy is edited after a backup, within the epoch that was the
+	// newest at the time of the backup, the edit cannot be distinguished from edits before the backup.
 	lasts = 10 * time.Minute
-	// kept is the number of kept epochs. keptWhileHeld applies while the hub holds a copy from a later state, because
-	// the copy would count as old without its epoch. A ConfigMap has room for about 40,000.
+	// kept is the number of epochs in the list. keptWhileHeld is the number while the hub holds a copy from a later state,
+	// because the copy would look old without its epoch. A ConfigMap has room for about 40,000 epochs.
 	kept          = 1000
 	keptWhileHeld = 20000
-	// mostForeign is the maximum number of remembered foreign epochs. A member may write any mark to its copies. An epoch
-	// that is forgotten costs another read.
+	// mostForeign is the maximum number of foreign epochs in memory. A member may write any epoch to its copies. An epoch
+	// that is dropped from memory causes another read.
 	mostForeign = 1000
 )
 
@@ -51,34 +51,34 @@ type Options struct {
 	// Reader reads the ConfigMap uncached, Client writes it and lists bindings from the cache.
 	Reader client.Reader
 	Client client.Client
-	// ConfigMap with the list. It must exist: a hub with the right to create any ConfigMap of its namespace would need
-	// a wider role.
+	// ConfigMap with the list. The ConfigMap must exist, because the right to create any ConfigMap of the namespace would
+	// need a wider role.
 	ConfigMap types.NamespacedName
 	Clock     clock.PassiveClock
 }
 
-// Keeper keeps the list. It runs in every replica.
+// Keeper maintains the list. It runs in every replica.
 type Keeper struct {
 	options   Options
 	restarted func()
 
 	mu    sync.Mutex
 	known source.Epochs
-	// since is the time at which the newest epoch was first seen. wrote is true if the hub wrote to a member since.
-	// inherited is true if the epoch is older than this process.
+	// since is the time at which the newest epoch was first seen. wrote is true if the hub has written to a member since
+	// that time. inherited is true if the epoch is older than this process.
 	since     time.Time
 	wrote     bool
 	inherited bool
 	read      bool // the list has been read
 	failed    time.Time
-	// beginning serialises writers, so that one of them appends the epoch that all need.
+	// beginning is locked by a writer, so that only one goroutine appends the epoch.
 	beginning sync.Mutex
-	// foreign are epochs that an uncached read did not find in the list. It is cleared when a new list begins, and when
-	// it is full.
+	// foreign are epochs that an uncached read did not find in the list. The set is cleared when a new list begins, and
+	// when it is full.
 	foreign map[source.Epoch]bool
 }
 
-// New returns a Keeper without epochs.
+// New returns a Keeper that has not read the list yet.
 func New(o Options) *Keeper {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -90,7 +90,7 @@ func New(o Options) *Keeper {
 // before Start, and f must not block.
 func (k *Keeper) OnRestart(f func()) { k.restarted = f }
 
-// Watch follows the ConfigMap.
+// Watch watches the ConfigMap.
 func (k *Keeper) Watch(ctx context.Context, informers cache.Informers) error {
 	informer, err := informers.GetInformer(ctx, &corev1.ConfigMap{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -111,13 +111,13 @@ func (k *Keeper) Watch(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// read returns the list in the ConfigMap. An unreadable list counts as empty, and a new one begins.
+// read returns the list in the ConfigMap. It returns an empty list for an unreadable one, so that a new list begins.
 func read(c *corev1.ConfigMap) source.Epochs {
 	l, _ := source.ParseEpochs(c.Data[hubv1.EpochsKey])
 	return l
 }
 
-// Ready waits until the list has been read, so that the hub writes to no member before.
+// Ready waits until the list has been read. The hub writes to no member before that.
 func (k *Keeper) Ready(ctx context.Context) {
 	for ctx.Err() == nil {
 		c, err := k.get(ctx)
@@ -134,7 +134,7 @@ func (k *Keeper) Ready(ctx context.Context) {
 	}
 }
 
-// get reads the ConfigMap uncached; nil if there is none.
+// get reads the ConfigMap uncached. It is nil if the ConfigMap does not exist.
 func (k *Keeper) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	c := &corev1.ConfigMap{}
 	err := k.options.Reader.Get(ctx, k.options.ConfigMap, c)
@@ -147,7 +147,7 @@ func (k *Keeper) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	return c, nil
 }
 
-// take stores a list as the known one.
+// take stores a list that was read.
 func (k *Keeper) take(l source.Epochs) {
 	k.mu.Lock()
 	before, knew := k.known.Last()
@@ -175,7 +175,7 @@ func (k *Keeper) Current() source.Epochs {
 	return k.known
 }
 
-// Use returns the epochs for a write to a member. The newest one goes into the mark. A process without its own epoch
+// Use returns the epochs for a write to a member. The copy gets the newest epoch. A process without its own epoch
 // appends one first. If that fails, the write uses the earlier epoch, and Look tries again.
 func (k *Keeper) Use(ctx context.Context) source.Epochs {
 	if k.appends() {
@@ -240,7 +240,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 	return nil
 }
 
-// Look appends an epoch if the newest one is over.
+// Look appends an epoch if the newest epoch has lasted long enough.
 func (k *Keeper) Look(ctx context.Context) error {
 	k.mu.Lock()
 	last, _ := k.known.Last()
@@ -273,7 +273,7 @@ func (k *Keeper) Lead(ctx context.Context) error {
 	return nil
 }
 
-// begin appends an epoch, unless another replica has appended one after the given one.
+// begin appends an epoch, unless another replica has appended an epoch after the given one.
 func (k *Keeper) begin(ctx context.Context, after *source.Epoch) error {
 	c, err := k.get(ctx)
 	if err != nil || c == nil {
@@ -317,7 +317,7 @@ func (k *Keeper) held(ctx context.Context) (bool, error) {
 	}), nil
 }
 
-// pause waits. It returns false if ctx ended.
+// pause waits for a time. It returns false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -24,7 +24,7 @@ import (
 
 var place = types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: hubv1.EpochsConfigMap}
 
-// world is a hub with what the chart makes.
+// world is a hub with the objects that the chart creates.
 type world struct {
 	*testing.T
 	client.Client
@@ -59,7 +59,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-// replica of the hub that has read the list.
+// replica returns the Keeper of a new replica that has read the list.
 func (w *world) replica() *epochs.Keeper {
 	w.Helper()
 	k := epochs.New(epochs.Options{Reader: w.Client, Client: w.Client, ConfigMap: place, Clock: w.clock})
@@ -67,7 +67,7 @@ func (w *world) replica() *epochs.Keeper {
 	return k
 }
 
-// leader of a hub that has just started and is about to write to a member.
+// leader returns the Keeper of a hub that has just started and is about to write to a member.
 func (w *world) leader() *epochs.Keeper {
 	w.Helper()
 	k := w.replica()
@@ -85,7 +85,7 @@ func (w *world) look(k *epochs.Keeper) {
 	}
 }
 
-// stored reads the list as the API server has it.
+// stored reads the list from the API server.
 func (w *world) stored() source.Epochs {
 	w.Helper()
 	var c corev1.ConfigMap
@@ -227,7 +227,7 @@ func TestAnEpochIsForeignOnlyIfAnUncachedReadSaysSo(t *testing.T) {
 	}
 }
 
-// A compromised member may write another mark to a copy at every event.
+// A compromised member may write another epoch to a copy at every event.
 func TestForeignEpochsDoNotFillTheMemory(t *testing.T) {
 	w := newWorld(t)
 	k := w.leader()

@@ -1,5 +1,5 @@
-// Package identity reads the facts about the hub that a process needs at its start: the identity of the hub's cluster,
-// and the key for digests of Secrets. It waits for the hub's API server, and creates the key if there is none.
+// Package identity reads the data of the hub that a process needs at its start: the UID of the hub's cluster, and the
+// key for digests of Secrets. It waits for the hub's API server, and creates the key if the key does not exist.
 package identity
 
 import (
@@ -25,25 +25,25 @@ import (
 
 const (
 	awaitTells = 10 * time.Second
-	// awaitYes is how long a refusal of the server is not final: a server that has just started has not read its roles and
-	// definitions yet.
+	// awaitYes is how long the process repeats a request that the server refuses: a server that has just started may not
+	// have read its roles and definitions yet.
 	awaitYes = 30 * time.Second
 )
 
-// Hub is the identity of the hub and its key.
+// Hub has the UID of the hub's cluster, and the hub's key.
 type Hub struct {
 	UID types.UID // UID of its kube-system namespace
 	Key canonical.Key
 }
 
 // Await waits until the hub's API server answers and serves Hanse's kinds. namespace has the Secret with the key. Await
-// keeps waiting, because Kubernetes would restart a failing process with pauses of up to five minutes. An error means
-// that the server refused for 30 s. If ctx ends first, the UID is empty and the error is nil.
+// waits without a limit, because Kubernetes would restart a failing process with pauses of up to five minutes. An error
+// means that the server refused for 30 s. If ctx ends first, the UID is empty and the error is nil.
 func Await(ctx context.Context, config *rest.Config, namespace string) (Hub, error) {
 	return await(ctx, config, namespace, awaitYes)
 }
 
-// await returns an error after the server has refused for the duration yes.
+// await does the same as Await. It returns an error after the server has refused for the duration yes.
 func await(ctx context.Context, config *rest.Config, namespace string, yes time.Duration) (f Hub, err error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = answer.Timeout

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// secretName is the name of the Secret with the key of the digests and hashes of Secrets. The chart's role names it,
-	// too.
+	// secretName is the name of the Secret with the key for the digests and hashes of Secrets. The chart's role contains
+	// the same name.
 	secretName = "hanse-secret-key"
-	// secretKey is the key of that Secret's data, secretKeyBytes its size.
+	// secretKey is the data key of that Secret. secretKeyBytes is the size of its value.
 	secretKey      = "key"
 	secretKeyBytes = 32
 )
@@ -29,8 +29,8 @@ func readSecretKey(ctx context.Context, hub kubernetes.Interface, namespace stri
 	secrets := hub.CoreV1().Secrets(namespace)
 	found, err := secrets.Get(ctx, secretName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		// Use server-side apply, because a role can then restrict the name of the created object. If another replica
-		// was faster, its manager and value differ, so that this apply conflicts.
+		// Server-side apply is used because a role can restrict the name of the created object. If another replica has
+		// created the Secret before, its manager and its value differ, so that this apply conflicts.
 		fresh := make([]byte, secretKeyBytes)
 		_, _ = rand.Read(fresh) // it never returns an error
 		apply := applycorev1.Secret(secretName, namespace).WithType("hanse.dev/secret-key").WithImmutable(true).WithData(map[string][]byte{secretKey: fresh})

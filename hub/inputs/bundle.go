@@ -15,20 +15,21 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// ConfigMaps reads a ConfigMap.
+// ConfigMaps is a function that reads a ConfigMap.
 type ConfigMaps func(client.ObjectKey) (*corev1.ConfigMap, error)
 
-// Charts renders the chart of an operator. Package chart/child tells why the hub must not render it for a page.
+// Charts is a function that renders the chart of an operator. Package chart/child says why the hub must not render
+// charts for a page.
 type Charts func(*hubv1.FederatedOperator, ConfigMaps) ([]*unstructured.Unstructured, error)
 
-// Source has what decides, besides a bundle, which objects the bundle has.
+// Source has the other inputs that determine which objects a bundle has.
 type Source struct {
 	ConfigMap  ConfigMaps
 	Namespaced bundle.Namespaced
 	Chart      Charts
 }
 
-// SourceOn reads the hub's API server.
+// SourceOn returns a Source that reads from the hub's API server.
 func SourceOn(ctx context.Context, c client.Client, charts Charts) Source {
 	return Source{Chart: charts, Namespaced: bundle.NamespacedOn(c.RESTMapper()), ConfigMap: func(key client.ObjectKey) (*corev1.ConfigMap, error) {
 		m := &corev1.ConfigMap{}
@@ -36,7 +37,7 @@ func SourceOn(ctx context.Context, c client.Client, charts Charts) Source {
 	}}
 }
 
-// Bundle reads a bundle; it returns nil if there is none.
+// Bundle reads a bundle. It returns nil if the bundle does not exist.
 func Bundle(ctx context.Context, c client.Reader, of hubv1.BundleReference) (hubv1.BundleObject, error) {
 	b := of.New()
 	err := c.Get(ctx, of.Key(), b)
@@ -76,7 +77,8 @@ func (s Source) Objects(b hubv1.BundleObject) ([]*unstructured.Unstructured, err
 	return objects, nil
 }
 
-// Object returns the object of a binding as the hub would store it; nil if the bundle does not have it.
+// Object returns the object of a binding as the hub would store it. It is nil if the bundle does not contain the
+// object.
 func (s Source) Object(b hubv1.BundleObject, binding hubv1.BindingObject) (*unstructured.Unstructured, error) {
 	objects, err := s.Objects(b)
 	if err != nil {
@@ -98,7 +100,7 @@ func BundleHome(b hubv1.BundleObject) string {
 	return b.GetNamespace()
 }
 
-// markBundled sets what the hub sets on an object of a bundle, except the generation.
+// markBundled sets the annotations that the hub sets on an object of a bundle, except the generation.
 func markBundled(o *unstructured.Unstructured, b hubv1.BundleObject) {
 	o.SetUID(b.GetUID())
 	o.SetCreationTimestamp(b.GetCreationTimestamp())

@@ -17,7 +17,7 @@ import (
 // manifest of the Widget shop/web.
 const manifest = `{"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "web", "namespace": "shop", "annotations": {"of": "its author"}}}`
 
-// stack is the metadata of a stored bundle.
+// stack returns the metadata of a stored bundle.
 func stack(namespace string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: "stack", UID: "uid-of-stack"}
 }
@@ -35,7 +35,7 @@ func TestAnObjectOfABundleIsReadAsTheHubWouldStoreIt(t *testing.T) {
 		bundle    hubv1.BundleObject
 		configMap *corev1.ConfigMap
 		charts    Charts
-		// says is the error; gone means that the bundle does not have the object.
+		// says is the expected error. gone means that the bundle does not contain the object.
 		says string
 		gone bool
 	}{

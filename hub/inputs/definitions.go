@@ -41,7 +41,8 @@ func DefinitionOf(u *unstructured.Unstructured) (*apiextensionsv1.CustomResource
 	return d, nil
 }
 
-// ScalePath returns the path of the replicas in the kind's scale subresource; empty if it has none. d may be nil.
+// ScalePath returns the path of the replicas in the kind's scale subresource. It is empty if the kind has no scale
+// subresource. d may be nil.
 func ScalePath(d *apiextensionsv1.CustomResourceDefinition) string {
 	if d == nil {
 		return ""
@@ -55,7 +56,7 @@ func ScalePath(d *apiextensionsv1.CustomResourceDefinition) string {
 }
 
 // OtherVersions returns the further API versions at which clusters may get an object that the hub reads at one version.
-// It reads the definition only if a cluster does not serve that version. An object of a bundle has one version alone.
+// It reads the definition only if a cluster does not serve that version. An object of a bundle has no further versions.
 func OtherVersions(ctx context.Context, c client.Client, object *unstructured.Unstructured, clusters []*hubv1.MemberCluster) ([]string, error) {
 	gvk := object.GroupVersionKind()
 	if hubv1.BundleOf(object) != nil || !NeedsVersions(gvk, clusters) {
@@ -65,7 +66,7 @@ func OtherVersions(ctx context.Context, c client.Client, object *unstructured.Un
 	return OthersOf(d, gvk.Version), err
 }
 
-// OthersOf returns the further versions of a definition, which may be nil.
+// OthersOf returns the further versions of a definition. The definition may be nil.
 func OthersOf(d *apiextensionsv1.CustomResourceDefinition, version string) []string {
 	if d == nil {
 		return nil

@@ -19,12 +19,12 @@ import (
 type Fleet struct {
 	client.Client
 	Namespace string
-	// Unless turns an error about a missing right into nil, if the user is told about the consequence.
+	// Unless returns nil for an error about a missing right, if the user gets a note about the consequence instead.
 	Unless func(err error, consequence string) error
 }
 
-// Around reads the clusters, the policies and the labels of namespaces. The clusters, and the placements of the
-// namespace, are required.
+// Around reads the clusters, the policies and the labels of namespaces. If the clusters or the placements of the
+// namespace cannot be read, it returns an error.
 func (f Fleet) Around(ctx context.Context, fleet *decide.Fleet) error {
 	var members hubv1.MemberClusterList
 	if err := f.List(ctx, &members); err != nil {
@@ -55,8 +55,9 @@ func (f Fleet) Around(ctx context.Context, fleet *decide.Fleet) error {
 	return err
 }
 
-// Overrides reads the cluster-scoped override policies. If namespaced is set, it also reads those of the namespace, or
-// of all namespaces if it is empty. It passes errors of lists to unless, with their consequence.
+// Overrides reads the cluster-scoped override policies. If namespaced is true, it also reads the policies of the
+// namespace, or of all namespaces if the namespace is empty. It passes errors of lists to unless, with their
+// consequence.
 func Overrides(ctx context.Context, r client.Reader, namespaced bool, namespace string, unless func(err error, consequence string) error) ([]hubv1.OverridePolicyObject, error) {
 	var out []hubv1.OverridePolicyObject
 	var everywhere hubv1.ClusterOverridePolicyList
@@ -98,9 +99,9 @@ func (f Fleet) namespaceLabels(ctx context.Context) (map[string]map[string]strin
 	return out, nil
 }
 
-// Objects reads a part of the objects of a kind, from a continue token on, and returns the token of the next part. With
-// whole, the objects have their content, else the metadata that decisions read. None has the annotation of an object of
-// a bundle, which only the hub may set.
+// Objects reads one part of the objects of a kind, starting at a continue token, and returns the token of the next
+// part. If whole is true, the objects have their content. Otherwise they have the metadata that decisions read. The
+// annotation of an object of a bundle is removed, because only the hub may set it.
 func (f Fleet) Objects(ctx context.Context, kind schema.GroupVersionKind, whole bool, part int64, from string) (objects []*unstructured.Unstructured, next string, err error) {
 	options := []client.ListOption{client.InNamespace(f.Namespace), client.Limit(part), client.Continue(from)}
 	listKind := kind.GroupVersion().WithKind(kind.Kind + "List")
@@ -131,11 +132,11 @@ func (f Fleet) Objects(ctx context.Context, kind schema.GroupVersionKind, whole 
 	return objects, list.Continue, err
 }
 
-// EveryKind stands in a selector for all kinds of a group.
+// EveryKind is the value of a selector for all kinds of a group.
 const EveryKind = "*"
 
-// SelectedKinds returns the kinds that placements select, with those of the objects that such objects need, and the
-// groups that placements select as a whole.
+// SelectedKinds returns the kinds that placements select, the kinds of objects that the selected objects need, and the
+// groups of which placements select all kinds.
 func SelectedKinds(placements []hubv1.PlacementObject) (kinds map[schema.GroupKind]bool, groups map[string]bool) {
 	kinds, groups = map[schema.GroupKind]bool{}, map[string]bool{}
 	for _, p := range placements {
@@ -154,7 +155,7 @@ func SelectedKinds(placements []hubv1.PlacementObject) (kinds map[schema.GroupKi
 	return kinds, groups
 }
 
-// Selects reports whether a placement that matches such may select objects of a kind.
+// Selects reports whether one of the placements that match such may select objects of a kind.
 func Selects(placements []hubv1.PlacementObject, kind schema.GroupKind, such func(hubv1.PlacementObject) bool) bool {
 	return slices.ContainsFunc(placements, func(p hubv1.PlacementObject) bool {
 		return such(p) && slices.ContainsFunc(p.PlacementSpec().ResourceSelectors, func(s hubv1.ResourceSelector) bool {

@@ -1,6 +1,6 @@
 // Package inputs reads the inputs of a decision about one object from the hub's API server, with the rights of a user.
-// It reads objects of bundles from their manifests.
-// hansectl and the console replay the decision with these inputs. The hub itself reads them from its cache.
+// It computes objects of bundles from their manifests. hansectl and the console replay the decision with these inputs.
+// The hub itself reads the inputs from its cache.
 package inputs
 
 import (
@@ -22,13 +22,14 @@ import (
 // Reader reads the inputs of one decision.
 type Reader struct {
 	client.Client
-	// Unless turns an error about a missing right into nil, if the user is told about the consequence.
+	// Unless returns nil for an error about a missing right, if the user gets a note about the consequence instead.
 	Unless func(err error, consequence string) error
-	// Count counts the hub objects that each cluster gets.
+	// Count returns the number of hub objects on each cluster.
 	Count func(context.Context) (map[string]int, error)
 }
 
-// Read returns the inputs of the decision about a hub object. The policies and clusters are required.
+// Read returns the inputs of the decision about a hub object. If the policies or clusters cannot be read, it returns an
+// error.
 func (r Reader) Read(ctx context.Context, object *unstructured.Unstructured, binding hubv1.BindingObject, now time.Time) (decide.Input, error) {
 	id := hubv1.ObjectOf(binding)
 	in := decide.Input{Object: decide.Object{ID: id, Template: object, HubRuns: view.Refused(binding, object)}, Binding: binding, Now: now}
@@ -62,7 +63,8 @@ func (r Reader) Read(ctx context.Context, object *unstructured.Unstructured, bin
 	return in, err
 }
 
-// referrers returns the objects that need an object, if its decision follows them; nil if they cannot be read.
+// referrers returns the objects that need an object, if the decision on this object follows them. It is nil if they
+// cannot be read.
 func (r Reader) referrers(ctx context.Context, binding hubv1.BindingObject) ([]decide.Referrer, error) {
 	if !binding.BindingSpec().Referenced {
 		return nil, nil

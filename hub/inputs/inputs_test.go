@@ -29,10 +29,10 @@ import (
 
 var widget = schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Widget"}
 
-// hub is an API server. It knows the kind Widget, and notes which kinds are read.
+// hub is an API server with the kind Widget. It records which kinds are read.
 type hub struct {
 	client.Client
-	// refused are errors of reads, by kind.
+	// refused has the errors of reads, by kind.
 	refused map[string]error
 	read    map[string]bool
 }
@@ -71,12 +71,12 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	return h
 }
 
-// forbids the user to read a kind.
+// forbids makes reads of a kind fail, because the user lacks the right.
 func (h *hub) forbids(kind string) {
 	h.refused[kind] = apierrors.NewForbidden(schema.GroupResource{Resource: kind}, "", errors.New("the user may not"))
 }
 
-// definition of Widgets, at v1 and v2. The hub reads them at v2.
+// definition returns the definition of Widgets at v1 and v2. The hub reads Widgets at v2.
 func definition() *apiextensionsv1.CustomResourceDefinition {
 	d := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"}}
 	for _, name := range []string{"v1", "v2"} {
@@ -88,7 +88,7 @@ func definition() *apiextensionsv1.CustomResourceDefinition {
 	return d
 }
 
-// decision is one decision, whose inputs a case changes.
+// decision is one decision. Each test case changes its inputs.
 type decision struct {
 	object    *unstructured.Unstructured
 	binding   *hubv1.ResourceBinding
@@ -122,7 +122,8 @@ func bindingOf(name string, needs ...string) *hubv1.ResourceBinding {
 	return b
 }
 
-// inputs of the decision, what the user is told, and the kinds that were read besides those of every decision.
+// inputs returns the inputs of the decision, the notes for the user, and the kinds that were read in addition to those
+// of every decision.
 func (d *decision) inputs(t *testing.T) (in decide.Input, notes, read []string, err error) {
 	t.Helper()
 	h := newHub(t, append(d.others, d.placement, d.cluster)...)
@@ -171,12 +172,12 @@ func TestOnlyTheInputsThatADecisionNeedsAreRead(t *testing.T) {
 	const definitions = "CustomResourceDefinition"
 	for name, tc := range map[string]struct {
 		of func(*decision)
-		// read are the kinds that are read besides those of every decision.
+		// read are the kinds that are read in addition to those of every decision.
 		read, notes []string
 		counts      map[string]int
 		path        string
 		others      []string
-		// referrers are nil if they are not known.
+		// referrers is nil if the referrers are not known.
 		referrers []string
 	}{
 		"policies, clusters and the namespace are enough": {of: func(*decision) {}},

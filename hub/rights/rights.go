@@ -1,4 +1,4 @@
-// Package rights asks the hub's API server which rights a user has on the hub (SubjectAccessReview).
+// Package rights checks which rights a user has on the hub, with SubjectAccessReviews to the hub's API server.
 package rights
 
 import (
@@ -29,16 +29,16 @@ func Has(ctx context.Context, c client.Writer, user authenticationv1.UserInfo, r
 	return review.Status.Allowed, nil
 }
 
-// Need is a right that a user must have, and why. Why may be empty.
+// Need is a right that a user must have, and the reason why. The reason may be empty.
 type Need struct {
 	Right authorizationv1.ResourceAttributes
 	Why   string
 }
 
-// asksAtOnce is how many rights are asked for at a time.
+// asksAtOnce is the maximum number of concurrent reviews.
 const asksAtOnce = 8
 
-// Missing returns a text for the rights that a user lacks, in the order of needs; the verbs of one resource are
+// Missing returns a text about the rights that a user lacks, in the order of needs. The verbs of one resource are
 // together, such as "create, delete deployments.apps in namespace shop: the reason".
 func Missing(ctx context.Context, c client.Writer, user authenticationv1.UserInfo, needs []Need) ([]string, error) {
 	lacks := make([]bool, len(needs))
@@ -74,13 +74,15 @@ func Missing(ctx context.Context, c client.Writer, user authenticationv1.UserInf
 	return missing, nil
 }
 
-// sameBut reports whether two needs differ in the verb alone. A create is authorized without the object's name.
+// sameBut reports whether two needs differ only in the verb. The authorization of a create does not include the
+// object's name.
 func sameBut(a, b Need) bool {
 	return a.Why == b.Why && a.Right.Group == b.Right.Group && a.Right.Resource == b.Right.Resource && a.Right.Namespace == b.Right.Namespace &&
 		(a.Right.Name == b.Right.Name || a.Right.Verb == "create" || b.Right.Verb == "create")
 }
 
-// placeOf returns a text such as "prometheuses.monitoring.coreos.com in namespace a".
+// placeOf returns the resource and namespace of a right as text, such as "prometheuses.monitoring.coreos.com in
+// namespace a".
 func placeOf(a authorizationv1.ResourceAttributes) string {
 	out := schema.GroupResource{Group: a.Group, Resource: a.Resource}.String()
 	if a.Name != "" {

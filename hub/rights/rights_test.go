@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// server allows a right unless it is denied, as "verb resource.group namespace name".
+// server is an API server that allows a right unless the test denies it, as "verb resource.group namespace name".
 type server struct {
 	client.Writer
 	denied []string

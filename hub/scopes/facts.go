@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// Facts reads the policies and clusters that affect the objects of a namespace, or cluster-scoped objects if it is
-// empty. A missing namespace is no error.
+// Facts reads the policies and clusters that affect the objects of a namespace. With an empty namespace, it reads those
+// that affect cluster-scoped objects. A missing namespace is not an error.
 func Facts(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) (decide.Facts, error) {
 	var f decide.Facts
 	var clusters hubv1.MemberClusterList

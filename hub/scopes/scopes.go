@@ -1,7 +1,7 @@
 // Package scopes lists a namespaced kind and its cluster-scoped counterpart together, the namespaced objects first. It
-// also reads the facts that affect the objects of a namespace, and whether the hub runs workloads. Objects that are
-// read from a cache with client.UnsafeDisableDeepCopy are shared and must not be changed. Last returns the object of
-// any informer event.
+// also reads the policies and clusters that affect the objects of a namespace, and whether the hub runs workloads.
+// Objects that are read from a cache with client.UnsafeDisableDeepCopy are shared, and the caller must not change them.
+// Last returns the object of any informer event.
 package scopes
 
 import (
@@ -39,7 +39,8 @@ func Placements(ctx context.Context, r client.Reader, options ...client.ListOpti
 	return clusterPlacements(ctx, r, add(nil, here.Items, func(p *hubv1.Placement) hubv1.PlacementObject { return p }), options)
 }
 
-// PlacementsFor lists the placements that may select objects of a namespace, or cluster-scoped objects if it is empty.
+// PlacementsFor lists the placements that may select objects of a namespace. With an empty namespace, it lists those
+// that may select cluster-scoped objects.
 func PlacementsFor(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.PlacementObject, error) {
 	if namespace == "" {
 		return clusterPlacements(ctx, r, nil, options)
@@ -87,8 +88,8 @@ func OverridePolicies(ctx context.Context, r client.Reader, options ...client.Li
 	return clusterOverridePolicies(ctx, r, add(nil, here.Items, func(p *hubv1.OverridePolicy) hubv1.OverridePolicyObject { return p }), options)
 }
 
-// OverridePoliciesFor lists the policies that may select objects of a namespace, or cluster-scoped objects if it is
-// empty.
+// OverridePoliciesFor lists the override policies that may select objects of a namespace. With an empty namespace, it
+// lists those that may select cluster-scoped objects.
 func OverridePoliciesFor(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.OverridePolicyObject, error) {
 	if namespace == "" {
 		return clusterOverridePolicies(ctx, r, nil, options)
@@ -121,7 +122,7 @@ func add[T, O any](out []O, items []T, as func(*T) O) []O {
 	return out
 }
 
-// EachBinding reads the ResourceBindings of a namespace, or of all namespaces if it is empty, in parts of this size.
+// EachBinding reads the ResourceBindings of a namespace in parts of this size. An empty namespace means all namespaces.
 func EachBinding(ctx context.Context, r client.Reader, namespace string, part int64, visit func(hubv1.BindingObject)) error {
 	var list hubv1.ResourceBindingList
 	for {
@@ -137,7 +138,7 @@ func EachBinding(ctx context.Context, r client.Reader, namespace string, part in
 	}
 }
 
-// EachClusterBinding reads the bindings of objects without a namespace, in parts of this size.
+// EachClusterBinding reads the ClusterResourceBindings in parts of this size.
 func EachClusterBinding(ctx context.Context, r client.Reader, part int64, visit func(hubv1.BindingObject)) error {
 	var list hubv1.ClusterResourceBindingList
 	for {

@@ -18,11 +18,11 @@ import (
 // controllerManager is the Lease of a running kube-controller-manager.
 var controllerManager = types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kube-controller-manager"}
 
-// workloadsFor is how long HubRunsWorkloads caches an answer, and how long a Lease counts after its last renewal.
+// workloadsFor is how long HubRunsWorkloads caches an answer, and how long a Lease is valid after its last renewal.
 const workloadsFor = time.Minute
 
-// HubRunsWorkloads returns a function with the answer of RunsWorkloads, at most a minute old. If the hub cannot be
-// read, the answer is true: workloads are then refused rather than run twice.
+// HubRunsWorkloads returns a function that returns the answer of RunsWorkloads. The answer is at most a minute old. If
+// the hub cannot be read, the answer is true, so that workloads are refused instead of running twice.
 func HubRunsWorkloads(ctx context.Context, r client.Reader) func() bool {
 	var mu sync.Mutex
 	var answer bool
@@ -42,8 +42,8 @@ func HubRunsWorkloads(ctx context.Context, r client.Reader) func() bool {
 	}
 }
 
-// RunsWorkloads reports whether the hub would itself run the objects that are placed on members: it has nodes, or a
-// controller-manager with a current Lease.
+// RunsWorkloads reports whether the hub would itself run the objects that are placed on members, because it has nodes,
+// or a controller-manager with a current Lease.
 func RunsWorkloads(ctx context.Context, r client.Reader) (bool, error) {
 	var nodes corev1.NodeList
 	if err := r.List(ctx, &nodes, client.Limit(1)); err != nil {

@@ -1,7 +1,7 @@
-// Package slots limits the number of concurrent requests, and the number for one party: a user, a namespace or a peer.
-// So no party blocks the others.
+// Package slots limits the number of concurrent requests, in total and for one party: a user, a namespace or a peer.
+// With the limits, no party can block the others.
 //
-// The caller decides who the parties are, and how long it waits.
+// The caller determines the parties of a request, and how long the request waits.
 package slots
 
 import (
@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Slots are a limited number of slots. Waiting parties get slots in the order in which they came.
+// Slots are a limited number of slots. Waiting requests get slots in the order of their arrival.
 type Slots struct {
 	all chan struct{}
 
@@ -34,9 +34,9 @@ func New(atOnce int) *Slots {
 	return &Slots{all: make(chan struct{}, atOnce), shares: map[Party]*share{}}
 }
 
-// Take waits for a slot, which counts for each party, and returns a function that returns it. ok is false if ctx ended
-// first. While a caller waits for the slot of one party, it holds the slots of the parties before it. So name the user
-// before the namespace, which other users share.
+// Take waits for a slot, which each party shares, and returns a function that gives the slot back. ok is false if ctx
+// ended first. While a caller waits for the slot of one party, it holds the slots of the parties before it. Name the
+// user before the namespace, because other users share the namespace.
 func (a *Slots) Take(ctx context.Context, parties ...Party) (giveBack func(), ok bool) {
 	var taken []func()
 	giveBack = func() {

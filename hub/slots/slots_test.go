@@ -40,7 +40,7 @@ func TestAPartyLeavesSlotsToOthers(t *testing.T) {
 			t.Error("a user got more than its share")
 		}
 
-		// Who waits for the namespace takes nothing from other namespaces, and waits only as long as its context.
+		// A request that waits for the namespace takes no slot of other namespaces, and waits only until its context ends.
 		var waiting sync.WaitGroup
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 100 {
