@@ -91,6 +91,8 @@ type memberMaker struct {
 type memberWakes struct {
 	// kind is called for a kind that a member has started or stopped serving, and for a watch whose state changed.
 	kind func(ctx context.Context, cluster string, gk schema.GroupKind)
+	// watch is called for a watch whose state changed; fails is true if the watch fails.
+	watch func(cluster string, gk schema.GroupKind, fails bool)
 	// copied is called for a copy that changed on a member.
 	copied func(cluster string, o member.Observation, c copyChange)
 }
@@ -189,8 +191,9 @@ func (maker *memberMaker) newObserver(ctx context.Context, m *memberCluster, wat
 			}
 			maker.wakes.copied(cluster, o, change)
 		},
-		OnState: func(cluster string, gvk schema.GroupVersionKind, _ kindwatch.State) {
+		OnState: func(cluster string, gvk schema.GroupVersionKind, state kindwatch.State) {
 			go maker.wakes.kind(ctx, cluster, gvk.GroupKind())
+			go maker.wakes.watch(cluster, gvk.GroupKind(), state.Reason != "")
 		},
 	})
 }

@@ -166,6 +166,7 @@ func (p *parts) followMembers() {
 		kind: func(ctx context.Context, cluster string, gk schema.GroupKind) {
 			p.dispatcher.WakeKind(ctx, gk, cluster)
 		},
+		watch: p.reporter.WakeKind,
 		copied: func(cluster string, o member.Observation, c copyChange) {
 			// The object is found by kind and name, because the owner annotation may have been removed.
 			id := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}

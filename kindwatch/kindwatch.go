@@ -64,7 +64,8 @@ type State struct {
 	// Reason is ReasonKindNotServed, ReasonForbidden, ReasonUnauthorized, ReasonThrottled, ReasonServerError,
 	// ReasonAnswerTooLarge or ReasonUnreachable of the API while the kind cannot be watched, and empty while it can.
 	Reason, Message string
-	// Since is when Synced or Reason last changed.
+	// Since is when Synced or Reason last changed. Restart sets it, too, because earlier failures say nothing about the
+	// server that has returned.
 	Since time.Time
 	// Refused names the last object that Transform refused, with the error. The next list clears it.
 	Refused string
@@ -252,6 +253,9 @@ func (s *Set) Restart() {
 	defer s.mu.Unlock()
 	for _, parts := range s.kinds {
 		for _, k := range parts {
+			k.mu.Lock()
+			k.state.Since = time.Now()
+			k.mu.Unlock()
 			k.restart()
 		}
 	}

@@ -58,6 +58,17 @@ type Cluster interface {
 	// delivered, and while the cluster does not serve the kind. If synced is true, a missing observation means that the
 	// cluster holds no such object with the hub's label.
 	Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o Observation, found, synced bool)
+	// Unwatched returns why the kind's watch fails, so that observations may be outdated. It is nil while the watch works,
+	// while the kind is not observed, and while the cluster does not serve the kind.
+	Unwatched(gvk schema.GroupVersionKind) *WatchFailure
+}
+
+// WatchFailure is the reason why the watch of a kind fails.
+type WatchFailure struct {
+	// Reason is a reason of package kindwatch, such as Forbidden. Message is the error of the last attempt.
+	Reason, Message string
+	// Since is the time of the first failure since the watch last worked or the link came up.
+	Since time.Time
 }
 
 // Misfit is a value that violates a schema.

@@ -592,7 +592,8 @@ type ClusterRow struct {
 	// +optional
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 
-	// lastObservedTime is the time at which the cluster last answered. Set while the cluster does not answer.
+	// lastObservedTime is the time at which the copy was last observed. It is set while the cluster does not answer, and
+	// while the hub cannot watch the kind there.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 }

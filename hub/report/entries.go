@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
@@ -37,7 +38,7 @@ type shown struct {
 	uid        types.UID
 	generation int64
 	object     types.UID
-	kind       string
+	kind       schema.GroupKind
 	placement  types.UID
 	targets    []hubv1.BindingTarget // shared with the cache; must not be changed
 }
@@ -87,8 +88,8 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 		}
 	}
 	e.uid, e.generation, e.object, e.targets = b.GetUID(), b.GetGeneration(), spec.ObjectRef.UID, spec.Clusters
-	e.kind = spec.ObjectRef.Kind
-	beginMetrics(e.kind)
+	e.kind = hubv1.ObjectOf(b).GroupKind()
+	beginMetrics(e.kind.Kind)
 	e.placement = ""
 	if spec.PlacementRef != nil {
 		e.placement = spec.PlacementRef.UID
@@ -127,7 +128,7 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 			e.drifts.cluster, e.drifts.field = cluster, o.Drifted[0]
 		}
 		e.drifts.count++
-		driftCorrected.WithLabelValues(e.kind).Inc()
+		driftCorrected.WithLabelValues(e.kind.Kind).Inc()
 		news = true
 	}
 	o.Wrote, o.Drifted = false, nil

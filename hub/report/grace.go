@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
@@ -42,6 +43,21 @@ func (r *Reporter) WakeCluster(cluster string) {
 		r.forgetOutcomes(cluster)
 	}
 	r.wakeTargets(cluster)
+}
+
+// WakeKind queues the bindings of a kind that name a cluster, because the state of the kind's watch there changed. If
+// the watch fails, it queues them again after the grace time.
+func (r *Reporter) WakeKind(cluster string, kind schema.GroupKind, fails bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, e := range r.entries {
+		if e.kind == kind && stateOf(e.targets, cluster) != "" {
+			r.wakeAfter(key, e, 0, pace.Many)
+		}
+	}
+	if fails {
+		time.AfterFunc(r.opts.Grace, func() { r.WakeKind(cluster, kind, false) })
+	}
 }
 
 // lose records the time at which the link of a cluster went down. The caller holds the lock.

@@ -375,10 +375,12 @@ type fakeFleet struct {
 	ended map[string]bool // clusters whose link a user has ended
 	hub   string          // name of the cluster that is the hub itself
 	seen  map[string]map[types.NamespacedName]member.Observation
+
+	unwatched map[string]*member.WatchFailure // clusters on which watches fail
 }
 
 func newFakeFleet() *fakeFleet {
-	return &fakeFleet{links: map[string]member.LinkState{}, ended: map[string]bool{}, seen: map[string]map[types.NamespacedName]member.Observation{}}
+	return &fakeFleet{links: map[string]member.LinkState{}, ended: map[string]bool{}, seen: map[string]map[types.NamespacedName]member.Observation{}, unwatched: map[string]*member.WatchFailure{}}
 }
 
 func (f *fakeFleet) see(cluster string, o member.Observation) {
@@ -446,6 +448,12 @@ func (c fakeCluster) Observation(_ schema.GroupVersionKind, key types.Namespaced
 	defer c.fleet.mu.Unlock()
 	o, found = c.fleet.seen[c.name][key]
 	return o, found, true
+}
+
+func (c fakeCluster) Unwatched(schema.GroupVersionKind) *member.WatchFailure {
+	c.fleet.mu.Lock()
+	defer c.fleet.mu.Unlock()
+	return c.fleet.unwatched[c.name]
 }
 
 // fakeDecisions returns the same decision for every binding. It returns none until scheduled is set.

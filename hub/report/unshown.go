@@ -52,7 +52,7 @@ func (r *run) shown(e *entry) {
 		return // a later run measures the change
 	}
 	took := r.reporter.opts.Clock.Since(e.unshown.since)
-	statusSeconds.WithLabelValues(e.kind).Observe(took.Seconds())
+	statusSeconds.WithLabelValues(e.kind.Kind).Observe(took.Seconds())
 	if ref := spec.PlacementRef; ref != nil {
 		r.reporter.opts.Converged(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, took)
 	}

@@ -39,6 +39,9 @@ type Fact struct {
 	// false until the watch has delivered its first list.
 	Observation *member.Observation
 	Synced      bool
+	// Unwatched is why the watch of the cluster's kind has failed for longer than the grace time, so that Observation may
+	// be outdated. It is nil while the watch works.
+	Unwatched *member.WatchFailure
 
 	// Connected is false if the link is down; LinkReason and LinkMessage say why. A cluster has no Fact until its first
 	// connection attempt has ended.

@@ -64,6 +64,10 @@ func refusedBy(reason string) *member.Outcome {
 	return &member.Outcome{Applied: metav1.ConditionFalse, Reason: reason, Message: "do something"}
 }
 
+func forbidden(message string, since time.Time) *member.WatchFailure {
+	return &member.WatchFailure{Reason: hubv1.ReasonForbidden, Message: message, Since: since}
+}
+
 var (
 	shallHold = hubv1.BindingTarget{Name: "a", State: hubv1.TargetPresent}
 	shallLose = hubv1.BindingTarget{Name: "a", State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: "NotSelected", UID: hubObject, Policy: hubv1.RemovalDelete}}
@@ -144,6 +148,40 @@ func TestRow(t *testing.T) {
 				r.Applied, r.Health, r.Reason, r.Message, r.LastObservedTime = metav1.ConditionUnknown, hubv1.HealthUnknown, hubv1.ReasonUnreachable, "no answer", &earlier
 			}),
 			target: shallHold, fact: &Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seen()}, want: held(),
+		},
+		"a copy whose kind cannot be watched is as it was last observed": {
+			previous: held(), target: shallHold,
+			fact: &Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seen(), Unwatched: forbidden("no list", noon.Time)},
+			want: held(func(r *hubv1.ClusterRow) {
+				r.Health, r.Reason, r.LastObservedTime = hubv1.HealthUnknown, hubv1.ReasonForbidden, &noon
+				r.Message = "the hub cannot watch objects of this kind on the cluster: no list"
+			}),
+		},
+		"while its kind cannot be watched, words and times stay": {
+			previous: held(func(r *hubv1.ClusterRow) {
+				r.Health, r.Reason, r.LastObservedTime, r.Message = hubv1.HealthUnknown, hubv1.ReasonForbidden, &earlier, "no list"
+			}),
+			target: shallHold,
+			fact:   &Fact{Connected: true, Synced: true, Outcome: confirmed(), Observation: seen(), Unwatched: forbidden("no watch", noon.Time)},
+			want: held(func(r *hubv1.ClusterRow) {
+				r.Health, r.Reason, r.LastObservedTime, r.Message = hubv1.HealthUnknown, hubv1.ReasonForbidden, &earlier, "no list"
+			}),
+		},
+		"a process that never listed the kind has the time of the row": {
+			previous: held(), target: shallHold,
+			fact: &Fact{Connected: true, Outcome: confirmed(), Unwatched: forbidden("no list", noon.Time)},
+			want: held(func(r *hubv1.ClusterRow) {
+				r.Health, r.Reason, r.LastObservedTime = hubv1.HealthUnknown, hubv1.ReasonForbidden, &earlier
+				r.Message = "the hub cannot watch objects of this kind on the cluster: no list"
+			}),
+		},
+		"a copy that is not applied keeps that reason while its kind cannot be watched": {
+			previous: held(), target: shallHold,
+			fact: &Fact{Connected: true, Synced: true, Outcome: refusedBy(hubv1.ReasonManifestRefused), Observation: seen(), Unwatched: forbidden("no list", noon.Time)},
+			want: held(func(r *hubv1.ClusterRow) {
+				r.Applied, r.Reason, r.Message = metav1.ConditionFalse, hubv1.ReasonManifestRefused, "do something"
+				r.Health, r.LastObservedTime = hubv1.HealthUnknown, &noon
+			}),
 		},
 		"a refusal keeps what runs there and says why": {
 			previous: held(), target: shallHold,

@@ -254,6 +254,10 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 // judge sets the row's health and observed status from the watch. It sets the row's reason, too, unless the row already
 // has a more important one.
 func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
+	if f.Unwatched != nil && row.Reason != hubv1.ReasonInSync { // the hub does not watch a foreign object
+		unwatched(row, previous, f)
+		return
+	}
 	seen := f.Observation
 	if seen != nil && in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID {
 		seen = nil // the object is a copy of another hub object
@@ -284,6 +288,25 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 		row.Observed = raw(seen.Observed)
 	}
 	explain(row, reason, message)
+}
+
+// unwatched makes the health Unknown, because the watch of the kind fails. The row keeps the last observed status.
+func unwatched(row, previous *hubv1.ClusterRow, f Fact) {
+	row.Health = hubv1.HealthUnknown
+	since := seconds(metav1.NewTime(f.Unwatched.Since))
+	row.LastObservedTime = &since
+	message := "the hub cannot watch objects of this kind on the cluster: " + f.Unwatched.Message
+	if previous != nil && previous.LastObservedTime != nil {
+		row.LastObservedTime = previous.LastObservedTime
+		if previous.Reason == f.Unwatched.Reason {
+			message = previous.Message // each attempt may fail with another message
+		}
+	} else if previous != nil && !f.Synced {
+		row.LastObservedTime = previous.LastTransitionTime // of an earlier process: this one has observed nothing
+	}
+	if row.Applied == metav1.ConditionTrue && row.Reason != hubv1.ReasonContested {
+		row.Reason, row.Message = f.Unwatched.Reason, message
+	}
 }
 
 // startsAnew reports whether the watch has not delivered its first list. Until then, only the previous row describes

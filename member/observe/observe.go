@@ -59,7 +59,7 @@ type Options struct {
 	Clock clock.WithDelayedExecution
 }
 
-// Observer implements the Observe, Forget and Observation of a member.Cluster.
+// Observer implements the methods Observe, Forget, Observation and Unwatched of member.Cluster.
 type Observer struct {
 	ctx     context.Context
 	options Options
@@ -194,6 +194,15 @@ func (ob *Observer) Observation(gvk schema.GroupVersionKind, key types.Namespace
 		o = r.observation()
 	}
 	return o, found, state.Synced
+}
+
+// Unwatched returns why the watch of a kind fails; see member.Cluster.
+func (ob *Observer) Unwatched(gvk schema.GroupVersionKind) *member.WatchFailure {
+	state, _ := ob.watches.State(gvk)
+	if state.Reason == "" || state.Reason == hubv1.ReasonKindNotServed {
+		return nil
+	}
+	return &member.WatchFailure{Reason: state.Reason, Message: state.Message, Since: state.Since}
 }
 
 // Each calls visit with every object of the kinds that are watched and whose first list was delivered.

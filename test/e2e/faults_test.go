@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -120,4 +122,61 @@ func lab(t *testing.T, args ...string) {
 	t.Helper()
 	_, err := suite.LabCommand(context.WithoutCancel(t.Context()), args...) // clean-ups use it, too
 	must(t, err)
+}
+
+// TestACopyThatTheHubMayNotWatchIsNotShownAsHealthy takes the right to watch Widgets away on one member. A watch that is
+// open outlasts the right, so the member's API server is restarted.
+func TestACopyThatTheHubMayNotWatchIsNotShownAsHealthy(t *testing.T) {
+	ctx := t.Context()
+	ns := namespace(t)
+	w := widget(ns, "unseen")
+	placeWidgets(t, ns)
+	must(t, suite.Hub.Create(ctx, w))
+	eventually(t, time.Minute, func() error { return rowIs(ctx, w, frankfurt, metav1.ConditionTrue, "") })
+	t.Cleanup(func() {
+		mayWatchWidgets(t, true)
+		mendMember(t, frankfurt)
+	})
+	mayWatchWidgets(t, false)
+	lab(t, "kill", frankfurt)
+	lab(t, "start", frankfurt)
+	eventually(t, time.Minute, func() error { return rowIs(ctx, w, frankfurt, metav1.ConditionTrue, hubv1.ReasonForbidden) })
+	must(t, memberReady(ctx, frankfurt))
+	b, err := bindingOf(ctx, w)
+	must(t, err)
+	if row := b.BindingStatus().Row(frankfurt); row.Health != hubv1.HealthUnknown || row.LastObservedTime == nil {
+		t.Errorf("the row does not say since when the copy is not observed: %+v", row)
+	}
+	eventually(t, normal, func() error {
+		return bindingCondition(ctx, w, hubv1.ConditionHealthy, metav1.ConditionUnknown, "")
+	})
+	mayWatchWidgets(t, true)
+	eventually(t, 2*time.Minute, func() error { // the watch is tried once a minute
+		b, err := bindingOf(ctx, w)
+		if err != nil {
+			return err
+		}
+		if row := b.BindingStatus().Row(frankfurt); row.LastObservedTime != nil || row.Reason == hubv1.ReasonForbidden {
+			return fmt.Errorf("the row is not live: %+v", row)
+		}
+		return nil
+	})
+}
+
+// mayWatchWidgets gives the hub the right to list and watch Widgets in Frankfurt, or takes the right away.
+func mayWatchWidgets(t *testing.T, may bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), normal) // clean-ups use it, too
+	defer cancel()
+	role := &rbacv1.ClusterRole{}
+	must(t, suite.Members[frankfurt].Client.Get(ctx, types.NamespacedName{Name: "hanse"}, role))
+	for i := range role.Rules {
+		if rule := &role.Rules[i]; slices.Contains(rule.Resources, "widgets") {
+			rule.Verbs = slices.DeleteFunc(rule.Verbs, func(verb string) bool { return verb == "list" || verb == "watch" })
+			if may {
+				rule.Verbs = append(rule.Verbs, "list", "watch")
+			}
+		}
+	}
+	must(t, suite.Members[frankfurt].Client.Update(ctx, role))
 }
