@@ -124,8 +124,8 @@ func lab(t *testing.T, args ...string) {
 	must(t, err)
 }
 
-// TestACopyThatTheHubMayNotWatchIsNotShownAsHealthy takes the right to watch Widgets away on one member. A watch that is
-// open outlasts the right, so the member's API server is restarted.
+// TestACopyThatTheHubMayNotWatchIsNotShownAsHealthy takes the right to watch Widgets away on one member. An open watch
+// outlasts the right, so the test restarts the member's API server.
 func TestACopyThatTheHubMayNotWatchIsNotShownAsHealthy(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
