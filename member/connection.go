@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// Connection is how the hub reaches the API server of a member. There is no other way. Two equal connections are the
-// same link.
+// Connection has the address of a member's API server, and the credentials of the hub there. The hub uses no other data
+// to reach the server. Two equal connections are served by the same link.
 type Connection struct {
 	// Server is the https URL of the API server, without a trailing slash.
 	Server string
@@ -15,21 +15,21 @@ type Connection struct {
 	// CA has certificates in PEM. One of them must have signed the server's certificate. It is never empty.
 	CA          string
 	Credentials Credentials
-	// Dial opens the network connections to Server. Default: TCP from the hub.
+	// Dial opens the network connections to Server. The default opens TCP connections from the hub.
 	Dial Dialer
 }
 
 // Credentials authenticate the hub to a member: a token, a client certificate, or both.
 type Credentials struct {
 	Token string
-	// Certificate and Key are PEM; both are set or neither.
+	// Certificate and Key are PEM. Either both are set or none.
 	Certificate, Key string
 }
 
 // String hides the credentials from logs.
 func (Credentials) String() string { return "[credentials]" }
 
-// Dialer opens network connections. It is a pointer or another type whose values can be compared with ==.
+// Dialer opens network connections. Its implementation must be comparable with ==, such as a pointer.
 type Dialer interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }

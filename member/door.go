@@ -17,7 +17,8 @@ import (
 )
 
 // CheckObject returns an error if the name, namespace, UID or resourceVersion of a member's object is longer than API
-// servers allow. Such an object is refused: rows contain its UID, and a cut UID could be that of another object.
+// servers allow. The hub refuses such an object, because rows contain its UID, and a shortened UID could equal that of
+// another object.
 func CheckObject(o metav1.Object) error {
 	for _, text := range []struct {
 		field, value string
@@ -46,7 +47,7 @@ func (e *ObjectError) Error() string {
 	return fmt.Sprintf("the cluster answered with a %s of more than %d characters", e.Field, e.Most)
 }
 
-// The limits of facts, so that they fit into a MemberCluster's status.
+// The limits of Facts, so that facts fit into a MemberCluster's status.
 const (
 	maxVersion  = 64 // of Kubernetes' version, in bytes
 	maxZones    = 64
@@ -83,7 +84,7 @@ func (f Facts) Bounded() Facts {
 	return f
 }
 
-// Check the length first: the other checks read the whole text.
+// The length is checked first, because the other checks read the whole text.
 func isLabelValue(text string) bool {
 	return len(text) <= validation.LabelValueMaxLength && len(validation.IsValidLabelValue(text)) == 0
 }
@@ -92,12 +93,12 @@ func isVersion(text string) bool {
 	return len(text) <= validation.DNS1035LabelMaxLength && len(validation.IsDNS1035Label(text)) == 0
 }
 
-// IsResourceName reports whether a node may have a resource of that name.
+// IsResourceName reports whether the name is valid for a resource of a node.
 func IsResourceName(name corev1.ResourceName) bool {
 	return len(name) <= hubv1.MaxNameLength+len("/")+validation.LabelValueMaxLength && len(validation.IsQualifiedName(string(name))) == 0
 }
 
-// boundedResources returns the list without invalid entries. It is not nil if the list is not.
+// boundedResources returns the list without invalid entries. The result is nil only if the list is nil.
 func boundedResources(list corev1.ResourceList) corev1.ResourceList {
 	odd := func(name corev1.ResourceName) bool { return !IsResourceName(name) }
 	if len(list) <= maxCapacity && !slices.ContainsFunc(slices.Collect(maps.Keys(list)), odd) {
@@ -112,8 +113,8 @@ func boundedResources(list corev1.ResourceList) corev1.ResourceList {
 	return kept
 }
 
-// Line returns one line of valid text from a text that a member may have written. most is the largest number of
-// characters. The line is cloned, so that it does not keep a longer text in memory.
+// Line converts a text that a member may have written to one line of valid UTF-8 with at most `most` characters. The
+// line is a clone, so that it does not keep a longer text in memory.
 func Line(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {

@@ -13,7 +13,7 @@ func TestAnObjectThatNoServerStoresIsNotTaken(t *testing.T) {
 	long := strings.Repeat("x", 2<<20)
 	tests := map[string]struct {
 		object metav1.ObjectMeta
-		want   string // in the error; empty: it is taken
+		want   string // text in the error; empty if the object is accepted
 	}{
 		"an ordinary one":        {object: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "5f0c2a1e-8a55-4a51-9d4d-0a4ad6b7d1a0", ResourceVersion: "7"}},
 		"a long uid":             {object: metav1.ObjectMeta{UID: types.UID(long)}, want: "metadata.uid of more than 128 characters"},

@@ -1,12 +1,14 @@
 // Package apply writes one object to one member cluster, or removes it, and returns the outcome.
 //
 // It reads the object before a change, checks that it belongs to this hub, and makes the change conditional on the
-// version that was read. If no object is known there, it creates one without a read, and the server refuses the create
-// if there is one. A copy that a watch has shown in full is deleted without a read, at exactly that version. An object
-// of another hub is never changed. An object of no hub is changed only if adoption was asked for. Each failure is an
-// Outcome with a reason and a time to retry. Nothing is logged.
+// version that was read. If no copy is known on the member, the package creates the object without a read, and the
+// server refuses the create if the object exists. A copy whose whole metadata a watch has delivered is deleted without
+// a read, at exactly that version. An object of another hub is never changed. An object without a hub's marks is
+// changed only if the caller asked for its adoption. Each failure is an Outcome with a reason and a time to retry. The
+// package writes no log.
 //
-// The caller decides the content of the object, whether it may be removed, and how often a contested field is restored.
+// The caller decides the content of the object, whether it may be removed, and how often the hub restores a field that
+// another manager changes.
 package apply
 
 import (
@@ -27,10 +29,10 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// Resolve finds the resource of a kind on the member, and whether it is namespaced.
+// Resolve returns the resource of a kind on the member, and whether the kind is namespaced.
 type Resolve func(schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced bool, err error)
 
-// Applier implements Apply and Withdraw of a member.Cluster. It keeps no state.
+// Applier implements the methods Apply and Withdraw of member.Cluster. It keeps no state.
 type Applier struct {
 	name     string
 	isHub    bool
@@ -42,9 +44,9 @@ type Applier struct {
 	wrote    func(schema.GroupVersionKind, *unstructured.Unstructured)
 }
 
-// New returns the Applier of one cluster. isHub is true for the hub's own cluster, to which nothing is written. hubUID
-// is the value of the hub's label. key is for the content hashes of Secrets. wrote is called with each object after a
-// write, and must not change it.
+// New returns the Applier of one cluster. isHub is true for the hub's own cluster, to which the Applier writes nothing.
+// hubUID is the value of the hub's label on copies. key is the HMAC key of the content hashes of Secrets. wrote is
+// called with each object after a write, and must not change it.
 func New(name string, isHub bool, requests rest.Interface, resolve Resolve, hubUID types.UID, key canonical.Key,
 	wrote func(schema.GroupVersionKind, *unstructured.Unstructured)) *Applier {
 	return &Applier{
@@ -64,7 +66,7 @@ func (t target) String() string {
 	return fmt.Sprintf("%s %s", t.gvk.Kind, types.NamespacedName{Namespace: t.key.Namespace, Name: t.key.Name})
 }
 
-// find resolves the kind. If that fails, it returns the outcome.
+// find resolves the kind to a resource. If the kind cannot be resolved, the returned outcome is not nil.
 func (a *Applier) find(gvk schema.GroupVersionKind, key types.NamespacedName) (target, *member.Outcome) {
 	t := target{gvk: gvk, key: key}
 	resource, namespaced, err := a.resolve(gvk)
@@ -88,7 +90,7 @@ func (a *Applier) find(gvk schema.GroupVersionKind, key types.NamespacedName) (t
 	return t, nil
 }
 
-// read gets the object as it is now.
+// read gets the object from the API server.
 func (t target) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
@@ -120,8 +122,9 @@ func (a *Applier) Apply(ctx context.Context, in member.ApplyIntent) member.Outco
 	if in.Mode == hubv1.ApplyReportOnly {
 		return a.report(ctx, t, in, manifest)
 	}
-	// A copy is read first in three cases: some of its fields are left to the member; it must not be created again (a
-	// write at a version creates a deleted object); or it was adopted (a new copy must not be marked as adopted).
+	// The copy is read first in three cases. Some of its fields are left to the member. A deleted copy must not be
+	// created again, which a write at a version would do. The copy was adopted: a new copy must not get the mark of
+	// adoption.
 	if in.Observed != "" && len(in.MemberOwned) == 0 && !in.KeepAway && !in.Adopted {
 		if out, settled := a.applyUnread(ctx, t, in, manifest); settled {
 			return out
@@ -149,8 +152,8 @@ func isSystem(gvk schema.GroupVersionKind, key types.NamespacedName) bool {
 	return hubv1.IsSystemNamespace(key.Namespace)
 }
 
-// applyUnread writes at the last observed version, without a read. settled is false if the object has changed since, or
-// if another manager, such as an autoscaler, owns a field with another value.
+// applyUnread writes at the last observed version, without a read. settled is false if the object has changed since
+// that version, or if another manager, such as an autoscaler, owns a field with another value.
 func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, settled bool) {
 	after, err := a.write(ctx, t, onVersion(manifest, in.Observed), metav1.ApplyOptions{})
 	switch {
@@ -164,8 +167,8 @@ func (a *Applier) applyUnread(ctx context.Context, t target, in member.ApplyInte
 	return out, true
 }
 
-// noVersion is a resourceVersion that no object has: the first revision of a store is the empty store. An apply at it
-// creates a missing object, and is refused as a conflict if the object exists.
+// noVersion is a resourceVersion that no object has, because revision 1 of etcd is the empty store. An apply with this
+// version creates a missing object, and fails with a conflict if the object exists.
 const noVersion = "1"
 
 // createUnread creates an object without a read. settled is false if the object exists, or if the server reports a
@@ -175,7 +178,7 @@ func (a *Applier) createUnread(ctx context.Context, t target, in member.ApplyInt
 	return out, !again
 }
 
-// applyOnce reads, decides and writes.
+// applyOnce reads the object, decides what to do, and writes. again is true if the object changed in between.
 func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, again bool) {
 	live, err := t.read(ctx)
 	switch {
@@ -221,8 +224,9 @@ func (a *Applier) applyOnce(ctx context.Context, t target, in member.ApplyIntent
 	return out, false
 }
 
-// write sends the manifest by server-side apply, without field validation on the member. Fit finds unknown fields
-// before, and server-side apply refuses them anyway; validation would make the server parse the manifest twice.
+// write sends the manifest by server-side apply, without field validation on the member. The hub has already checked
+// the fields against the member's schema, and server-side apply refuses unknown fields anyway. With validation, the
+// server would parse the manifest twice.
 func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Unstructured, options metav1.ApplyOptions) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
@@ -238,8 +242,8 @@ func (a *Applier) write(ctx context.Context, t target, manifest *unstructured.Un
 	return after, err
 }
 
-// create makes the first apply of a missing object. It does not force, so that a concurrent creation by another client
-// causes a conflict.
+// create makes the first apply of a missing object. The apply is not forced, so that it fails with a conflict if
+// another client creates the object at the same time.
 func (a *Applier) create(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (out member.Outcome, again bool) {
 	after, err := a.write(ctx, t, manifest, metav1.ApplyOptions{})
 	if isNamespaceMissing(err) {

@@ -187,7 +187,8 @@ func TestReportFollowsTheTemplateWhereNobodyElseDid(t *testing.T) {
 	w.apply(in, written)
 }
 
-// The server sees conflicts in fields that both have, which no drift shows.
+// The server reports a conflict in a field that the manifest and another manager both set, although Drift finds no
+// difference.
 func TestReportTakesTheServersWordForASharedField(t *testing.T) {
 	w := newWorld(t)
 	in := w.intent(map[string]any{"size": int64(3)}, "d1")
@@ -341,7 +342,7 @@ func TestARecreatedHubObjectTakesItsCopyOver(t *testing.T) {
 	if out.UID != first.UID || !strings.HasSuffix(w.get().GetAnnotations()[hubv1.OwnerAnnotation], "/template-2") {
 		t.Errorf("%+v %v", out, w.get().GetAnnotations())
 	}
-	// The copy is not the former object's any more.
+	// The copy no longer belongs to the deleted hub object.
 	w.withdraw(w.withdrawal(), result{metav1.ConditionTrue, hubv1.ReasonWithdrawn, false, member.RetryNever})
 	w.get()
 }
@@ -457,7 +458,7 @@ func TestNamespacesOnDemand(t *testing.T) {
 		t.Error(diff)
 	}
 
-	for _, system := range []string{"kube-extra", "kube-system", "hanse-system"} { // whether it is there or not
+	for _, system := range []string{"kube-extra", "kube-system", "hanse-system"} { // whether or not the namespace exists
 		in = missing(system)
 		in.CreateNamespace = true
 		w.apply(in, failed(hubv1.ReasonNamespaceRefused, member.RetryNever))
@@ -466,7 +467,7 @@ func TestNamespacesOnDemand(t *testing.T) {
 		w.apply(in, failed(hubv1.ReasonNamespaceRefused, member.RetryNever))
 	}
 
-	// A namespace that was made on demand is adopted by the Namespace object of the hub, and never deleted.
+	// The hub's own Namespace object adopts a namespace that was created on demand, and never deletes it.
 	federated := w.intentOf(object(namespace, "", w.ns+"-x", nil), "d1")
 	w.apply(federated, written)
 	gone := member.WithdrawIntent{GVK: namespace, Owner: federated.Owner, OwnerUID: ownerUID, Policy: hubv1.RemovalDelete}

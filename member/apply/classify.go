@@ -26,8 +26,8 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// isGone means that the server serves the kind and has no such object. For a kind that is not served, the response is
-// no Status, and client-go turns it into a 404 with the requested name.
+// isGone reports whether the server serves the kind and has no such object. For a kind that is not served, the response
+// body is no Status, and client-go turns it into a 404 with the requested name.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -41,12 +41,12 @@ func isNamespaceMissing(err error) bool {
 	return isGone(err) && s.Details != nil && s.Details.Kind == "namespaces"
 }
 
-// isFieldConflict means that another manager owns fields with other values.
+// isFieldConflict reports whether other managers own fields of the manifest with other values.
 func isFieldConflict(err error) bool {
 	return apierrors.IsConflict(err) && apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
 
-// isChanged means that the object has changed since the read.
+// isChanged reports whether the object has changed since it was read.
 func isChanged(err error) bool {
 	return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && !isFieldConflict(err)
 }
@@ -59,14 +59,15 @@ func statusOf(err error) metav1.Status {
 	return metav1.Status{}
 }
 
-// duplicateEntries is the error of server-side apply for a list with two entries of one key. A plain create accepts
-// such a list.
+// duplicateEntries is a part of the error message that server-side apply returns for a list with two entries of one
+// key. The API server accepts such a list in a create without server-side apply.
 const duplicateEntries = "duplicate entries for key"
 
 var (
 	rbacDenied = regexp.MustCompile(`cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
-	// conflictManager matches the message of a conflict's cause: conflict with "manager" using apps/v1. duplicated
-	// matches: .spec.containers[name="web"].env: duplicate entries for key [name="A"].
+	// conflictManager matches the message of one cause of a conflict, such as: conflict with "manager" using apps/v1.
+	// duplicated matches the path and the keys in: .spec.containers[name="web"].env: duplicate entries for key
+	// [name="A"].
 	duplicated      = regexp.MustCompile(`(\.\S+): ` + duplicateEntries + ` \[((?:[^"\]]|"(?:[^"\\]|\\.)*")*)\]`)
 	conflictManager = regexp.MustCompile(`^conflict with "((?:[^"\\]|\\.)*)"`)
 )
@@ -109,7 +110,7 @@ func classify(err error, t target) member.Outcome {
 	return byCode(err, status, t)
 }
 
-// tooLarge returns an error with the limit, without the words that clients add.
+// tooLarge returns an error that names the limit, without the text that HTTP clients add.
 func tooLarge(err error) error {
 	var large *answer.TooLargeError
 	if errors.As(err, &large) {
@@ -118,8 +119,8 @@ func tooLarge(err error) error {
 	return err
 }
 
-// cause returns why there was no response. It leaves out ports and times, because they would change the row at each
-// try.
+// cause returns why there was no response. It leaves out ports and times, because they would change the row in the
+// binding at every attempt.
 func cause(err error) string {
 	var timeout interface{ Timeout() bool }
 	var op *net.OpError
@@ -135,7 +136,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// byCode classifies an answer by its status code.
+// byCode classifies a response by its HTTP status code.
 func byCode(err error, status metav1.Status, t target) member.Outcome {
 	switch {
 	case status.Code == http.StatusUnauthorized:
@@ -156,7 +157,7 @@ func byCode(err error, status metav1.Status, t target) member.Outcome {
 	return refused(hubv1.ReasonManifestRefused, member.RetrySlowly, "%s", t.invalid(status))
 }
 
-// later sets the delay that the server asked for.
+// later sets the delay after which the server asked the client to retry.
 func later(out member.Outcome, err error) member.Outcome {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	out.Retry, out.After = member.RetryAfter, min(time.Duration(max(seconds, 1))*time.Second, answer.LongestPause)
@@ -171,7 +172,7 @@ func forbidden(status metav1.Status, t target) member.Outcome {
 		if m[4] != "" {
 			where, what = "in namespace "+m[4]+" of this cluster", "the kind, or this namespace of it,"
 		}
-		kind := schema.GroupResource{Group: m[3], Resource: m[2]} // in the syntax of hansectl join --grant
+		kind := schema.GroupResource{Group: m[3], Resource: m[2]} // the syntax of hansectl join --grant
 		return refused(hubv1.ReasonForbidden, member.RetrySlowly,
 			"the hub may not %s %s %s: run hansectl join with --grant %s, or add %s to grantedKinds of its chart hanse-member", m[1], kind, where, kind, what)
 	}
@@ -201,7 +202,7 @@ func fieldConflict(err error, t target, live *unstructured.Unstructured) member.
 	return seen(out, live)
 }
 
-// undeclared returns the path in a message such as: .spec.foo: field not declared in schema.
+// undeclared returns the path from a message such as: .spec.foo: field not declared in schema.
 func undeclared(text string) string {
 	text, _, _ = strings.Cut(text, ": field not declared in schema")
 	if i := strings.LastIndex(text, " "); i >= 0 {
@@ -210,7 +211,7 @@ func undeclared(text string) string {
 	return text
 }
 
-// duplicates returns the lists with duplicate entries, and their keys.
+// duplicates returns a text with the lists that have duplicate entries, and the duplicate keys.
 func (t target) duplicates(text string) string {
 	var twice []string
 	for _, m := range duplicated.FindAllStringSubmatch(text, -1) {
@@ -227,7 +228,8 @@ func (t target) duplicates(text string) string {
 	return said + ": server-side apply takes one: leave out the others on the hub"
 }
 
-// withKey returns the key of an entry. An entry of a set is its own key: its value is not shown.
+// withKey returns the text of a duplicate entry for the message. For an entry of a set it returns no value, because the
+// value may be secret.
 func withKey(key string) string {
 	if strings.HasPrefix(key, "=") {
 		return " that are equal"
@@ -242,7 +244,7 @@ func after(text, mark string) string {
 	return text
 }
 
-// invalid lists the fields that a server refused, without the values that it quotes: they may be secret.
+// invalid lists the fields that a server refused, without their values, which may be secret.
 func (t target) invalid(status metav1.Status) string {
 	if status.Details == nil || len(status.Details.Causes) == 0 {
 		return t.published(status.Message)
@@ -255,11 +257,11 @@ func (t target) invalid(status metav1.Status) string {
 		}
 		parts = append(parts, text)
 	}
-	slices.Sort(parts) // servers list them in varying order
+	slices.Sort(parts) // servers return the causes in varying order
 	return "the cluster refuses " + strings.Join(parts, "; ")
 }
 
-// withoutValue removes the value from a message such as: Invalid value: "x": must be y.
+// withoutValue removes the quoted value from a message such as: Invalid value: "x": must be y.
 func withoutValue(message string) string {
 	kind, rest, ok := strings.Cut(message, " value: ")
 	if !ok {
@@ -275,7 +277,8 @@ func withoutValue(message string) string {
 	return kind + " value" + rest
 }
 
-// published returns the text of a server if it may be shown. Texts about Secrets may quote values and are not shown.
+// published returns the text of a server, or a replacement if the text may not be shown. Texts about Secrets are not
+// shown, because they may quote values.
 func (t target) published(text string) string {
 	if t.secret() {
 		return "its answer is not shown, because it may quote the content of the Secret"

@@ -16,16 +16,16 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// metadataOfOne asks for the metadata of objects alone.
+// metadataOfOne is the media type for a list that contains only the metadata of objects.
 const metadataOfOne = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 func isDefinition(gk schema.GroupKind) bool {
 	return gk == schema.GroupKind{Group: definitions.Group, Kind: "CustomResourceDefinition"}
 }
 
-// definitionKept returns the outcome for a definition that must not be deleted now, because the API server would delete
-// all objects of its kind with it; nil if there are no objects. An object that is created between this read and the
-// deletion is lost.
+// definitionKept returns the outcome for a CustomResourceDefinition that must not be deleted now, because the API
+// server would delete all objects of its kind, too. It returns nil if there are no objects. An object that is created
+// between this read and the deletion is lost.
 func (a *Applier) definitionKept(ctx context.Context, live *unstructured.Unstructured) *member.Outcome {
 	var d apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &d); err != nil {
@@ -51,14 +51,14 @@ func (a *Applier) definitionKept(ctx context.Context, live *unstructured.Unstruc
 	return kept(live, "there are objects of %s (%s): delete them, and the hub deletes the definition", gvk.GroupKind(), some)
 }
 
-// kept returns the outcome for a definition that stays on the cluster for now.
+// kept returns the outcome for a CustomResourceDefinition that stays on the cluster for now.
 func kept(live *unstructured.Unstructured, format string, args ...any) *member.Outcome {
 	out := seen(refused(hubv1.ReasonDefinitionKept, member.RetrySoon, "the definition stays on the cluster, because "+format, args...), live)
 	return &out
 }
 
-// servedVersion returns a version at which the objects of a definition can be listed, if possible without a conversion;
-// empty if there is none.
+// servedVersion returns a version at which the objects of a definition can be listed, if possible the stored version,
+// which needs no conversion. It is empty if no version is served.
 func servedVersion(d *apiextensionsv1.CustomResourceDefinition) (version string) {
 	for _, v := range d.Spec.Versions {
 		if v.Served && (version == "" || v.Storage) {
@@ -68,14 +68,14 @@ func servedVersion(d *apiextensionsv1.CustomResourceDefinition) (version string)
 	return version
 }
 
-// someOf returns the number of objects of a kind in all namespaces, and the name of one of them; empty if there is
-// none. The API server answers from its storage.
+// someOf returns a text with the number of objects of a kind in all namespaces, and the name of one object. The text is
+// empty if there are no objects. The API server reads the objects from etcd, not from its cache.
 func (a *Applier) someOf(ctx context.Context, of schema.GroupVersionResource) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
 	result := a.requests.Get().AbsPath(pathOf(of.GroupVersion())).Resource(of.Resource).Param("limit", "1").
 		SetHeader("Accept", metadataOfOne).Do(ctx)
-	if err := result.Error(); err != nil { // unlike that of Raw, it has the status of the answer
+	if err := result.Error(); err != nil { // unlike the error of Raw, this error has the status of the response
 		return "", err
 	}
 	raw, err := result.Raw()

@@ -23,8 +23,9 @@ import (
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// aDefinition applies a definition of a kind of its own, and waits until the server serves it. Then it applies the
-// change. It returns the objects of the kind, and the intent to delete the definition.
+// aDefinition applies a CustomResourceDefinition of a kind that no other test uses, and waits until the server serves
+// it. Then it applies the change to the definition. It returns a client for the objects of the kind, and the intent to
+// delete the definition.
 func (w *world) aDefinition(change func(*apiextensionsv1.CustomResourceDefinition)) (dynamic.NamespaceableResourceInterface, member.WithdrawIntent) {
 	w.Helper()
 	n := counter.Add(1)
@@ -51,7 +52,7 @@ func (w *world) aDefinition(change func(*apiextensionsv1.CustomResourceDefinitio
 	return objects, member.WithdrawIntent{GVK: definitionKind, Owner: identity(manifest()), OwnerUID: ownerUID, Policy: hubv1.RemovalDelete}
 }
 
-// gizmo creates an object of the definition.
+// gizmo creates an object of the definition's kind.
 func (w *world) gizmo(objects dynamic.NamespaceableResourceInterface, in member.WithdrawIntent, name string) {
 	w.Helper()
 	plural, _, _ := strings.Cut(in.Owner.Name, ".")
@@ -62,7 +63,7 @@ func (w *world) gizmo(objects dynamic.NamespaceableResourceInterface, in member.
 	}
 }
 
-// isDefined reports whether the definition is on the member and not being deleted.
+// isDefined reports whether the definition exists on the member and is not being deleted.
 func (w *world) isDefined(in member.WithdrawIntent) bool {
 	w.Helper()
 	d, err := w.objects(definitionKind, "").Get(w.Context(), in.Owner.Name, metav1.GetOptions{})
@@ -77,7 +78,7 @@ var definitionStays = failed(hubv1.ReasonDefinitionKept, member.RetrySoon)
 func TestADefinitionWithObjectsIsNotDeleted(t *testing.T) {
 	w := newWorld(t)
 	objects, in := w.aDefinition(nil)
-	in.Seen = w.seen(definitionKind, "", in.Owner.Name).Seen // the watch has shown the definition, and none of its objects
+	in.Seen = w.seen(definitionKind, "", in.Owner.Name).Seen // the watch has delivered the definition, and no object of its kind
 	w.gizmo(objects, in, "a")
 	w.gizmo(objects, in, "b")
 	out := w.withdrawAsking(in, definitionStays, http.MethodGet, http.MethodGet)

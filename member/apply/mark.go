@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// mark returns the manifest to send: with the hub's labels and annotations, and of the metadata only names, labels and
-// annotations. Finalizers and owners of the hub object have no meaning on the member. The result shares everything
+// mark returns the manifest to send, with the hub's labels and annotations. Of the metadata it keeps only names, labels
+// and annotations. Finalizers and owners of the hub object have no meaning on the member. The result shares everything
 // except the metadata with the manifest, and this package does not change the shared part.
 func (a *Applier) mark(in member.ApplyIntent) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: maps.Clone(in.Manifest.Object)}
@@ -35,7 +35,7 @@ func (a *Applier) mark(in member.ApplyIntent) *unstructured.Unstructured {
 	return out
 }
 
-// markAdopted adds the annotation of an adopted copy, and its UID: an apply with a UID does not create a missing
+// markAdopted adds the annotation of an adopted copy, and the copy's UID: an apply with a UID does not create a missing
 // object. The metadata must not be shared with another manifest.
 func markAdopted(manifest *unstructured.Unstructured, uid types.UID) {
 	manifest.SetUID(uid)
@@ -44,16 +44,16 @@ func markAdopted(manifest *unstructured.Unstructured, uid types.UID) {
 	manifest.SetAnnotations(annotations)
 }
 
-// isAdopted reports whether the object has that annotation. A forged one only makes the hub orphan an object instead of
-// deleting it.
+// isAdopted reports whether the object has the annotation of an adopted copy. If a user of the member forges the
+// annotation, the hub only orphans the object instead of deleting it.
 func isAdopted(live *unstructured.Unstructured) bool {
 	return live.GetAnnotations()[hubv1.AdoptedAnnotation] == adoptedValue
 }
 
 const adoptedValue = "true"
 
-// withoutMarks returns the manifest without the hub's labels and annotations. It shares everything else with the given
-// manifest.
+// withoutMarks returns the manifest without the hub's labels and annotations. The result shares everything except
+// labels and annotations with the given manifest.
 func withoutMarks(manifest *unstructured.Unstructured) *unstructured.Unstructured {
 	out := onVersion(manifest, "")
 	out.SetLabels(foreign(manifest.GetLabels()))
@@ -61,8 +61,8 @@ func withoutMarks(manifest *unstructured.Unstructured) *unstructured.Unstructure
 	return out
 }
 
-// onVersion returns the manifest for a write at this version only. It shares everything except the metadata with the
-// given manifest.
+// onVersion returns the manifest for a write at the given resourceVersion only. It shares everything except the
+// metadata with the given manifest.
 func onVersion(manifest *unstructured.Unstructured, version string) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: maps.Clone(manifest.Object)}
 	metadata, _ := manifest.Object["metadata"].(map[string]any)

@@ -17,8 +17,8 @@ import (
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
-// makeNamespace creates the namespace that an object needs, or returns why it cannot. It uses create, not apply.
-// Otherwise a later federated Namespace object would remove the annotation of a namespace made on demand.
+// makeNamespace creates the namespace that an object needs, or returns why it cannot. It uses a create, because a later
+// apply of a federated Namespace object would remove the annotation if an apply had set it.
 func (a *Applier) makeNamespace(ctx context.Context, name string, in member.ApplyIntent) (out member.Outcome, ok bool) {
 	if !in.CreateNamespace {
 		return refused(hubv1.ReasonNamespaceMissing, member.RetrySlowly,

@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// adopted is a copy that was on the member before.
+// adopted adopts an object that was on the member before, and returns the outcome.
 func (w *world) adopted() member.Outcome {
 	w.Helper()
 	w.create(object(widget, w.ns, "web", spec(map[string]any{"size": int64(3)})))
@@ -25,14 +25,14 @@ func (w *world) adopted() member.Outcome {
 	return w.apply(in, written)
 }
 
-// confirmed is an intent for a copy whose row is as the outcome says.
+// confirmed returns an intent for a copy whose row in the binding has the fields of the outcome.
 func (w *world) confirmed(of member.Outcome, fields map[string]any, digest string) member.ApplyIntent {
 	in := w.intent(fields, digest)
 	in.Confirmed, in.ConfirmedUID, in.Adopted = of.Hash, of.UID, of.Adopted
 	return in
 }
 
-// withdrawalOf is a withdrawal of such a copy.
+// withdrawalOf returns the intent to withdraw a copy whose row has the fields of the outcome.
 func (w *world) withdrawalOf(of member.Outcome, policy hubv1.RemovalPolicy) member.WithdrawIntent {
 	in := w.withdrawal()
 	in.ConfirmedUID, in.ConfirmedDigest, in.Adopted = of.UID, of.Digest, of.Adopted
@@ -149,7 +149,7 @@ func TestAnOrphanedCopyIsTakenBack(t *testing.T) {
 	size3 := map[string]any{"size": int64(3)}
 	made := func(w *world) member.Outcome { return w.apply(w.intent(size3, "d1"), written) }
 	tests := map[string]struct {
-		copy    func(*world) member.Outcome // default: made by the hub
+		copy    func(*world) member.Outcome // default: a copy that the hub created
 		since   func(*world)
 		intent  func(*member.ApplyIntent)
 		want    result
@@ -243,7 +243,7 @@ func size(in *member.ApplyIntent, n int64) {
 	in.Manifest.Object["spec"] = map[string]any{"size": n}
 }
 
-// TestAnOrphaningThatWasNotRecordedIsToldAgain has a hub that ended after its write and before its status.
+// The hub stopped after it had orphaned the copy and before it wrote the status of the binding.
 func TestAnOrphaningThatWasNotRecordedIsToldAgain(t *testing.T) {
 	w := newWorld(t)
 	out := w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)
@@ -290,7 +290,7 @@ func TestNoHintSaysToDeleteWhatTakesOtherObjectsAlong(t *testing.T) {
 	}
 }
 
-// TestACopyThatIsMadeInTheMomentOfAWriteIsNotMarkedAdopted has one that is deleted after it was read.
+// The copy is deleted after the Applier has read it, so that the write creates a new one.
 func TestACopyThatIsMadeInTheMomentOfAWriteIsNotMarkedAdopted(t *testing.T) {
 	w := newWorld(t)
 	first := w.adopted()

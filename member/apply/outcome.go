@@ -22,11 +22,11 @@ func refused(reason string, retry member.Retry, format string, args ...any) memb
 	}
 }
 
-// seen adds the facts of the live object to the outcome.
+// seen adds the UID, version and hash of the live object to the outcome.
 func seen(out member.Outcome, live *unstructured.Unstructured) member.Outcome {
 	out.UID, out.ResourceVersion, out.Generation = live.GetUID(), live.GetResourceVersion(), live.GetGeneration()
 	return out
 }
 
-// line converts a text of another server to one valid line of at most longestMessage characters.
+// line converts a text of another server to one line of valid UTF-8 with at most longestMessage characters.
 func line(s string) string { return member.Line(s, longestMessage) }

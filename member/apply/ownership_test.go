@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// noWrites fails the test if the Applier asks for a change that is not a dry run.
+// noWrites fails the test if the Applier sends a write that is not a dry run.
 func (w *world) noWrites() {
 	w.intercept = func(r *http.Request) *answer {
 		if r.Method != http.MethodGet && r.URL.Query().Get("dryRun") != metav1.DryRunAll {
@@ -100,7 +100,7 @@ func TestAdoptionIfNoDiffTakesOverWhatIsTheSame(t *testing.T) {
 	}
 }
 
-// updateStatus is what an operator on the member does.
+// updateStatus writes the status of an object, as an operator on the member does.
 func (w *world) updateStatus(u *unstructured.Unstructured) *unstructured.Unstructured {
 	w.Helper()
 	out, err := w.objects(u.GroupVersionKind(), u.GetNamespace()).UpdateStatus(w.Context(), u, metav1.UpdateOptions{FieldManager: "operator"})
@@ -110,7 +110,7 @@ func (w *world) updateStatus(u *unstructured.Unstructured) *unstructured.Unstruc
 	return out
 }
 
-// parsed is an object of the namespace, of which the JSON text says the rest.
+// parsed returns an object in the namespace of the test, with further fields from the JSON text.
 func (w *world) parsed(gvk schema.GroupVersionKind, text string) *unstructured.Unstructured {
 	w.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -120,7 +120,7 @@ func (w *world) parsed(gvk schema.GroupVersionKind, text string) *unstructured.U
 	return object(gvk, w.ns, "web", u.Object)
 }
 
-// TestAnObjectIsTakenOverAsItWasShown adopts one object by its UID.
+// TestAnObjectIsTakenOverAsItWasShown adopts an object by the UID and version that the user saw.
 func TestAnObjectIsTakenOverAsItWasShown(t *testing.T) {
 	w := newWorld(t)
 	shown := w.create(object(widget, w.ns, "web", spec(map[string]any{"size": int64(3)})))
@@ -138,9 +138,9 @@ func TestAnObjectIsTakenOverAsItWasShown(t *testing.T) {
 		t.Errorf("it is not remembered as adopted: %+v %v", out, w.get().GetAnnotations())
 	}
 	w.noWrites()
-	w.apply(adopting(4, hubv1.AdoptionAlways, shown.GetUID()), unchanged) // a copy is left to who writes copies
+	w.apply(adopting(4, hubv1.AdoptionAlways, shown.GetUID()), unchanged) // an object that is already a copy needs no adoption
 	w.intercept = nil
-	out = w.apply(w.intent(map[string]any{"size": int64(4)}, "d2"), written) // by a placement that adopts nothing
+	out = w.apply(w.intent(map[string]any{"size": int64(4)}, "d2"), written) // the intent does not allow adoption
 	if !out.Adopted || out.UID != shown.GetUID() {
 		t.Errorf("the copy is not kept as adopted: %+v", out)
 	}
@@ -239,13 +239,14 @@ func TestAMemberOwnedFieldIsSetAtCreationAndLeftToTheMember(t *testing.T) {
 	first := w.apply(intent(3, "d1", ""), written)
 	has(3, "red")
 
-	// While the hub is its only owner, a write keeps it: leaving it out would remove it.
+	// While the hub is the only owner of the field, the hub sends the live value, because the server removes a field
+	// that its only owner leaves out.
 	next := intent(5, "d2", first.Hash)
 	next.Observed = first.ResourceVersion
 	second := w.apply(next, written)
 	has(3, "red")
 
-	// Somebody else takes it: not drift, nor written back with what is.
+	// Another client takes the field: the hub reports no drift, and does not write its own value.
 	w.edit(`{"spec":{"size":8}}`)
 	third := w.apply(intent(5, "d2", second.Hash), unchanged)
 	has(8, "red")
@@ -290,7 +291,7 @@ func TestAMapThatIsMemberOwnedKeepsWhatTheMemberMadeOfIt(t *testing.T) {
 	}
 }
 
-// scaled is what the HorizontalPodAutoscaler controller does.
+// scaled sets the replicas as the HorizontalPodAutoscaler controller does.
 func (w *world) scaled(deployment *unstructured.Unstructured, manager string, to string) {
 	w.Helper()
 	_, err := w.objects(deployment.GroupVersionKind(), w.ns).Patch(w.Context(), deployment.GetName(), types.MergePatchType,
@@ -330,7 +331,7 @@ func TestReplicasThatAnAutoscalerSetAreLeftToIt(t *testing.T) {
 	if replicas() != 6 || !strings.Contains(out.Message, "/spec/replicas is left to the HorizontalPodAutoscaler") {
 		t.Errorf("%d replicas, %q", replicas(), out.Message)
 	}
-	// Nor does a write on the observed version take it back.
+	// A write at the observed version does not change the autoscaled replicas either.
 	next := deploy(4, "i:2", "d2")
 	next.Confirmed, next.Observed = out.Hash, out.ResourceVersion
 	autoscaled.wrote = true
@@ -338,7 +339,7 @@ func TestReplicasThatAnAutoscalerSetAreLeftToIt(t *testing.T) {
 	if replicas() != 6 {
 		t.Errorf("%d replicas", replicas())
 	}
-	// Somebody who scales by hand is no autoscaler.
+	// A user who scales by hand is not treated as an autoscaler, so that the hub restores its replicas.
 	w.scaled(in.Manifest, "kubectl", "9")
 	out = w.apply(next, written)
 	if diff := cmp.Diff([]member.FieldDrift{{Path: ".spec.replicas", Manager: "kubectl"}}, out.Drifted); diff != "" || replicas() != 4 {
@@ -409,7 +410,7 @@ func TestTheCopyOfAnEarlierHubObjectIsWithdrawnIfItIsAsConfirmed(t *testing.T) {
 			w := newWorld(t)
 			first := w.apply(w.intent(map[string]any{"size": int64(3)}, "d1"), written)
 			in := w.withdrawal()
-			in.OwnerUID = "template-2" // the hub object that was made anew
+			in.OwnerUID = "template-2" // the hub object was deleted and created again
 			in.ConfirmedUID, in.ConfirmedDigest = tc.confirmed(first)
 			w.withdraw(in, tc.want)
 			if w.gone() != (tc.want == withdrawn) {

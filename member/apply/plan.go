@@ -15,21 +15,21 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// standing is the owner of a member object.
+// standing says whose copy a member object is.
 type standing int
 
 const (
-	nobodys      standing = iota // not managed by any hub
+	nobodys      standing = iota // no hub manages the object
 	ours                         // the copy of the given hub object
 	otherHubs                    // managed by another hub
 	otherCopy                    // the copy of another object of this hub
 	oursOutdated                 // the copy of an earlier hub object of the same name
 )
 
-// standing compares the hub's label and annotation of a live object with a hub object. They alone prove nothing,
-// because operators copy them to the children of an object: the hub must have applied the object, too. If our
-// annotation or our apply entry is missing, the UID of the last confirmed copy counts instead, provided that the label
-// or the entry exists.
+// standing compares the hub's label and annotation of a live object with a hub object. The label and the annotation
+// alone are no proof, because operators copy them to the children of an object. The managedFields must show an apply by
+// the hub, too. If the hub's annotation or its entry in managedFields is missing, the object must have the UID of the
+// last confirmed copy, and at least the label or the entry.
 func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectIdentity, ownerUID, confirmed types.UID) standing {
 	label := live.GetLabels()[hubv1.HubLabel]
 	id, uid, err := hubv1.ParseOwner(live.GetAnnotations()[hubv1.OwnerAnnotation])
@@ -49,20 +49,20 @@ func (a *Applier) standing(live *unstructured.Unstructured, owner hubv1.ObjectId
 		return nobodys
 	case uid == ownerUID:
 		return ours
-	case label == "" && !known: // the label is missing: the hub of the object is not known
+	case label == "" && !known: // the label is missing, so that the hub of the object is unknown
 		return nobodys
 	}
 	return oursOutdated
 }
 
-// plan is the action for an existing object.
+// plan is what the Applier does with an existing object.
 type plan struct {
-	stop  *member.Outcome // write nothing
+	stop  *member.Outcome // if set: the outcome to return without a write
 	force bool
-	// ifSame: adopt only if the manifest would change nothing.
+	// ifSame means that the object is adopted only if the manifest would change nothing.
 	ifSame bool
 	drift  []member.FieldDrift
-	// adopted: the object was on the member before the hub took it over.
+	// adopted means that the object was on the member before the hub adopted it.
 	adopted bool
 }
 
@@ -90,7 +90,7 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 		out := a.done(in, live)
 		return plan{stop: &out}
 	}
-	if live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest { // otherwise no field of it is lost
+	if live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest { // with an equal digest, the manifest has dropped no field
 		if out := hubIsOlder(in.Source, live, whose); out != nil {
 			return stop(*out, live)
 		}
@@ -101,17 +101,18 @@ func (a *Applier) plan(t target, in member.ApplyIntent, manifest, live *unstruct
 	p := plan{force: in.FieldConflict != hubv1.FieldConflictReport, drift: a.drift(t, in, manifest, live)}
 	p.adopted = isAdopted(live) || back && in.Orphaned.Adopted || in.Adopted && live.GetUID() == in.ConfirmedUID
 	if !p.force && len(p.drift) > 0 {
-		// A value that another manager changed back stays owned by it, and no event reports that.
+		// If another manager changed a field and then changed it back, that manager still owns the field, and no event
+		// reports the end of the conflict.
 		out := refused(hubv1.ReasonFieldConflict, member.RetrySlowly, "%s", t.conflictText(p.drift))
 		out.Drifted = p.drift
 		return stop(out, live)
 	}
-	p.force = p.force || back // fields without an owner count as owned by another manager
+	p.force = p.force || back // the server reports a conflict for fields without an owner
 	return p
 }
 
-// notAdopted returns the outcome for an unmanaged object that is not adopted now; nil if it is adopted. back is true
-// for a copy that the hub orphaned here.
+// notAdopted returns the outcome for an unmanaged object that the hub does not adopt now. It returns nil if the hub
+// adopts the object. back is true for a copy that the hub orphaned here before.
 func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured, back bool) *member.Outcome {
 	var out member.Outcome
 	switch {
@@ -133,8 +134,8 @@ func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured
 	return &out
 }
 
-// notToAdopt returns the outcome for an object other than the one to adopt; nil if it is that object, or if there is
-// none to adopt.
+// notToAdopt returns the outcome if the intent names an object to adopt by its UID, and this object is another one.
+// Otherwise it returns nil.
 func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured.Unstructured) *member.Outcome {
 	if in.Adopting == "" {
 		return nil
@@ -142,7 +143,7 @@ func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured
 	var out member.Outcome
 	switch whose := a.standing(live, in.Owner, in.OwnerUID, in.ConfirmedUID); {
 	case whose == ours || whose == oursOutdated:
-		out = a.done(in, live) // it was adopted in the meantime
+		out = a.done(in, live) // another call has adopted the object
 	case whose == nobodys && live.GetUID() != in.Adopting:
 		out = seen(refused(hubv1.ReasonAlreadyExists, member.RetryNever,
 			"%s was created anew on the cluster since it was shown: show it again", t), live)
@@ -152,12 +153,13 @@ func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured
 	return &out
 }
 
-// takesBack reports whether the object is a copy that the hub orphaned here.
+// takesBack reports whether the object is a copy of the same hub object that the hub orphaned on this cluster before.
 func takesBack(in member.ApplyIntent, live *unstructured.Unstructured) bool {
 	return in.Orphaned != nil && live.GetUID() == in.Orphaned.UID
 }
 
-// deleteIt returns the hint to delete an object. It is empty for a kind whose deletion deletes other objects, too.
+// deleteIt returns the advice to delete an object, for a message. It is empty for a kind whose deletion also deletes
+// other objects.
 func deleteIt(t target) string {
 	if t.gvk.GroupKind() == (schema.GroupKind{Group: definitions.Group, Kind: "CustomResourceDefinition"}) || t.gvk.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		return ""
@@ -190,7 +192,7 @@ func madeOnDemand(live *unstructured.Unstructured) bool {
 		live.GetLabels()[hubv1.OnDemandLabel] != ""
 }
 
-// synced reports whether the object has the digest and the last confirmed content.
+// synced reports whether the object has the wanted digest and the last confirmed content hash.
 func (a *Applier) synced(in member.ApplyIntent, live *unstructured.Unstructured) bool {
 	if in.Confirmed == "" || live.GetAnnotations()[hubv1.DigestAnnotation] != in.Digest {
 		return false
@@ -200,14 +202,14 @@ func (a *Applier) synced(in member.ApplyIntent, live *unstructured.Unstructured)
 }
 
 // drift returns the fields that other managers changed since the last apply. If the copy has an older digest, a field
-// without a manager counts as new, not as removed. The values of a Secret are not compared with the hub's, so that a
-// user who may write one side cannot guess the other. They count as changed if the copy differs from the last confirmed
-// one.
+// without a manager counts as new, not as removed. The values of a Secret are not compared with the hub's values. The
+// result would let a user who may write one of the two Secrets guess the other one. All values count as changed if the
+// content hash differs from the last confirmed one.
 func (a *Applier) drift(t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
 	if t.secret() {
 		found := drift(in, withoutValues(manifest), withoutValues(live))
 		hash, _ := content.Hash(a.key, live)
-		unkeyed, _ := content.Hash(nil, live) // rows from a hub without a key
+		unkeyed, _ := content.Hash(nil, live) // rows that a hub without an HMAC key wrote have a hash without a key
 		if len(found) == 0 && in.Confirmed != "" && hash != in.Confirmed && unkeyed != in.Confirmed {
 			found = append(found, member.FieldDrift{Path: ".data", Manager: content.UnknownManager})
 		}
@@ -218,11 +220,11 @@ func (a *Applier) drift(t target, in member.ApplyIntent, manifest, live *unstruc
 
 func drift(in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
 	digest := live.GetAnnotations()[hubv1.DigestAnnotation]
-	if digest == "" && takesBack(in, live) { // the hub removed its labels and annotations
+	if digest == "" && takesBack(in, live) { // the hub removed its labels and annotations when it orphaned the copy
 		digest, manifest = in.Orphaned.Digest, withoutMarks(manifest)
 	}
 	found := slices.DeleteFunc(content.Drift(live, manifest), func(d member.FieldDrift) bool {
-		return strings.HasSuffix(d.Path, "."+hubv1.SourceAnnotation) // missing on copies of older hubs
+		return strings.HasSuffix(d.Path, "."+hubv1.SourceAnnotation) // copies that an older version of the hub wrote lack the annotation
 	})
 	if digest == in.Digest {
 		return found
@@ -249,7 +251,8 @@ func (t target) conflictText(drift []member.FieldDrift) string {
 	return strings.Join(parts, "; ") + ": change it back, take the field out of the template, or set spec.apply.fieldConflict to Take"
 }
 
-// pausedFor returns the remaining time of the object's pause; zero or less if it is not paused.
+// pausedFor returns the rest of the time for which an annotation pauses the object. It is zero or less if the object is
+// not paused.
 func pausedFor(live *unstructured.Unstructured) time.Duration {
 	until, err := time.Parse(time.RFC3339, live.GetAnnotations()[hubv1.PauseAnnotation])
 	if err != nil {
@@ -258,7 +261,8 @@ func pausedFor(live *unstructured.Unstructured) time.Duration {
 	return time.Until(until)
 }
 
-// paused returns the outcome for a paused object, even without a pending write, so that users see the pause.
+// paused returns the outcome for a paused object. It reports the pause even if there is nothing to write, so that users
+// see it.
 func (a *Applier) paused(in member.ApplyIntent, live *unstructured.Unstructured, inSync bool, left time.Duration) member.Outcome {
 	out := refused(hubv1.ReasonPaused, member.RetryAfter, "left alone until %s, as the annotation %s on the member object says",
 		live.GetAnnotations()[hubv1.PauseAnnotation], hubv1.PauseAnnotation)

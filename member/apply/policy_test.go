@@ -25,12 +25,12 @@ import (
 
 const theAccount = "system:serviceaccount:hanse-system:hanse"
 
-// policed is a world whose Applier has all rights on the member, and is bound by the admission policy of the member
-// chart alone. hub is a client with the same rights, as one who broke into the hub has it.
+// policed returns a world whose Applier has all rights on the member, so that only the admission policy of the member
+// chart restricts it. hub is a client with the same rights, as an attacker who controls the hub has them.
 func policed(t *testing.T, values map[string]any) (w *world, hub dynamic.Interface) {
 	t.Helper()
 	w = newWorld(t)
-	// Each test has a policy and a user of its own, so that none sees that of another one.
+	// Each test has its own policy and its own user, so that no policy of another test applies.
 	user := theAccount + "-" + w.ns
 	all := map[string]any{"enabled": true, "podSecurityLevels": []string{"restricted"}}
 	for k, v := range values {
@@ -64,7 +64,7 @@ func policed(t *testing.T, values map[string]any) (w *world, hub dynamic.Interfa
 	w.must(err)
 	w.applier = w.as(config, hubUID)
 	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		// The API server follows its policies by watches.
+		// The API server learns of a new policy through a watch, so the test waits until a request is refused.
 		_, err := hub.Resource(configMaps).Namespace(w.ns).Create(ctx, object(configMap, w.ns, "probe", nil), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return apierrors.IsForbidden(err), nil
 	})
@@ -87,7 +87,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// denied wants a refusal of the policy that says this.
+// denied fails the test unless the policy refused the request with this text.
 func (w *world) denied(what string, err error, says string) {
 	w.Helper()
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
@@ -95,7 +95,7 @@ func (w *world) denied(what string, err error, says string) {
 	}
 }
 
-// labelled is an object as the hub makes it.
+// labelled returns an object with labels, as the hub creates it.
 func labelled(gvk schema.GroupVersionKind, ns, name string, labels map[string]string) *unstructured.Unstructured {
 	o := object(gvk, ns, name, nil)
 	all := map[string]string{hubv1.HubLabel: string(hubUID)}
@@ -184,7 +184,7 @@ func TestUnderTheAdmissionPolicyAStolenAccountIsBounded(t *testing.T) {
 	roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
 	role := labelled(schema.GroupVersionKind{Group: roles.Group, Version: "v1", Kind: "ClusterRole"}, "", "policy-"+w.ns, nil)
 	_, err := hub.Resource(roles).Create(ctx, role, metav1.CreateOptions{})
-	w.must(err) // of a kind without namespaces
+	w.must(err) // a cluster-scoped kind
 	_, err = hub.Resource(roles).Patch(ctx, "edit", types.MergePatchType, []byte(`{"metadata":{"labels":{"hanse.dev/hub":"hub-1"}}}`), metav1.PatchOptions{})
 	w.denied("a label on the object of another", err, noLabel)
 	_, err = hub.Resource(roles).Patch(ctx, role.GetName(), types.MergePatchType, []byte(`{"metadata":{"labels":{"hanse.dev/hub":"other"}}}`), metav1.PatchOptions{})

@@ -10,7 +10,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Prune implements part of member.Pruner.
+// Prune implements a method of member.Pruner.
 func (a *Applier) Prune(ctx context.Context, in member.PruneIntent) member.Outcome {
 	if a.isHub {
 		return *isTemplate()

@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// pruning is the intent to prune the copy as it is now, of a hub object that is gone.
+// pruning returns the intent to prune the copy at its current version. The hub object of the copy does not exist.
 func (w *world) pruning() member.PruneIntent {
 	w.Helper()
 	live := w.get()
@@ -26,7 +26,7 @@ func (w *world) prune(in member.PruneIntent, want result) member.Outcome {
 	return w.check(w.applier.Prune(w.Context(), in), want)
 }
 
-// copied makes the copy.
+// copied creates the copy that the test prunes.
 func (w *world) copied() {
 	w.Helper()
 	w.apply(w.sized(3, hubAt(w.T, 5, "10-a 11-b")), written)
@@ -104,7 +104,7 @@ func TestPruneHoldsACopyThatIsNewerThanTheHub(t *testing.T) {
 	in := w.pruning()
 	in.Source = hubAt(t, 9, "10-a 11-restored")
 	w.prune(in, older)
-	in.Source = hubAt(t, 4, "10-a 11-b") // the object is on the hub, in an older generation
+	in.Source = hubAt(t, 4, "10-a 11-b") // the hub has the object at an older generation
 	in.OwnerUID = ownerUID
 	w.prune(in, older)
 	w.holds(3, "5;11-b")

@@ -154,7 +154,7 @@ func TestAQuotaAndAPolicyDeny(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// No controller-manager runs here to do this.
+	// The test writes the status of the ResourceQuota, because no controller-manager runs here.
 	made.Object["status"] = map[string]any{"hard": map[string]any{"count/configmaps": "0"}, "used": map[string]any{"count/configmaps": "0"}}
 	if _, err := quotas.UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)

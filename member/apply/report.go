@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// report returns what Apply would do, without a write. It asks for a retry after a while, because there are no events
-// about objects that the hub does not manage.
+// report returns what Apply would do, without a write. The outcome asks for a retry after a while, because the hub has
+// no watch on objects that it does not manage.
 func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) member.Outcome {
 	if t.secret() {
 		return a.reportSecret(ctx, t, in)
@@ -61,8 +61,9 @@ func (a *Applier) report(ctx context.Context, t target, in member.ApplyIntent, m
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is compared", t)
 }
 
-// reportSecret compares no values, because the result would reveal whether the hub's values equal the cluster's. It
-// reports whether the copy equals the last confirmed one, and whether the hub would write the same manifest again.
+// reportSecret is report for a Secret. It compares no values, because the result would reveal whether the hub's values
+// equal the cluster's values. It reports whether the copy has the last confirmed content hash, and whether the wanted
+// manifest has changed since then.
 func (a *Applier) reportSecret(ctx context.Context, t target, in member.ApplyIntent) member.Outcome {
 	live, err := t.read(ctx)
 	switch {
@@ -94,7 +95,7 @@ func missing(t target) member.Outcome {
 }
 
 // reported returns the outcome of a comparison. covers is false if the object is unmanaged and has fields that the
-// rendered object lacks. back is true for a copy that the hub orphaned here.
+// rendered manifest lacks. back is true for a copy that the hub orphaned here before.
 func reported(changes []string, covers, back bool, whose standing, in member.ApplyIntent, scaled []string) member.Outcome {
 	also := ""
 	switch {
@@ -115,9 +116,9 @@ func reported(changes []string, covers, back bool, whose standing, in member.App
 	return out
 }
 
-// replaces reports, by a dry run, whether the manifest could replace the object without a change. Only the member's
-// server knows its defaults. Labels and annotations of other managers stay, and so do fields that are left to the
-// member.
+// replaces reports whether the object would stay unchanged if the manifest replaced its content. It asks by a dry run
+// on the member. Only the member's API server can tell, because it adds the defaults. Labels and annotations of other
+// managers, and fields that are left to the member, are not compared.
 func (a *Applier) replaces(ctx context.Context, t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured, scaled []string,
 ) (out member.Outcome, again, same bool) {
 	patch, err := replacement(manifest, live, slices.Concat(scaled, in.MemberOwned))
@@ -148,7 +149,8 @@ func (a *Applier) replaces(ctx context.Context, t target, in member.ApplyIntent,
 }
 
 // replacement returns the JSON patch that replaces the content of the live object with the manifest, at the version
-// that was read. A patch needs the same right as an apply.
+// that was read. left are the JSON pointers of fields that keep the member's value. The request is a patch because it
+// needs the same right as an apply.
 func replacement(manifest, live *unstructured.Unstructured, left []string) ([]byte, error) {
 	wanted := manifest.DeepCopy()
 	for _, pointer := range left {
@@ -183,7 +185,7 @@ func replacement(manifest, live *unstructured.Unstructured, left []string) ([]by
 	return json.Marshal(ops)
 }
 
-// identifying are the parts of an object that are not its content.
+// identifying has the top-level fields of an object that are not its content.
 var identifying = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}
 
 func pointerTo(name string) string {
@@ -198,7 +200,7 @@ func merged(under, over map[string]string) map[string]string {
 }
 
 // leave returns the manifest to send to an existing object: at the version that was read, and without fields that are
-// left to the member. scaled are fields that an autoscaler on the member sets.
+// left to the member. scaled has the fields that an autoscaler on the member sets.
 func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (sent *unstructured.Unstructured, scaled []string) {
 	for _, pointer := range content.Autoscaled(live) {
 		if _, ok, _ := unstructured.NestedFieldNoCopy(manifest.Object, hubv1.PointerKeys(pointer)...); ok {
@@ -215,7 +217,7 @@ func leave(in member.ApplyIntent, manifest, live *unstructured.Unstructured) (se
 	return sent, scaled
 }
 
-// noted adds to a successful outcome the fields that are left to an autoscaler.
+// noted adds to the message of a successful outcome the fields that an autoscaler sets.
 func noted(out member.Outcome, scaled []string) member.Outcome {
 	if len(scaled) > 0 && out.Reason == hubv1.ReasonApplied {
 		out.Reason, out.Message = hubv1.ReasonAutoscaled, line(scaledText(scaled))
@@ -229,7 +231,7 @@ func scaledText(pointers []string) string {
 
 const mostPaths = 3
 
-// first names up to three paths.
+// first returns a text with the first paths, at most mostPaths.
 func first(paths []string) string {
 	text := strings.Join(paths[:min(len(paths), mostPaths)], ", ")
 	if more := len(paths) - mostPaths; more > 0 {

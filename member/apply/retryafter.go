@@ -12,8 +12,9 @@ import (
 )
 
 // KeepRetryAfter wraps the transport of an Applier's client. client-go retries a request up to ten times if the
-// response has a Retry-After header. A throttling member would then block the worker until the deadline and look
-// unreachable. So the wrapper moves the delay into the body, for the caller to read.
+// response has a Retry-After header. If a member throttles, these retries would block the worker until the deadline,
+// and the member would seem unreachable. The wrapper moves the delay from the header into the body, where the caller
+// reads it.
 func KeepRetryAfter(next http.RoundTripper) http.RoundTripper { return keepRetryAfter{next} }
 
 type keepRetryAfter struct{ next http.RoundTripper }
@@ -51,7 +52,7 @@ func (k keepRetryAfter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// delay parses a number of seconds, as client-go does; not a date.
+// delay parses the Retry-After header as a number of seconds. Like client-go, it does not accept a date.
 func delay(h http.Header) (seconds int, ok bool) {
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
 	return seconds, err == nil

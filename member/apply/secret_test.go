@@ -46,8 +46,8 @@ func TestTheContentHashOfASecretIsKeyed(t *testing.T) {
 	w.apply(in, unchanged)
 }
 
-// TestNoGuessOfASecretIsAnswered lets whoever writes the hub object try values: the outcome is the same for the right
-// one as for a wrong one.
+// A user who writes the hub object could try values: the outcome must be the same for the correct value as for a wrong
+// one.
 func TestNoGuessOfASecretIsAnswered(t *testing.T) {
 	tests := map[string]struct {
 		before func(w *world) (confirmed string)
@@ -97,7 +97,8 @@ func TestNoGuessOfASecretIsAnswered(t *testing.T) {
 	}
 }
 
-// changed is a copy whose value somebody on the member replaced by theirs.
+// changed creates a copy in which another client on the member has replaced the value. It returns the hash that the hub
+// confirmed before.
 func (w *world) changed() (confirmed string) {
 	w.Helper()
 	out := w.apply(w.intentOf(w.secret("ours"), "d1"), written)

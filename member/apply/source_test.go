@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// hubAt returns the state of a hub with these epochs, and with a mark of the generation and the last epoch.
+// hubAt returns the state of a hub with these epochs. Its mark has the generation and the last epoch.
 func hubAt(t *testing.T, generation int64, epochs string) source.State {
 	t.Helper()
 	l, ok := source.ParseEpochs(epochs)
@@ -29,7 +29,7 @@ func (w *world) sized(size int64, from source.State) member.ApplyIntent {
 	return in
 }
 
-// holds fails unless the copy has this size and mark.
+// holds fails the test unless the copy has this size and mark.
 func (w *world) holds(size int64, mark string) {
 	w.Helper()
 	live := w.get()
@@ -109,8 +109,7 @@ func TestACopyWithoutAMarkIsNotNewer(t *testing.T) {
 	w.holds(3, "1;10-a")
 }
 
-// TestACopyOfAnEarlierObjectOfItsName has a hub object that was deleted and created again. The generations of the new
-// object start at 1.
+// The hub object is deleted and created again, and the generations of the new object start at 1.
 func TestACopyOfAnEarlierObjectOfItsName(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.sized(4, hubAt(t, 9, "10-a 11-b")), written)
@@ -136,7 +135,7 @@ func TestTheSameContentIsWrittenFromAnOlderHub(t *testing.T) {
 func TestNoWriteIsMadeForTheMarkAlone(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.sized(4, hubAt(t, 5, "10-a")), written)
-	w.apply(w.sized(4, hubAt(t, 6, "10-a 11-b")), unchanged) // the row has not confirmed anything
+	w.apply(w.sized(4, hubAt(t, 6, "10-a 11-b")), unchanged) // the row has no confirmed hash
 	w.holds(4, "5;10-a")
 	in := w.sized(4, source.State{})
 	in.Mode = hubv1.ApplyReportOnly

@@ -19,7 +19,7 @@ import (
 
 var serviceAccount = schema.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}
 
-// seen is the withdrawal of an object with what a watch of the cluster shows of it as it is now.
+// seen returns the intent to withdraw an object, with the state that a watch of the cluster delivers for it now.
 func (w *world) seen(gvk schema.GroupVersionKind, ns, name string) member.WithdrawIntent {
 	w.Helper()
 	live, err := w.objects(gvk, ns).Get(w.Context(), name, metav1.GetOptions{})
@@ -41,7 +41,7 @@ func (w *world) seen(gvk schema.GroupVersionKind, ns, name string) member.Withdr
 	return in
 }
 
-// asks is what the Applier sends to the cluster, by the methods of its requests.
+// asks returns the HTTP methods of the requests that the Applier sends to the cluster during do.
 func (w *world) asks(do func()) (methods []string) {
 	w.Helper()
 	before := w.intercept
@@ -244,7 +244,8 @@ func TestTheAnswerToADeletionSaysWhetherTheCopyWaits(t *testing.T) {
 	}
 }
 
-// A server answers the deletion of a ServiceAccount with the object that it deleted.
+// For a ServiceAccount, the server's response to a delete is the deleted object, as for an object that waits for
+// finalizers.
 func TestADeletedObjectAsTheAnswerIsNotTakenForOneThatWaits(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.intentOf(object(serviceAccount, w.ns, "web", nil), "d1"), written)

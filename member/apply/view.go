@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// View reads the copy of a hub object. It returns no other object.
+// View reads the copy of a hub object. For any other object it returns an outcome and no object.
 func (a *Applier) View(ctx context.Context, in member.ViewIntent) (*unstructured.Unstructured, *member.Outcome) {
 	if a.isHub {
 		return nil, isTemplate()
@@ -104,7 +104,7 @@ func (a *Applier) previewOnce(ctx context.Context, t target, in member.ApplyInte
 }
 
 // previewNew makes the dry run for a missing object. If the namespace is missing, too, no dry run is possible, and the
-// result is the object that the hub would send.
+// preview shows the object that the hub would send.
 func (a *Applier) previewNew(ctx context.Context, t target, in member.ApplyIntent, manifest *unstructured.Unstructured) (p member.Preview, again bool) {
 	after, err := a.write(ctx, t, manifest, dryRun)
 	switch {
@@ -119,7 +119,7 @@ func (a *Applier) previewNew(ctx context.Context, t target, in member.ApplyInten
 	return member.Preview{After: after}, false
 }
 
-// notShown is the outcome for an object that is not the requested copy.
+// notShown returns the outcome if the object on the member is not the requested copy.
 func (a *Applier) notShown(t target, live *unstructured.Unstructured, whose standing) *member.Outcome {
 	if whose == nobodys {
 		out := refused(hubv1.ReasonAlreadyExists, member.RetrySlowly, "%s exists on the cluster and is not Hanse's: it is not shown", t)

@@ -15,7 +15,7 @@ func (w *world) viewed() member.ViewIntent {
 	return member.ViewIntent{GVK: widget, Owner: identity(object(widget, w.ns, "web", nil)), OwnerUID: ownerUID}
 }
 
-// refusedAs fails unless there is a refusal with this reason.
+// refusedAs fails the test unless the outcome is a refusal with this reason.
 func refusedAs(t *testing.T, got *member.Outcome, reason string) {
 	t.Helper()
 	if got == nil || got.Reason != reason {

@@ -18,7 +18,7 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Withdraw deletes or orphans the copy of one hub object. The outcome is Deleting until the cluster has answered that
+// Withdraw deletes or orphans the copy of one hub object. The outcome is Deleting until the cluster has confirmed that
 // the copy is gone.
 func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member.Outcome {
 	if a.isHub {
@@ -47,15 +47,15 @@ func (a *Applier) Withdraw(ctx context.Context, in member.WithdrawIntent) member
 	return refused(hubv1.ReasonPending, member.RetrySoon, "%s keeps changing on the cluster while it is withdrawn", t)
 }
 
-// known reports whether the watch has shown all facts that a read would show. An adopted copy is always read. So are a
-// namespace, which may have been made on demand, and a definition, which may have objects.
+// known reports whether the watch has delivered all data that a read would return. A read is necessary for an adopted
+// copy, for a namespace, which may have been created on demand, and for a definition, which may have objects.
 func known(in member.WithdrawIntent) bool {
 	seen := in.Seen
 	return seen != nil && seen.UID != "" && seen.ResourceVersion != "" && !seen.Deleting &&
 		in.Policy == hubv1.RemovalDelete && !in.Adopted && !seen.Adopted &&
 		in.GVK.GroupKind() != (schema.GroupKind{Kind: "Namespace"}) && !isDefinition(in.GVK.GroupKind()) &&
-		seen.Owner == in.Owner && seen.OwnerUID == in.OwnerUID && // the watch selects by the label
-		seen.Hash != "" && // the hub has applied it
+		seen.Owner == in.Owner && seen.OwnerUID == in.OwnerUID && // the watch selects objects by the hub's label, so the label is there
+		seen.Hash != "" && // the hub has applied the object
 		!in.Source.Newer(seen.Source, true)
 }
 
@@ -91,7 +91,7 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 	policy, why := policyFor(in, live)
 	if whose != ours && !(whose == oursOutdated && asConfirmed(in, live)) {
 		if whose == nobodys && policy == hubv1.RemovalOrphan && confirmedCopy(in, live) && live.GetLabels()[hubv1.HubLabel] == "" {
-			return orphanedCopy(t, in, live, why), false // an earlier, unrecorded run of this withdrawal did it
+			return orphanedCopy(t, in, live, why), false // an earlier run of this withdrawal orphaned the copy, and its outcome was not recorded
 		}
 		return leftAlone(t, live, whose), false
 	}
@@ -101,7 +101,8 @@ func (a *Applier) withdrawOnce(ctx context.Context, t target, in member.Withdraw
 	return a.takeAway(ctx, t, in, live, policy, why)
 }
 
-// takeAway deletes or orphans the copy that was read.
+// takeAway deletes or orphans the copy that was read, by the policy. why is the reason for a policy that differs from
+// the requested one.
 func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawIntent, live *unstructured.Unstructured, policy hubv1.RemovalPolicy, why string,
 ) (out member.Outcome, again bool) {
 	var err error
@@ -130,15 +131,15 @@ func (a *Applier) takeAway(ctx context.Context, t target, in member.WithdrawInte
 		out := orphanedCopy(t, in, live, why)
 		out.Wrote = true
 		if policy != hubv1.RemovalOrphan {
-			out.Orphaned = nil // it can be adopted anyway
+			out.Orphaned = nil // the object can be adopted again, so that its identity need not be recorded
 		}
 		return out, false
 	}
 	return removed(ctx, t, live.GetUID(), left), false
 }
 
-// leftAlone returns the outcome for an object that is not the copy. The outcome has the object's UID, because a watch
-// may show the object with our label.
+// leftAlone returns the outcome for an object that is not the copy to withdraw, and therefore stays. The outcome has
+// the object's UID, because the watch may deliver the object if it has the hub's label.
 func leftAlone(t target, live *unstructured.Unstructured, whose standing) member.Outcome {
 	why := ""
 	if whose == nobodys && live.GetLabels()[hubv1.HubLabel] != "" {
@@ -147,8 +148,8 @@ func leftAlone(t target, live *unstructured.Unstructured, whose standing) member
 	return seen(applied(hubv1.ReasonWithdrawn, "%s on the cluster is not the copy of this hub object and was left alone%s", t, why), live)
 }
 
-// policyFor returns whether the copy that was read is deleted or orphaned. A copy counts as adopted if its row or its
-// annotation says so.
+// policyFor returns whether the copy that was read is deleted or orphaned. A copy counts as adopted if the row in the
+// binding or an annotation of the copy says so.
 func policyFor(in member.WithdrawIntent, live *unstructured.Unstructured) (policy hubv1.RemovalPolicy, why string) {
 	if in.Policy == hubv1.RemovalDelete && in.PolicyIfAdopted == hubv1.RemovalOrphan && wasAdopted(in, live) {
 		return hubv1.RemovalOrphan, ": it was adopted, and deletion.adopted is Orphan"
@@ -164,7 +165,8 @@ func confirmedCopy(in member.WithdrawIntent, live *unstructured.Unstructured) bo
 	return in.ConfirmedUID != "" && live.GetUID() == in.ConfirmedUID
 }
 
-// orphanedCopy is the outcome for a copy that stays on the member, with the facts by which the hub recognises it later.
+// orphanedCopy returns the outcome for a copy that stays on the member. The outcome has the UID and digest by which the
+// hub recognises the copy later.
 func orphanedCopy(t target, in member.WithdrawIntent, live *unstructured.Unstructured, why string) member.Outcome {
 	out := applied(hubv1.ReasonWithdrawn, "%s stays on the cluster and is no longer Hanse's%s", t, why)
 	out.Orphaned = &hubv1.OrphanedCopy{UID: live.GetUID(), Adopted: wasAdopted(in, live)}
@@ -174,16 +176,16 @@ func orphanedCopy(t target, in member.WithdrawIntent, live *unstructured.Unstruc
 	return out
 }
 
-// asConfirmed reports whether the copy is the last confirmed one with an unchanged digest. Its hub object may have been
-// deleted and created again while the cluster was unreachable. A write for any object since then would have changed the
-// digest.
+// asConfirmed reports whether the object is the last confirmed copy with the confirmed digest, although it names an
+// earlier hub object. The hub object may have been deleted and created again while the cluster was unreachable. Any
+// write for another hub object would have changed the digest.
 func asConfirmed(in member.WithdrawIntent, live *unstructured.Unstructured) bool {
 	return confirmedCopy(in, live) && in.ConfirmedDigest != "" &&
 		live.GetAnnotations()[hubv1.DigestAnnotation] == in.ConfirmedDigest
 }
 
-// remove deletes the object with this UID at this version. left is the object from the response if finalizers hold it,
-// and nil if the object is deleted.
+// remove deletes the object with this UID at this version. left is the object from the response if it waits for
+// finalizers. left is nil if the object is gone.
 func (a *Applier) remove(
 	ctx context.Context, t target, uid types.UID, version string, propagation metav1.DeletionPropagation,
 ) (left *unstructured.Unstructured, err error) {
@@ -192,7 +194,7 @@ func (a *Applier) remove(
 	}
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
-	// A dynamic client drops the response.
+	// The dynamic client cannot be used here, because it drops the response.
 	result := a.requests.Delete().AbsPath(pathOf(t.resource.GroupVersion())).
 		NamespaceIfScoped(t.key.Namespace, t.key.Namespace != "").Resource(t.resource.Resource).Name(t.key.Name).
 		Body(&metav1.DeleteOptions{
@@ -223,8 +225,8 @@ func pathOf(gv schema.GroupVersion) string {
 	return "/apis/" + gv.Group + "/" + gv.Version
 }
 
-// removed returns whether the deleted object is gone, or waits for finalizers. For some kinds the response has the
-// object even if it is gone: then it has no deletionTimestamp, and a read decides.
+// removed returns whether the deleted object is gone or waits for finalizers. For some kinds the response contains the
+// object even if it is gone. Such an object has no deletionTimestamp, so that a read decides.
 func removed(ctx context.Context, t target, uid types.UID, left *unstructured.Unstructured) member.Outcome {
 	if left != nil && left.GetDeletionTimestamp() == nil {
 		switch live, err := t.read(ctx); {
@@ -242,8 +244,9 @@ func removed(ctx context.Context, t target, uid types.UID, left *unstructured.Un
 	return out
 }
 
-// orphan removes the hub's labels, annotations and field ownership from the object that was read. The fields stay
-// without an owner. A namespace made on demand keeps its annotation unless the policy is Orphan.
+// orphan removes the hub's labels, annotations and managedFields entries from the object that was read. The object
+// itself stays. Afterwards, the fields that the hub applied have no owner. A namespace that was created on demand keeps
+// its annotation unless all is true, which means that the policy is Orphan.
 func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstructured, all bool) error {
 	labels := map[string]any{hubv1.HubLabel: nil}
 	if all {
@@ -251,7 +254,7 @@ func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstr
 	}
 	left := content.WithoutOurs(live.GetManagedFields())
 	if len(left) == 0 {
-		left = []metav1.ManagedFieldsEntry{{}} // an empty list would mean no change
+		left = []metav1.ManagedFieldsEntry{{}} // an empty list would leave managedFields unchanged
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":             live.GetUID(),
@@ -269,8 +272,9 @@ func (a *Applier) orphan(ctx context.Context, t target, live *unstructured.Unstr
 	return err
 }
 
-// withdrawUnserved is the outcome if the cluster does not serve the kind: the object is gone only if the kind's
-// definition is gone. A built-in kind, or one of an aggregated API server, has no definition to look at.
+// withdrawUnserved returns the outcome for a copy whose kind the cluster does not serve. The copy is gone only if the
+// CustomResourceDefinition of the kind is gone. A built-in kind, or a kind of an aggregated API server, has no
+// definition to read.
 func (a *Applier) withdrawUnserved(ctx context.Context, t target, unserved member.Outcome) member.Outcome {
 	if isBuiltIn(t.gvk.Group) {
 		return unserved
@@ -289,7 +293,8 @@ func isBuiltIn(group string) bool {
 	return scheme.Scheme.IsGroupRegistered(group) || group == definitions.Group || group == "apiregistration.k8s.io"
 }
 
-// defined reads the definition by its name. If the plural is not known, it searches all definitions.
+// defined reports whether the cluster has the CustomResourceDefinition of the kind. It reads the definition by its
+// name, or searches all definitions if the plural of the kind is not known.
 func (a *Applier) defined(ctx context.Context, t target) (bool, error) {
 	crds := a.client.Resource(definitions)
 	if t.resource.Resource != "" {

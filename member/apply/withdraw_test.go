@@ -166,7 +166,8 @@ func TestOrphan(t *testing.T) {
 			if n := len(after.GetManagedFields()); edit != "" && n != 1 {
 				t.Errorf("%d managers are left", n)
 			}
-			// With no manager left, the server calls whoever was there "before-first-apply": then one has to force.
+			// If an object has no field manager left, the server assigns its fields to the manager
+			// "before-first-apply", so that an apply must be forced.
 			theirs := object(widget, w.ns, "web", spec(map[string]any{"size": int64(4)}))
 			if _, err := w.objects(widget, w.ns).Apply(t.Context(), "web", theirs, metav1.ApplyOptions{FieldManager: "argo", Force: edit == ""}); err != nil {
 				t.Errorf("somebody else cannot take over: %v", err)

@@ -61,10 +61,10 @@ var plurals = map[string]string{
 	"Deployment": "deployments", "ServiceAccount": "serviceaccounts", "CustomResourceDefinition": "customresourcedefinitions",
 }
 
-// key is the HMAC key for hashes of Secrets.
+// resolve returns the resources of the kinds in plurals.
 var key = canonical.Key("k")
 
-// resolve knows the kinds above. For other kinds it returns the error of a RESTMapper.
+// world has a namespace on the member for one test, and an Applier with clients for it.
 func resolve(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	plural, ok := plurals[gvk.Kind]
 	if !ok {
@@ -104,14 +104,14 @@ func definition(kind, plural string) *apiextensionsv1.CustomResourceDefinition {
 // world is one namespace on the member and an Applier for it.
 type world struct {
 	*testing.T
-	admin   dynamic.Interface // another client of the member
+	admin   dynamic.Interface // intercept, if set, is called with each request of the Applier.
 	applier *apply.Applier
 	ns      string
 	// intercept, if set, gets each request of the Applier. If it returns an answer, the request is not sent.
 	intercept func(*http.Request) *answer
 
 	mu    sync.Mutex
-	wrote []string // the objects that the Applier reported as written, "Kind name version"
+	wrote []string // answer is an HTTP response that the test returns instead of the server's.
 }
 
 // answer is the HTTP response that replaces the server's.
@@ -120,7 +120,7 @@ type answer struct {
 	body string
 }
 
-// status returns the answer of an API server that refuses a request with this Status.
+// roundTrip lets intercept answer a request, and fails the test if the hub uses an HTTP method that it must not use.
 func status(code int, s metav1.Status) *answer {
 	s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	s.Status, s.Code = metav1.StatusFailure, int32(code)
@@ -131,7 +131,7 @@ func status(code int, s metav1.Status) *answer {
 	return &answer{code, string(body)}
 }
 
-// roundTrip lets the test intercept a request, and fails the test at an HTTP method that the hub must not use.
+// as returns an Applier with the credentials of config, for the hub with this UID.
 func (w *world) roundTrip(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete:
@@ -182,7 +182,7 @@ func (w *world) as(config *rest.Config, hub types.UID) *apply.Applier {
 	})
 }
 
-// ignored is a callback for written objects that does nothing.
+// intent returns the intent to apply the widget "web" with these fields in its spec.
 func ignored(schema.GroupVersionKind, *unstructured.Unstructured) {}
 
 func object(gvk schema.GroupVersionKind, ns, name string, fields map[string]any) *unstructured.Unstructured {
@@ -246,7 +246,7 @@ func (w *world) installDefinition(d *apiextensionsv1.CustomResourceDefinition) {
 	}
 }
 
-// create creates an object on the member, as another client than the hub.
+// create creates an object on the member with the admin client.
 func (w *world) create(u *unstructured.Unstructured) *unstructured.Unstructured {
 	w.Helper()
 	out, err := w.objects(u.GroupVersionKind(), u.GetNamespace()).Create(w.Context(), u, metav1.CreateOptions{FieldManager: "kubectl-create"})
@@ -256,7 +256,7 @@ func (w *world) create(u *unstructured.Unstructured) *unstructured.Unstructured 
 	return out
 }
 
-// get reads the widget web as another client than the hub. edit and delete change it.
+// get reads the widget "web" with the admin client. The methods edit and delete change it.
 func (w *world) get() *unstructured.Unstructured {
 	w.Helper()
 	out, err := w.objects(widget, w.ns).Get(w.Context(), "web", metav1.GetOptions{})

@@ -8,8 +8,9 @@
 //   - Lists are limited; notes name a list that was cut. They are read page by page, and only names, states and UIDs
 //     are kept.
 //
-// It returns only the name and the state of a child. It does not find children in other namespaces. For a
-// cluster-scoped object they are not visible to readers of the hub object.
+// It returns only the name, kind and state of a child. It does not find children in other namespaces, so that a
+// cluster-scoped object has no children here. Readers of a cluster-scoped hub object may have no right to read those
+// namespaces.
 package children
 
 import (
@@ -34,7 +35,8 @@ var (
 	jobs         = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	cronJobs     = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
 
-	// below has the kinds that Kubernetes' controllers create for a kind; custom controllers may create any of them.
+	// below maps a kind to the kinds that Kubernetes' controllers create for it. A custom controller may create objects
+	// of any kind in the map.
 	below = map[schema.GroupKind][]schema.GroupVersionResource{
 		{Kind: "Pod"}:                        nil,
 		{Group: "apps", Kind: "Deployment"}:  {replicaSets},
@@ -52,7 +54,8 @@ func apps(resource string) schema.GroupVersionResource {
 }
 
 const (
-	// mostChildren is the maximum number of children for all owners together.
+	// mostChildren is the maximum number of children for all owners together, deepest the maximum number of
+	// generations.
 	mostChildren = 1000
 	deepest      = 5
 )
@@ -63,7 +66,7 @@ type Finder struct{ client dynamic.Interface }
 // New returns a Finder. Every request of the client has a timeout.
 func New(client dynamic.Interface) *Finder { return &Finder{client: client} }
 
-// Children implements part of member.Viewer.
+// Children implements a method of member.Viewer.
 func (f *Finder) Children(ctx context.Context, owners []member.Owner) member.Children {
 	s := &search{ctx: ctx, client: f.client, lists: map[place]map[types.UID][]listed{}, granted: map[string]granted.Rules{}}
 	out := member.Children{Of: map[types.UID][]member.Child{}}
@@ -83,7 +86,7 @@ func (f *Finder) Children(ctx context.Context, owners []member.Owner) member.Chi
 	return out
 }
 
-// search is the state of one call. It requests every list once.
+// search is the state of one call. It requests the list of each kind and namespace once.
 type search struct {
 	ctx     context.Context
 	client  dynamic.Interface

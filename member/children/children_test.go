@@ -38,8 +38,8 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// world has, in a namespace of its own, what an operator made for a custom resource with the UID "cr": a StatefulSet
-// with one pod, and a Deployment with a ReplicaSet without pods.
+// world has the objects that an operator creates for a custom resource with the UID "cr", in a separate namespace: a
+// StatefulSet with one pod, and a Deployment whose ReplicaSet has no pods.
 type world struct {
 	*testing.T
 	admin kubernetes.Interface
@@ -77,7 +77,7 @@ func owned(name, kind string, owner types.UID) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: "owner", UID: owner}}}
 }
 
-// granted returns a client that may list these resources of any group, of those that are asked about.
+// granted returns a client of a user that may list, among the kinds of this package, only these resources.
 func (w *world) granted(resources ...string) dynamic.Interface {
 	w.Helper()
 	ctx := w.Context()
@@ -103,7 +103,7 @@ func TestChildrenAreFoundDownToPods(t *testing.T) {
 		{Kind: schema.GroupKind{Kind: "ConfigMap"}, Namespace: w.ns, UID: "childless"},
 		{Kind: schema.GroupKind{Kind: "Namespace"}, UID: "cluster-scoped"},
 	})
-	for uid, all := range found.Of { // which words health has for them is not of interest here
+	for uid, all := range found.Of { // this test ignores the health of the children
 		for i := range all {
 			if all[i].Health != hubv1.HealthProgressing || all[i].State == "" {
 				t.Errorf("%s: %+v", uid, all[i])

@@ -16,21 +16,21 @@ import (
 
 const (
 	pageSize = 100
-	// mostPages is the maximum number of pages of one kind and namespace.
+	// mostPages is the maximum number of pages that are read of one kind and namespace.
 	mostPages = 20
 	// mostListed is the maximum number of kept objects, whatever page size the server uses.
 	mostListed = pageSize * mostPages
 )
 
-// place is the kind and namespace of one list.
+// place is the kind and the namespace of one list request.
 type place struct {
 	schema.GroupVersionResource
 	namespace string
 }
 
-// listed is the kept part of an object. The page with the rest is dropped before the next one is read.
+// listed is the part of an object that is kept. The rest of the page is dropped before the next page is read.
 type listed struct {
-	child member.Child // without children
+	child member.Child // its children are added later
 	uid   types.UID
 }
 
@@ -46,7 +46,7 @@ func listedOf(o *unstructured.Unstructured) listed {
 	return l
 }
 
-// list returns the objects of a kind and namespace by the UIDs of their owners.
+// list returns the objects of one kind and namespace, grouped by the UIDs of their owners.
 func (s *search) list(p place) map[types.UID][]listed {
 	if found, asked := s.lists[p]; asked {
 		return found
@@ -82,7 +82,8 @@ func (s *search) list(p place) map[types.UID][]listed {
 	return found
 }
 
-// page passes the objects of a page to tell by the UIDs of their owners, and returns where the list continues.
+// page requests one page and calls tell for each object and owner. It returns the token of the next page, which is
+// empty at the end.
 func (s *search) page(p place, options metav1.ListOptions, tell func(owner types.UID, child listed)) (next string, err error) {
 	ctx, done := answer.Keep(s.ctx)
 	defer done()
@@ -120,7 +121,7 @@ func reason(err error) string {
 func (s *search) mayList(p place) bool {
 	rules, asked := s.granted[p.namespace]
 	if !asked {
-		rules, _ = granted.In(s.ctx, s.client, p.namespace) // after an error, every list is requested
+		rules, _ = granted.In(s.ctx, s.client, p.namespace) // if the review fails, mayList allows every list
 		s.granted[p.namespace] = rules
 	}
 	return rules.Allow(p.GroupResource(), "list")

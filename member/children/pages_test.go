@@ -20,8 +20,8 @@ import (
 	"github.com/hanse-dev/hanse/member/children"
 )
 
-// pagedPods is a member with five pages of pods that an owner "job" has. It notes which pages are still held when the
-// next one is asked for.
+// pagedPods is a client of a member with five pages of pods, whose owner is "job". It records which pages are still in
+// memory when the next page is requested.
 type pagedPods struct {
 	dynamic.NamespaceableResourceInterface
 	given []weak.Pointer[unstructured.Unstructured]
@@ -42,7 +42,7 @@ func (p *pagedPods) Create(context.Context, *unstructured.Unstructured, metav1.C
 func (p *pagedPods) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	runtime.GC()
 	page := len(p.given)
-	for i, earlier := range p.given[:max(page-1, 0)] { // the last one may still be in use
+	for i, earlier := range p.given[:max(page-1, 0)] { // the page before may still be in use
 		if earlier.Value() != nil {
 			p.held = append(p.held, fmt.Sprintf("page %d when page %d is asked for", i, page))
 		}

@@ -10,7 +10,7 @@ import (
 // mostContainers is the maximum number of named containers of a pod.
 const mostContainers = 50
 
-// containers returns the names of the init containers and containers of a pod.
+// containers returns the names of the init containers and containers of a pod, at most mostContainers.
 func containers(pod *unstructured.Unstructured) (names []string) {
 	for _, field := range []string{"initContainers", "containers"} {
 		found, _, _ := unstructured.NestedSlice(pod.Object, "spec", field)
@@ -25,8 +25,8 @@ func containers(pod *unstructured.Unstructured) (names []string) {
 	return names
 }
 
-// podState returns a text such as "Running 2/2" or "Pending 0/1 ImagePullBackOff": phase, ready containers, and why one
-// of them waits.
+// podState returns a text such as "Running 2/2" or "Pending 0/1 ImagePullBackOff": the phase, the number of ready
+// containers, and the reason why a container waits.
 func podState(pod *unstructured.Unstructured) string {
 	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
 	if phase == "" {

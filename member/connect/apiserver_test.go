@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// TestARealClusterIsConnected has a ServiceAccount with the rights that the chart of a member grants, and no more.
+// TestARealClusterIsConnected connects with a ServiceAccount that has only the rights that the member chart grants.
 func TestARealClusterIsConnected(t *testing.T) {
 	apiserver.Needed(t)
 	server := &envtest.Environment{}
@@ -55,7 +55,7 @@ func TestARealClusterIsConnected(t *testing.T) {
 	})
 	useClients(t, a.all()[0].cluster)
 
-	must(t, c.Delete(t.Context(), account)) // and with it the token
+	must(t, c.Delete(t.Context(), account)) // the API server then refuses the account's token
 	s = reaches(t, p, "eu", metav1.ConditionFalse, hubv1.ReasonUnauthorized)
 	if s.Credentials != metav1.ConditionFalse {
 		t.Errorf("credentials are %s", s.Credentials)
@@ -72,7 +72,7 @@ func TestARealClusterIsConnected(t *testing.T) {
 	}
 }
 
-// useClients reads through every client that a consumer can have.
+// useClients sends requests through every client config of the Cluster.
 func useClients(t *testing.T, c *Cluster) {
 	t.Helper()
 	namespaces := corev1.SchemeGroupVersion.WithResource("namespaces")

@@ -13,11 +13,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// blackHole forwards connections to a server. Those that were open when it closes deliver nothing from then on, and no
-// packet says so; new ones are forwarded again.
+// blackHole is a proxy that forwards connections to a server. After close, the connections that were open deliver
+// nothing, although they stay open; new connections are forwarded.
 type blackHole struct {
 	address string
-	age     atomic.Int64 // connections of an earlier age deliver nothing
+	age     atomic.Int64 // connections that were opened in an earlier age deliver nothing
 }
 
 func newBlackHole(t *testing.T, server string) *blackHole {
@@ -54,7 +54,7 @@ func (h *blackHole) forward(from, to net.Conn, age int64) {
 			return
 		}
 		if h.age.Load() != age {
-			_, _ = io.Copy(io.Discard, from) // swallows until the other side gives up
+			_, _ = io.Copy(io.Discard, from) // reads and drops the data until the client closes the connection
 			return
 		}
 		if _, err := to.Write(buffer[:n]); err != nil {
@@ -63,8 +63,8 @@ func (h *blackHole) forward(from, to net.Conn, age int64) {
 	}
 }
 
-// TestAConnectionThatDiesSilentlyIsReplaced shows that a link comes back although the connection that it had never says
-// that it is dead, and that the same clients go on.
+// TestAConnectionThatDiesSilentlyIsReplaced shows that a link becomes ready again on a new connection if the old one is
+// dead without any error. The same clients continue to work.
 func TestAConnectionThatDiesSilentlyIsReplaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes the 15 s after which an unanswered ping ends a connection")

@@ -9,13 +9,14 @@ import (
 
 const userAgent = "hanse-hub"
 
-// Cluster is one connected member, for clients that write to it and watch it. It stays valid when credentials change.
-// If the address changes, there is a new Cluster.
+// Cluster is one connected member, for clients that write to it and watch it. It stays valid when the credentials
+// change. If the member's address changes, the provider makes a new Cluster.
 type Cluster struct {
-	// Requests is for gets and writes: every request ends within 10 seconds, and its response is limited.
+	// Requests is for single reads and writes: every request ends within 10 seconds, and the size of its response is
+	// limited.
 	Requests *rest.Config
-	// Watches is for watches and paged lists: it has no timeout, so the caller sets a deadline on each list and an idle
-	// deadline on each watch.
+	// Watches is for watches and paged lists. It has no timeout: the caller must set a deadline for each list, and a
+	// deadline without events for each watch.
 	Watches *rest.Config
 	// ID is the UID of the cluster's kube-system namespace.
 	ID string
@@ -25,7 +26,7 @@ func newCluster(l *line, server, id string) *Cluster {
 	return &Cluster{Requests: requestConfig(l, server), Watches: watchConfig(l, server), ID: id}
 }
 
-// The configs have the line as their transport and contain no credentials.
+// The configs use the line as their transport, which adds the credentials to each request.
 func requestConfig(l *line, server string) *rest.Config {
 	config := watchConfig(l, server)
 	config.Transport = l.requestTransport()
@@ -36,7 +37,7 @@ func requestConfig(l *line, server string) *rest.Config {
 func watchConfig(l *line, server string) *rest.Config {
 	return &rest.Config{
 		Host: server, Transport: l.watchTransport(), UserAgent: userAgent, QPS: -1,
-		ContentConfig: rest.ContentConfig{AcceptContentTypes: asJSON, ContentType: asJSON}, // the transport refuses any other format
+		ContentConfig: rest.ContentConfig{AcceptContentTypes: asJSON, ContentType: asJSON}, // the transport accepts no other format
 	}
 }
 
@@ -48,7 +49,7 @@ func probeClient(l *line) *http.Client {
 	return &http.Client{Transport: l.probeTransport()}
 }
 
-// engagement is a Cluster that the hub uses. cancel ends its use.
+// engagement is a Cluster that the hub's controllers use. cancel ends the context that they got with it.
 type engagement struct {
 	cluster *Cluster
 	line    *line

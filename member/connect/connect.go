@@ -1,19 +1,19 @@
 // Package connect keeps the links to the member clusters. It implements member.Links for the hub's controllers, and
-// provides a client configuration for each connected cluster. It reaches a cluster only by a member.Connection, which
+// provides a client configuration for each connected cluster. The only way to a cluster is the member.Connection that
 // it reads from the kubeconfig.
 //
-// Every link is a state machine in a separate goroutine. Its context lives as long as the provider, not only as long as
-// the call that created the link. Links share no lock over I/O, no queue and no connection, so that a cluster that
-// hangs does not delay others.
+// Every link is a state machine in its own goroutine. The context of that goroutine ends with the provider, not with
+// the call that created the link. Links share no queue and no connection, and no lock is held during I/O, so that a
+// hanging cluster does not delay others.
 //
-//   - A link is ready if a watch on it delivers. A request that is answered is not enough.
+//   - A link is ready if a watch on it delivers events. A successful request is not enough.
 //   - One failed probe may be chance, two in a row are not. A refused connection, refused credentials, an unknown
 //     certificate and another cluster count at once.
 //   - A changed kubeconfig is tried beside the current link, which stays in use until the new one delivers events. Then
 //     existing clients use the new credentials; a new address makes a new Cluster.
 //   - Another cluster behind the address ends the link at once: existing clients fail from then on.
 //
-// Callers decide the status of MemberClusters, whether a cluster may be joined twice, and which kinds are watched.
+// Callers write the status of MemberClusters, detect clusters that are joined twice, and choose which kinds to watch.
 package connect
 
 import (
@@ -37,22 +37,23 @@ const probeInterval = 10 * time.Second
 type Options struct {
 	// ProbeInterval is the time between two probes of a link that is ready. Default 10 s.
 	ProbeInterval time.Duration
-	// ProbeTimeout is how long a probe waits for an event from the watch. Default 5 s.
+	// ProbeTimeout is how long a probe waits for an event from its watch. Default 5 s.
 	ProbeTimeout time.Duration
-	// FactsInterval is the time between two reads of version and nodes. Default 60 s.
+	// FactsInterval is the time between two reads of the cluster's version and nodes. Default 60 s.
 	FactsInterval time.Duration
-	// HubID is the ID of the hub's own cluster. A cluster with that ID is refused unless the ID is expected. Default none.
+	// HubID is the ID of the hub's own cluster. A cluster with that ID is refused, unless its MemberCluster expects the
+	// ID. Default: empty, which refuses no cluster.
 	HubID string
-	// Proxy of connections to members. Default none: a proxy sees the names of members, and the environment may name
-	// one for other purposes.
+	// Proxy returns the proxy for connections to members. Default: no proxy, not even from the environment, because a
+	// proxy sees the names of members.
 	Proxy func(*http.Request) (*url.URL, error)
 	// Logger gets one line for each change of a link. Default none.
 	Logger logr.Logger
 
-	kinds func() []schema.GroupKind // see Provider.LookFor
+	kinds func() []schema.GroupKind // the argument of Provider.LookFor
 }
 
-// Provider keeps the links.
+// Provider keeps one link per member cluster.
 type Provider struct {
 	options   Options
 	listeners []func(cluster string)
@@ -62,15 +63,15 @@ type Provider struct {
 	engage Engage
 	ended  bool
 	links  map[string]*link
-	// ending has removed links whose goroutine still runs. A new link of the same name waits for it.
+	// ending has links that were removed while their goroutine still runs. A new link of the same name waits for it.
 	ending  map[string]*link
 	running sync.WaitGroup
 }
 
 var _ member.Links = &Provider{}
 
-// Engage receives a connected cluster, to use until ctx ends. It must not wait for the network, because the link's
-// goroutine calls it.
+// Engage is called with a connected cluster, which may be used until ctx ends. It must not wait for the network,
+// because the link's goroutine calls it.
 type Engage func(ctx context.Context, name string, c *Cluster) error
 
 // New returns a provider without links.
@@ -87,16 +88,17 @@ func defaultTo(d *time.Duration, value time.Duration) {
 	}
 }
 
-// LookFor sets the kinds for discovery on each cluster. kinds returns nil while they are not known; call Look once they
-// are. LookFor must be called before Ensure.
+// LookFor sets the function that returns the kinds to find by discovery on each cluster. kinds returns nil while the
+// kinds are not known; the caller calls Look once they are known. LookFor must be called before Ensure.
 func (p *Provider) LookFor(kinds func() []schema.GroupKind) { p.options.kinds = kinds }
 
-// OnChange registers a function to call when the State of a cluster has changed in more than LastHeard, and when its
-// link is removed. It is called without locks and must not block. OnChange must be called before Start.
+// OnChange registers a function. It is called when a field of a cluster's State other than LastHeard has changed, and
+// when the link of a cluster is removed. The provider holds no lock during the call, and the function must not block.
+// OnChange must be called before Start.
 func (p *Provider) OnChange(f func(cluster string)) { p.listeners = append(p.listeners, f) }
 
-// Start connects all links, including later ones, and passes the clusters to engage. It returns after ctx has ended and
-// all goroutines have finished.
+// Start connects all links, including links that are added later, and calls engage with each connected cluster. It
+// returns after ctx has ended and all goroutines have finished.
 func (p *Provider) Start(ctx context.Context, engage Engage) error {
 	p.mu.Lock()
 	if p.root != nil {
@@ -135,7 +137,7 @@ func (p *Provider) Ensure(cluster string, kubeconfig []byte, expectedID string) 
 	p.mu.Unlock()
 }
 
-// launchLocked starts the link's goroutine.
+// launchLocked starts the link's goroutine. The caller holds the lock.
 func (p *Provider) launchLocked(l *link) {
 	if p.ended {
 		return
@@ -163,14 +165,14 @@ func (p *Provider) forget(l *link) {
 	}
 }
 
-// Remove implements member.Links. Existing clients fail from now on.
+// Remove implements member.Links. After Remove, every request of the cluster's existing clients fails.
 func (p *Provider) Remove(cluster string) {
 	if p.drop(cluster) {
 		p.changed(cluster)
 	}
 }
 
-// drop returns false if there was no link.
+// drop removes the link and returns true, or returns false if the cluster has no link.
 func (p *Provider) drop(cluster string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +182,7 @@ func (p *Provider) drop(cluster string) bool {
 	}
 	delete(p.links, cluster)
 	l.dropMetrics()
-	if l.cancel != nil { // its goroutine runs
+	if l.cancel != nil { // the goroutine of the link runs
 		l.cancel()
 		p.ending[cluster] = l
 	}

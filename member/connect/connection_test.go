@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// tunnel leads to one address, whatever address is asked for.
+// tunnel is a Dialer that connects to one address, whatever address the caller asks for.
 type tunnel struct {
 	to    string
 	dials atomic.Int32

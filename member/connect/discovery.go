@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A cluster is asked which kinds it serves when its link comes up, by Look and by LookAgain, and else every 10 minutes.
-// Discovery shows a changed definition late, so LookAgain asks several times.
+// The hub reads which kinds a cluster serves when its link becomes ready, after Look and LookAgain, and otherwise every
+// 10 minutes. A changed CustomResourceDefinition appears late in discovery, so that LookAgain schedules several reads.
 var looksAgain = []time.Duration{0, time.Second, 3 * time.Second}
 
 const looksSeldom = 10 * time.Minute
 
-// Look asks every cluster soon which kinds it serves, because the wanted kinds changed.
+// Look schedules discovery on every cluster, because the wanted kinds have changed.
 func (p *Provider) Look() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -23,8 +23,8 @@ func (p *Provider) Look() {
 	}
 }
 
-// LookAgain asks a cluster soon which kinds it serves, and again a little later, because one of its definitions
-// changed.
+// LookAgain schedules discovery on a cluster at once and again within seconds, because one of its
+// CustomResourceDefinitions changed.
 func (p *Provider) LookAgain(cluster string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,7 +33,7 @@ func (p *Provider) LookAgain(cluster string) {
 	}
 }
 
-// discovery plans when to ask a cluster which kinds it serves.
+// discovery schedules the reads of the kinds that a cluster serves.
 type discovery struct {
 	looks   []time.Time // when to ask, in order
 	looking bool
@@ -56,7 +56,7 @@ func (d *discovery) soon(times int) {
 	slices.SortFunc(d.looks, time.Time.Compare)
 }
 
-// next is when to ask next; false if that is not planned, or if an answer is awaited.
+// next returns the time of the next read. planned is false if no read is scheduled, or while a read is running.
 func (d *discovery) next() (at time.Time, planned bool) {
 	if d.looking || len(d.looks) == 0 {
 		return time.Time{}, false
@@ -64,13 +64,13 @@ func (d *discovery) next() (at time.Time, planned bool) {
 	return d.looks[0], true
 }
 
-// begin marks the plans that are due as done.
+// begin removes the scheduled reads that are due, because one read now replaces them all.
 func (d *discovery) begin() {
 	now := time.Now()
 	d.looks = slices.DeleteFunc(d.looks, func(t time.Time) bool { return !t.After(now) })
 }
 
-// end plans the next question, unless there is a plan.
+// end schedules the next read after the pause, unless an earlier one is scheduled.
 func (d *discovery) end(pause time.Duration) {
 	d.looking = false
 	if len(d.looks) == 0 {
@@ -104,7 +104,7 @@ func (r *runner) takeServed(read servedRead) {
 		r.link.options.Logger.V(1).Info("Which kinds a member cluster serves could not be read", "cluster", r.link.name, "reason", read.err.Error())
 	}
 	r.served.end(pause)
-	if r.inUse == nil { // it turned out to be another cluster meanwhile
+	if r.inUse == nil { // the link found another cluster meanwhile and ended
 		return
 	}
 	r.facts.latest.Served = read.served

@@ -26,21 +26,23 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Limits, because a cluster may send any answer. The kept facts fit into a MemberCluster's status.
+// The limits exist because a hostile cluster may send a response of any size. The facts that are kept fit into a
+// MemberCluster's status.
 const (
 	factsTimeout = 30 * time.Second
 	nodesPerPage = 500
 	maxPages     = 100
 	maxNodes     = 50_000
 	maxNode      = 2 << 20   // bytes
-	maxNodeBytes = 512 << 20 // of a page: API servers answer from their memory with all nodes at once
+	maxNodeBytes = 512 << 20 // of a page: API servers ignore the limit and return all nodes if they answer from memory
 	maxVersion   = 64
 	maxZones     = 64
 	maxResources = 64
-	maxNames     = 4096 // of resources; the first are kept
+	maxNames     = 4096 // of resources; the first names in sorted order are kept
 )
 
-// readFacts returns the earlier facts with updates, and an error for the facts that could not be read.
+// readFacts returns the known facts with updates. If a part of the facts cannot be read, it keeps the earlier values
+// and returns an error.
 func readFacts(ctx context.Context, l *line, server string, known member.Facts) (member.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
@@ -71,7 +73,7 @@ func readVersion(ctx context.Context, l *line, server string) (string, error) {
 
 func readNodes(ctx context.Context, l *line, server string) (member.Facts, error) {
 	sum := newNodeSum()
-	query := url.Values{"limit": {strconv.Itoa(nodesPerPage)}, "resourceVersion": {"0"}} // served from the API server's memory
+	query := url.Values{"limit": {strconv.Itoa(nodesPerPage)}, "resourceVersion": {"0"}} // the API server answers from memory
 	for range maxPages {
 		next, err := readNodePage(ctx, l, server+"/api/v1/nodes?"+query.Encode(), sum)
 		if err != nil {
@@ -87,7 +89,8 @@ func readNodes(ctx context.Context, l *line, server string) (member.Facts, error
 	return member.Facts{}, fmt.Errorf("reading the nodes: %w", err)
 }
 
-// readNodePage adds the nodes of a page to sum, one by one. A server may send more than a page.
+// readNodePage adds the nodes of one page to sum. It decodes one node at a time, because a server may send a larger
+// page than requested.
 func readNodePage(ctx context.Context, l *line, url string, sum *nodeSum) (next string, err error) {
 	body, err := ask(answer.Streamed(ctx, maxNodeBytes), requestClient(l), url)
 	if err != nil {
@@ -99,7 +102,7 @@ func readNodePage(ctx context.Context, l *line, url string, sum *nodeSum) (next 
 	return next, listError(l, "GET /api/v1/nodes", err)
 }
 
-// listError returns the error for an answer that exceeds the limits, or that is not the list of an API server.
+// listError returns the error for a response that exceeds the limits, or that is not a list from an API server.
 func listError(l *line, what string, err error) error {
 	switch {
 	case err == nil:
@@ -129,7 +132,8 @@ type node struct {
 	} `json:"status"`
 }
 
-// quantity is zero for a text that no real node has. Parsing "1e2147483647" would allocate memory for that many digits.
+// quantity is a resource.Quantity that is zero for a text longer than real nodes have. Parsing "1e2147483647" would
+// allocate memory for all its digits.
 type quantity struct{ resource.Quantity }
 
 var sensibleQuantity = regexp.MustCompile(`^[0-9]{1,20}(\.[0-9]{1,20})?([numkMGTPE]|[KMGTPE]i|[eE]\+?[0-9]{1,2})?$`)
@@ -147,11 +151,11 @@ func (q *quantity) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// nodeSum sums nodes, one by one, into facts.
+// nodeSum adds up nodes, one by one.
 type nodeSum struct {
 	nodes                 hubv1.NodeSummary
 	region                string
-	regions               bool     // whether nodes have different regions
+	regions               bool     // nodes have different regions
 	zones                 []string // sorted, the first maxZones
 	capacity, allocatable corev1.ResourceList
 }
@@ -193,8 +197,8 @@ func (s *nodeSum) add(n *node) {
 	}
 }
 
-// facts returns the sums. They have a region only if all nodes have the same one. The capacity is not nil, even without
-// nodes.
+// facts returns the facts of all nodes that were read. The region is set only if all nodes have the same one. The
+// capacity is an empty list, not nil, if there are no nodes.
 func (s *nodeSum) facts() member.Facts {
 	f := member.Facts{Nodes: s.nodes, Zones: s.zones, Capacity: fitting(s.capacity), Allocatable: fitting(s.allocatable)}
 	if !s.regions {
@@ -233,7 +237,7 @@ func addResources(sum corev1.ResourceList, more map[string]quantity) {
 	}
 }
 
-// fitting keeps the first resources by name, after cpu and memory.
+// fitting returns the list with at most maxNames resources: cpu and memory, then the others in sorted order.
 func fitting(list corev1.ResourceList) corev1.ResourceList {
 	names := slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int {
 		return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b))

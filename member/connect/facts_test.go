@@ -17,7 +17,7 @@ import (
 
 type nodeOption func(*corev1.Node)
 
-// aNode is ready, in region eu and zone eu-a, with 4 CPUs of which 3 can be used.
+// aNode returns a ready node in region eu and zone eu-a, with 4 CPUs, of which 3 are allocatable.
 func aNode(options ...nodeOption) corev1.Node {
 	n := corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{hubv1.RegionLabel: "eu", hubv1.ZoneLabel: "eu-a"}},
@@ -45,7 +45,7 @@ func cpus(n string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(n)}
 }
 
-// add adds nodes as a server writes them.
+// add adds nodes in the JSON form in which a server sends them.
 func add(t *testing.T, sum *nodeSum, nodes ...corev1.Node) {
 	t.Helper()
 	for i := range nodes {

@@ -7,7 +7,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// factsReader plans when to read the facts of a cluster.
+// factsReader schedules the reads of a cluster's facts.
 type factsReader struct {
 	latest  member.Facts
 	due     time.Time
@@ -20,7 +20,7 @@ type factsRead struct {
 	err   error
 }
 
-// readFacts starts to read facts if they are due. A cluster whose facts cannot be read stays ready.
+// readFacts starts a read of the cluster's facts if it is due. A cluster whose facts cannot be read stays ready.
 func (r *runner) readFacts(ctx context.Context) {
 	if !r.ready || r.facts.reading || time.Now().Before(r.facts.due) {
 		return
@@ -41,7 +41,7 @@ func (r *runner) takeFacts(read factsRead) {
 		r.link.options.Logger.V(1).Info("Facts of a member cluster could not be read", "cluster", r.link.name, "reason", read.err.Error())
 	}
 	r.facts.due = time.Now().Add(jittered(interval))
-	if r.inUse == nil { // it turned out to be another cluster meanwhile
+	if r.inUse == nil { // the link found another cluster meanwhile and ended
 		return
 	}
 	read.facts.ClusterID, read.facts.Served = r.facts.latest.ClusterID, r.facts.latest.Served

@@ -28,7 +28,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// authority signs the certificates of a fake cluster.
+// authority is a certificate authority that signs the certificates of a fake cluster.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -67,7 +67,7 @@ func (a *authority) issue(t *testing.T, name string, until time.Time, ips ...net
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
 }
 
-// fakeCluster is an API server that knows one namespace, its version and its nodes, over TLS and HTTP/2.
+// fakeCluster is an API server over TLS and HTTP/2 that serves one namespace, its version and its nodes.
 type fakeCluster struct {
 	url string
 	ca  *authority
@@ -76,8 +76,8 @@ type fakeCluster struct {
 	id      string
 	tokens  map[string]bool
 	nodes   []corev1.Node
-	respond http.HandlerFunc // if set, answers instead of everything but authentication
-	denied  int              // requests answered with 401
+	respond http.HandlerFunc // if set, handles every request after authentication
+	denied  int              // number of requests answered with 401
 
 	stop context.CancelFunc
 }
@@ -135,7 +135,7 @@ func (f *fakeCluster) set(change func(f *fakeCluster)) {
 
 func (f *fakeCluster) setRespond(h http.HandlerFunc) { f.set(func(f *fakeCluster) { f.respond = h }) }
 
-// ServeHTTP authenticates and then answers like an API server, or as the test says.
+// ServeHTTP checks the credentials. Then it calls respond, or answers like an API server if respond is nil.
 func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	f.mu.Lock()
 	id, nodes, respond := f.id, f.nodes, f.respond
@@ -174,7 +174,7 @@ func serveCluster(w http.ResponseWriter, req *http.Request, id string, nodes []c
 	}
 }
 
-// serveNodes sends two per page, whatever limit is asked for.
+// serveNodes sends two nodes per page, whatever limit the client requests.
 func serveNodes(w http.ResponseWriter, req *http.Request, nodes []corev1.Node) {
 	start := 0
 	_, _ = fmt.Sscanf(req.URL.Query().Get("continue"), "from-%d", &start)
@@ -204,7 +204,7 @@ func refuseNodes(w http.ResponseWriter, req *http.Request) {
 
 func hang(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() }
 
-// kubeconfig of the cluster, with the token unless edit says otherwise.
+// kubeconfig returns a kubeconfig for the cluster. It has the cluster's token, unless an edit changes it.
 func (f *fakeCluster) kubeconfig(t *testing.T, edits ...func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) []byte {
 	t.Helper()
 	cluster := &clientcmdapi.Cluster{Server: f.url, CertificateAuthorityData: f.ca.pem}
@@ -243,7 +243,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// eventually waits for the condition, which returns what is missing or "".
+// eventually waits for the condition. condition returns what is still missing, or "" if it is met.
 func eventually(t *testing.T, what string, condition func() string) {
 	t.Helper()
 	deadline := time.After(40 * time.Second)

@@ -20,10 +20,11 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// mostHeap is what any one attack may add to the heap.
+// mostHeap is the largest growth of the heap that one attack may cause, in bytes.
 const mostHeap = 64 << 20
 
-// bomb is an answer that says little and unpacks to much: unit is repeated between head and tail.
+// bomb returns a handler whose compressed answer is small and unpacks to a large one: unit is repeated between head and
+// tail.
 func bomb(head, unit string, times int, tail string) http.HandlerFunc {
 	var packed bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
@@ -40,7 +41,7 @@ func bomb(head, unit string, times int, tail string) http.HandlerFunc {
 	}
 }
 
-// endless sends a unit until the client goes.
+// endless returns a handler that sends unit until the client closes the connection.
 func endless(head, unit string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, head)
@@ -53,13 +54,13 @@ func endless(head, unit string) http.HandlerFunc {
 	}
 }
 
-// says answers with the text, formatted with how often it was asked.
+// says returns a handler that answers with the text. The text is formatted with the number of requests so far.
 func says(format string) http.HandlerFunc {
 	var asked atomic.Int64
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintf(w, format, asked.Add(1)) }
 }
 
-// heapGrowth is by how much more the live heap grew while f ran, at its peak.
+// heapGrowth returns the largest growth of the live heap while f ran, in bytes.
 func heapGrowth(f func()) (peak int64) {
 	live := func() int64 {
 		var m runtime.MemStats
@@ -82,7 +83,7 @@ func heapGrowth(f func()) (peak int64) {
 	}
 }
 
-// connected returns a line to a cluster that answers one path as it likes.
+// connected returns a line to a cluster on which the handler answers one path.
 func connected(t *testing.T, path string, h http.HandlerFunc) (*line, string, *Cluster) {
 	t.Helper()
 	f := newFakeCluster(t)
@@ -110,8 +111,8 @@ var (
 	oneMap = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 )
 
-// nodesOf reads the nodes, servedOf the kinds of a group; listOf and getOf use the clients of the cluster's consumers,
-// followOf watches a kind until it cannot be followed.
+// nodesOf reads the nodes, and servedOf the kinds of a group. listOf and getOf use the clients that the hub's
+// controllers use. followOf watches a kind until the watch fails.
 func nodesOf(ctx context.Context, l *line, server string, _ *Cluster) error {
 	_, err := readNodes(ctx, l, server)
 	return err
@@ -173,8 +174,8 @@ var hostile = map[string]struct {
 	path   string
 	answer http.HandlerFunc
 	read   func(context.Context, *line, string, *Cluster) error
-	bound  string // which the error names
-	silent bool   // the line is not told: the bound is that of a consumer
+	bound  string // the limit that the error must name
+	silent bool   // the line does not report the answer as too large, because a consumer sets this limit
 }{
 	"three KiB that are a million empty nodes": {
 		path: "/api/v1/nodes", answer: bomb(`{"kind":"NodeList","items":[{}`, ",{}", 1_000_000, "]}"), read: nodesOf, bound: "50000 objects",
@@ -253,7 +254,7 @@ var hostile = map[string]struct {
 	},
 }
 
-// watched answers a list with nothing and a watch with h.
+// watched answers a list with an empty list, and a watch with h.
 func watched(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("watch") {
@@ -266,7 +267,7 @@ func watched(h http.HandlerFunc) http.HandlerFunc {
 
 func TestAHostileAnswerCostsLittleMemoryAndNamesItsBound(t *testing.T) {
 	for name, tc := range hostile {
-		t.Run(name, func(t *testing.T) { // one after the other: the heap is that of the process
+		t.Run(name, func(t *testing.T) { // not in parallel, because the heap is that of the whole process
 			l, server, c := connected(t, tc.path, tc.answer)
 			var err error
 			if grown := heapGrowth(func() { err = tc.read(t.Context(), l, server, c) }); grown > mostHeap {
@@ -346,7 +347,7 @@ func TestAClusterThatAnswersTooMuchIsNamedUntilItNoLongerDoes(t *testing.T) {
 	})
 }
 
-// forget makes what was too large as old as it has to be.
+// forget moves the time of the last too large answer so far back that the line no longer reports it.
 func (l *line) forget(t *testing.T) {
 	t.Helper()
 	l.mu.Lock()
@@ -355,7 +356,7 @@ func (l *line) forget(t *testing.T) {
 }
 
 func TestOneHostileClusterHoldsUpNoOther(t *testing.T) {
-	// Answers that stay unfinished, and as large as may be.
+	// The answers never end, and each is as large as the limit allows.
 	unfinished := []byte(`{"kind":"ConfigMapList","apiVersion":"v1","items":[{"data":{"a":"` + strings.Repeat("x", 15<<20))
 	_, _, slow := connected(t, configMaps, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(unfinished)
@@ -371,6 +372,6 @@ func TestOneHostileClusterHoldsUpNoOther(t *testing.T) {
 		_, _ = io.WriteString(w, `{"kind":"ConfigMapList","apiVersion":"v1","items":[{"metadata":{"name":"a"},"data":{"a":"`+strings.Repeat("x", 1<<20)+`"}}]}`)
 	})
 	for range 10 {
-		must(t, listOf(t.Context(), nil, "", other)) // a list has 30 s, and a budget that is full would take them
+		must(t, listOf(t.Context(), nil, "", other)) // a list waits up to 30 s if the memory budget of its cluster is exhausted, so that this would fail
 	}
 }

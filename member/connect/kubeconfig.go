@@ -14,7 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// fault is the reason why a kubeconfig is not used. It never contains a token, a key or a part of an unreadable file.
+// fault is the reason why the hub does not use a kubeconfig. It never contains a token, a key, or a part of a file that
+// cannot be parsed.
 type fault struct{ reason, message string }
 
 func refused(format string, args ...any) *fault {
@@ -25,9 +26,9 @@ func invalid(format string, args ...any) *fault {
 	return &fault{reason: hubv1.ReasonKubeconfigInvalid, message: fmt.Sprintf(format, args...)}
 }
 
-// parseKubeconfig returns the connection of a kubeconfig's current context. A member's admin writes the file, so it is
-// not trusted. It must not make the hub run a program, read a file, use another identity or trust an unknown server.
-// Entries of other contexts are ignored.
+// parseKubeconfig returns the connection of a kubeconfig's current context. The file is not trusted, because the
+// administrator of the member writes it. The hub must not run a program, read a file, impersonate another identity or
+// trust an unknown server because of it. Contexts other than the current one are ignored.
 func parseKubeconfig(data []byte) (member.Connection, *fault) {
 	config, err := clientcmd.Load(data)
 	if err != nil { // the error text may quote the file

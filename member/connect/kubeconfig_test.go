@@ -25,7 +25,7 @@ func TestParseKubeconfig(t *testing.T) {
 	tests := map[string]struct {
 		kubeconfig []byte
 		reason     string
-		words      string // in the message
+		words      string // words that the message must contain
 	}{
 		"something that is not YAML":        {[]byte("{not: [yaml " + fakeToken), hubv1.ReasonKubeconfigInvalid, "not a kubeconfig"},
 		"text":                              {[]byte("hello " + fakeToken), hubv1.ReasonKubeconfigInvalid, "not a kubeconfig"},

@@ -13,24 +13,24 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// link is the connection to one cluster, as the rest of the hub sees it. Only its goroutine, run, talks to the cluster,
-// without a lock.
+// link is the connection to one cluster. Its methods may be called from any goroutine. Only the goroutine of run talks
+// to the cluster, and it holds no lock meanwhile.
 type link struct {
 	name    string
 	options Options
 	changed func(cluster string)
-	done    chan struct{} // closed after run
+	done    chan struct{} // closed when run has returned
 	orders
 
-	// Guarded by the provider's mutex, before run.
+	// The provider's mutex guards the fields before and cancel, which are set before run.
 	before *link
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
 	state   member.LinkState
-	engaged *engagement // nil while there is none to use
-	lost    bool        // the link was ready and is not
-	removed bool        // the metric is that of a later link
+	engaged *engagement // nil while no connection is in use
+	lost    bool        // the link was ready before and is not ready now
+	removed bool        // the link was removed, and the metric belongs to a later link of the same name
 }
 
 func newLink(name string, options Options, changed func(string)) *link {
@@ -51,7 +51,7 @@ func (l *link) currentState() member.LinkState {
 	return l.state
 }
 
-// setState sets the state, and calls the listeners unless only LastHeard differs.
+// setState stores the state. It calls the listeners if a field other than LastHeard has changed.
 func (l *link) setState(s member.LinkState) {
 	l.mu.Lock()
 	before := l.state
@@ -67,7 +67,7 @@ func (l *link) setState(s member.LinkState) {
 	}
 }
 
-// countReconnect counts a link that is ready again. The caller holds the lock.
+// countReconnect counts a reconnect if the link has become ready again. The caller holds the lock.
 func (l *link) countReconnect(before member.LinkState) {
 	switch is := l.state.Ready == metav1.ConditionTrue; {
 	case is && l.lost && !l.removed:
@@ -80,7 +80,7 @@ func (l *link) countReconnect(before member.LinkState) {
 	}
 }
 
-// dropMetrics removes the series of a link that is being removed.
+// dropMetrics removes the metric series of a link that is being removed.
 func (l *link) dropMetrics() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +107,7 @@ func (l *link) setEngaged(e *engagement) {
 	l.engaged = e
 }
 
-// run keeps the link until ctx ends.
+// run is the goroutine of the link. It returns after ctx has ended.
 func (l *link) run(ctx context.Context, engage Engage) {
 	r := newRunner(l, engage)
 	defer r.end()
@@ -121,7 +121,7 @@ func (l *link) run(ctx context.Context, engage Engage) {
 	}
 }
 
-// wait returns true when a step is due, and false when ctx has ended.
+// wait returns true when the next step is due, and false when ctx has ended.
 func (r *runner) wait(ctx context.Context, due <-chan time.Time) bool {
 	for {
 		select {
@@ -142,8 +142,8 @@ func (r *runner) wait(ctx context.Context, due <-chan time.Time) bool {
 	}
 }
 
-// pauseAfter returns the pause after a number of consecutive failures: 0.2 s doubling to 8 s, so that a returning
-// cluster is found soon. It is 30 s for a cluster that has been unreachable for some minutes.
+// pauseAfter returns the pause after a number of consecutive failures. It doubles from 0.2 s to 8 s, so that the hub
+// soon finds a cluster that has returned. The pause is 30 s for a cluster that has been unreachable for some minutes.
 func pauseAfter(failures int) time.Duration {
 	pause := min(200*time.Millisecond<<min(failures-1, 10), 8*time.Second)
 	if failures > 30 {
@@ -152,7 +152,8 @@ func pauseAfter(failures int) time.Duration {
 	return jittered(pause)
 }
 
-// jittered spreads clusters that began to wait together.
+// jittered changes a duration by a random part, so that clusters that failed at the same time are not all tried at the
+// same time.
 func jittered(d time.Duration) time.Duration {
 	return d - d/8 + rand.N(d/4+1)
 }

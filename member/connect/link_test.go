@@ -23,7 +23,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// aware records what it was handed.
+// aware records the clusters that the provider passed to Engage.
 type aware struct {
 	mu      sync.Mutex
 	engaged []handed
@@ -158,14 +158,14 @@ func TestALinkBecomesReadyAndIsHandedOutOnce(t *testing.T) {
 	}
 }
 
-// TestAFaultIsNamed has each fault from the first try on and after the link was ready, and then no more.
+// Each fault occurs twice: at the first attempt, and after the link was ready. Then the fault ends.
 func TestAFaultIsNamed(t *testing.T) {
 	tests := map[string]struct {
 		respond     http.HandlerFunc
 		revoke      bool
 		reason      string
 		words       string
-		credentials metav1.ConditionStatus // after the link was ready
+		credentials metav1.ConditionStatus // the condition after the link was ready
 	}{
 		"no answer": {respond: hang, reason: hubv1.ReasonUnreachable, words: "does not answer", credentials: metav1.ConditionTrue},
 		"requests are answered, watches are not": {
@@ -369,7 +369,7 @@ func TestAClusterWasHeardWhenAWatchLastDelivered(t *testing.T) {
 			f.setRespond(c.fault)
 			broken := time.Now()
 			s := reaches(t, p, "eu", metav1.ConditionFalse, c.reason)
-			if s.LastHeard.IsZero() || s.LastHeard.After(broken.Add(300*time.Millisecond)) { // one probe may have been under way
+			if s.LastHeard.IsZero() || s.LastHeard.After(broken.Add(300*time.Millisecond)) { // one probe may already have been running
 				t.Errorf("it broke at %s and was heard at %s", broken, s.LastHeard)
 			}
 			eventually(t, "another probe in vain", func() string {
@@ -394,7 +394,7 @@ func TestAnEventOfAnyWatchIsHeard(t *testing.T) {
 	deliver := make(chan struct{})
 	f.setRespond(func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path != "/api/v1/configmaps" {
-			<-req.Context().Done() // probes bring nothing from now on
+			<-req.Context().Done() // from now on, the watches of probes deliver nothing
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -465,7 +465,7 @@ func TestAClusterCannotClaimToBeTheHub(t *testing.T) {
 	f.set(func(f *fakeCluster) { f.id = "hub-1" })
 	var asked atomic.Int32
 	f.setRespond(func(w http.ResponseWriter, req *http.Request) {
-		if req.URL.Path != "/api/v1/namespaces" { // the watch that tells the identity
+		if req.URL.Path != "/api/v1/namespaces" { // only the probe's watch, which returns the identity, is changed
 			asked.Add(1)
 		}
 		serveCluster(w, req, "hub-1", nil)
@@ -482,7 +482,7 @@ func TestAClusterCannotClaimToBeTheHub(t *testing.T) {
 	if len(a.all()) > 0 || asked.Load() > 0 {
 		t.Errorf("it was handed out %d times, and asked %d questions", len(a.all()), asked.Load())
 	}
-	p.Ensure("hub", f.kubeconfig(t), "hub-1") // the admin says that it is the hub
+	p.Ensure("hub", f.kubeconfig(t), "hub-1") // the administrator declares that this member is the hub
 	reaches(t, p, "hub", metav1.ConditionTrue, hubv1.ReasonConnected)
 
 	f.set(func(f *fakeCluster) { f.respond, f.id = nil, "cluster-1" })
@@ -513,7 +513,7 @@ func TestAClusterThatHangsCostsNobodyElse(t *testing.T) {
 	if took := time.Since(at); took > 3*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	// An attempt under way does not hold up a new kubeconfig.
+	// A running attempt does not delay a new kubeconfig.
 	at = time.Now()
 	p.Ensure("slow-3", f.kubeconfig(t), "")
 	reaches(t, p, "slow-3", metav1.ConditionTrue, hubv1.ReasonConnected)

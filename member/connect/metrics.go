@@ -10,7 +10,7 @@ var reconnects = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Help: "How often the link to a member was ready again after it was lost.",
 }, []string{"cluster"})
 
-// Metrics of this package, for docs/metrics.md.
+// Metrics has the metrics of this package, from which docs/metrics.md is generated.
 var Metrics = []prometheus.Collector{reconnects}
 
 func init() { metrics.Registry.MustRegister(Metrics...) }

@@ -7,7 +7,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// want is the wanted connection, from the last call of Ensure.
+// want is the connection that the last call of Ensure asked for.
 type want struct {
 	to         member.Connection
 	fault      *fault // set if the kubeconfig is invalid or refused; then to is empty
@@ -21,14 +21,14 @@ func (w want) equal(other want) bool {
 	return w.to == other.to && w.expectedID == other.expectedID
 }
 
-// orders are the inputs that other goroutines set for the goroutine of a link.
+// orders holds the requests of other goroutines to the goroutine of a link.
 type orders struct {
-	wake chan struct{} // one token: there are new orders
+	wake chan struct{} // has one token if there is a new request
 
 	mu        sync.Mutex
 	want      want
 	interrupt context.CancelFunc // cancels the current attempt; nil before the first one
-	looks     int                // number of requested discoveries of the served kinds
+	looks     int                // number of calls of Look and LookAgain
 }
 
 // setWant stores the wanted connection. If it has changed, setWant cancels the current attempt and wakes the goroutine.

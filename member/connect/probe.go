@@ -18,20 +18,20 @@ const (
 	getKubeSystem   = "/api/v1/namespaces/kube-system"
 	asJSON          = "application/json"
 	maxID           = 64
-	maxEvent        = 1 << 20  // bytes of the answer in which the event of kube-system must be
-	muchWithout     = 64 << 10 // bytes without an event; a stream held back by a proxy has fewer, because buffers there are smaller
+	maxEvent        = 1 << 20  // bytes of the response within which the event of kube-system must arrive
+	muchWithout     = 64 << 10 // bytes without an event; the buffer of a proxy that holds back a stream is smaller
 )
 
 // errStalled means that the cluster answers requests but its watches deliver no events.
 var errStalled = errors.New("the watch delivered nothing")
 
-// errStrange means that the server is no Kubernetes API server.
+// errStrange means that the server is not a Kubernetes API server.
 var errStrange = errors.New("the answer is not that of a Kubernetes API server")
 
-// statusError is a response with a status other than 200.
+// statusError is a response with an HTTP status other than 200.
 type statusError struct {
 	code       int
-	message    string        // from the server's Status, empty if it sent none
+	message    string        // from the server's Status; empty if the server sent none
 	retryAfter time.Duration // zero if the server did not ask for a delay
 }
 
@@ -42,8 +42,8 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%d %s: %s", e.code, http.StatusText(e.code), e.message)
 }
 
-// probe checks that watches deliver. A watch without a resourceVersion begins with existing objects, so that the event
-// of kube-system must arrive at once. It returns that namespace's UID.
+// probe checks that the cluster's watches deliver events. A watch without a resourceVersion starts with the existing
+// objects, so that an event of the namespace kube-system must arrive at once. probe returns the UID of that namespace.
 func probe(ctx context.Context, l *line, server string, timeout time.Duration) (string, error) {
 	id, err := firstEvent(ctx, l, server, timeout)
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
@@ -96,7 +96,7 @@ func firstEvent(ctx context.Context, l *line, server string, timeout time.Durati
 	}
 }
 
-// ask returns the body of a response with status 200, or an error for another status.
+// ask sends a GET request. It returns the body of a response with status 200, and an error for any other status.
 func ask(ctx context.Context, client *http.Client, url string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -40,7 +40,7 @@ func TestAProxyIsUsedOnlyIfItIsAskedFor(t *testing.T) {
 			t.Errorf("%s: %d requests through the proxy, %v", name, asked.Load(), err)
 		}
 		s.pool.close()
-		// An environment says nothing to a transport that was told of no proxy.
+		// If no proxy is configured, the transport must ignore the proxy variables of the environment.
 		if tc.proxy == nil && (s.pool.requests.Proxy != nil || s.pool.watches.Proxy != nil) {
 			t.Errorf("%s: the transports ask somebody for a proxy", name)
 		}

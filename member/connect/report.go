@@ -16,7 +16,7 @@ const (
 	beforeIsInUse = "; until then the kubeconfig before it stays in use"
 )
 
-// report publishes the runner's state as the link's state.
+// report sets the link's state from the runner's state.
 func (r *runner) report() {
 	ready, creds := r.readiness(), r.credentials()
 	tooLarge, inUse := "", credential.Credential{}
@@ -41,7 +41,7 @@ func (r *runner) readiness() judgement {
 		return judgement{metav1.ConditionTrue, hubv1.ReasonConnected, delivers}
 	case r.inUse == nil && r.wanted.fault != nil:
 		return judgement{metav1.ConditionFalse, r.wanted.fault.reason, r.wanted.fault.message}
-	case r.pending() && r.wanted.tries.failures > 0: // what is wanted is what the user can correct
+	case r.pending() && r.wanted.tries.failures > 0: // the user can correct the new kubeconfig, so its fault is reported first
 		return r.away(r.wanted.tries.last)
 	case r.probes.failures > 0:
 		return r.away(r.probes.last)
@@ -49,8 +49,8 @@ func (r *runner) readiness() judgement {
 	return judgement{metav1.ConditionUnknown, hubv1.ReasonConnecting, underWay}
 }
 
-// away adds the last time at which an unreachable cluster answered. While a cluster answers, the time would change with
-// every probe.
+// away returns the condition of an unreachable cluster. Its message has the last time at which the cluster answered.
+// The message of a cluster that answers has no time, because it would change with every probe.
 func (r *runner) away(v verdict) judgement {
 	message := v.message
 	if !v.answered && !r.lastHeard.IsZero() {

@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// settles waits until there are about as many goroutines as before: those of a test server end a little later.
+// settles waits until there are about as many goroutines as before, because those of a test server end a little later.
 func settles(t *testing.T, before int) {
 	t.Helper()
 	eventually(t, "goroutines", func() string {
@@ -27,7 +27,7 @@ func settles(t *testing.T, before int) {
 	})
 }
 
-// readyLink returns a provider with one ready link, and what was handed out for it.
+// readyLink returns a provider with one ready link, the record of Engage, and the Cluster of the link.
 func readyLink(t *testing.T, kubeconfig []byte) (*Provider, *aware, *Cluster) {
 	t.Helper()
 	p := New(quick)
@@ -37,7 +37,7 @@ func readyLink(t *testing.T, kubeconfig []byte) (*Provider, *aware, *Cluster) {
 	return p, a, a.all()[0].cluster
 }
 
-// inUse is the session behind the link's clients.
+// inUse returns the session that the link's clients use.
 func inUse(p *Provider) *session {
 	e := p.link("eu").currentEngagement()
 	if e == nil {
@@ -56,7 +56,8 @@ func takesUp(t *testing.T, p *Provider, want func(member.Connection) bool) {
 	})
 }
 
-// write keeps a client of the cluster busy and returns a function that ends it and tells how many requests failed.
+// write sends requests through a client of the cluster without a pause. The returned function stops it and returns the
+// numbers of sent and failed requests.
 func write(t *testing.T, c *Cluster) (end func() (sent, failed int32)) {
 	t.Helper()
 	var sent, failed atomic.Int32
@@ -93,7 +94,7 @@ func TestCredentialsRotateWithoutAFailedRequest(t *testing.T) {
 			token := fmt.Sprintf("token-%d", i)
 			f.set(func(f *fakeCluster) {
 				f.tokens[token] = true
-				delete(f.tokens, fmt.Sprintf("token-%d", i-20)) // one that no request under way can still carry
+				delete(f.tokens, fmt.Sprintf("token-%d", i-20)) // a token so old that no running request can carry it
 			})
 			return f.kubeconfig(t, withToken(token)), func(to member.Connection) bool { return to.Credentials.Token == token }
 		}},
@@ -113,7 +114,7 @@ func TestCredentialsRotateWithoutAFailedRequest(t *testing.T) {
 				kubeconfig, used := tc.next(t, f, i)
 				p.Ensure("eu", kubeconfig, "cluster-1")
 				takesUp(t, p, used)
-				if i == 5 { // warm
+				if i == 5 { // after the warm-up
 					before = runtime.NumGoroutine()
 				}
 			}
@@ -249,7 +250,7 @@ func TestNothingIsLeftOfRemovedLinks(t *testing.T) {
 	round := func(i int) {
 		p.Ensure("eu", f.kubeconfig(t), "")
 		switch i % 3 {
-		case 0: // at once, in the middle of dialling
+		case 0: // end the link at once, while it connects
 		case 1:
 			reaches(t, p, "eu", metav1.ConditionTrue, hubv1.ReasonConnected)
 		case 2:

@@ -13,16 +13,16 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// judgement is the value of one condition.
+// judgement is the status, reason and message of one condition.
 type judgement struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-// attempts counts failed attempts.
+// attempts counts consecutive failures, and has the time of the next attempt.
 type attempts struct {
 	failures int
-	last     verdict // of the last failure
+	last     verdict // the verdict on the last failed attempt
 	due      time.Time
 }
 
@@ -47,13 +47,13 @@ type runner struct {
 	engaging Engage
 
 	wanted    wanted
-	inUse     *session    // nil until a candidate has delivered
-	engaged   *engagement // nil if and only if inUse is
-	probes    attempts    // of the session in use
+	inUse     *session    // nil until a candidate session has delivered an event
+	engaged   *engagement // nil exactly when inUse is nil
+	probes    attempts    // the probes of the session in use
 	ready     bool
-	lastHeard time.Time // when a watch of the cluster last delivered
+	lastHeard time.Time // the last time when a watch of the cluster delivered an event
 
-	facts   factsReader // latest.ClusterID is that of the last cluster that delivered
+	facts   factsReader // its ClusterID is the ID of the last cluster that delivered an event
 	served  discovery
 	readers sync.WaitGroup
 	larger  chan struct{} // gets a value when an answer exceeded its size limit
@@ -62,8 +62,8 @@ type runner struct {
 // wanted is the newest requested connection, with the results of its attempts.
 type wanted struct {
 	want
-	tries attempts  // to connect, while the connection is not in use
-	creds judgement // the last judgement on the credentials; zero if there is none
+	tries attempts  // attempts to connect, while the wanted connection is not in use
+	creds judgement // the last judgement on the credentials; zero if no cluster has checked them
 }
 
 func newRunner(l *link, engage Engage) *runner {
@@ -73,13 +73,13 @@ func newRunner(l *link, engage Engage) *runner {
 	}
 }
 
-// end closes all connections and ends all goroutines.
+// end closes all connections and waits for the goroutines of the runner.
 func (r *runner) end() {
 	r.hangUp()
 	r.readers.Wait()
 }
 
-// step does the due work and returns the time until the next work.
+// step does the work that is due, and returns the time until more work is due.
 func (r *runner) step(ctx context.Context) time.Duration {
 	attempt, cancel, newest := r.link.begin(ctx)
 	defer cancel()
@@ -105,7 +105,7 @@ func (r *runner) step(ctx context.Context) time.Duration {
 	return r.untilDue()
 }
 
-// pending is true while the newest kubeconfig is not in use.
+// pending is true while the newest kubeconfig is valid and not in use.
 func (r *runner) pending() bool {
 	return r.wanted.fault == nil && (r.inUse == nil || r.inUse.to != r.wanted.to)
 }
@@ -132,7 +132,7 @@ func (r *runner) untilDue() time.Duration {
 	return time.Until(next)
 }
 
-// tryCandidate opens a connection with the newest kubeconfig, beside the current one.
+// tryCandidate opens a session with the newest kubeconfig, beside the session in use, and probes it.
 func (r *runner) tryCandidate(ctx, attempt context.Context) {
 	s, err := openSession(r.wanted.to, r.inUse, r.link.options.Proxy)
 	if err != nil {
@@ -157,15 +157,15 @@ func (r *runner) tryCandidate(ctx, attempt context.Context) {
 	}
 }
 
-// discard closes the connections of a session, unless the session in use has the same connections.
+// discard closes the connections of a session, unless the session in use shares them.
 func (r *runner) discard(s *session) {
 	if r.inUse == nil || r.inUse.pool != s.pool {
 		s.pool.close()
 	}
 }
 
-// verdictOn judges a probe. Events of other watches since the last probe count as a delivery, unless another cluster
-// may have sent them.
+// verdictOn judges the result of a probe. bad is false if the session works. If a probe fails, an event from another
+// watch since the last probe counts instead, unless another cluster may have sent it.
 func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdict, bad bool) {
 	expected := cmp.Or(r.wanted.expectedID, r.facts.latest.ClusterID)
 	switch {
@@ -175,7 +175,7 @@ func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdic
 		v, bad = notTheHub(to, id), true
 	case expected != "" && id != expected:
 		v, bad = anotherCluster(to, id, expected), true
-	case expected == "" && id == r.link.options.HubID: // IDs are not secret: each copy contains the hub's
+	case expected == "" && id == r.link.options.HubID: // an ID is not secret, because each copy contains the hub's ID
 		v, bad = claimsToBeTheHub(to), true
 	}
 	switch {
@@ -198,8 +198,9 @@ func (r *runner) candidateFailed(v verdict) {
 	}
 }
 
-// use makes the session the current one. If the address is the same, existing clients of the cluster use the session.
-// For another address, use makes a new Cluster; requests on the old Cluster may run until their timeout.
+// use makes the session the current one. If the address is unchanged, existing clients of the cluster use the new
+// session. For another address, use makes a new Cluster; running requests of the old Cluster may continue until their
+// timeout.
 func (r *runner) use(ctx context.Context, s *session, l *line, id string) error {
 	if r.engaged != nil && r.inUse.to.Server == s.to.Server {
 		r.engaged.line.session.Store(s)
@@ -237,7 +238,7 @@ func (r *runner) engage(ctx context.Context, s *session, l *line, id string) err
 	return nil
 }
 
-// hangUp ends the link and the clients that use it.
+// hangUp ends the use of the link: all its connections are closed and its clients fail.
 func (r *runner) hangUp() {
 	if r.engaged != nil {
 		r.engaged.end()
@@ -264,7 +265,7 @@ func (r *runner) probeInUse(attempt context.Context) {
 	r.probes.failed(v)
 	if v.atOnce || r.probes.failures >= 2 {
 		r.ready = false
-	} else { // the second probe is not sent at once
+	} else { // the second probe after a failure waits a little
 		r.probes.due = time.Now().Add(max(v.retryAfter, min(time.Second, r.link.options.ProbeInterval)))
 	}
 	if !r.pending() {
@@ -284,7 +285,7 @@ func (r *runner) succeeded() {
 	}
 }
 
-// judgeCredentials keeps the last judgement if the cluster did not check the credentials.
+// judgeCredentials sets the judgement on the credentials. If the cluster did not check them, the last judgement stays.
 func (w *wanted) judgeCredentials(v verdict) {
 	switch v.credentials {
 	case metav1.ConditionTrue:

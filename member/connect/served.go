@@ -20,15 +20,15 @@ import (
 
 const (
 	versionsPerGroup = 16
-	maxVersions      = 1000      // of a group; the first are kept
+	maxVersions      = 1000      // of a group; the first versions are kept
 	maxGroup         = 256 << 10 // bytes
 	maxResourcesOf   = 10_000    // of a group and version
 	maxResource      = 64 << 10  // bytes
 	maxVersionBytes  = 16 << 20  // of the resources of a group and version
 )
 
-// readServed returns the versions at which the cluster serves the kinds, the preferred one first, and none for a kind
-// that it does not serve. For a group that cannot be read, it returns the earlier versions.
+// readServed returns the versions at which the cluster serves each of the kinds, the preferred version first. A kind
+// that the cluster does not serve has no versions. If a group cannot be read, its kinds keep the known versions.
 func readServed(ctx context.Context, l *line, server string, kinds []schema.GroupKind, known map[schema.GroupKind][]string) (map[schema.GroupKind][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
@@ -94,8 +94,8 @@ func readGroup(ctx context.Context, l *line, server, group string, wanted []sche
 	return out, nil
 }
 
-// readVersionOf adds a version to the requested kinds that it contains. It adds none if the version has disappeared
-// since the group was read.
+// readVersionOf adds a version to each requested kind that the version contains. It adds nothing if the version has
+// disappeared since the group was read.
 func readVersionOf(ctx context.Context, l *line, at, version string, wanted []schema.GroupKind, out map[string][]string) error {
 	body, err := ask(answer.Streamed(ctx, maxVersionBytes), requestClient(l), at)
 	if isNotFound(err) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// discovered answers by path; a status code stands for a fault.
+// discovered is the handler of a fake cluster: it maps a path to the answer, or to the HTTP status code of an error.
 type discovered map[string]any
 
 func (d discovered) serve(w http.ResponseWriter, req *http.Request) bool {
@@ -142,8 +142,7 @@ func TestAClusterIsAskedAgainWhenSomebodySaysLook(t *testing.T) {
 	eventually(t, "the kind is served", serves("v1"))
 }
 
-// TestAClusterIsNotAskedForNoKinds: a link that comes up sooner than it is known which kinds are wanted says nothing of
-// them.
+// If a link becomes ready before the wanted kinds are known, its state contains no statement about kinds.
 func TestAClusterIsNotAskedForNoKinds(t *testing.T) {
 	cluster := newFakeCluster(t)
 	answers := discovered{"/apis/monitoring": groupOf("v1"), "/apis/monitoring/v1": kindsOf("Prometheus")}

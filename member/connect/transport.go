@@ -21,10 +21,10 @@ import (
 
 const (
 	requestTimeout = answer.Timeout    // of a get or a write
-	peerTimeout    = 5 * time.Second   // until the other side takes a connection, or answers a ping
-	idleTimeout    = 3 * probeInterval // a connection that was closed is remembered for as long
+	peerTimeout    = 5 * time.Second   // until the server accepts a connection, or answers a ping
+	idleTimeout    = 3 * probeInterval // an unused connection is closed after this time
 	drainTime      = requestTimeout + peerTimeout
-	largeFor       = looksSeldom // how long a MemberCluster says that an answer was too large; discovery is read as seldom
+	largeFor       = looksSeldom // how long the state reports that an answer was too large; discovery is read equally seldom
 )
 
 var (
@@ -32,11 +32,11 @@ var (
 	errRedirect   = errors.New("the server answered with a redirect, which is not followed")
 )
 
-// proxyFunc returns the proxy of a request; nil if there is none.
+// proxyFunc returns the proxy for a request; nil means a direct connection.
 type proxyFunc func(*http.Request) (*url.URL, error)
 
-// pool holds the network connections of one member.Connection. client-go's cache of transports is not used, because it
-// is global: a pool ends, with all its connections, when its link or its credentials end.
+// pool holds the network connections of one member.Connection. It does not use client-go's cache of transports, which
+// is global: a pool must end with its link or its credentials, together with all its connections.
 type pool struct {
 	// Watches have separate connections, so that a slowly read list does not delay writes.
 	requests, watches *http.Transport
@@ -71,8 +71,8 @@ func newPool(to member.Connection, proxy proxyFunc) (*pool, error) {
 	return p, nil
 }
 
-// transport notices within 15 s that the other side is gone, even without a packet: it pings an idle connection as
-// often as a cluster is probed, and closes it with all its streams if no answer comes.
+// transport returns a transport that finds a dead connection within 15 s, even if no packet reports its end. It pings
+// an idle connection at the interval of probes, and closes it with all its streams if no answer comes.
 func (p *pool) transport(config *tls.Config, proxy proxyFunc) *http.Transport {
 	return &http.Transport{
 		Proxy:                  proxy,
@@ -84,7 +84,7 @@ func (p *pool) transport(config *tls.Config, proxy proxyFunc) *http.Transport {
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    8,
 		MaxResponseHeaderBytes: 256 << 10,
-		DisableCompression:     true, // package answer unpacks, and limits the size before and after
+		DisableCompression:     true, // package answer decompresses, and limits the size before and after
 	}
 }
 
@@ -104,7 +104,7 @@ func (p *pool) dial(ctx context.Context, network, address string) (net.Conn, err
 	return counted, nil
 }
 
-// close ends every connection with its requests.
+// close closes every connection, which aborts its requests.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
@@ -118,14 +118,14 @@ func (p *pool) close() {
 	p.watches.CloseIdleConnections()
 }
 
-// drain waits for running requests, and then closes the pool. Its watches restart on another pool.
+// drain waits for the running requests, and then closes the pool. Watches are aborted and start again on another pool.
 func (p *pool) drain() {
 	p.requests.CloseIdleConnections()
 	p.watches.CloseIdleConnections()
 	time.AfterFunc(drainTime, p.close)
 }
 
-// pooledConn is a connection that its pool can close.
+// pooledConn is a connection that removes itself from its pool when it is closed.
 type pooledConn struct {
 	net.Conn
 	pool *pool
@@ -139,14 +139,15 @@ func (c *pooledConn) Close() error {
 	return c.Conn.Close()
 }
 
-// session is one set of credentials and the connections that use it.
+// session is one set of credentials with the connections that use them.
 type session struct {
 	to         member.Connection
 	credential credential.Credential
 	pool       *pool
 }
 
-// openSession takes over the connections of the previous session if only the token differs. It does not connect yet.
+// openSession returns a session for the connection. If only the token differs, it shares the connections of the
+// previous session. It does not connect yet.
 func openSession(to member.Connection, before *session, proxy proxyFunc) (*session, error) {
 	known := credential.Of(to.Credentials.Token, to.Credentials.Certificate)
 	if before != nil {
@@ -163,7 +164,7 @@ func openSession(to member.Connection, before *session, proxy proxyFunc) (*sessi
 	return &session{to: to, credential: known, pool: p}, nil
 }
 
-// line is the transport that clients of a cluster use. Clients stay valid when its session changes.
+// line is the transport of a cluster's clients. The clients stay valid when the line's session changes.
 type line struct {
 	session atomic.Pointer[session]
 	share   *answer.Budget // memory limit for the answers of the cluster
@@ -171,9 +172,9 @@ type line struct {
 	delivered atomic.Int64
 
 	mu       sync.Mutex
-	large    string    // the answer that exceeded a limit; empty if none did
+	large    string    // names the answer that exceeded a limit; empty if none did
 	largeAt  time.Time // when an answer last exceeded a limit
-	onLarger func()    // is called for the first such answer; may be nil
+	onLarger func()    // called for the first answer that is too large; may be nil
 }
 
 func newLine(s *session) *line {
@@ -182,8 +183,8 @@ func newLine(s *session) *line {
 	return l
 }
 
-// tooLarge records an answer that exceeded a limit. The first one is kept until there was none for a while, so that the
-// message does not change.
+// tooLarge records an answer that exceeded a limit. The first one is kept until no answer was too large for the time
+// largeFor, so that the message does not change.
 func (l *line) tooLarge(what string, err error) {
 	l.mu.Lock()
 	first := l.large == ""
@@ -198,7 +199,7 @@ func (l *line) tooLarge(what string, err error) {
 	}
 }
 
-// lastTooLarge returns the recent answer that exceeded a limit; empty if there was none.
+// lastTooLarge returns the name of the answer that exceeded a limit within the time largeFor; empty if none did.
 func (l *line) lastTooLarge() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -222,7 +223,7 @@ func (l *line) lastDelivered() time.Time {
 	return time.Time{}
 }
 
-// close makes every later request of existing clients fail.
+// close makes every later request of the line's clients fail.
 func (l *line) close() { l.session.Store(nil) }
 
 func (l *line) requestTransport() http.RoundTripper { return &lineTransport{line: l} }
@@ -234,11 +235,12 @@ func (l *line) probeTransport() http.RoundTripper { return &lineTransport{line: 
 type lineTransport struct {
 	line    *line
 	watches bool
-	// counts is true if the events of a watch count as a delivery. Events of a probe are judged first.
+	// counts is true if the events of a watch set the line's time of the last delivery. It is false for a probe, whose
+	// events are judged first.
 	counts bool
 }
 
-// RoundTrip adds the current token, follows no redirect, and limits the response.
+// RoundTrip adds the current token, follows no redirect, and limits the size of the response.
 func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	s := t.line.session.Load()
 	if s == nil {
@@ -274,7 +276,7 @@ func (t *lineTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// heardBody records on the line the events of a watch, and a response that is too large.
+// heardBody is a response body that records on its line the events of a watch, and a response that is too large.
 type heardBody struct {
 	io.ReadCloser
 	line     *line

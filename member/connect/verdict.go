@@ -23,17 +23,17 @@ import (
 
 const maxQuoted = 200 // maximum bytes of a server's text in a message
 
-// verdict is the result of one failed probe. The same fault gives the same text, without ports and times, so that it is
-// written once.
+// verdict describes a failed probe. The same fault always gives the same text, without ports and times, so that the
+// status is written only once.
 type verdict struct {
 	reason, message string
-	atOnce          bool                   // a single such probe is enough
+	atOnce          bool                   // one probe with this fault suffices to end the link
 	answered        bool                   // the cluster sent a response
-	credentials     metav1.ConditionStatus // True or False if the cluster checked them, else empty
+	credentials     metav1.ConditionStatus // True if the cluster accepted them, False if it refused them, empty if it did not check them
 	retryAfter      time.Duration
 }
 
-// judge converts the error of a probe to a verdict with advice for the user.
+// judge converts the error of a probe to a verdict. Its message says what the user can do.
 func judge(err error, to member.Connection, timeout time.Duration) verdict {
 	var status *statusError
 	switch {
@@ -80,20 +80,22 @@ func judgeStatus(status *statusError, to member.Connection) verdict {
 		message: fmt.Sprintf("%s answers with an error (%s): check that the address is that of a Kubernetes API server and that it is healthy", to.Server, said)}
 }
 
-// anotherCluster is the verdict on an ID that is not the expected one.
+// anotherCluster returns the verdict on a cluster whose ID is not the expected one.
 func anotherCluster(to member.Connection, found, expected string) verdict {
 	return verdict{reason: hubv1.ReasonIdentityChanged, atOnce: true, answered: true, credentials: metav1.ConditionTrue,
 		message: fmt.Sprintf("%s is another cluster than before (UID of kube-system %s, expected %s): nothing is read from it or written to it. Make the Secret point to the cluster that joined, or delete this MemberCluster (the objects on its cluster stay by default) and join the other one under a new name",
 			to.Server, printable(found), printable(expected))}
 }
 
-// claimsToBeTheHub is the verdict on a cluster with the hub's ID that is not expected to be the hub.
+// claimsToBeTheHub returns the verdict on a cluster that has the hub's ID, although its MemberCluster does not expect
+// this ID.
 func claimsToBeTheHub(to member.Connection) verdict {
 	return verdict{reason: hubv1.ReasonClusterIDClaimed, atOnce: true, answered: true, credentials: metav1.ConditionTrue,
 		message: fmt.Sprintf("%s answers with the identity of the hub (the UID of its kube-system): nothing is read from it or written to it. If it is the hub itself, set spec.hub: true; else look for a hostile server, or for a copy of the hub's etcd", to.Server)}
 }
 
-// notTheHub is the verdict on a cluster without the hub's ID that is expected to be the hub.
+// notTheHub returns the verdict on a cluster that does not have the hub's ID, although its MemberCluster expects this
+// ID.
 func notTheHub(to member.Connection, found string) verdict {
 	return verdict{reason: hubv1.ReasonIdentityChanged, atOnce: true, answered: true, credentials: metav1.ConditionTrue,
 		message: fmt.Sprintf("%s is not the hub, as spec.hub says (UID of kube-system %s): nothing is read from it or written to it. Set spec.hub: false, or make the Secret point to the hub",
@@ -108,7 +110,7 @@ func isCertificateError(err error) bool {
 	return errors.As(err, &verification) || errors.As(err, &unknown) || errors.As(err, &hostname) || errors.As(err, &bad)
 }
 
-// certificateError describes the error of a certificate, without parts such as "current time", which differ each time.
+// certificateError describes the error of a certificate, without texts that differ each time, such as the current time.
 func certificateError(err error) string {
 	var bad x509.CertificateInvalidError
 	var hostname x509.HostnameError
@@ -123,7 +125,8 @@ func certificateError(err error) string {
 	return "it is signed by an unknown authority"
 }
 
-// isCertificateRefused reports whether the server ended the handshake because of our certificate.
+// isCertificateRefused reports whether the server ended the TLS handshake because it does not accept the hub's client
+// certificate.
 func isCertificateRefused(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate")
@@ -134,7 +137,8 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &timeout) && timeout.Timeout())
 }
 
-// rootCause removes the URL, which is named elsewhere, and the local port, which differs each time.
+// rootCause returns the innermost text of an error: without the URL, which the message names elsewhere, and without the
+// local port, which differs each time.
 func rootCause(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) {

@@ -21,7 +21,7 @@ func Changes(before, after *unstructured.Unstructured) []string {
 	return c.paths
 }
 
-// counted is the part of an object that Changes compares.
+// counted returns the part of an object that Changes compares.
 func counted(obj *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(obj.Object)
 	delete(out, "status")
@@ -51,7 +51,7 @@ func (c *changes) maps(path string, before, after map[string]any) {
 	}
 }
 
-// values compares the values at one path; both is false if only one state has the path.
+// values compares the values at one path. both is false if only one of the two states has the path.
 func (c *changes) values(path string, before, after any, both bool) {
 	if both {
 		switch b := before.(type) {

@@ -1,7 +1,7 @@
-// Package content says which fields of a member object belong to the hub, and whether another client changed them.
+// Package content computes which fields of a member object belong to the hub, and whether another client changed them.
 //
-// It does no I/O. The managedFields of the member's API server say who owns a field; no schema is needed to read them.
-// They may be malformed: an unreadable entry counts as missing.
+// It does no I/O. It reads the owner of a field from managedFields, which needs no schema. managedFields may be
+// malformed: an entry that cannot be read counts as missing.
 package content
 
 import (
@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// entry contains the required parts of a managedFields entry.
+// entry has the parts of a managedFields entry that this package needs.
 type entry struct {
 	manager, operation, subresource string
 	fields                          map[string]any // the paths; nil if they cannot be read
@@ -48,13 +48,13 @@ func readEntry(item any) (e entry, ok bool) {
 	return e, ok
 }
 
-// isOurs reports whether the entry belongs to the hub's own applies.
+// isOurs reports whether the entry records the applies of the hub.
 func (e entry) isOurs() bool {
 	return e.manager == hubv1.FieldManager && e.operation == string(metav1.ManagedFieldsOperationApply) && e.subresource == ""
 }
 
-// WithoutOurs returns the entries of other managers. It removes all entries of the hub's manager, of any operation and
-// subresource: a namespace created on demand has an Update entry.
+// WithoutOurs returns the entries of other managers. It removes every entry with the hub's manager name, of any
+// operation and subresource, because a namespace created on demand has an Update entry.
 func WithoutOurs(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == hubv1.FieldManager })
 }
@@ -84,7 +84,7 @@ func pathsOf(fields map[string]any) *fieldpath.Set {
 		return nil
 	}
 	set := &fieldpath.Set{}
-	for _, e := range elements { // in order, so that each insertion appends
+	for _, e := range elements { // in sorted order, so that each insertion appends
 		pe, err := fieldpath.DeserializePathElement(e.raw)
 		if err != nil {
 			return nil

@@ -212,8 +212,8 @@ func TestAnEntryThatCannotBeReadHidesNoOther(t *testing.T) {
 	}
 }
 
-// taken is what an update by another manager leaves of managedFields: paths (lines of the text above) go from our
-// entry, and theirs come in an entry of their own.
+// taken changes managedFields as the API server does for an update by another manager. The lost paths, which are lines
+// of the text above, are removed from the hub's entry. theirs are the paths of the new entry.
 func taken(t *testing.T, u *unstructured.Unstructured, manager, theirs string, lost ...string) {
 	t.Helper()
 	text := live

@@ -11,16 +11,19 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// UnknownManager is used if the manager is unknown: the field was removed, or its manager left no entry.
+// UnknownManager replaces the name of a manager that is not known, because the field was removed or its manager left no
+// entry.
 const UnknownManager = "unknown"
 
 const mostDrifts = 3
 
 // Drift returns up to three fields of the manifest that differ in the live object and no longer belong to the hub.
-// Either another manager took them, or they were removed ("unknown"). A field that still belongs to the hub differs
-// only because the manifest has changed since, or because the server stores the value in another form.
+// Either another manager took such a field, or the field was removed; then its manager is "unknown". A field that still
+// belongs to the hub is no drift. It differs because the manifest has changed since, or because the server stores the
+// value in another form.
 //
-// If the manifest is newer than the live object, the fields that it adds are reported as "unknown", too.
+// If the manifest is newer than the live object, the result also has the fields that the manifest adds, with the
+// manager "unknown".
 func Drift(live, manifest *unstructured.Unstructured) []member.FieldDrift {
 	d := drifts{}
 	var at []owner
@@ -46,14 +49,14 @@ func Drift(live, manifest *unstructured.Unstructured) []member.FieldDrift {
 	return d.found
 }
 
-// owner is one manager and the fields that it owns below the current path.
+// owner is a manager with the fields that it owns below the current path.
 type owner struct {
 	name string
 	ours bool
-	set  *fieldpath.Set // nil: none
+	set  *fieldpath.Set // nil if it owns none
 }
 
-// below returns the owners one step below.
+// below returns the owners of fields below the path element, with those fields.
 func below(at []owner, pe fieldpath.PathElement) []owner {
 	out := make([]owner, 0, len(at))
 	for _, o := range at {
@@ -66,12 +69,12 @@ func below(at []owner, pe fieldpath.PathElement) []owner {
 
 func field(name string) fieldpath.PathElement { return fieldpath.PathElement{FieldName: &name} }
 
-// drifts collects the differences.
+// drifts collects the fields that differ.
 type drifts struct{ found []member.FieldDrift }
 
 func (d *drifts) full() bool { return len(d.found) >= mostDrifts }
 
-// fields compares two maps.
+// fields compares a map of the manifest with the map of the live object.
 func (d *drifts) fields(path fieldpath.Path, want, have map[string]any, at []owner) {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		got, ok := have[name]
@@ -79,7 +82,7 @@ func (d *drifts) fields(path fieldpath.Path, want, have map[string]any, at []own
 	}
 }
 
-// element compares the values of one path element.
+// element compares the values of the manifest and the live object at one path element.
 func (d *drifts) element(path fieldpath.Path, pe fieldpath.PathElement, want, have any, there bool, at []owner) {
 	if d.full() {
 		return
@@ -102,7 +105,8 @@ func (d *drifts) element(path fieldpath.Path, pe fieldpath.PathElement, want, ha
 	}
 }
 
-// items compares two lists: by key or value if some manager owns items by key or value, otherwise as one value.
+// items compares two lists. If some manager owns items by key or by value, it compares the items; otherwise it compares
+// the lists as one value.
 func (d *drifts) items(path fieldpath.Path, pe fieldpath.PathElement, want, have []any, at []owner) {
 	inside := below(at, pe)
 	keys, byValue := shape(inside)
@@ -135,7 +139,7 @@ func shape(at []owner) (keys []string, byValue bool) {
 			}
 			byValue = byValue || pe.Value != nil
 		}
-		o.set.Children.Iterate(func(pe fieldpath.PathElement) { // its All does not support an early exit
+		o.set.Children.Iterate(func(pe fieldpath.PathElement) { // the set's method All cannot stop early
 			if keys == nil && pe.Key != nil {
 				keys = fieldsOf(pe)
 			}
@@ -156,8 +160,9 @@ func fieldsOf(pe fieldpath.PathElement) []string {
 	return names
 }
 
-// keyElement returns the path element of an item of the manifest. Key fields that the manifest leaves to defaults, such
-// as the protocol of a port, come from the live item with the same other keys.
+// keyElement returns the path element that addresses an item of the manifest by its keys. The manifest may leave a key
+// field to its default, such as the protocol of a port. Such a value comes from the live item whose other keys are
+// equal.
 func keyElement(keys []string, item any, live []any) fieldpath.PathElement {
 	given := map[string]any{}
 	m, _ := item.(map[string]any)
@@ -178,8 +183,8 @@ func keyElement(keys []string, item any, live []any) fieldpath.PathElement {
 	return fieldpath.PathElement{Key: &key}
 }
 
-// covers reports whether have contains all of want. Defaults that a server adds inside an atomic list are no
-// difference.
+// covers reports whether have contains all of want. have may have more fields, because a server adds defaults inside an
+// atomic list.
 func covers(have, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:

@@ -11,11 +11,11 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// element is a path element of managedFields with the elements below it.
+// element is one path element of managedFields, with the path elements below it.
 type element struct {
 	raw    string         // its text in managedFields
 	text   string         // as canonical writes it: f:spec, k:{"name":"main"}, v:"one" or i:0
-	member bool           // a manager owns the place itself
+	member bool           // a manager owns the place itself, not only fields below it
 	below  map[string]any // nil if there are none
 }
 
@@ -32,7 +32,7 @@ func readElement(raw string, value any) (e element, known, ok bool) {
 		return element{}, false, true
 	}
 	e = element{raw: raw}
-	if value != nil { // null means the same as an empty map
+	if value != nil { // null is equivalent to an empty map
 		if e.below, ok = value.(map[string]any); !ok {
 			return element{}, false, false
 		}

@@ -13,18 +13,18 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// Hash covers the paths that the hub applied and the live values there. So it changes with an edit of our fields and
-// not with fields of other managers. It is the same for the response to an apply and for a watch event. isOurs is false
-// if the managedFields have no readable entry of the hub.
+// Hash covers the paths that the hub applied and the live values there. The hash changes if another client edits these
+// values. It does not change if other managers edit their own fields. It is the same for the response to an apply and
+// for a watch event. isOurs is false if the managedFields have no readable entry of the hub.
 //
-// For the last field of a path, the whole value below it is hashed. Without the schema, the hash cannot distinguish an
-// atomic value from a map or list that we applied empty and that others add to. In the second case the hash changes
-// with their additions, which costs one apply that changes nothing.
+// Below the last element of an owned path, the whole value is hashed. The function has no schema. It cannot distinguish
+// an atomic value from a map or list that the hub applied empty and to which others add. Such an addition changes the
+// hash, which costs one apply that changes nothing.
 //
-// The hash of a Secret is keyed. Otherwise a reader of rows could guess its values.
+// The hash of a Secret is an HMAC with the key. Without a key, a reader of the binding's rows could guess the values.
 //
-// Rows store hashes, so another algorithm would cause an apply of every copy. The function runs for each event of a
-// member.
+// Rows store hashes, so that another algorithm would cause an apply of every copy. The function runs for each event of
+// a member, so it must be fast.
 func Hash(key canonical.Key, obj *unstructured.Unstructured) (text string, isOurs bool) {
 	fields := oursRaw(obj)
 	if fields == nil {
@@ -42,7 +42,7 @@ func Hash(key canonical.Key, obj *unstructured.Unstructured) (text string, isOur
 	return hex.EncodeToString(sum[:sha256.Size/2]), true
 }
 
-// Applied reports whether Hash finds the object to be ours: its managedFields have a readable entry of the hub.
+// Applied reports whether the managedFields have a readable entry of the hub, without computing the hash.
 func Applied(obj *unstructured.Unstructured) bool {
 	fields := oursRaw(obj)
 	return fields != nil && readable(fields)
@@ -58,11 +58,11 @@ func readable(fields map[string]any) bool {
 	return true
 }
 
-// digest collects the hashed parts, so that it calls the hash function once for many parts.
+// digest collects the parts to hash in a buffer, so that it calls the hash function seldom.
 type digest struct {
 	sum      hash.Hash
 	pending  []byte
-	elements []element // elements of the places being written
+	elements []element // path elements of the places that are being written
 }
 
 // digests are reused, because a hub hashes thousands of small objects a second.
@@ -81,8 +81,8 @@ func (d *digest) free() {
 	digests.Put(d)
 }
 
-// write adds every place that a manager owns, and then the places below, both in the order of fieldpath. It returns
-// false if one of them cannot be read.
+// write adds every place that the hub owns, and then the places below it, both in the order of fieldpath. It returns
+// false if a path element cannot be read.
 func (d *digest) write(fields map[string]any, live any) bool {
 	from, ok := len(d.elements), false
 	if d.elements, ok = appendElements(d.elements, fields); !ok {
@@ -95,7 +95,7 @@ func (d *digest) write(fields map[string]any, live any) bool {
 			continue
 		}
 		if e.below != nil {
-			d.put("member", e.text) // such as a list item: its fields come below
+			d.put("member", e.text) // such as a list item whose fields are written next
 			continue
 		}
 		value, ok := child(live, l, e.text)
@@ -138,7 +138,7 @@ func (d *digest) put(parts ...string) {
 	}
 }
 
-// put adds a part with its length, so that no two sequences give the same bytes.
+// put adds a part with its length, so that different sequences of parts never give the same bytes.
 func put[T string | []byte](d *digest, part T) {
 	d.pending = strconv.AppendInt(d.pending, int64(len(part)), 10)
 	d.pending = append(append(d.pending, ':'), part...)
@@ -148,7 +148,7 @@ func put[T string | []byte](d *digest, part T) {
 	}
 }
 
-// end returns the hash. It stays valid until the digest's next use.
+// end returns the hash. The slice is valid until the digest is used again.
 func (d *digest) end() []byte {
 	d.sum.Write(d.pending)
 	d.pending = d.sum.Sum(d.pending[:0])

@@ -7,13 +7,13 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// list finds the items of one list by the path elements of managedFields. A list has one set of key fields. So the
-// fields of the first request are indexed, and other fields find nothing. No input makes a search take more than one
-// pass.
+// list finds the items of one list by the path elements of managedFields. It indexes the items by the key fields of the
+// first request, because all keys of one list have the same fields. A request with other key fields finds nothing.
+// Therefore no input needs more than one pass over the list.
 type list struct {
 	items  []any
-	byKey  map[string]any // by the text of their keys
-	values map[string]any // by their text
+	byKey  map[string]any // by the text of the item's key
+	values map[string]any // by the text of the item
 }
 
 func listOf(v any) *list {

@@ -13,7 +13,7 @@ import (
 
 // Managers returns the sorted names of the field managers that own a field of a live object. A JSON pointer into the
 // manifest names the field. Items of lists are found by their keys, because their position may differ in the live
-// object. If the manifest lacks the field, the position in the live object counts.
+// object. If the manifest does not have the list item, the pointer's index applies to the live object.
 func Managers(live, manifest *unstructured.Unstructured, pointer string) []string {
 	var at []owner
 	for e := range entries(live) {
@@ -24,7 +24,7 @@ func Managers(live, manifest *unstructured.Unstructured, pointer string) []strin
 			at = append(at, owner{name: e.manager, ours: e.isOurs(), set: set})
 		}
 	}
-	var around []string // a manager that owns a larger part around the field as one value
+	var around []string // managers that own a larger value around the field as a whole
 	var want, have any = manifest.Object, live.Object
 	steps := hubv1.PointerKeys(pointer)
 	for i, step := range steps {
@@ -48,7 +48,7 @@ func Managers(live, manifest *unstructured.Unstructured, pointer string) []strin
 	return around
 }
 
-// holders returns the managers that own a place as a whole, and the managers that own a part of it.
+// holders returns the managers that own a place as a whole, and the managers that own only a part of it.
 func holders(at []owner, pe fieldpath.PathElement) (whole, parts []string) {
 	for _, o := range at {
 		if _, inside := o.set.Children.Get(pe); inside {
@@ -65,8 +65,8 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// elementAt returns how managers address the step of a pointer. ok is false if they do not: the list is one value for
-// them, or has no such item.
+// elementAt returns the path element by which managers address the step of a pointer. ok is false if no path element
+// does, because the list is owned as one value or has no such item.
 func elementAt(step string, want, have any, at []owner) (pe fieldpath.PathElement, ok bool) {
 	wanted, isList := want.([]any)
 	items, alsoList := have.([]any)
@@ -91,7 +91,7 @@ func elementAt(step string, want, have any, at []owner) (pe fieldpath.PathElemen
 	return pe, false
 }
 
-// stepInto returns the value at a step of a pointer; nil if there is none.
+// stepInto returns the value at a step of a pointer. It is nil if the step does not exist.
 func stepInto(from any, step string) any {
 	switch from := from.(type) {
 	case map[string]any:
@@ -104,7 +104,7 @@ func stepInto(from any, step string) any {
 	return nil
 }
 
-// find returns the value at a path element; nil if there is none.
+// find returns the value at a path element. It is nil if the element does not exist.
 func find(from any, pe fieldpath.PathElement) any {
 	if pe.FieldName != nil {
 		m, _ := from.(map[string]any)

@@ -14,9 +14,9 @@ import (
 )
 
 // LeaveToMember changes a manifest so that applying it does not change the fields at the JSON pointers in the live
-// object. For fields that only the hub owns it sends the live value, because the server removes a field that its only
-// owner stops sending. It leaves out all others, which also ends the hub's ownership. The manifest must not share data
-// with others.
+// object. For a field that only the hub owns, it puts the live value into the manifest, because the server removes a
+// field that its only owner stops sending. It removes the other fields from the manifest, so that the hub no longer
+// owns them. The manifest must not share data with other objects, because it is changed in place.
 func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string) {
 	if len(pointers) == 0 {
 		return
@@ -25,7 +25,7 @@ func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string)
 	for _, p := range pointers {
 		steps := hubv1.PointerKeys(p)
 		if last := steps[len(steps)-1]; strings.HasPrefix(last, hubv1.Prefix) {
-			continue // members cannot own the hub's labels and annotations
+			continue // a member cannot own the hub's labels and annotations
 		}
 		value, put := lookup(live.Object, steps)
 		if below, whole := descend(alone, steps); put && !whole && !atomicAbove(live, steps) {
@@ -38,7 +38,7 @@ func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string)
 	}
 }
 
-// prune removes a field, and the maps around it that become empty. An empty map would still claim ownership.
+// prune removes a field, and the maps around it that become empty thereby. The hub would still own an empty map.
 func prune(from map[string]any, steps []string) {
 	if _, there := lookup(from, steps); !there {
 		return
@@ -78,8 +78,8 @@ func lookup(from map[string]any, steps []string) (any, bool) {
 	return value, there && err == nil
 }
 
-// descend returns the part of a set below some keys; nil if there is none. whole is true if the set contains the place
-// itself and nothing below it.
+// descend returns the part of a set below the steps. It is nil if the set has nothing there. whole is true if the set
+// contains the place itself and nothing below it.
 func descend(set *fieldpath.Set, steps []string) (below *fieldpath.Set, whole bool) {
 	for i, s := range steps {
 		next, ok := set.Children.Get(field(s))
@@ -91,8 +91,8 @@ func descend(set *fieldpath.Set, steps []string) (below *fieldpath.Set, whole bo
 	return set, false
 }
 
-// atomicAbove reports whether a place is inside a value that is owned as a whole. The server would remove such a place
-// if it were left out.
+// atomicAbove reports whether some manager owns a value above the place as a whole. The server would remove the place
+// if the manifest left it out.
 func atomicAbove(live *unstructured.Unstructured, steps []string) bool {
 	for n := 1; n < len(steps); n++ {
 		asOne, inParts := false, false
@@ -109,7 +109,7 @@ func atomicAbove(live *unstructured.Unstructured, steps []string) bool {
 	return false
 }
 
-// kept returns the part of a live value that is in a set.
+// kept returns the part of a live value that the set contains.
 func kept(value any, set *fieldpath.Set) (any, bool) {
 	if set == nil || set.Empty() {
 		return nil, false
@@ -137,8 +137,8 @@ func keptBelow(value any, set *fieldpath.Set, pe fieldpath.PathElement) (any, bo
 	return value, set.Members.Has(pe)
 }
 
-// keptItems returns the items that are in a set, in the order of the live list. Each keeps its key fields and the
-// fields in the set.
+// keptItems returns the list items that the set contains, in the order of the live list. Each item has its key fields
+// and the fields in the set.
 func keptItems(items []any, set *fieldpath.Set) []any {
 	keys, byValue := shape([]owner{{set: set}})
 	byKey := map[string]*fieldpath.Set{}
@@ -180,14 +180,14 @@ func keptItems(items []any, set *fieldpath.Set) []any {
 	return out
 }
 
-// autoscaler is the field manager of the HorizontalPodAutoscaler controller. No other controller in
-// kube-controller-manager writes through the scale subresource.
+// autoscaler is the field manager of the HorizontalPodAutoscaler controller, if the entry is for the subresource scale.
+// No other controller in kube-controller-manager writes through the scale subresource.
 const (
 	autoscaler       = "kube-controller-manager"
 	scaleSubresource = "scale"
 )
 
-// Autoscaled returns, as JSON pointers, the fields that a HorizontalPodAutoscaler has set last.
+// Autoscaled returns, as JSON pointers, the fields that a HorizontalPodAutoscaler was the last to set.
 func Autoscaled(live *unstructured.Unstructured) []string {
 	var out []string
 	for e := range entries(live) {
@@ -205,7 +205,8 @@ func Autoscaled(live *unstructured.Unstructured) []string {
 	return out
 }
 
-// pointerOf returns the JSON pointer of a path of keys below the spec.
+// pointerOf returns the JSON pointer of a path that consists of field names below the spec. ok is false for other
+// paths.
 func pointerOf(p fieldpath.Path) (string, bool) {
 	var b strings.Builder
 	for i, pe := range p {

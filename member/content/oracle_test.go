@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// odd has rare content: numbers as values of a set, managed fields without a value, and text that JSON escapes.
+// odd is an object with rare content: a set with numbers, managedFields without a value, and text that JSON escapes.
 const odd = `
 apiVersion: v1
 kind: Odd
@@ -72,7 +72,7 @@ func TestHashIsTheOneThatRowsHave(t *testing.T) {
 	}
 }
 
-// FuzzHash compares Hash with a simple computation by fieldpath.Set and encoding/json.
+// FuzzHash compares Hash with a slow and simple computation by fieldpath.Set and encoding/json.
 func FuzzHash(f *testing.F) {
 	for _, text := range []string{widget(f), live, shared, odd} {
 		u := object(f, text)
@@ -108,8 +108,8 @@ func FuzzHash(f *testing.F) {
 	})
 }
 
-// expected computes the hash from a fieldpath.Set of the managed fields. comparable is false if Hash may order the
-// fields differently: if two paths are equal, or if a path is odd. API servers do not write such paths.
+// expected computes the hash from a fieldpath.Set of the managedFields. comparable is false if Hash may order the paths
+// differently, because two paths are equal or a path is odd. API servers do not write equal or odd paths.
 func expected(t *testing.T, u *unstructured.Unstructured, fields any) (text string, ours, comparable bool) {
 	t.Helper()
 	raw, err := json.Marshal(fields)
@@ -126,7 +126,8 @@ func expected(t *testing.T, u *unstructured.Unstructured, fields any) (text stri
 	return hex.EncodeToString(sum[:16]), true, !o.odd && o.elements == countElements(fields)
 }
 
-// countElements counts the path elements in the JSON of managed fields. A fieldpath.Set has fewer if two are equal.
+// countElements counts the path elements in the JSON of managedFields. A fieldpath.Set has fewer elements if two of
+// them are equal.
 func countElements(fields any) int {
 	m, _ := fields.(map[string]any)
 	n := 0
@@ -138,10 +139,10 @@ func countElements(fields any) int {
 	return n
 }
 
-// oracle builds the text that is hashed.
+// oracle builds the text that the expected hash is computed from.
 type oracle struct {
 	text     strings.Builder
-	elements int  // path elements of the set
+	elements int  // number of path elements in the set
 	odd      bool // a key or value has an escaped character, or is a list or an object
 }
 
@@ -217,7 +218,8 @@ func find(live any, pe fieldpath.PathElement, keys *[]string) (any, bool) {
 	return nil, false
 }
 
-// findByKey returns the last item with the key. A key with other fields than the first key of the list finds nothing.
+// findByKey returns the last item with the given key. It finds nothing for a key whose fields differ from those of the
+// list's first key.
 func findByKey(items []any, pe fieldpath.PathElement, keys *[]string) (any, bool) {
 	names := []string{}
 	for _, f := range *pe.Key {

@@ -1,4 +1,5 @@
-// Package copies lists the hub's copies on one member, whether or not the hub still has a binding for them.
+// Package copies lists the copies that the hub has written to one member, whether or not the hub still has bindings for
+// them.
 //
 //   - It lists every kind that the member lets the hub list and write in all namespaces. It first asks the member for
 //     these rights, so that no request is refused.
@@ -41,11 +42,11 @@ type Kind struct {
 	Resource string
 }
 
-// Options are the clients for a member. All are required.
+// Options has the functions and clients for one member. All fields are required.
 type Options struct {
 	// Client lists only the metadata of objects. Every request has a timeout.
 	Client dynamic.Interface
-	// Groups returns the groups that the member serves, Kinds the kinds of a group that can be listed.
+	// Groups returns the API groups that the member serves. Kinds returns the kinds of a group that can be listed.
 	Groups func(context.Context) ([]string, error)
 	Kinds  func(ctx context.Context, group string) ([]Kind, error)
 	// HubUID is the value of the hub's label.
@@ -64,7 +65,7 @@ type listing struct {
 	most int
 	keep func(member.Copy) (bool, error)
 	out  member.Copies
-	// failed is the error of keep, which ends the listing.
+	// failed is the error that keep returned. It ends the listing.
 	failed error
 }
 
@@ -78,7 +79,7 @@ func (l *listing) full() bool { return len(l.out.Copies) >= l.most }
 
 func (l *listing) late() bool { return l.ctx.Err() != nil }
 
-// Copies implements part of member.Pruner.
+// Copies implements a method of member.Pruner.
 func (c *Lister) Copies(ctx context.Context, most int, keep func(member.Copy) (bool, error)) (member.Copies, error) {
 	l := &listing{ctx: ctx, most: most, keep: keep}
 	kinds, err := c.kinds(l)
@@ -101,9 +102,9 @@ func (c *Lister) Copies(ctx context.Context, most int, keep func(member.Copy) (b
 	return l.out, nil
 }
 
-// kinds returns the kinds that the member lets the hub list and write.
+// kinds returns the kinds that the hub may list and write on the member.
 func (c *Lister) kinds(l *listing) ([]Kind, error) {
-	// Hanse writes nothing in this namespace, so that rules for only this namespace do not matter.
+	// The hub writes nothing in its own namespace there, so that rights in only this namespace do not matter.
 	rules, err := granted.In(l.ctx, c.options.Client, hubv1.SystemNamespace)
 	if err != nil {
 		return nil, err
@@ -134,7 +135,7 @@ func (c *Lister) kinds(l *listing) ([]Kind, error) {
 	return out, nil
 }
 
-// list adds the copies of a kind. If a kind cannot be listed, the others still are.
+// list adds the copies of a kind. An error is noted, so that the other kinds are still listed.
 func (c *Lister) list(l *listing, kind Kind) {
 	options := metav1.ListOptions{Limit: pageSize, LabelSelector: hubv1.HubLabel + "=" + string(c.options.HubUID)}
 	resource := kind.GroupVersion().WithResource(kind.Resource)
@@ -142,7 +143,7 @@ func (c *Lister) list(l *listing, kind Kind) {
 		next, err := c.page(l, kind, options)
 		switch {
 		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
-			return // there cannot be any copies
+			return // the kind is not served, so there are no copies
 		case l.late():
 			return
 		case err != nil:
@@ -156,7 +157,7 @@ func (c *Lister) list(l *listing, kind Kind) {
 	l.note("%s: there are more than %d, the rest is not listed", resource.GroupResource(), mostPages*pageSize)
 }
 
-// page adds the copies of one page and returns where the list continues.
+// page adds the copies of one page. It returns the token of the next page, which is empty at the end.
 func (c *Lister) page(l *listing, kind Kind, options metav1.ListOptions) (next string, err error) {
 	ctx, done := answer.Keep(l.ctx)
 	defer done()
@@ -184,7 +185,7 @@ func (c *Lister) page(l *listing, kind Kind, options metav1.ListOptions) (next s
 	return page.GetContinue(), nil
 }
 
-// copyOf converts an object; it returns false for an object that is not a copy, or is being deleted.
+// copyOf converts an object to a copy. It returns false for an object that is not a copy or is being deleted.
 func (c *Lister) copyOf(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (member.Copy, bool) {
 	id := hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	owner, _, err := hubv1.ParseOwner(o.GetAnnotations()[hubv1.OwnerAnnotation])

@@ -24,12 +24,12 @@ const hubUID = "hub-1"
 
 var widgets = copies.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "shop", Version: "v1", Kind: "Widget"}, Resource: "widgets"}
 
-// fakeMember answers with pages, and says what the hub may do there.
+// fakeMember is a client that answers with pages, and with the rights of the hub on the member.
 type fakeMember struct {
 	dynamic.NamespaceableResourceInterface
-	rules  []any                                   // nil: it does not say
-	pages  map[string][]*unstructured.Unstructured // by the name of the resource, two a page
-	errors map[string]error                        // of a list
+	rules  []any                                   // nil if the member reports no rules
+	pages  map[string][]*unstructured.Unstructured // by the name of the resource, two objects per page
+	errors map[string]error                        // the errors of list requests
 	asked  []string
 	at     string
 }
@@ -42,7 +42,7 @@ func (m *fakeMember) Resource(r schema.GroupVersionResource) dynamic.Namespaceab
 	return &on
 }
 
-// Create answers the question about the rights of the hub.
+// Create answers a SelfSubjectRulesReview.
 func (m *fakeMember) Create(context.Context, *unstructured.Unstructured, metav1.CreateOptions, ...string) (*unstructured.Unstructured, error) {
 	if err := m.errors[m.at]; err != nil {
 		return nil, err
@@ -91,12 +91,12 @@ func (m *fakeMember) lister() *copies.Lister {
 	})
 }
 
-// grants lets the hub list and write a resource.
+// grants returns a rule that lets the hub list and write a resource.
 func grants(group, resource string) any {
 	return map[string]any{"apiGroups": []any{group}, "resources": []any{resource}, "verbs": []any{"get", "list", "patch"}}
 }
 
-// copied is the metadata of a copy, as a list of metadata alone has it.
+// copied returns the metadata of a copy, in the form of a list of metadata.
 func copied(name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}}
 	o.SetNamespace("shop")

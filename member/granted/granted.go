@@ -1,4 +1,5 @@
-// Package granted asks a member for the hub's rights there, so that the hub sends no request that would be refused.
+// Package granted asks a member for the rights that the hub has there, so that the hub sends no request that would be
+// refused.
 package granted
 
 import (
@@ -12,13 +13,13 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Rules are the hub's rights in one namespace of a member, including the cluster-wide ones. The zero value is an
-// incomplete answer: then any request may be allowed.
+// Rules are the hub's rights in one namespace of a member, including its cluster-wide rights. The zero value stands for
+// an incomplete answer, after which any request may be allowed.
 type Rules struct{ rules []any }
 
 var selfReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectrulesreviews"}
 
-// In asks the member for the rules in a namespace.
+// In requests the hub's rights in a namespace from the member, by a SelfSubjectRulesReview.
 func In(ctx context.Context, client dynamic.Interface, namespace string) (Rules, error) {
 	review := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": selfReviews.GroupVersion().String(), "kind": "SelfSubjectRulesReview", "spec": map[string]any{"namespace": namespace},
@@ -34,7 +35,8 @@ func In(ctx context.Context, client dynamic.Interface, namespace string) (Rules,
 	return Rules{found}, nil
 }
 
-// Allow reports whether these verbs may be allowed for all objects of a resource.
+// Allow reports whether the rules allow all these verbs on all objects of a resource. It also returns true if the rules
+// are not known.
 func (r Rules) Allow(resource schema.GroupResource, verbs ...string) bool {
 	return r.rules == nil || !slices.ContainsFunc(verbs, func(verb string) bool {
 		return !slices.ContainsFunc(r.rules, func(rule any) bool {
@@ -43,7 +45,8 @@ func (r Rules) Allow(resource schema.GroupResource, verbs ...string) bool {
 	})
 }
 
-// Groups returns the API groups for which the rules allow the verb. all is true if that may be any group.
+// Groups returns the API groups in which the rules allow the verb. all is true if the verb may be allowed in every
+// group.
 func (r Rules) Groups(verb string) (groups []string, all bool) {
 	for _, rule := range r.rules {
 		if !forAll(rule, verb) {
@@ -58,7 +61,7 @@ func (r Rules) Groups(verb string) (groups []string, all bool) {
 	return slices.Compact(groups), all || r.rules == nil
 }
 
-// forAll reports whether the rule allows the verb for all objects.
+// forAll reports whether the rule allows the verb without a restriction to named objects.
 func forAll(rule any, verb string) bool {
 	fields, _ := rule.(map[string]any)
 	_, named := fields["resourceNames"]
