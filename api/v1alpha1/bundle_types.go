@@ -86,9 +86,9 @@ type ClusterBundleList struct {
 
 // BundleSpec has manifests, and the account whose rights they may not exceed.
 type BundleSpec struct {
-	// serviceAccountName is a ServiceAccount of the hub, in the namespace of a Bundle, else in hanse-system. It must
-	// have the right to get, create, update and delete each object of the bundle on the hub.
-	// The author of the bundle needs the right to impersonate it. Default "default".
+	// serviceAccountName is a ServiceAccount of the hub, in the namespace of a Bundle, else in hanse-system. It must have
+	// the right to get, create, update and delete each object of the bundle on the hub. The author of the bundle needs the
+	// right to impersonate it. Default "default".
 	// +optional
 	// +kubebuilder:default=default
 	// +kubebuilder:validation:MinLength=1

@@ -11,9 +11,9 @@
 //   - One child runs at a time, because each may take MostMemory beside the memory of the program.
 //
 // The container of a program that renders needs room for its own memory and for a child: MostMemory, and what a child
-// has before it renders. For the hub this is 125 MiB of writable addresses, of which 9 MiB are in use. If the
-// container has too little, the kernel may end the program and not the child.
-// The program itself holds the result as JSON, at most MostReplyBytes, and the objects that it reads from it.
+// has before it renders. For the hub this is 125 MiB of writable addresses, of which 9 MiB are in use. If the container
+// has too little, the kernel may end the program and not the child. The program itself holds the result as JSON, at
+// most MostReplyBytes, and the objects that it reads from it.
 package child
 
 import (

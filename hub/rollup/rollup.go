@@ -5,8 +5,7 @@
 // results. Therefore a fleet without changes causes no writes.
 //
 //   - A row does not change while the state of its cluster is unknown. After a restart, a row stays until its cluster
-//     has
-//     reported. The row of an unreachable cluster keeps its last numbers, marked Unknown, with their time. A short
+//     has reported. The row of an unreachable cluster keeps its last numbers, marked Unknown, with their time. A short
 //     interruption changes no row.
 //   - Applied is True only for a generation and digest that the member has confirmed. It changes if the watch shows a
 //     newer state of the copy that contradicts the confirmation.
