@@ -10,11 +10,11 @@ import (
 const (
 	// answersWithin is how long a first choice or division waits for clusters to report whether they serve the kind.
 	answersWithin = 10 * time.Second
-	// askAgain is the time between two such decisions.
+	// askAgain is the time between two decisions that wait for answers.
 	askAgain = 500 * time.Millisecond
 )
 
-// Answers says whether a decision needs to know which clusters serve the kind.
+// Answers says whether a decision depends on which clusters serve the kind.
 type Answers int
 
 const (
@@ -22,14 +22,14 @@ const (
 	AnswersIrrelevant Answers = iota
 	// AnswersComplete: every selected cluster has answered.
 	AnswersComplete
-	// AnswersMissing: at least one cluster has not.
+	// AnswersMissing: at least one selected cluster has not answered.
 	AnswersMissing
 )
 
-// answersWait returns how long a first choice or division still waits for answers, and 0 if it need not. The first
-// answers for a kind arrive one after the other. Without a wait, the first cluster would get all replicas and lose most
-// of them again, or every object of a spread. A cluster that never answers delays the decision by answersWithin at
-// most.
+// answersWait returns how long a first choice or division still waits for answers. It is 0 if the decision need not
+// wait. The first answers for a kind arrive one after the other. Without a wait, the first cluster would get all
+// replicas, or every object of a spread, and would lose most of them again. A cluster that never answers delays the
+// decision by answersWithin at most.
 func (in input) answersWait(d placement.Decision, spec *hubv1.PlacementSpec) (time.Duration, Answers) {
 	divides := spec.Replicas.Divides() && in.Spec().Division == nil
 	chooses := spec.Spread != nil && len(in.Spec().Clusters) == 0
@@ -42,7 +42,7 @@ func (in input) answersWait(d placement.Decision, spec *hubv1.PlacementSpec) (ti
 	return max(0, min(answersWithin-in.Limits.AnswersAwaited, askAgain)), AnswersMissing
 }
 
-// missesAnswers reports whether a cluster is rejected only because it has not answered.
+// missesAnswers reports whether a cluster is rejected only because it has not answered yet.
 func (in input) missesAnswers(d placement.Decision) bool {
 	for _, r := range d.Rejected {
 		if r.Reason != hubv1.ReasonKindNotServed {

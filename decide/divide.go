@@ -19,9 +19,9 @@ var nothingNew = map[string]bool{
 	hubv1.ReasonRemovalHeld: true,
 }
 
-// divide gives the chosen clusters their shares, if the placement divides. A cluster whose share would be 0 does not
-// get the object. If it has the object already, it keeps it with 0 replicas: a division never withdraws. rest is the
-// number of replicas without room.
+// divide gives the chosen clusters their shares, if the placement divides replicas. A cluster whose share would be 0
+// does not get the object. If the cluster has the object already, it keeps the object with 0 replicas, because a
+// division never withdraws a copy. rest is the number of replicas without room.
 func (in input) divide(p *Plan, d *placement.Decision, winner hubv1.PlacementObject) (rest, total int64, err error) {
 	spec := winner.PlacementSpec()
 	p.Spec.Division = nil
@@ -61,7 +61,7 @@ func (in input) divide(p *Plan, d *placement.Decision, winner hubv1.PlacementObj
 	return division.Rest, field.Total, nil
 }
 
-// divisible returns the input of a division, and the record of it in the binding.
+// divisible returns the input of a division, and the division's record for the binding.
 func (in input) divisible(p *Plan, d *placement.Decision, spec *hubv1.PlacementSpec, field replicas.Field) (replicas.Input, *hubv1.Division, error) {
 	way := spec.Replicas.Way()
 	by := &hubv1.Division{Path: field.Path}
@@ -121,8 +121,8 @@ func DividesByCapacity(spec *hubv1.PlacementSpec) bool {
 	return spec.Replicas.Divides() && (by == hubv1.DivideByCapacity || by == hubv1.DivideByPack)
 }
 
-// share returns the current replicas of a cluster; nil if its share is of another field. settled is true if the member
-// refuses another number.
+// share returns the current replicas of a cluster. It is nil if the share is for another field. settled is true if the
+// member refuses another number.
 func (in input) share(cluster string, field replicas.Field) (held *int64, settled bool) {
 	e := in.Spec().Target(cluster)
 	if e == nil || e.Replicas == nil || in.Spec().Division == nil || in.Spec().Division.Path != field.Path {

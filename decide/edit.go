@@ -2,8 +2,8 @@ package decide
 
 import "slices"
 
-// RemovalsOfEdit returns the copies that the decision on after removes and the decision on before keeps. Both inputs
-// are of the same object. The guard has judged no removal yet.
+// RemovalsOfEdit returns the copies that the decision on before keeps and the decision on after removes. Both inputs
+// are about the same object, and the guard has judged no removal yet.
 func RemovalsOfEdit(before, after Input) []Removal {
 	removals := claimedRemovals(after)
 	if len(removals) == 0 {

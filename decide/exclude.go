@@ -6,8 +6,8 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// exclusions returns the clusters from which rules of override policies exclude the object. An error means that a rule
-// cannot be read.
+// exclusions returns the clusters from which rules of override policies exclude the object. It returns an error if a
+// rule cannot be read.
 func (in input) exclusions() (map[string]placement.Exclusion, error) {
 	var policies []hubv1.OverridePolicyObject
 	for _, p := range in.Facts.Overrides {

@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// evicting returns the clusters that a decision newly evicts the object from.
+// evicting returns the clusters from which a decision newly evicts the object.
 func (in input) evicting(d placement.Decision) []string {
 	var out []string
 	for _, r := range d.Evict {
@@ -25,9 +25,9 @@ func (in input) evicting(d placement.Decision) []string {
 	return out
 }
 
-// limited returns the clusters that the object must not leave yet, with the reasons, except those already in held. It
-// adds the limits that the object waits for to the claims. wait is the time until one of them may allow the eviction; 0
-// if an event will.
+// limited returns the clusters that the object must not leave yet, with the reasons. It leaves out the clusters in
+// held. It adds the limits for which the object waits to the claims. wait is the time until a limit may allow the
+// eviction. It is 0 if only an event can allow it.
 func (in input) limited(d placement.Decision, held map[string]string, c *Claims) (hold map[string]string, wait time.Duration) {
 	for _, name := range in.evicting(d) {
 		m := in.Facts.Cluster(name)
@@ -58,7 +58,7 @@ const (
 	evictionLater = "the eviction rate of the hub is reached"
 )
 
-// evictionHeld returns why the object must not leave the cluster yet, empty if it may.
+// evictionHeld returns why the object must not leave the cluster yet. It is empty if the object may leave.
 func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Duration) {
 	drain := m.Spec.Drain
 	switch {
@@ -80,7 +80,7 @@ func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Dura
 	return "", 0
 }
 
-// evicted returns the entry of a cluster that other clusters replace, by this decision.
+// evicted returns the Evicting entry of a cluster that other clusters replace by this decision.
 func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselected hubv1.RemovalPolicy, spec *hubv1.PlacementSpec) hubv1.BindingTarget {
 	if e.State == hubv1.TargetEvicting {
 		if in.isReplaced(e, d, spec) {
@@ -95,8 +95,8 @@ func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselec
 	return hubv1.BindingTarget{Name: e.Name, State: hubv1.TargetEvicting, Replicas: e.Replicas, Evicting: &hubv1.Eviction{Reason: reason}}
 }
 
-// isReplaced reports whether the copy of an Evicting cluster may be removed. The cluster must answer and hold or refuse
-// its wanted copy. Its replacements must be healthy with their wanted copies, and keep them by this decision.
+// isReplaced reports whether the copy of an Evicting cluster may be removed. The cluster must answer, and must hold or
+// refuse its wanted copy. Its replacements must be healthy with their wanted copies, and this decision must keep them.
 func (in input) isReplaced(e hubv1.BindingTarget, d placement.Decision, spec *hubv1.PlacementSpec) bool {
 	m := in.Facts.Cluster(e.Name)
 	if m == nil || m.IsAway() || len(Awaited(in.Binding, e, in.hub())) > 0 {
@@ -113,8 +113,8 @@ func (in input) isReplaced(e hubv1.BindingTarget, d placement.Decision, spec *hu
 	return replaces(kept, e.Evicting.Replacements) && in.coversReplicas(kept, spec) || in.drainEvicts(e.Name)
 }
 
-// keptBy returns the Present entries that stay by a decision, also those without a MemberCluster. An entry whose
-// removal is held may go soon.
+// keptBy returns the Present entries that a decision keeps, including those without a MemberCluster. It leaves out
+// entries whose removal is held, because they may be removed soon.
 func (in input) keptBy(d placement.Decision) (kept []hubv1.BindingTarget) {
 	names := slices.Clone(d.Missing)
 	for _, t := range d.Targets {
@@ -130,8 +130,9 @@ func (in input) keptBy(d placement.Decision) (kept []hubv1.BindingTarget) {
 	return kept
 }
 
-// replaces reports whether one of the entries is a replacement. If none is named, any entry is. Replacements may have
-// left since they were chosen: then the copy on the Evicting cluster may be the last one.
+// replaces reports whether one of the entries is a replacement. If no replacement is named, any entry is one.
+// Replacements may have been removed since they were chosen. Then the copy on the Evicting cluster may be the last
+// copy.
 func replaces(kept []hubv1.BindingTarget, replacements []hubv1.Replacement) bool {
 	return slices.ContainsFunc(kept, func(e hubv1.BindingTarget) bool {
 		return len(replacements) == 0 || slices.ContainsFunc(replacements, func(r hubv1.Replacement) bool { return r.Cluster == e.Name })
@@ -160,8 +161,8 @@ func (in input) isBack(e hubv1.BindingTarget) bool {
 	return isHealthy(in.Binding, e, "", in.hub())
 }
 
-// Awaited returns the clusters that replace an Evicting one and are not healthy yet. If the hub object is not known,
-// the last report counts.
+// Awaited returns the clusters that replace an Evicting cluster and are not healthy yet. If the hub object is not
+// known, it uses the last report.
 func Awaited(b hubv1.BindingObject, e hubv1.BindingTarget, o hubv1.HubObject) []string {
 	spec := b.BindingSpec()
 	var out []string
@@ -185,8 +186,8 @@ func Awaited(b hubv1.BindingObject, e hubv1.BindingTarget, o hubv1.HubObject) []
 	return out
 }
 
-// isHealthy reports whether the rows belong to the current spec and the copy of a target is the wanted one and healthy.
-// A copy with the given digest is older than the change and does not count.
+// isHealthy reports whether the rows belong to the current spec, and the copy of a target is the wanted copy and
+// healthy. A copy with the given digest is older than the change, and is not accepted.
 func isHealthy(b hubv1.BindingObject, t hubv1.BindingTarget, digest string, o hubv1.HubObject) bool {
 	status := b.BindingStatus()
 	row := status.Row(t.Name)
@@ -199,7 +200,8 @@ func isHealthy(b hubv1.BindingObject, t hubv1.BindingTarget, digest string, o hu
 	return hubv1.Wanted(t, o).IsHeld(row.Generation, row.Revision) && (digest == "" || row.Digest != digest)
 }
 
-// addReplacements adds to each Evicting entry its replacements: clusters that are new or get more replicas than before.
+// addReplacements adds its replacements to each Evicting entry: the clusters that are new, or get more replicas than
+// before.
 func (in input) addReplacements(p *Plan) {
 	var grown []hubv1.Replacement
 	for _, e := range p.Spec.Clusters {
@@ -238,7 +240,7 @@ func (in input) addReplacements(p *Plan) {
 	}
 }
 
-// grows reports whether a cluster gets the object, or more replicas of it.
+// grows reports whether a cluster gets the object, or gets more replicas of the object.
 func (in input) grows(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	if e.State != hubv1.TargetPresent {
 		return hubv1.Replacement{}, false
@@ -267,7 +269,7 @@ func (in input) replacement(cluster string) hubv1.Replacement {
 	return r
 }
 
-// evictionBlocked describes the clusters that the object cannot leave. reason is the most serious reason among the
+// evictionBlocked describes the clusters that the object cannot leave. reason is the most serious of the reasons for
 // unreachable clusters.
 func (in input) evictionBlocked(d placement.Decision) (text, reason string) {
 	const named = 3

@@ -226,8 +226,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// Whichever clusters are lost or drained, and whichever copies the guard keeps, nothing is evicted without a limit's
-// leave.
+// For any lost or drained clusters, and any copies that the guard keeps, no object is evicted without permission of the
+// limits.
 func TestNothingIsEvictedBeyondTheLimits(t *testing.T) {
 	t.Parallel()
 	names := []string{"eu", "sg", "us", "za"}
@@ -264,7 +264,7 @@ func TestNothingIsEvictedBeyondTheLimits(t *testing.T) {
 	})
 }
 
-// Whatever happens to clusters while objects move, a copy that is replaced leaves a healthy one behind.
+// While objects move and clusters change at random, a replaced copy is removed only if a healthy copy stays.
 func TestACopyIsReplacedOnlyByOneThatStays(t *testing.T) {
 	t.Parallel()
 	names := []string{"eu", "sg", "us", "za"}

@@ -19,11 +19,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Fleet has many objects, and the policies and clusters that decide about them. It lacks two facts of a running hub:
-// how long the capacity of a cluster has been stable, and which clusters have not answered yet.
+// Fleet has many objects, and the policies and clusters that determine the decisions about them. It lacks two facts of
+// a running hub: how long the capacity of a cluster has been stable, and which clusters have not answered yet.
 type Fleet struct {
 	Clusters []*hubv1.MemberCluster
-	// Placements of all namespaces, and the cluster-scoped ones.
+	// Placements are the placements of all namespaces, and the cluster-scoped ones.
 	Placements []hubv1.PlacementObject
 	// Overrides are the override policies of all namespaces, and the cluster-scoped ones. Policies that exclude no
 	// cluster have no effect.
@@ -31,7 +31,7 @@ type Fleet struct {
 	// NamespaceLabels by namespace.
 	NamespaceLabels map[string]map[string]string
 	Objects         []FleetObject
-	// Elsewhere is the number of objects, besides Objects, that the hub sends to each cluster.
+	// Elsewhere has, for each cluster, the number of objects that the hub sends there in addition to Objects.
 	Elsewhere map[string]int
 	Now       time.Time
 
@@ -42,52 +42,55 @@ type Fleet struct {
 type FleetObject struct {
 	// Object at the version at which the hub reads it. It is not being deleted.
 	Object *unstructured.Unstructured
-	// Binding of the object; nil if it has none.
+	// Binding of the object. It is nil if the object has no binding.
 	Binding hubv1.BindingObject
 	// OtherVersions, ScalePath and HubRuns are those of Object.
 	OtherVersions []string
 	ScalePath     string
 	HubRuns       bool
-	// Removed is true if a bundle has lost the object: its copies are withdrawn.
+	// Removed is true if the object was removed from its bundle: its copies are withdrawn.
 	Removed bool
 }
 
 // Identity of the object.
 func (o FleetObject) Identity() hubv1.ObjectIdentity { return hubv1.IdentityOf(o.Object) }
 
-// Settlement is the final state after all decisions on a fleet.
+// Settlement is the final state of a fleet, after all decisions.
 type Settlement struct {
-	// Outcomes are in the order of the fleet's objects.
+	// Outcomes has one entry for each object of the fleet, in the same order.
 	Outcomes []Outcome
 
 	fleet   Fleet
 	facts   map[string]Facts // by namespace
 	memo    Memo
 	objects map[string]int // by cluster
-	// neededBy has the objects of the fleet that need an object, places has the objects themselves.
+	// neededBy has, for each object, the objects of the fleet that need it. places has the positions of the objects in the
+	// fleet.
 	neededBy map[hubv1.ObjectIdentity]sets.Set[int]
 	places   map[hubv1.ObjectIdentity]int
 }
 
-// Outcome is the state of one object at the end.
+// Outcome is the final state of one object.
 type Outcome struct {
-	// Binding of the object; nil if it has none. The parts of its status that no decision reads are unchanged.
+	// Binding of the object. It is nil if the object has no binding. The parts of its status that no decision reads are
+	// unchanged.
 	Binding hubv1.BindingObject
 	// Scheduled is the condition of the last decision.
 	Scheduled metav1.Condition
-	// Restless is true if the decisions still changed after settleRounds.
+	// Restless is true if the decisions still changed after settleRounds decisions.
 	Restless bool
 	// Losses are the copies that clusters lost, in the order of the decisions.
 	Losses []Loss
 }
 
-// settleRounds limits the number of decisions on an object. Losing a cluster, replacing it and withdrawing from it
+// settleRounds is the maximum number of decisions on an object. To lose a cluster, replace it and withdraw from it
 // takes a few rounds.
 const settleRounds = 20
 
-// Settle decides on every object, and again on each changed object, until nothing changes. Between two rounds, clusters
-// that answer carry out the decision and become healthy. Lost clusters first become unreachable; in a second settlement
-// their time of tolerance is over. Settle writes nothing. tell gets the number of decided objects.
+// Settle decides on every object, and again on each changed object, until nothing changes. Between two rounds, the
+// clusters that answer carry out the decision and become healthy. Lost clusters first become unreachable, and in a
+// second settlement the time for which placements tolerate the loss is over. Settle writes nothing. tell gets the
+// number of decided objects.
 func (f Fleet) Settle(ctx context.Context, tell func(decided, of int)) (*Settlement, error) {
 	if len(f.lost) > 0 {
 		silent, err := f.inGrace().settle(ctx, tell)
@@ -155,7 +158,8 @@ func (f Fleet) settle(ctx context.Context, tell func(decided, of int)) (*Settlem
 	return s, nil
 }
 
-// identified sets a UID for clusters and placements that were never on an API server, because a Memo needs one.
+// identified sets a UID for clusters and placements that were never stored on an API server, because a Memo needs the
+// UID.
 func (f Fleet) identified() Fleet {
 	out := f
 	out.Clusters, out.Placements = nil, nil
@@ -176,7 +180,7 @@ func (f Fleet) identified() Fleet {
 	return out
 }
 
-// decideOn returns whether the decision on an object changed.
+// decideOn decides on an object. It returns whether the decision changed.
 func (s *Settlement) decideOn(i int) (changed bool) {
 	in, o := s.input(i), &s.Outcomes[i]
 	p := Decide(in)
@@ -203,7 +207,8 @@ func (s *Settlement) decideOn(i int) (changed bool) {
 	return true
 }
 
-// need records what the binding of an object needs now. It returns the objects whose decision may change by that.
+// need records the objects that the object of a binding needs. It returns the objects whose decision may change because
+// of that.
 func (s *Settlement) need(i int, before, after hubv1.BindingObject) (moved []int) {
 	each := func(b hubv1.BindingObject, do func(hubv1.ObjectIdentity)) {
 		if b == nil {
@@ -227,7 +232,7 @@ func (s *Settlement) need(i int, before, after hubv1.BindingObject) (moved []int
 	return moved
 }
 
-// count adds a change of a binding to the number of objects by cluster.
+// count adds a change of a binding to the numbers of objects by cluster.
 func (s *Settlement) count(before, after hubv1.BindingObject) {
 	add := func(b hubv1.BindingObject, n int) {
 		if b == nil {
@@ -243,7 +248,7 @@ func (s *Settlement) count(before, after hubv1.BindingObject) {
 	add(after, 1)
 }
 
-// input returns the input for an object after the clusters have carried out its last decision.
+// input returns the input for the next decision on an object, after the clusters have carried out its last decision.
 func (s *Settlement) input(i int) Input {
 	o := s.fleet.Objects[i]
 	in := Input{
@@ -316,7 +321,7 @@ func (s *Settlement) Replay(i int) Replayed { return Replay(s.input(i)) }
 // Object returns one object of the fleet.
 func (s *Settlement) Object(i int) FleetObject { return s.fleet.Objects[i] }
 
-// Without returns the fleet in which the given clusters are unreachable for longer than any placement tolerates.
+// Without returns the fleet in which the given clusters have been unreachable for longer than any placement tolerates.
 func (f Fleet) Without(clusters ...string) Fleet {
 	out := f
 	out.lost = append(slices.Clone(f.lost), clusters...)
@@ -329,8 +334,8 @@ func (f Fleet) Without(clusters ...string) Fleet {
 	return out
 }
 
-// inGrace returns a copy of the fleet as it is just after clusters have become unreachable: without the taint that
-// evicts their objects.
+// inGrace returns a copy of the fleet in the state just after clusters have become unreachable. The clusters do not
+// have the taint yet that evicts their objects.
 func (f Fleet) inGrace() Fleet {
 	out := f
 	out.Clusters = slices.Clone(f.Clusters)
@@ -359,7 +364,8 @@ func (f Fleet) silenced(c *hubv1.MemberCluster) *hubv1.MemberCluster {
 	return out
 }
 
-// patience returns a time longer than any placement waits for a cluster, except for placements that wait for ever.
+// patience returns a time that is longer than any placement waits for a cluster. It ignores placements that wait
+// without a limit.
 func (f Fleet) patience() time.Duration {
 	const forEver = 1 << 32
 	longest := int64(0)

@@ -96,7 +96,7 @@ func TestAFleetWithoutAClusterIsLeftAsItIs(t *testing.T) {
 	}
 }
 
-// many objects, with names in order.
+// many returns n objects, whose names are in order.
 func many(n int) []FleetObject {
 	out := make([]FleetObject, n)
 	for i := range out {
@@ -107,7 +107,7 @@ func many(n int) []FleetObject {
 	return out
 }
 
-// BenchmarkSettle is a fleet of 30 clusters in 3 regions, first placed and then without one of them.
+// BenchmarkSettle settles a fleet of 30 clusters in 3 regions, first with all clusters and then without one of them.
 func BenchmarkSettle(b *testing.B) {
 	three := int32(3)
 	f := Fleet{Objects: many(10_000), Now: now, Placements: only(policy("web", spreading(hubv1.SpreadPolicy{

@@ -13,35 +13,37 @@ import (
 // Input contains all inputs of the decision on one object. Decide does not change it.
 type Input struct {
 	Object Object
-	// Binding of the object; nil if it has none.
+	// Binding of the object. It is nil if the object has no binding.
 	Binding hubv1.BindingObject
 	Facts   Facts
-	// Objects is the number of objects that the hub sends to each cluster, by name. A missing cluster gets none.
+	// Objects is the number of objects that the hub sends to each cluster, by the name of the cluster. A missing cluster
+	// gets no objects.
 	Objects map[string]int
-	// Capacities of clusters, by name. For a missing cluster, its status counts as settled.
+	// Capacities of clusters, by name. For a missing cluster, the capacity in its status is used and is settled.
 	Capacities map[string]Capacity
-	// Limits for this object. Nil: evictions, drains and waits have no limits.
+	// Limits for this object. If it is nil, evictions, drains and waits have no limits.
 	Limits *Limits
-	// Removals has the guard's verdicts on the copies of this object, by cluster. A missing verdict means that the
-	// removal was not judged yet. A nil map means that there is no guard: removals need no verdict, unless the binding
-	// shows them as held.
+	// Removals has the guard's verdicts on the copies of this object, by cluster. A missing verdict means that the guard
+	// has not judged the removal yet. A nil map means that there is no guard. Then removals need no verdict, unless the
+	// binding shows them as held.
 	Removals map[string]Verdict
-	// Referrers are the objects that need this one. If nil, they are not known; then a decision that follows them stays.
+	// Referrers are the objects that need this object. If it is nil, they are not known, and a decision that follows them
+	// does not change.
 	Referrers []Referrer
-	// Staging has the inputs of rollouts. If nil, every target gets the newest state, as in a simulation.
+	// Staging has the inputs of rollouts. If it is nil, every target gets the newest state, as in a simulation.
 	Staging *Staging
-	// Withdrawn is true if every cluster has confirmed its Absent entry, even if the rows do not show it yet.
+	// Withdrawn is true if every cluster has confirmed its Absent entry, even if the rows do not show this yet.
 	Withdrawn bool
 	// Unconfirmed is true if the other fields come from a cache. Then every cluster keeps its copy.
 	Unconfirmed bool
 	// Now is the time of the decision.
 	Now time.Time
-	// Memo saves repeated work when many objects have the same placements and clusters. It changes no decision. Nil:
-	// nothing is saved.
+	// Memo saves repeated work when many objects have the same placements and clusters. It changes no decision. It may be
+	// nil.
 	Memo *Memo
 }
 
-// Spec of the binding, empty if there is none.
+// Spec returns the spec of the binding. It is empty if there is no binding.
 func (i Input) Spec() *hubv1.BindingSpec {
 	if i.Binding == nil {
 		return &hubv1.BindingSpec{}
@@ -49,7 +51,7 @@ func (i Input) Spec() *hubv1.BindingSpec {
 	return i.Binding.BindingSpec()
 }
 
-// Object contains the known facts of one hub object.
+// Object has the known data of one hub object.
 type Object struct {
 	ID    hubv1.ObjectIdentity
 	State State
@@ -59,14 +61,14 @@ type Object struct {
 	Template *unstructured.Unstructured
 	// OtherVersions are further versions at which clusters may get the object, see hubv1.HubObject.
 	OtherVersions []string
-	// ScalePath is the path of the replicas in the scale subresource, from the kind's definition. A message suggests it
-	// to placements that divide without a path. It is empty if not known.
+	// ScalePath is the path of the replicas in the scale subresource, from the kind's definition. A message suggests the
+	// path to placements that divide without a path. ScalePath is empty if it is not known.
 	ScalePath string
-	// HubRuns is true if the hub itself would act on objects of this kind.
+	// HubRuns is true if controllers of the hub would act on objects of this kind.
 	HubRuns bool
 }
 
-// hub returns the fields of the object that determine the clusters' copies. The State must be Exists.
+// hub returns the data of the object that determines the clusters' copies. The State must be Exists.
 func (o Object) hub() hubv1.HubObject {
 	h := hubv1.HubObjectOf(hubv1.ObjectReference{}, o.Template)
 	h.OtherVersions = o.OtherVersions
@@ -79,29 +81,29 @@ type State int
 const (
 	// Exists: the object can be read and is not being deleted.
 	Exists State = iota
-	// Deleted: an uncached read has shown that the object is gone or is being deleted.
+	// Deleted: an uncached read has shown that the object was deleted, or is being deleted.
 	Deleted
 	// Unreadable: the object cannot be read now.
 	Unreadable
-	// Undecided: the object is missing, and no read can tell whether a user deleted it. Its kind may be gone, for
-	// example.
+	// Undecided: the object is missing, and no read can tell whether a user deleted it, for example because its kind was
+	// deleted.
 	Undecided
 )
 
-// Facts are the policies and clusters for decisions on the objects of one namespace. Decisions share them.
+// Facts has the policies and clusters that decisions on the objects of one namespace use. These decisions share it.
 type Facts struct {
 	// Placements of the namespace, and the cluster-scoped ones.
 	Placements []hubv1.PlacementObject
 	Clusters   []*hubv1.MemberCluster
-	// Overrides are the override policies of the namespace, and the cluster-scoped ones. Without a rollout, policies that
-	// exclude no cluster have no effect.
+	// Overrides are the override policies of the namespace, and the cluster-scoped ones. Without a rollout, only policies
+	// that exclude clusters have an effect.
 	Overrides       []hubv1.OverridePolicyObject
 	NamespaceLabels map[string]string
 	// NamespaceRead is false if the namespace and its labels are not known. Cluster-scoped objects have no namespace.
 	NamespaceRead bool
 }
 
-// Cluster returns the MemberCluster of that name, or nil.
+// Cluster returns the MemberCluster of that name. It is nil if there is none.
 func (f Facts) Cluster(name string) *hubv1.MemberCluster {
 	for _, c := range f.Clusters {
 		if c.Name == name {
@@ -111,7 +113,7 @@ func (f Facts) Cluster(name string) *hubv1.MemberCluster {
 	return nil
 }
 
-// Placement returns the placement of a reference, ignoring its UID, or nil.
+// Placement returns the placement of a reference, without a comparison of the UID. It is nil if there is none.
 func (f Facts) Placement(ref *hubv1.PlacementReference) hubv1.PlacementObject {
 	if ref == nil {
 		return nil
@@ -124,32 +126,33 @@ func (f Facts) Placement(ref *hubv1.PlacementReference) hubv1.PlacementObject {
 	return nil
 }
 
-// Capacity is the allocatable amount of a cluster's nodes.
+// Capacity is the allocatable capacity of a cluster's nodes.
 type Capacity struct {
 	Allocatable corev1.ResourceList
-	// SettlesIn is the time until a changed amount may count; 0 if the amount is settled.
+	// SettlesIn is the time until a changed capacity may be used. It is 0 if the capacity is settled.
 	SettlesIn time.Duration
 }
 
-// Limits are the limits of the whole hub, applied to one object.
+// Limits are the limits of the whole hub, as they apply to one object.
 type Limits struct {
-	// MostAway is the maximum percentage of unreachable clusters. Above it, nothing is evicted from them. 0 means
-	// placement.DefaultMostAway.
+	// MostAway is the maximum percentage of unreachable clusters. If more clusters are unreachable, nothing is evicted
+	// from them. 0 means placement.DefaultMostAway.
 	MostAway int
-	// Settling is the remaining time for which a new leader does not trust that clusters are unreachable.
+	// Settling is how long a new leader still has to wait before it evicts objects from unreachable clusters.
 	Settling time.Duration
-	// EvictionIn is the time until the eviction rate has a place for this object; 0 if it has one now.
+	// EvictionIn is the time until the eviction rate permits the eviction of this object. It is 0 if the rate permits it
+	// now.
 	EvictionIn time.Duration
-	// Untried are the clusters that the hub has not probed yet, by name. Their status is not trusted.
+	// Untried are the names of the clusters that the hub has not probed yet. Their status may be outdated.
 	Untried map[string]bool
-	// FullDrains are the drained clusters, by name, that the maximum number of other objects is already leaving.
+	// FullDrains are the names of the drained clusters from which the maximum number of other objects is already moving.
 	FullDrains map[string]bool
 	// AnswersAwaited is how long decisions have waited for clusters to report whether they serve the kind.
 	AnswersAwaited time.Duration
 }
 
-// Allocatable returns the allocatable amount of a cluster's nodes from its status. known is false if its nodes have
-// never been read.
+// Allocatable returns the allocatable capacity of a cluster's nodes, from its status. known is false if the hub has
+// never read its nodes.
 func Allocatable(c *hubv1.MemberCluster) (allocatable corev1.ResourceList, known bool) {
 	s := c.Status
 	return s.Allocatable, s.Allocatable != nil || s.Capacity != nil || s.Nodes.Total != 0
@@ -162,12 +165,12 @@ func kindOf(p hubv1.PlacementObject) string {
 	return "Placement"
 }
 
-// input is an Input with the state of one run of Decide.
+// input is an Input with the state of one call of Decide.
 type input struct {
 	Input
 	// noRoom is true if a first run left replicas without room because the object leaves a drained cluster.
 	noRoom bool
-	// replay records each step; nil records nothing.
+	// replay records each step. If it is nil, no step is recorded.
 	replay *Replayed
 }
 
@@ -176,7 +179,7 @@ func (in input) selectable() hubv1.SelectableObject {
 	return hubv1.Selectable(in.Object.ID, in.Object.Template, in.Facts.NamespaceLabels)
 }
 
-// hub returns the object's fields and revisions that determine the clusters' copies.
+// hub returns the data and the revisions of the object that determine the clusters' copies.
 func (in input) hub() hubv1.HubObject {
 	h := in.Object.hub()
 	h.Revisions = in.Spec().Revisions
@@ -201,8 +204,8 @@ func (in input) snapshot(held map[string]bool) []placement.Cluster {
 	return out
 }
 
-// withoutOperators returns a cluster as an object of an operator sees it. Such an object depends on no operator:
-// otherwise a decision on it could change the facts that the decision read.
+// withoutOperators returns a cluster without its operators, for decisions on an object of an operator. If such a
+// decision read the operators, it could change its own inputs.
 func withoutOperators(c placement.Cluster) placement.Cluster {
 	if c.Operators == nil {
 		return c
@@ -214,7 +217,7 @@ func withoutOperators(c placement.Cluster) placement.Cluster {
 	return c
 }
 
-// capacity returns the capacity of a cluster. known is false if its nodes have never been read.
+// capacity returns the capacity of a cluster. known is false if the hub has never read its nodes.
 func (in input) capacity(m *hubv1.MemberCluster) (c Capacity, known bool) {
 	if c, ok := in.Capacities[m.Name]; ok {
 		return c, true

@@ -8,16 +8,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Loss is a copy that a cluster loses through a decision.
+// Loss is a copy that a cluster loses by a decision.
 type Loss struct {
 	Cluster, Reason, Message string
-	// Policy decides whether the copy is deleted, or stays without the hub's labels and annotations.
+	// Policy determines whether the copy is deleted, or stays without the hub's labels and annotations.
 	Policy hubv1.RemovalPolicy
-	// Removal is the input of the guard; nil if the guard does not judge the copy.
+	// Removal is the input of the guard. It is nil if the guard does not judge the removal of the copy.
 	Removal *Removal
 }
 
-// losses returns the copies that clusters lose through a plan.
+// losses returns the copies that clusters lose by a plan.
 func (i Input) losses(p Plan) []Loss {
 	if i.Binding == nil || p.Spec == nil {
 		return nil
@@ -47,7 +47,7 @@ func (i Input) losses(p Plan) []Loss {
 	return out
 }
 
-// rejection returns why a cluster was not chosen; empty if the status does not name the cluster.
+// rejection returns why a cluster was not chosen. It is empty if the status does not name the cluster.
 func (s Status) rejection(cluster string) string {
 	if s.Decision == nil {
 		return ""

@@ -14,11 +14,12 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// memoSize is the maximum number of specs, and of clusters, in a Memo. Above it, they are converted again.
+// memoSize is the maximum number of specs in a Memo, and of clusters. Further specs and clusters are converted each
+// time.
 const memoSize = 10_000
 
-// Memo caches compiled specs of placements, and converted clusters. Both are expensive and equal for many objects. A
-// nil Memo caches nothing.
+// Memo caches compiled specs of placements, and converted clusters. Both are expensive to compute, and are the same for
+// many objects. A nil Memo caches nothing.
 type Memo struct {
 	mu       sync.Mutex
 	specs    map[types.UID]compiledSpec
@@ -113,7 +114,7 @@ func SameCluster(a, b placement.Cluster) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// servedBy returns the served versions by kind, nil for a cluster that has not been asked.
+// servedBy returns the served versions by kind. It is nil for a cluster that has not answered yet.
 func servedBy(c *hubv1.MemberCluster) map[schema.GroupKind][]string {
 	if c.Status.APIResources == nil {
 		return nil
@@ -125,7 +126,7 @@ func servedBy(c *hubv1.MemberCluster) map[schema.GroupKind][]string {
 	return out
 }
 
-// revision returns the cache key of a cluster; empty if it was never on an API server.
+// revision returns the cache key of a cluster. It is empty if the cluster was never stored on an API server.
 func revision(c *hubv1.MemberCluster) string {
 	if c.ResourceVersion == "" {
 		return ""

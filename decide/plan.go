@@ -27,11 +27,11 @@ const WhenDeletedAnnotation = hubv1.Prefix + "when-deleted"
 
 // Plan is a decision on one object, with its reasons.
 type Plan struct {
-	// Spec of the binding; nil if the object shall have no binding.
+	// Spec of the binding. It is nil if the object shall have no binding.
 	Spec *hubv1.BindingSpec
 	// WhenDeleted is the removal policy for the case that the object and its placement are deleted together.
 	WhenDeleted hubv1.RemovalPolicy
-	// Remove is true if the binding can be deleted: no cluster has work left or will get any.
+	// Remove is true if the binding can be deleted, because no cluster has work left or will get work.
 	Remove bool
 	// Withdraws is true if a copy is withdrawn or abandoned, and the cluster has not confirmed that the copy is gone.
 	Withdraws bool
@@ -41,17 +41,17 @@ type Plan struct {
 	LeftBehind []string
 	Status     Status
 	Claims     Claims
-	// Again is the time until the decision may change without an event; 0 if only an event changes it.
+	// Again is the time until the decision may change without an event. It is 0 if only an event can change the decision.
 	Again time.Duration
 }
 
-// Status is the part of a binding's status that the decision writes.
+// Status is the part of a binding's status that comes from the decision.
 type Status struct {
-	// Scheduled is the condition of that type, without a time.
+	// Scheduled is the condition Scheduled, without a time.
 	Scheduled metav1.Condition
-	// Decision has the reasons by cluster; nil if there are none.
+	// Decision has the reasons by cluster. It is nil if there are no reasons.
 	Decision *hubv1.DecisionStatus
-	// OtherPlacements also select the object but are not followed.
+	// OtherPlacements are the placements that also select the object, but that it does not follow.
 	OtherPlacements []string
 }
 
@@ -69,9 +69,10 @@ type Claims struct {
 	Blocked map[string]string
 	// Answers says whether the decision waits for answers of clusters.
 	Answers Answers
-	// Removals are the copies that are deleted when the guard releases them.
+	// Removals are the copies that are deleted after the guard has released them.
 	Removals []Removal
-	// Rollout is the object's progress for the other objects of its placement; nil if it has no rollout.
+	// Rollout is the progress of the object's rollout, for the other objects of its placement. It is nil if the object has
+	// no rollout.
 	Rollout *rollout.Progress
 }
 
@@ -86,8 +87,9 @@ func (in input) decide() Plan {
 	return p
 }
 
-// keepRecorded keeps the recorded generation of the placement and version of the object if the decision is the same.
-// Otherwise each edit of a placement, and each new version of a definition, would write all its bindings.
+// keepRecorded keeps the recorded generation of the placement and version of the object if the decision is otherwise
+// the same. Without this step, each edit of a placement, and each new version of a definition, would write all
+// bindings.
 func keepRecorded(before, after *hubv1.BindingSpec) {
 	same := *after
 	same.ObjectRef.APIVersion = before.ObjectRef.APIVersion
@@ -136,7 +138,7 @@ func (in input) plan() Plan {
 	return in.follow(choice)
 }
 
-// forbidden returns why the object must not go to any member, or nil.
+// forbidden returns why the object must not be sent to any member. It is nil if the object may be sent.
 func (in input) forbidden() *tenancy.Refusal {
 	if r := tenancy.OfPlace(in.Object.ID); r != nil {
 		return r
@@ -144,7 +146,7 @@ func (in input) forbidden() *tenancy.Refusal {
 	return tenancy.OfSecret(in.Object.Template)
 }
 
-// choose returns the placement to follow. A copy that another hub sent to this cluster follows none.
+// choose returns the placement to follow. A copy that another hub has sent to this cluster follows no placement.
 func (in input) choose() placement.Choice {
 	if _, copied := in.Object.Template.GetLabels()[hubv1.HubLabel]; copied {
 		return placement.Choice{}
@@ -160,8 +162,8 @@ func suspended(p hubv1.PlacementObject) bool {
 	return p != nil && p.PlacementSpec().Suspend.Scheduling
 }
 
-// unselected keeps the decision of a placement that is gone or no longer selects the object. An edit of a policy must
-// not delete copies.
+// unselected keeps the decision of a placement that was deleted or no longer selects the object, because an edit of a
+// policy must not delete copies.
 func (in input) unselected(current hubv1.PlacementObject) Plan {
 	if in.Binding == nil {
 		return Plan{}
@@ -177,19 +179,21 @@ func (in input) unselected(current hubv1.PlacementObject) Plan {
 		return in.withdrawUnselected(why)
 	}
 	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone, why+": every cluster keeps its copy until a placement selects the object or the object is deleted; hansectl withdraw removes the copies")
-	// A binding that lists orphaned copies stays. If a placement selects the object again, the hub finds and adopts
-	// them by it.
+	// A binding that lists orphaned copies stays. If a placement selects the object again, the hub finds and adopts these
+	// copies with the list.
 	p.Remove = len(p.Spec.Clusters) == 0 && !in.Unconfirmed && len(in.Binding.BindingStatus().Orphaned) == 0
 	return p
 }
 
-// withdrawalAsked reports whether a user asks to withdraw the copies of this binding that no placement selects.
+// withdrawalAsked reports whether a user has requested the withdrawal of this binding's copies, which no placement
+// selects.
 func (in input) withdrawalAsked() bool {
 	asked := in.Object.Template.GetAnnotations()[hubv1.WithdrawAnnotation]
 	return asked != "" && in.Binding != nil && asked == string(in.Binding.GetUID())
 }
 
-// withdrawUnselected withdraws the copies of an object that no placement selects, because its annotation asks for it.
+// withdrawUnselected withdraws the copies of an object that no placement selects, because the object's annotation
+// requests the withdrawal.
 func (in input) withdrawUnselected(why string) Plan {
 	p := in.withdrawAll(hubv1.ReasonPlacementGone)
 	p.Status.Scheduled = condition(metav1.ConditionFalse, hubv1.ReasonPlacementGone,
@@ -197,7 +201,7 @@ func (in input) withdrawUnselected(why string) Plan {
 	return p
 }
 
-// follow makes the decision by the placement.
+// follow makes the decision according to the chosen placement.
 func (in input) follow(choice placement.Choice) Plan {
 	winner := choice.Winner
 	compiled, err := in.Memo.Compile(winner)
@@ -263,7 +267,7 @@ func (in input) unrevised(err error, answers Answers) Plan {
 	return p
 }
 
-// entered returns the entries for a decision on clusters. would is the decision without waiting for the guard.
+// entered returns the entries for a decision on clusters. would is the decision without a wait for the guard.
 func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) Plan {
 	targets, evict, withdrawn := map[string]bool{}, map[string]bool{}, map[string]placement.Rejection{}
 	for _, t := range d.Targets {
@@ -307,9 +311,9 @@ type clusterChoice struct {
 	again     time.Duration // when a limit may allow more; 0 if an event will
 }
 
-// chooseClusters asks package placement for the clusters of the object. It asks again with evictions held that the
-// limits do not allow yet, and with copies kept that the guard has not released. An error means that the excluded
-// clusters are not known.
+// chooseClusters asks package placement for the clusters of the object. It asks again with those evictions held that
+// the limits do not allow yet, and with those copies kept that the guard has not released. It returns an error if the
+// excluded clusters are not known.
 func (in input) chooseClusters(by *placement.Compiled, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) (out clusterChoice, err error) {
 	held := heldBy(in.Spec())
 	ask := placement.Input{
@@ -342,8 +346,8 @@ func (in input) chooseClusters(by *placement.Compiled, spec *hubv1.PlacementSpec
 	return out, nil
 }
 
-// askWithinLimits asks until no limit forbids an eviction of the decision. With one eviction held, package placement
-// may choose another one.
+// askWithinLimits repeats the question until no limit forbids an eviction of the decision. With one eviction held,
+// package placement may choose another eviction.
 func (in input) askWithinLimits(ask *placement.Input, out *clusterChoice) placement.Decision {
 	for {
 		d := in.ask(*ask)
@@ -387,7 +391,7 @@ func (in input) withdrawEverywhere() Plan {
 }
 
 // whenDeleted returns the removal policy for a deleted object: from its placement, or from the binding if the placement
-// is gone.
+// was deleted.
 func (in input) whenDeleted() hubv1.RemovalPolicy {
 	if followed := in.Facts.Placement(in.Spec().PlacementRef); followed != nil {
 		policy, _ := placement.DefaultRemoval(in.Object.ID.GroupKind(), followed.PlacementSpec().Deletion)
@@ -396,8 +400,8 @@ func (in input) whenDeleted() hubv1.RemovalPolicy {
 	return in.recordedPolicy()
 }
 
-// keep repeats the recorded decision. Only leaving clusters change, and withdrawals are taken back if the object was
-// deleted and exists again.
+// keep repeats the recorded decision. Only the entries of leaving clusters change, and withdrawals are taken back if
+// the object was deleted and exists again.
 func (in input) keep(status metav1.ConditionStatus, reason, message string) Plan {
 	c := condition(status, reason, message)
 	if in.Binding == nil {
@@ -450,7 +454,7 @@ func names(ps []hubv1.PlacementObject) []string {
 	return out
 }
 
-// earlier returns the shorter of two waits; 0 means no wait.
+// earlier returns the shorter of two waits. 0 means no wait.
 func earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

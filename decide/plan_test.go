@@ -12,7 +12,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// given is a short way to an Input.
+// given has the parts of an Input that test cases set.
 type given struct {
 	binding    *hubv1.ResourceBinding
 	uid        types.UID // of the object; "" if the state says that it is not there
@@ -216,7 +216,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a withdrawal is cancelled when the object is back": {
 			in: given{binding: bound(absent("eu", hubv1.ReasonObjectDeleted, del), present("sg")), uid: "b", placements: only(policy("web", named("eu"))), clusters: three()},
-			// What is on sg carries the old uid.
+			// The copy on sg has the old UID.
 			want: []hubv1.BindingTarget{present("eu"), absent("sg", hubv1.ReasonNotSelected, del)}, reason: hubv1.ReasonScheduled, takes: true,
 		},
 		"an object that is back keeps its decision if no placement selects it": {
@@ -459,7 +459,7 @@ func TestANewVersionOfTheKindIsNoReasonToWriteADecision(t *testing.T) {
 	}
 }
 
-// remembering is a binding that has left a copy on a cluster.
+// remembering returns a binding that lists an orphaned copy on a cluster.
 func remembering(b *hubv1.ResourceBinding) *hubv1.ResourceBinding {
 	b.Status.Orphaned = []hubv1.OrphanedCopy{{ClusterID: "id-eu", UID: "u"}}
 	return b

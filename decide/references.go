@@ -16,10 +16,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mostReferences limits the names of one object.
+// mostReferences is the maximum number of objects that one object may need.
 const mostReferences = 64
 
-// ReferencedKinds returns the kinds of the objects that rules may find, each once.
+// ReferencedKinds returns the kinds of the objects that rules may find. Each kind is returned once.
 func ReferencedKinds(rules []hubv1.ReferenceRule) []schema.GroupKind {
 	var out []schema.GroupKind
 	add := func(kinds ...schema.GroupKind) {
@@ -39,8 +39,8 @@ func ReferencedKinds(rules []hubv1.ReferenceRule) []schema.GroupKind {
 	return out
 }
 
-// References returns the objects that an object needs by the rules of its placement, by kind and name. A cluster-scoped
-// object needs none.
+// References returns the objects that an object needs by the rules of its placement, sorted by kind and name. A
+// cluster-scoped object needs no other objects.
 func References(template *unstructured.Unstructured, rules []hubv1.ReferenceRule) ([]hubv1.BindingReference, error) {
 	if template.GetNamespace() == "" {
 		return nil, nil
@@ -86,7 +86,7 @@ var (
 	errNotAName    = errors.New("want a name: a string that is not empty and has no slash")
 )
 
-// at returns the values at the keys. The key "*" stands for all items of a list. A missing field has no value.
+// at returns the values at a path of keys. The key "*" selects all items of a list. A missing field has no value.
 func at(value any, keys []string) ([]any, error) {
 	if value == nil {
 		return nil, nil
@@ -132,7 +132,7 @@ func referencesIn(value any, rule hubv1.ReferenceRule) ([]hubv1.BindingReference
 	return []hubv1.BindingReference{r}, nil
 }
 
-// ofEveryNamespace reports whether each cluster makes an object of this name in each namespace.
+// ofEveryNamespace reports whether each cluster creates an object of this name in each namespace.
 func ofEveryNamespace(r hubv1.BindingReference) bool {
 	return r.APIGroup == "" && (r.Kind == "ConfigMap" && r.Name == "kube-root-ca.crt" || r.Kind == "ServiceAccount" && r.Name == "default")
 }
@@ -230,7 +230,7 @@ func ofVolume(v *corev1.Volume, add func(kind, name string)) {
 	}
 }
 
-// secretOfVolume returns the credentials of a volume of another system.
+// secretOfVolume returns the Secret with the credentials of an external volume.
 func secretOfVolume(v *corev1.Volume) *corev1.LocalObjectReference {
 	switch {
 	case v.RBD != nil:
@@ -251,10 +251,10 @@ func secretOfVolume(v *corev1.Volume) *corev1.LocalObjectReference {
 	return nil
 }
 
-// references returns the references for the binding: those of the newest state, and former ones.
+// references returns the references for the binding: the references of the newest state, and former references.
 //
-// A reference ends when the object no longer names it and every copy has been written at that state. An edit of the
-// placement's rules alone ends none: it must not withdraw a needed object.
+// A former reference ends when the object no longer names the needed object and every copy has been written at that
+// state. An edit of only the placement's rules ends no reference, because it must not withdraw a needed object.
 func (in input) references(p *Plan, winner hubv1.PlacementObject) ([]hubv1.BindingReference, error) {
 	now, err := References(in.Object.Template, winner.PlacementSpec().References)
 	if err != nil {
@@ -279,8 +279,8 @@ func (in input) references(p *Plan, winner hubv1.PlacementObject) ([]hubv1.Bindi
 	return now, nil
 }
 
-// presentFirst orders former references last. The API limits the references, and without a present one a needed object
-// would leave its clusters.
+// presentFirst orders former references last. The API limits the number of references, and a needed object without a
+// present reference would be removed from its clusters.
 func presentFirst(a, b hubv1.BindingReference) int {
 	switch {
 	case a.Former == b.Former:
@@ -291,7 +291,7 @@ func presentFirst(a, b hubv1.BindingReference) int {
 	return 1
 }
 
-// stillNamed reports whether the object names another one at the path at which an earlier state did.
+// stillNamed reports whether the object still names any object at the path of a reference.
 func stillNamed(template *unstructured.Unstructured, r hubv1.BindingReference) bool {
 	rule := hubv1.ReferenceRule{APIGroup: r.APIGroup, Kind: r.Kind, Path: r.Path}
 	named := func(rule hubv1.ReferenceRule) bool {

@@ -69,7 +69,7 @@ func yamlObject(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-// manyNames is a list of different names.
+// manyNames returns a list of n different names.
 func manyNames(n int) string {
 	var names []string
 	for i := range n {
@@ -119,7 +119,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// referring is a placement of the object with a rule for Secrets.
+// referring gives the placement of the object a rule for Secrets.
 func referring(p *hubv1.Placement) {
 	p.Spec.References = []hubv1.ReferenceRule{{Kind: "Secret", Path: "/spec/secret"}}
 }
@@ -179,8 +179,8 @@ func TestReferencesOfABinding(t *testing.T) {
 	}
 }
 
-// A cluster that is away for long keeps all former references in the binding, such as those to ConfigMaps with a hash
-// in their names.
+// While a cluster is unreachable, the binding keeps all former references, such as those to ConfigMaps with a hash in
+// their names.
 func TestFormerReferencesDisplaceNoPresentOne(t *testing.T) {
 	t.Parallel()
 	b := bound(present("eu"))

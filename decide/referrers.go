@@ -19,7 +19,7 @@ type Referrer struct {
 	Spec *hubv1.BindingSpec
 }
 
-// Needs reports whether a binding says that its object needs another one.
+// Needs reports whether the object of a binding needs another object.
 func Needs(b hubv1.BindingObject, id hubv1.ObjectIdentity) bool {
 	return slices.ContainsFunc(b.BindingSpec().References, func(r hubv1.BindingReference) bool { return r.In(b.GetNamespace()) == id })
 }
@@ -35,11 +35,11 @@ func ReferrersIn(bindings []hubv1.BindingObject, id hubv1.ObjectIdentity) []Refe
 	return out
 }
 
-// isReferenced reports whether the decision follows the objects that need this one. No placement selects it.
+// isReferenced reports whether the decision follows the objects that need this object, because no placement selects it.
 func (in input) isReferenced() bool { return in.Spec().Referenced || len(in.Referrers) > 0 }
 
-// followReferrers makes the decision for an object that other objects need: it goes to their clusters, and leaves a
-// cluster when none of them is or was there.
+// followReferrers makes the decision for an object that other objects need. The object goes to the clusters of these
+// objects, and leaves a cluster when none of them is there any more.
 func (in input) followReferrers() Plan {
 	owner := in.ownerOfReferrers()
 	if p := in.keptForReferrers(owner); p != nil {
@@ -99,8 +99,8 @@ func (in input) keptForReferrers(owner hubv1.PlacementObject) *Plan {
 	return &p
 }
 
-// addNeeded keeps every copy of an object that lost its placement, and adds the clusters of the objects that need it.
-// An edit of a placement withdraws nothing.
+// addNeeded keeps every copy of an object that no placement selects any more, and adds the clusters of the objects that
+// need it. An edit of a placement withdraws no copy.
 func (in input) addNeeded(needed map[string]bool) Plan {
 	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone,
 		"no placement selects the object: every cluster keeps its copy, and it goes to the clusters of the objects that need it; hansectl withdraw removes the copies on other clusters")
@@ -108,7 +108,7 @@ func (in input) addNeeded(needed map[string]bool) Plan {
 	return p
 }
 
-// addPresent adds the clusters that have no entry.
+// addPresent adds Present entries for the clusters that have no entry.
 func (p *Plan) addPresent(needed map[string]bool) {
 	for name := range needed {
 		if p.Spec.Target(name) == nil {
@@ -118,8 +118,8 @@ func (p *Plan) addPresent(needed map[string]bool) {
 	slices.SortFunc(p.Spec.Clusters, byName)
 }
 
-// neededOn returns the clusters on which other objects need the object, and those on which they may use it. The second
-// set also has the clusters that objects are about to leave.
+// neededOn returns the clusters on which other objects need the object, and the clusters on which they may use it. The
+// second set also has the clusters that these objects are about to leave.
 func (in input) neededOn(excluded map[string]bool) (needed, used map[string]bool) {
 	needed, used = map[string]bool{}, map[string]bool{}
 	for _, r := range in.Referrers {
@@ -134,7 +134,7 @@ func (in input) neededOn(excluded map[string]bool) (needed, used map[string]bool
 }
 
 // excludedFromReference returns the clusters from which rules of override policies exclude the object. A rule that may
-// pass excludes no cluster that holds it.
+// be temporary excludes no cluster that holds the object.
 func (in input) excludedFromReference() (map[string]bool, error) {
 	rules, err := in.exclusions()
 	if err != nil {
@@ -152,8 +152,9 @@ func covers(clusters map[string]bool, spec *hubv1.BindingSpec) bool {
 	return !slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State != hubv1.TargetAbsent && !clusters[e.Name] })
 }
 
-// ownerOfReferrers returns the placement whose settings apply to the object: the first in the order of precedence among
-// the placements of the objects that need it. The present one stays while it is among them. nil if none exists.
+// ownerOfReferrers returns the placement whose settings apply to the object: the first one, in the order of precedence,
+// of the placements of the objects that need it. The present placement stays while it is one of these placements. The
+// result is nil if none of them exists.
 func (in input) ownerOfReferrers() hubv1.PlacementObject {
 	var owner hubv1.PlacementObject
 	current := in.Facts.Placement(in.Spec().PlacementRef)
@@ -181,8 +182,9 @@ func byPrecedence(a, b hubv1.PlacementObject) int {
 	return cmp.Or(cmp.Compare(b.PlacementSpec().Priority, a.PlacementSpec().Priority), cmp.Compare(nameOf(a), nameOf(b)))
 }
 
-// whenNotReferenced returns the removal policy of a copy that no object needs any more: Delete if the placement deletes
-// in both cases, after a deletion and after a change of the clusters. Without the placement, the recorded one applies.
+// whenNotReferenced returns the removal policy of a copy that no object needs any more. It is Delete if the placement
+// deletes copies both after a deletion and after a change of the clusters. If the placement was deleted, the recorded
+// policy is used.
 func (in input) whenNotReferenced(owner hubv1.PlacementObject) hubv1.RemovalPolicy {
 	if owner == nil {
 		owner = in.Facts.Placement(in.Spec().PlacementRef)
@@ -197,7 +199,8 @@ func (in input) whenNotReferenced(owner hubv1.PlacementObject) hubv1.RemovalPoli
 	return deleted
 }
 
-// recordedOr returns the removal policy for a deleted object: from the placement, else the recorded one.
+// recordedOr returns the removal policy for a deleted object, from the placement. If the placement was deleted, it
+// returns the recorded policy.
 func (in input) recordedOr(owner hubv1.PlacementObject) hubv1.RemovalPolicy {
 	switch {
 	case owner != nil:
@@ -210,8 +213,8 @@ func (in input) recordedOr(owner hubv1.PlacementObject) hubv1.RemovalPolicy {
 	return policy
 }
 
-// referencedBy returns the condition, such as "2 clusters, because Deployment.apps shop/web and 3 more objects need
-// it".
+// referencedBy returns the condition Scheduled, with a message such as "2 clusters, because Deployment.apps shop/web
+// and 3 more objects need it".
 func (in input) referencedBy(needed map[string]bool) metav1.Condition {
 	if len(in.Referrers) == 0 {
 		return condition(metav1.ConditionFalse, hubv1.ReasonNotReferenced, "no object needs the object any more: it is withdrawn")

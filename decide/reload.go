@@ -10,12 +10,13 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// The annotation hanse.dev/reload in a pod template has a digest of the ConfigMaps and Secrets that the pods read. It
-// is a function of what the hub sends to one cluster, and of nothing else. So every replica of the hub writes the same
-// value, and a restart of the hub does not change the value.
+// The annotation hanse.dev/reload in a pod template has a digest of the ConfigMaps and Secrets that the pods read. The
+// digest depends only on the content that the hub sends to one cluster. Every replica of the hub therefore writes the
+// same value, and a restart of the hub does not change the value.
 
-// ReadByPods returns the ConfigMaps and Secrets that the pods of a manifest read, by the pod templates at the paths.
-// The pods of a Job read none: its pod template cannot change. More objects than an object may need are an error.
+// ReadByPods returns the ConfigMaps and Secrets that the pods of a manifest read, according to the pod templates at the
+// paths. It returns none for a Job, because the pod template of a Job cannot change. More objects than an object may
+// need are an error.
 func ReadByPods(manifest *unstructured.Unstructured, paths []string) ([]hubv1.ObjectIdentity, error) {
 	var out []hubv1.ObjectIdentity
 	seen := map[hubv1.ObjectIdentity]bool{}
@@ -35,7 +36,7 @@ func ReadByPods(manifest *unstructured.Unstructured, paths []string) ([]hubv1.Ob
 
 // WithReload returns a manifest with the annotation in its pod templates at the paths. contents has the manifests of
 // the ConfigMaps and Secrets that the hub sends to the same cluster. A pod template that reads none of them gets no
-// annotation. The digest is keyed, because the values of Secrets could be guessed from a plain digest.
+// annotation. The digest is signed with a key, because the values of Secrets could be guessed from a plain digest.
 func WithReload(
 	key canonical.Key, manifest *unstructured.Unstructured, paths []string, contents map[hubv1.ObjectIdentity]*unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
@@ -54,7 +55,7 @@ func WithReload(
 	return out, err
 }
 
-// eachPodTemplate calls a function with each pod template at the paths, and the objects that its pods read.
+// eachPodTemplate calls a function with each pod template at the paths, and with the objects that its pods read.
 func eachPodTemplate(manifest *unstructured.Unstructured, paths []string, do func(template map[string]any, read []hubv1.ObjectIdentity)) error {
 	switch manifest.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Group: "batch", Kind: "Job"}, schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Kind: "Secret"}:
@@ -97,7 +98,7 @@ func contentOf(o *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// annotate sets the annotation of a pod template. The maps on the way may be missing or null.
+// annotate sets the annotation of a pod template. The maps that contain the annotation may be missing or null.
 func annotate(template map[string]any, value string) {
 	metadata, _ := template["metadata"].(map[string]any)
 	if metadata == nil {

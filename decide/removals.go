@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// MemberClusterKind is the Kind of an Owner that is not a placement.
+// MemberClusterKind is the Kind of an Owner that is a MemberCluster.
 const MemberClusterKind = "MemberCluster"
 
 // Owner is the placement, or the leaving MemberCluster, that causes a removal.
@@ -25,7 +25,7 @@ func (o Owner) String() string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// OwnerOf returns the placement that a binding follows; empty if it follows none.
+// OwnerOf returns the placement that a binding follows. It is empty if the binding follows no placement.
 func OwnerOf(ref *hubv1.PlacementReference) Owner {
 	if ref == nil {
 		return Owner{}
@@ -33,30 +33,31 @@ func OwnerOf(ref *hubv1.PlacementReference) Owner {
 	return Owner{ref.Kind, ref.Namespace, ref.Name}
 }
 
-// Removal is a copy that a decision deletes when the guard releases it.
+// Removal is a copy that a decision deletes after the guard has released the removal.
 type Removal struct {
 	Cluster, Reason, Message string
 	// Owner causes the removal. Placement is the placement that the object follows.
 	Owner, Placement Owner
-	// Last is true if no copy of the object would remain, and its placement does not allow that.
+	// Last is true if no copy of the object would remain, and its placement does not allow this.
 	Last bool
 	// Held is true if the guard holds the removal until a user confirms it.
 	Held bool
-	// ShownSince is the time since which the binding shows the removal as held; nil if it does not.
+	// ShownSince is the time since which the binding shows the removal as held. It is nil if the binding does not show
+	// this.
 	ShownSince *metav1.Time
 }
 
-// Verdict of the guard on a removal. The zero value means: not judged yet.
+// Verdict is the guard's verdict on a removal. The zero value means that the guard has not judged the removal yet.
 type Verdict struct {
-	// Reason of the removal that was judged.
+	// Reason is the reason of the removal that the guard has judged.
 	Reason   string
 	Released bool
 	// HeldSince is set if the removal is held.
 	HeldSince *metav1.Time
 }
 
-// verdictOn returns the verdict on the removal of a copy for a reason. Without a guard, only the removals that the
-// binding shows as held stay.
+// verdictOn returns the verdict on the removal of a copy for a reason. If there is no guard, only the removals that the
+// binding shows as held stay held.
 func (in input) verdictOn(cluster, reason string) Verdict {
 	if in.Removals != nil {
 		if v := in.Removals[cluster]; v.Reason == reason {
@@ -80,7 +81,7 @@ func (in input) isGuarded(before, after hubv1.BindingTarget) bool {
 		!in.orphansAdopted(before.Name) && !in.verdictOn(before.Name, after.Absent.Reason).Released
 }
 
-// orphansAdopted reports whether the copy on a cluster was adopted and will therefore be orphaned instead of deleted.
+// orphansAdopted reports whether the copy on a cluster was adopted, and is therefore orphaned instead of deleted.
 func (in input) orphansAdopted(cluster string) bool {
 	if in.Binding == nil {
 		return false
@@ -93,8 +94,8 @@ func (in input) orphansAdopted(cluster string) bool {
 	return followed == nil || followed.PlacementSpec().Deletion.Adopted != hubv1.RemovalDelete
 }
 
-// claimed returns the entry of a copy that stays for now, and the claimed removal. A removal that was not judged yet
-// does not change the entry.
+// claimed returns the entry of a copy that stays until the guard has judged its removal, and the claimed removal. A
+// removal that the guard has not judged yet does not change the entry.
 func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget, Removal) {
 	a, asks := after.Absent, OwnerOf(in.Spec().PlacementRef)
 	c := Removal{Cluster: before.Name, Reason: a.Reason, Owner: asks, Placement: asks}
@@ -111,7 +112,7 @@ func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget,
 	return before, c
 }
 
-// markLast marks the removals if no copy of the object would remain.
+// markLast marks the removals as the last ones if no copy of the object would remain.
 func (p *Plan) markLast() {
 	claimed := map[string]bool{}
 	for _, c := range p.Claims.Removals {
@@ -123,7 +124,7 @@ func (p *Plan) markLast() {
 	}
 }
 
-// claimFor completes the removals of a placement. A cluster that would chooses counts as a remaining copy.
+// claimFor completes the removals of a placement. A cluster that would chooses is a remaining copy.
 func (p *Plan) claimFor(by hubv1.PlacementObject, would placement.Decision) {
 	why := map[string]string{}
 	for _, r := range would.Withdraw {
@@ -139,7 +140,7 @@ func (p *Plan) claimFor(by hubv1.PlacementObject, would placement.Decision) {
 	}
 }
 
-// unreleased returns the clusters whose copy is to be deleted and was not released by the guard yet.
+// unreleased returns the clusters whose copy is to be deleted, and whose removal the guard has not released yet.
 func (in input) unreleased(d placement.Decision, whenUnselected hubv1.RemovalPolicy) map[string]bool {
 	var out map[string]bool
 	for _, r := range d.Withdraw {
@@ -158,7 +159,7 @@ func (in input) unreleased(d placement.Decision, whenUnselected hubv1.RemovalPol
 	return out
 }
 
-// withHeld adds the copies whose removal is held to the condition.
+// withHeld adds the copies whose removal is held to the message of the condition.
 func withHeld(c metav1.Condition, removals []Removal, empty bool) metav1.Condition {
 	const named = 3
 	var held []string

@@ -12,7 +12,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// guarded is the input for an object with these verdicts of the guard.
+// guarded returns the input for an object with these verdicts of the guard.
 func guarded(b *hubv1.ResourceBinding, p *hubv1.Placement, removals map[string]Verdict, clusters ...*hubv1.MemberCluster) Input {
 	if removals == nil {
 		removals = map[string]Verdict{}
@@ -23,7 +23,7 @@ func guarded(b *hubv1.ResourceBinding, p *hubv1.Placement, removals map[string]V
 	}
 }
 
-// readEntries is entriesOf, with "!" before those whose removal is held.
+// readEntries formats entries like entriesOf. An entry whose removal is held has the prefix "!".
 func readEntries(spec *hubv1.BindingSpec) string {
 	out := entriesOf(spec)
 	for i, e := range spec.Clusters {

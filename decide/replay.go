@@ -10,10 +10,10 @@ import (
 
 // Replayed is a decision with its steps.
 type Replayed struct {
-	// Choice of the placement to follow. There may be none.
+	// Choice of the placement to follow. It may be empty.
 	Choice  placement.Choice
 	Invalid []placement.InvalidPlacement
-	// Input of the decision on clusters; nil if there was none. Scheduled then has the reason.
+	// Input of the decision on clusters. It is nil if no clusters were chosen; then Scheduled has the reason.
 	Input    *placement.Input
 	Decision placement.Decision
 	Trace    placement.Trace

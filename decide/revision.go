@@ -29,32 +29,33 @@ var ErrRevisionMissing = errors.New("this part of the revision is not stored any
 
 // Payload is a part of a revision: a template, or a set of override rules.
 type Payload struct {
-	// Digest identifies the content. It is keyed, because a template may be a Secret.
+	// Digest identifies the content. It is signed with a key, because a template may be a Secret.
 	Digest string
 	// Content is JSON, compressed by gzip.
 	Content []byte
 }
 
-// Inputs are the inputs of copies at a revision.
+// Inputs determine the copies of a revision.
 type Inputs struct {
-	// Template is the hub object without the fields that never leave the hub.
+	// Template is the hub object without the fields that are never copied to members.
 	Template *unstructured.Unstructured
-	// Rules are the override rules and the settings of the placement that change copies.
+	// Rules are the override rules, and the settings of the placement that change copies.
 	Rules Rules
 }
 
-// HeldRules are the rules of a revision in the form for package overrides.
+// HeldRules are the rules of a revision, in the form that package overrides uses.
 type HeldRules struct {
 	Rules
 	// Objects are the policies. All of them select the object.
 	Objects []hubv1.OverridePolicyObject
 }
 
-// Rules of a revision. Rules that exclude clusters are not part of them: exclusion is never staged.
+// Rules are the override rules of a revision. They do not include rules that exclude clusters, because rollouts do not
+// delay exclusions.
 type Rules struct {
 	MemberOwnedFields []string            `json:"memberOwnedFields,omitempty"`
 	UnknownFields     hubv1.UnknownFields `json:"unknownFields,omitempty"`
-	// RestartPaths are those of the placement, see hubv1.PlacementSpec.RestartPaths.
+	// RestartPaths are the paths of the placement, see hubv1.PlacementSpec.RestartPaths.
 	RestartPaths []string `json:"restartPaths,omitempty"`
 	Policies     []Policy `json:"policies,omitempty"`
 }
@@ -69,8 +70,8 @@ type Policy struct {
 }
 
 // InputsOf returns the current inputs of an object. policies are all policies of its namespace. denied are prefixes of
-// labels and annotations that never leave the hub. settings are those of the placement. The error is one of package
-// overrides.
+// labels and annotations that are never copied to members. settings are the settings of the placement. The error comes
+// from package overrides.
 func InputsOf(
 	template *unstructured.Unstructured, object hubv1.SelectableObject, policies []hubv1.OverridePolicyObject, settings *hubv1.PlacementSpec, denied []string,
 ) (Inputs, error) {
@@ -103,13 +104,13 @@ func InputsOf(
 	return in, nil
 }
 
-// Digests identify the two parts of the inputs. They ignore the number that a binding divides, and the version at which
-// the hub reads the object.
+// Digests returns digests of the two parts of the inputs. They ignore the number that a binding divides, and the
+// version at which the hub reads the object.
 func (i Inputs) Digests(key canonical.Key, division *hubv1.Division) (template, rules string) {
 	return TemplateDigest(key, i.Template, division), digest(key, i.Rules)
 }
 
-// TemplateDigest identifies a template without the fields that never leave the hub.
+// TemplateDigest returns a digest of a template without the fields that are never copied to members.
 func TemplateDigest(key canonical.Key, template *unstructured.Unstructured, division *hubv1.Division) string {
 	counted := maps.Clone(template.Object)
 	delete(counted, "apiVersion")
@@ -136,7 +137,7 @@ func Pack(digest string, content any) (Payload, error) {
 	return Payload{Digest: digest, Content: out}, nil
 }
 
-// mostUnpacked limits the size of an unpacked Payload, in bytes. No API server accepts an object of that size.
+// mostUnpacked is the maximum size of an unpacked Payload, in bytes. No API server accepts an object of that size.
 const mostUnpacked = 16 << 20
 
 func unpack(content []byte) ([]byte, error) {

@@ -12,26 +12,27 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// definition is a kind that is never rolled back, because a stored version cannot be removed.
+// definition is a kind whose objects are never rolled back, because a stored version cannot be removed.
 var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// Staging has the inputs of rollouts in addition to the facts.
+// Staging has the inputs of rollouts, in addition to Facts.
 type Staging struct {
-	// Key of the digests of revisions.
+	// Key signs the digests of revisions.
 	Key canonical.Key
-	// Denied are prefixes of labels and annotations that never leave the hub.
+	// Denied are prefixes of labels and annotations that are never copied to members.
 	Denied []string
-	// Peers returns the rollouts of a placement's objects.
+	// Peers returns the rollouts of the other objects of a placement.
 	Peers func(Owner) rollout.Peers
-	// UndoBlocked says why the rollout does not follow the annotation RolloutUndoAnnotation; empty if it may.
+	// UndoBlocked says why the rollout does not follow the annotation RolloutUndoAnnotation. It is empty if the rollout
+	// may follow it.
 	UndoBlocked string
 }
 
 // NeverBack reports whether a failed rollout of an object is never rolled back.
 func NeverBack(id hubv1.ObjectIdentity) bool { return id.GroupKind() == definition }
 
-// stage sets the revision of each target, by the rollout of the placement. Without a rollout, all targets get the
-// newest state.
+// stage sets the revision of each target, according to the rollout of the placement. Without a rollout, all targets get
+// the newest state.
 func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 	policy := winner.PlacementSpec().Rollout
 	switch {
@@ -67,7 +68,7 @@ func (in input) stage(p *Plan, winner hubv1.PlacementObject) error {
 	return nil
 }
 
-// unstage lets all targets hold the newest state.
+// unstage removes the revisions of all targets, so that they get the newest state.
 func unstage(spec *hubv1.BindingSpec) {
 	spec.Revisions, spec.Rollout = nil, nil
 	for i := range spec.Clusters {
@@ -94,7 +95,8 @@ func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payloa
 	return out, err
 }
 
-// staged returns the targets of a rollout: Present entries, and Evicting ones with a revision, without the hub itself.
+// staged returns the targets of a rollout: Present entries, and Evicting entries with a revision. It leaves out the
+// hub's own cluster.
 func (in input) staged(p *Plan, policy *hubv1.RolloutPolicy) []rollout.Target {
 	least := int64(0) // a replacement gets at least the revision of the clusters that it replaces
 	for _, e := range in.Spec().Clusters {
@@ -132,8 +134,8 @@ func (in input) isTemplate(cluster string) bool {
 	return row != nil && row.Reason == hubv1.ReasonIsTemplate
 }
 
-// keeps reports whether a cluster keeps its current revision: its removal is held, it is cordoned, or the placement
-// suspends writes to it.
+// keeps reports whether a cluster keeps its current revision, because its removal is held, it is cordoned, or the
+// placement suspends writes to it.
 func (in input) keeps(e hubv1.BindingTarget, p *Plan) bool {
 	m := in.Facts.Cluster(e.Name)
 	if e.Removal != nil || m == nil || m.Spec.Unschedulable {
@@ -148,8 +150,8 @@ func (in input) keeps(e hubv1.BindingTarget, p *Plan) bool {
 	return winner != nil && winner.PlacementSpec().Suspend.SuspendsWrites(e.Name, m)
 }
 
-// WaveOf returns the index of a cluster's wave: the first wave that selects the cluster, else the last one. m is nil if
-// the cluster is not known.
+// WaveOf returns the index of a cluster's wave: the first wave that selects the cluster, or otherwise the last wave. m
+// is nil if the cluster is not known.
 func WaveOf(policy *hubv1.RolloutPolicy, m *hubv1.MemberCluster) int {
 	last := len(policy.Waves) - 1
 	if m == nil {
@@ -174,7 +176,7 @@ var refusedFor = map[string]bool{
 	hubv1.ReasonVersionNotServed: true, hubv1.ReasonRevisionMissing: true,
 }
 
-// rowFor returns the last report on a target in the form for package rollout.
+// rowFor returns the last report on a target, in the form that package rollout uses.
 func (in input) rowFor(t rollout.Target) rollout.Row {
 	m := in.Facts.Cluster(t.Cluster)
 	out := rollout.Row{Away: m == nil || m.IsAway()}
@@ -205,7 +207,8 @@ func (in input) rowFor(t rollout.Target) rollout.Row {
 	return out
 }
 
-// held returns the revision of a Present target. The step does not contain the hub itself, and in a replay it is empty.
+// held returns the revision of a Present target. The step does not include the hub's own cluster, and is empty in a
+// replay.
 func (in input) held(before *hubv1.BindingTarget, step rollout.Result, cluster string) int64 {
 	switch held := step.Holds[cluster]; {
 	case held != 0:
@@ -216,7 +219,7 @@ func (in input) held(before *hubv1.BindingTarget, step rollout.Result, cluster s
 	return step.Rollout.Revision
 }
 
-// carried returns the number of a revision that only an Evicting cluster holds, and keeps it in the list.
+// carried returns the number of a revision that only an Evicting cluster holds, and keeps this revision in the list.
 func (in input) carried(spec *hubv1.BindingSpec, number int64) int64 {
 	held := in.Spec().Revision(number)
 	if held == nil || spec.Revision(number) != nil {
@@ -231,7 +234,7 @@ func (in input) carried(spec *hubv1.BindingSpec, number int64) int64 {
 	return number
 }
 
-// hold writes the result of a step into the entries.
+// hold writes the result of a rollout step into the entries.
 func (in input) hold(spec *hubv1.BindingSpec, step rollout.Result, now metav1.Time) {
 	spec.Revisions, spec.Rollout = step.Revisions, &step.Rollout
 	moved := map[string]bool{}

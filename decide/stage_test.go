@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// staged is an object under a placement with the waves of first ("eu"), second ("us") and all others, which is decided
-// on again and again.
+// staged is an object of a placement with three waves: first ("eu"), second ("us") and all other clusters. The test
+// decides on the object repeatedly.
 type staged struct {
 	t       *testing.T
 	in      Input
@@ -51,7 +51,7 @@ func newStaged(t *testing.T, change ...func(*hubv1.Placement)) *staged {
 	return s
 }
 
-// edit makes a new template with this value in spec.
+// edit creates a new template with this value in its spec.
 func (s *staged) edit(value string) {
 	o := s.in.Object.Template.DeepCopy()
 	o.SetGeneration(o.GetGeneration() + 1)
@@ -61,7 +61,7 @@ func (s *staged) edit(value string) {
 	s.in.Object.Template = o
 }
 
-// decide decides, stores and writes, as the leader does.
+// decide decides on the object, stores the payloads and updates the binding, as the leader does.
 func (s *staged) decide() Plan {
 	s.t.Helper()
 	s.in.Now = s.in.Now.Add(time.Second)
@@ -86,7 +86,7 @@ func (s *staged) decide() Plan {
 	return p
 }
 
-// report lets clusters report what their targets name, as healthy.
+// report makes each cluster report the revision of its target, and Healthy.
 func (s *staged) report() {
 	rows := s.binding.Status.Clusters[:0:0]
 	for _, e := range s.binding.Spec.Clusters {
@@ -102,7 +102,7 @@ func (s *staged) report() {
 	s.binding.Status.Clusters, s.binding.Status.ObservedGeneration = rows, s.binding.Generation
 }
 
-// is checks phase, wave and the revisions of the targets, such as "ap 1, eu 2, us 1".
+// is checks the phase, the wave and the revisions of the targets, such as "ap 1, eu 2, us 1".
 func (s *staged) is(phase hubv1.RolloutPhase, wave, targets string) {
 	s.t.Helper()
 	r := s.binding.Spec.Rollout
@@ -118,7 +118,7 @@ func (s *staged) is(phase hubv1.RolloutPhase, wave, targets string) {
 	}
 }
 
-// passBaseline brings the first revision to all clusters.
+// passBaseline rolls the first revision out to all clusters.
 func (s *staged) passBaseline() {
 	s.t.Helper()
 	s.decide()
@@ -216,7 +216,7 @@ func TestWhatIsARevision(t *testing.T) {
 	}
 }
 
-// marking is a policy that sets a label of the object.
+// marking returns a policy that sets a label of the object.
 func marking(value string) *hubv1.OverridePolicy {
 	p := &hubv1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: "marks"}}
 	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: object.Group, Kind: object.Kind}}
@@ -363,7 +363,7 @@ func TestAnObjectThatIsTooLargeForARevisionKeepsWhatItHas(t *testing.T) {
 	}
 }
 
-// noise is a text that cannot be compressed much.
+// noise returns a text that hardly shrinks when it is compressed.
 func noise(size int) string {
 	var b strings.Builder
 	x := uint64(1)
@@ -399,7 +399,7 @@ func TestContentsAreReadAsTheyWereStored(t *testing.T) {
 	}
 }
 
-// In a large fleet the rows of healthy clusters have no status, so that it may be older than the change.
+// In a large fleet the rows of healthy clusters have no status, so a row may be older than the change.
 func TestACutRowPassesTheGateOnlyAfterAWhile(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

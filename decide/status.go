@@ -17,7 +17,7 @@ func condition(status metav1.ConditionStatus, reason, message string) metav1.Con
 	return metav1.Condition{Type: hubv1.ConditionScheduled, Status: status, Reason: reason, Message: message}
 }
 
-// inWords has, for each reason, the text after the number of clusters that were rejected.
+// inWords has, for each reason of a rejection, the text that follows the number of rejected clusters.
 var inWords = map[string]string{
 	hubv1.ReasonNotSelected:         "not selected",
 	hubv1.ReasonExcluded:            "excluded",
@@ -41,7 +41,7 @@ var inWords = map[string]string{
 	hubv1.ReasonEvicting:            "replaced by other clusters",
 }
 
-// summary returns the condition of a decision, such as "3 of 12 clusters: 6 not selected, 2 tainted".
+// summary returns the condition of a decision, with a message such as "3 of 12 clusters: 6 not selected, 2 tainted".
 func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1.Condition {
 	selected := 0
 	for _, e := range spec.Clusters {
@@ -80,7 +80,7 @@ func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1
 	return condition(metav1.ConditionTrue, hubv1.ReasonScheduled, message)
 }
 
-// explained returns the part of a decision for the binding's status, nil if it is empty.
+// explained returns the part of a decision for the binding's status. It is nil if this part is empty.
 func explained(d placement.Decision, spreads bool) *hubv1.DecisionStatus {
 	const named = 100
 	out := &hubv1.DecisionStatus{Rejected: rejections(d)}
@@ -129,7 +129,7 @@ func clusterCount(n int) string {
 	return fmt.Sprintf("%d clusters", n)
 }
 
-// Short cuts a text to the maximum length for conditions and events.
+// Short cuts a text to the maximum length of messages in conditions and events.
 func Short(text string) string {
 	const longest = 1000
 	if len(text) <= longest {

@@ -10,8 +10,8 @@ import (
 // A rule returns the next state of one entry. Each kind of decision has its own rule.
 type rule func(hubv1.BindingTarget) hubv1.BindingTarget
 
-// settle applies a rule to every entry, and then the common rules: for clusters that leave, are gone or are abandoned,
-// and for completed withdrawals.
+// settle applies a rule to every entry. Then it applies the common rules: for clusters that are leaving, deleted or
+// abandoned, and for completed withdrawals.
 func (in input) settle(r rule) Plan {
 	p := Plan{Spec: in.Spec().DeepCopy()}
 	p.Spec.Clusters = nil
@@ -74,8 +74,8 @@ var refusals = map[string]bool{
 	hubv1.ReasonForbidden: true, hubv1.ReasonAdmissionDenied: true, hubv1.ReasonKindNotServed: true, hubv1.ReasonDefinitionKept: true,
 }
 
-// hindrance returns why a reachable cluster does not withdraw the copy of an Absent entry: it refuses, or finalizers
-// keep the copy. Otherwise it is empty.
+// hindrance returns why a reachable cluster does not withdraw the copy of an Absent entry: the cluster refuses the
+// deletion, or finalizers keep the copy. It is empty if there is no such reason.
 func (in input) hindrance(e hubv1.BindingTarget) string {
 	if e.State != hubv1.TargetAbsent || in.Binding == nil {
 		return ""
@@ -92,7 +92,7 @@ func (in input) hindrance(e hubv1.BindingTarget) string {
 	return ""
 }
 
-// abandons reports whether a leaving cluster will be abandoned, and after what time.
+// abandons reports whether a leaving cluster will be abandoned, and after how long.
 func (in input) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Duration, abandon bool) {
 	const standard = 600
 	if c.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || !c.IsAway() && !hindered {
@@ -107,7 +107,7 @@ func (in input) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Durat
 
 // withdrawn reports whether this process or the row has confirmed the withdrawal of an Absent entry. The rows must
 // belong to the current spec or the previous one: an entry that was Absent in both was not Present in between. An older
-// row may confirm an earlier withdrawal. (A deletion counts as a change of the spec.)
+// row may confirm an earlier withdrawal. (A deletion is a change of the spec, too.)
 func (in input) withdrawn(e hubv1.BindingTarget) bool {
 	if e.State != hubv1.TargetAbsent || in.Binding == nil {
 		return false
@@ -125,7 +125,8 @@ func present(cluster string) hubv1.BindingTarget {
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetPresent}
 }
 
-// absent makes an entry Absent. It records the UID in the copies' annotations, which is the binding's previous UID.
+// absent makes an entry Absent. It records the UID in the copies' annotations: the binding's previous UID of the
+// object.
 func (in input) absent(e hubv1.BindingTarget, reason string, policy hubv1.RemovalPolicy) hubv1.BindingTarget {
 	uid := in.Spec().ObjectRef.UID
 	if e.Absent != nil {
@@ -134,7 +135,7 @@ func (in input) absent(e hubv1.BindingTarget, reason string, policy hubv1.Remova
 	return hubv1.BindingTarget{Name: e.Name, State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: reason, UID: uid, Policy: policy}}
 }
 
-// restored reverts a withdrawal whose only reason was the deletion of the object.
+// restored takes back a withdrawal whose only reason was the deletion of the object.
 func restored(e hubv1.BindingTarget) hubv1.BindingTarget {
 	if e.State == hubv1.TargetAbsent && e.Absent.Reason == hubv1.ReasonObjectDeleted {
 		return present(e.Name)
@@ -142,7 +143,7 @@ func restored(e hubv1.BindingTarget) hubv1.BindingTarget {
 	return e
 }
 
-// heldBy returns the clusters that hold the object, or would hold it without its temporary deletion.
+// heldBy returns the clusters that hold the object, or would hold it if it had not been deleted for some time.
 func heldBy(spec *hubv1.BindingSpec) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range spec.Clusters {
@@ -166,7 +167,7 @@ func evictingOf(spec *hubv1.BindingSpec) map[string]bool {
 
 func byName(a, b hubv1.BindingTarget) int { return cmp.Compare(a.Name, b.Name) }
 
-// Forgotten returns the copies that no cluster will withdraw after the binding is gone, as "cluster: reason".
+// Forgotten returns the copies that no cluster will withdraw after the binding was deleted, as "cluster: reason".
 func Forgotten(i Input, p Plan) []string {
 	in, left := input{Input: i}, p.LeftBehind
 	if in.Object.State == Deleted {

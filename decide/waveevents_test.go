@@ -16,16 +16,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// phases of a change, by the position of the second wave: the change is before it, waits for its approval, is in it,
-// soaks in it, is in the last wave, or is rolled back from there.
+// phases are the phases of a change, by the position of the second wave: the change has not reached it, waits for its
+// approval, is in it, soaks in it, is in the last wave, or is rolled back from the last wave.
 var phases = []string{"before", "approval", "moving", "soaking", "after", "rollback"}
 
-// midway is a change during which something happens to cluster us. us is in the second wave, with ux and uy. eu is in
-// the first wave, ap and zz in the last one. uy joins in one event, and zz replaces us in others.
+// midway is a change during which an event concerns cluster us. us is in the second wave, with ux and uy. eu is in the
+// first wave, and ap and zz are in the last one. uy joins in one event, and zz replaces us in others.
 type midway struct {
 	*staged
 	sick, paused map[string]bool
-	// stale has the rows of clusters whose reports do not change.
+	// stale has the rows of clusters that no longer report.
 	stale map[string]hubv1.ClusterRow
 }
 
@@ -53,7 +53,7 @@ func newMidway(t *testing.T, replaces bool) *midway {
 	return m
 }
 
-// begin brings the change to a phase.
+// begin advances the change to a phase.
 func (m *midway) begin(phase string) *midway {
 	m.t.Helper()
 	if phase == "rollback" {
@@ -84,7 +84,7 @@ func (m *midway) begin(phase string) *midway {
 
 func (m *midway) later(d time.Duration) { m.in.Now = m.in.Now.Add(d) }
 
-// approve lets the second wave begin, also for later changes.
+// approve approves the second wave, also for later changes.
 func (m *midway) approve() {
 	value := "second@" + m.in.Now.Add(time.Hour).Format(time.RFC3339)
 	m.policy.Annotations = map[string]string{hubv1.RolloutApproveAnnotation: value}
@@ -96,7 +96,7 @@ func (m *midway) us(change ...func(*hubv1.MemberCluster)) {
 	m.in.Facts.Clusters[i] = cluster("us", change...)
 }
 
-// silence keeps the last report of us, or takes the one of revision 1.
+// silence makes us unreachable: its row keeps the last report, or the report about revision 1 if first is true.
 func (m *midway) silence(first bool) {
 	row := *m.binding.Status.Row("us")
 	if first {
@@ -106,7 +106,7 @@ func (m *midway) silence(first bool) {
 	m.stale["us"] = row
 }
 
-// say lets all clusters report, as well as they can.
+// say makes all clusters report about the revisions of their targets.
 func (m *midway) say() {
 	before := m.binding.Status.DeepCopy()
 	m.report()
@@ -130,7 +130,7 @@ func (m *midway) say() {
 	}
 }
 
-// goOn approves and lets clusters report until nothing changes.
+// goOn approves waves and makes clusters report until nothing changes.
 func (m *midway) goOn() {
 	m.approve()
 	for last := ""; last != m.text(); {
@@ -143,7 +143,8 @@ func (m *midway) goOn() {
 	}
 }
 
-// text is such as "Progressing second: ap1 eu2 us2 ux2". An Evicting cluster has the mark ~, an Absent one -.
+// text returns the state as text, such as "Progressing second: ap1 eu2 us2 ux2". An Evicting cluster has the mark ~,
+// and an Absent cluster the mark -.
 func (m *midway) text() string {
 	r := m.binding.Spec.Rollout
 	text := strings.TrimSpace(fmt.Sprintf("%s %s", r.Phase, r.Wave)) + ":"
@@ -160,7 +161,7 @@ func (m *midway) text() string {
 	return text
 }
 
-// quiet checks that decisions without a new fact change nothing, and returns the text of the state.
+// quiet checks that decisions with unchanged inputs change nothing, and returns the state as text.
 func (m *midway) quiet() string {
 	m.t.Helper()
 	for range 3 {
@@ -178,19 +179,19 @@ func (m *midway) quiet() string {
 	return m.text()
 }
 
-// waveEvent is what happens to cluster us in each phase.
+// waveEvent is an event that concerns cluster us, and its effects in each phase.
 type waveEvent struct {
 	// row is the title of a row of the table in docs/rollout.md.
 	row string
-	// replaces is true if other clusters can take the object.
+	// replaces is true if other clusters can replace us.
 	replaces bool
 	begin    func(*midway)
-	// end is nil if the event has no end.
+	// end ends the event. It is nil if the event does not end.
 	end func(*midway)
 	// says is a part of the message 15 minutes later, in phase "moving".
 	says string
-	// want has a line for each phase: the phase, then the states after the event, when the other clusters have reported
-	// and users have approved, 15 minutes later, and after the end of the event. A state like the one before it is a dot.
+	// want has a line for each phase: the phase, then four states: after the event, when the other clusters have reported
+	// and users have approved, 15 minutes later, and after the end of the event. A dot means the same state as before.
 	want string
 }
 
@@ -199,7 +200,7 @@ func allBut(cluster string) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{cluster}}}}
 }
 
-// waveEvents are the rows of the table in docs/rollout.md, some in two forms.
+// waveEvents are the events of the table in docs/rollout.md. Some events have two variants.
 var waveEvents = map[string]waveEvent{
 	"goes down": {
 		row:   "goes down (`Hold`)",

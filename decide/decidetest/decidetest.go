@@ -1,4 +1,4 @@
-// Package decidetest makes the objects of tests about decisions.
+// Package decidetest creates the objects that tests of decisions use.
 package decidetest
 
 import (
@@ -16,13 +16,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// The time and the object of the test cases.
+// The time and the hub object of the test cases.
 var (
 	Now    = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	Object = hubv1.ObjectIdentity{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "web"}
 )
 
-// Template returns the hub object with that UID.
+// Template returns the hub object with this UID.
 func Template(uid types.UID) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetAPIVersion("example.com/v1")
@@ -52,7 +52,7 @@ func ready(c *hubv1.MemberCluster, status metav1.ConditionStatus) {
 	c.Status.Conditions = []metav1.Condition{{Type: hubv1.ConditionReady, Status: status, Reason: hubv1.ReasonUnreachable}}
 }
 
-// Unreachable makes a cluster not ready.
+// Unreachable makes a cluster not Ready.
 func Unreachable(c *hubv1.MemberCluster) { ready(c, metav1.ConditionFalse) }
 
 // Leaving makes a MemberCluster that is being deleted for a minute.
@@ -63,7 +63,7 @@ func Leaving(policy hubv1.RemovalPolicy) func(*hubv1.MemberCluster) {
 	}
 }
 
-// AbandonAfter lets the hub abandon a leaving cluster after this number of seconds.
+// AbandonAfter makes the hub abandon a leaving cluster after this number of seconds.
 func AbandonAfter(seconds int32) func(*hubv1.MemberCluster) {
 	return func(c *hubv1.MemberCluster) {
 		c.Spec.Leave.WhenUnreachable = hubv1.UnreachableAbandon
@@ -83,7 +83,7 @@ func Policy(name string, change ...func(*hubv1.Placement)) *hubv1.Placement {
 	return p
 }
 
-// Named lets a placement select clusters by name.
+// Named makes a placement select clusters by name.
 func Named(clusters ...string) func(*hubv1.Placement) {
 	return func(p *hubv1.Placement) {
 		p.Spec.Clusters = hubv1.ClusterSelection{Names: clusters}
@@ -95,21 +95,21 @@ func Spreading(s hubv1.SpreadPolicy) func(*hubv1.Placement) {
 	return func(p *hubv1.Placement) { p.Spec.Spread = &s }
 }
 
-// Serving lets a cluster serve the object's kind at these versions.
+// Serving makes a cluster serve the object's kind at these versions.
 func Serving(versions ...string) func(*hubv1.MemberCluster) {
 	return func(c *hubv1.MemberCluster) {
 		c.Status.APIResources = []hubv1.ServedKind{{Group: Object.Group, Kind: Object.Kind, Versions: versions}}
 	}
 }
 
-// Labelled lets a placement select objects with the label app.
+// Labelled makes a placement select objects with the label app.
 func Labelled(app string) func(*hubv1.Placement) {
 	return func(p *hubv1.Placement) {
 		p.Spec.ResourceSelectors[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 	}
 }
 
-// Absent returns the Absent entry of a cluster, which shall lose its copy.
+// Absent returns the Absent entry of a cluster that is to lose its copy.
 func Absent(cluster, reason string, policy hubv1.RemovalPolicy) hubv1.BindingTarget {
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: reason, UID: "a", Policy: policy}}
 }
@@ -138,7 +138,7 @@ func RefusedRow(b *hubv1.ResourceBinding, cluster string) *hubv1.ResourceBinding
 	return RowSays(b, cluster, hubv1.ReasonForbidden, "")
 }
 
-// RowSays adds the row of a cluster where the object is not applied.
+// RowSays adds the row of a cluster on which the object is not applied.
 func RowSays(b *hubv1.ResourceBinding, cluster, reason, message string) *hubv1.ResourceBinding {
 	b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: cluster, Applied: metav1.ConditionFalse, Reason: reason, Message: message})
 	return b
@@ -150,7 +150,7 @@ func WithdrawnRow(b *hubv1.ResourceBinding, cluster string) *hubv1.ResourceBindi
 	return b
 }
 
-// Lost makes a cluster that has not answered for the given time.
+// Lost makes a cluster unreachable since the given time.
 func Lost(since time.Duration) func(*hubv1.MemberCluster) {
 	return func(c *hubv1.MemberCluster) {
 		Unreachable(c)
@@ -162,7 +162,7 @@ func Lost(since time.Duration) func(*hubv1.MemberCluster) {
 	}
 }
 
-// Drained makes a drained cluster that only one object may leave at a time.
+// Drained makes a drained cluster that at most one object may leave at a time.
 func Drained(c *hubv1.MemberCluster) {
 	c.Spec.Drain = &hubv1.DrainPolicy{MaxUnavailable: ptr.To[int32](1)}
 }
@@ -172,7 +172,7 @@ func Emptied(c *hubv1.MemberCluster) {
 	c.Spec.Drain = &hubv1.DrainPolicy{Evict: true}
 }
 
-// EvictedBy returns the Evicting entry of the cluster eu, with replacements as "cluster" or "cluster/digest".
+// EvictedBy returns the Evicting entry of the cluster eu. The replacements have the form "cluster" or "cluster/digest".
 func EvictedBy(reason string, by ...string) hubv1.BindingTarget {
 	e := hubv1.BindingTarget{Name: "eu", State: hubv1.TargetEvicting, Evicting: &hubv1.Eviction{Reason: reason}}
 	for _, b := range by {
@@ -188,8 +188,8 @@ func Having(e hubv1.BindingTarget, replicas int32) hubv1.BindingTarget {
 	return e
 }
 
-// EntriesOf returns entries as text: "eu=3" for a share, "~eu Evicted by sg/digest" for Evicting, "-eu Evicted Delete"
-// for Absent.
+// EntriesOf returns the entries as text: "eu=3" for a share, "~eu Evicted by sg/digest" for Evicting, and "-eu Evicted
+// Delete" for Absent.
 func EntriesOf(spec *hubv1.BindingSpec) []string {
 	var out []string
 	for _, e := range spec.Clusters {
@@ -211,7 +211,7 @@ func EntriesOf(spec *hubv1.BindingSpec) []string {
 	return out
 }
 
-// Saying adds rows: "eu" is healthy, "eu Progressing" is not, "eu Unknown" has no known copy.
+// Saying adds rows: "eu" is healthy, "eu Progressing" is not, and "eu Unknown" has no known copy.
 func Saying(b *hubv1.ResourceBinding, rows ...string) *hubv1.ResourceBinding {
 	for _, r := range rows {
 		name, says, _ := strings.Cut(r, " ")
@@ -240,7 +240,7 @@ func FailingOver(number int32, change ...func(*hubv1.Placement)) []hubv1.Placeme
 	}}, change...)...))
 }
 
-// Dividing lets a placement divide /spec/size.
+// Dividing makes a placement divide /spec/size.
 func Dividing(by hubv1.DivideBy, change ...func(*hubv1.DividePolicy)) func(*hubv1.Placement) {
 	way := &hubv1.DividePolicy{By: by}
 	for _, f := range change {
@@ -259,7 +259,7 @@ func NoMoreThan(n int32) func(*hubv1.DividePolicy) {
 	return func(w *hubv1.DividePolicy) { w.Limits = []hubv1.ReplicaLimit{{MaxReplicas: &n}} }
 }
 
-// Cpus makes a cluster whose nodes can allocate so many CPUs.
+// Cpus makes a cluster whose nodes can allocate n CPUs.
 func Cpus(n int64) func(*hubv1.MemberCluster) {
 	return func(c *hubv1.MemberCluster) {
 		c.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI)}
@@ -279,7 +279,7 @@ func Divided(entries ...hubv1.BindingTarget) *hubv1.ResourceBinding {
 	return b
 }
 
-// Shares returns the share of each entry: "eu=5 sg -us".
+// Shares returns the share of each entry as text: "eu=5 sg -us".
 func Shares(spec *hubv1.BindingSpec) string {
 	if spec == nil {
 		return "no binding"
