@@ -2,12 +2,12 @@
 // together.
 //
 // A member cluster may be hostile: three KiB of gzip can become gigabytes of JSON, and three bytes of JSON can become a
-// KiB of Go values. So bytes are limited before and after unpacking, JSON values are counted during the read, and a
-// possibly long list is read object by object. A response that exceeds its bounds fails with a TooLargeError. A part of
-// a response never counts as the whole.
+// KiB of Go values. This package therefore limits bytes before and after unpacking, counts JSON values during the read,
+// and reads a possibly long list object by object. A response that exceeds its bounds fails with a TooLargeError. A
+// part of a response is never used as the whole response.
 //
 // The memory of a response is estimated, and charged to its server until its reader has finished. The share of a server
-// is limited. The part beyond an ordinary response is also charged to a budget of the process. So ordinary responses of
+// is limited. The part beyond an ordinary response is also charged to a budget of the process, so ordinary responses of
 // one server never wait for another server.
 package answer
 
@@ -21,10 +21,10 @@ import (
 // Timeout limits the time for one response of an API server, including its body.
 const Timeout = 10 * time.Second
 
-// LongestPause is the longest pause that an API server may ask for by Retry-After.
+// LongestPause is the longest pause that an API server may request by Retry-After.
 const LongestPause = 5 * time.Minute
 
-// Bounds of one answer, or of one event of a watch.
+// Bounds are the limits of one response, or of one event of a watch.
 type Bounds struct {
 	Bytes  int64 // unpacked; the packed size has the same limit
 	Values int64 // JSON values, approximately: objects, lists, and the items between commas
@@ -32,10 +32,10 @@ type Bounds struct {
 
 // Default bounds of responses.
 var (
-	// Whole is for a response that is read as a whole, an object or a page of a list.
+	// Whole has the bounds of a response that is read as a whole, such as an object or a page of a list.
 	Whole = Bounds{Bytes: 16 << 20, Values: 1 << 18}
-	// Event is for each event of a watch. API servers accept no object of more than 3 MiB; a definition of that size
-	// has some 200,000 values.
+	// Event has the bounds of each event of a watch. API servers accept no object of more than 3 MiB. A definition of that
+	// size has about 200,000 values.
 	Event = Bounds{Bytes: 4 << 20, Values: 1 << 18}
 )
 
@@ -76,18 +76,19 @@ const (
 	accountKey
 )
 
-// Streamed allows larger responses in this context, because their reader reads them object by object and keeps none.
-// Values are not counted and nothing is charged.
+// Streamed allows larger responses in this context, because their reader reads them object by object and keeps no
+// object. Values are not counted, and no memory is charged.
 func Streamed(ctx context.Context, bytes int64) context.Context {
 	return Within(ctx, Bounds{Bytes: bytes})
 }
 
-// Within sets other bounds for responses in this context. Without a bound of values, responses are read as a stream.
+// Within sets other bounds for responses in this context. If the bounds have no limit of values, responses are read as
+// a stream.
 func Within(ctx context.Context, bounds Bounds) context.Context {
 	return context.WithValue(ctx, boundsKey, bounds)
 }
 
-// Keep charges responses in this context until done is called, for a reader that keeps them decoded. Otherwise a
+// Keep charges responses in this context until done is called, for a reader that keeps them decoded. Without Keep, a
 // response is charged until its body is closed, which clients do before they decode it.
 func Keep(ctx context.Context) (kept context.Context, done func()) {
 	a := &account{}

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// bounded is the body of an answer to a request with this context.
+// bounded returns the limited body of a response to a request with this context.
 func bounded(ctx context.Context, t *testing.T, text string, share *Budget, watch bool) io.ReadCloser {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://member.example.com/api", nil)
@@ -122,8 +122,8 @@ func TestWhoWaitsForRoomComesToAnEnd(t *testing.T) {
 	})
 }
 
-// TestACallWithSeveralAnswersDoesNotWaitForItself has calls that read an object and then the answer to its write, each
-// larger than the share.
+// TestACallWithSeveralAnswersDoesNotWaitForItself makes calls that read an object and then the response to its write.
+// Each response is larger than the share of the server.
 func TestACallWithSeveralAnswersDoesNotWaitForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		share := newBudget(1 << 20)

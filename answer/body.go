@@ -11,8 +11,8 @@ import (
 )
 
 // Bound unpacks the body of a response, makes it fail at its bounds, and charges it to the share of its server. The
-// transport of the request must not unpack. Each event of a watch has separate bounds. A response that is not JSON is
-// refused, because values of another format are not counted.
+// transport of the request must not unpack the body. Each event of a watch has its own bounds. A response that is not
+// JSON is refused, because values of another format are not counted.
 func Bound(response *http.Response, share *Budget, watch bool) error {
 	if err := checkFormat(response); err != nil {
 		return err
@@ -105,8 +105,8 @@ func (b *body) check() error {
 	return nil
 }
 
-// takeEvents counts each event of a watch separately. Events are not charged to a budget: a watch has one of them in
-// memory at a time.
+// takeEvents counts each event of a watch separately. Events are not charged to a budget, because a watch has only one
+// event in memory at a time.
 func (b *body) takeEvents(data []byte) error {
 	for _, c := range data {
 		if b.count.add(c); b.count.Depth == 0 && !b.count.text {
@@ -143,7 +143,7 @@ func (b *packedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpacker starts with the first read, which may wait for the server.
+// unpacker unpacks a body. It starts with the first read, which may wait for the server.
 type unpacker struct {
 	packed io.Reader
 	plain  *gzip.Reader

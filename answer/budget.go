@@ -9,16 +9,17 @@ import (
 const (
 	// valueCost is the largest size of a decoded JSON value in bytes: the size of a map with one entry.
 	valueCost = 320
-	// freeCost of each answer is not charged, so that small requests never wait for large ones.
+	// freeCost is the part of each response that is not charged, so that small responses never wait for large ones.
 	freeCost = 1 << 20
-	// ordinaryCost is the cost of a page of a list. Any cost beyond it is charged to the process, too.
+	// ordinaryCost is the cost of a page of a list. Any cost beyond it is also charged to the process.
 	ordinaryCost = 16 << 20
 	// shareCost limits the concurrent responses of one server, and processCost the large responses of all servers.
 	shareCost   = 64 << 20
 	processCost = 128 << 20
 )
 
-// Budget limits the memory of concurrent responses. One call may exceed it, so that calls that wait for each other end.
+// Budget limits the memory of concurrent responses. One call at a time may exceed the budget, so that calls that wait
+// for each other come to an end.
 type Budget struct {
 	most   int64
 	beyond chan struct{} // held by the one call that exceeds it
@@ -35,7 +36,7 @@ func NewShare() *Budget { return newBudget(shareCost) }
 // process is the budget for large responses of all servers.
 var process = newBudget(processCost)
 
-// take charges an amount if there is room.
+// take charges an amount if the budget has room. It reports whether it did.
 func (b *Budget) take(cost int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +54,8 @@ type charge struct {
 	beyond bool // it has the turn to exceed the budget
 }
 
-// fits charges a further amount if there is room, or if the call may exceed the budget.
+// fits charges a further amount if the budget has room, or if the call may exceed the budget. It reports whether it
+// did.
 func (c *charge) fits(more int64) bool {
 	if c.beyond {
 		return true
@@ -89,7 +91,7 @@ func (c *charge) giveBack() {
 }
 
 // account has the charges of all responses of one call. A call that may exceed a budget may do so with all its
-// responses, so that it never waits for itself.
+// responses, so that a call never waits for itself.
 type account struct {
 	mu             sync.Mutex
 	share, process *charge // nil before the first response
@@ -105,8 +107,8 @@ func (a *account) open(share *Budget) {
 	}
 }
 
-// take charges an amount to the server, and a part of it to the process. All calls take the server's budget before the
-// process's, so that no two calls wait for each other.
+// take charges an amount to the server, and a part of it to the process. All calls take from the server's budget before
+// the process's budget, so that two calls never wait for each other.
 func (a *account) take(ctx context.Context, toShare, toProcess int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,7 +130,8 @@ func (a *account) take(ctx context.Context, toShare, toProcess int64) error {
 	return nil
 }
 
-// closed records that the body of a response was read. Unless its call continues, its charges end.
+// closed records that the body of a response was read. The charges of the call end, unless the call reads more or keeps
+// the response.
 func (a *account) closed(kept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,6 +1,6 @@
 package answer
 
-// Counter counts JSON values in a stream of bytes. For other text the count has no meaning.
+// Counter counts the JSON values in a stream of bytes. If the bytes are not JSON, the count has no meaning.
 type Counter struct {
 	// Values is the approximate number of values since the last Reset.
 	Values int64

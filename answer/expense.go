@@ -2,7 +2,7 @@ package answer
 
 import "context"
 
-// expense is the part of an account that one answer has taken so far.
+// expense is the part of an account that one response has charged so far.
 type expense struct {
 	account            *account
 	kept               bool // the account is that of a call with more answers
@@ -19,7 +19,7 @@ func newExpense(ctx context.Context, share *Budget) expense {
 	return e
 }
 
-// raise charges the difference to the new cost of the answer.
+// raise charges the difference between the new cost of the response and its cost so far.
 func (e *expense) raise(ctx context.Context, cost int64) error {
 	toShare, toProcess := max(0, cost-freeCost), max(0, cost-ordinaryCost)
 	if err := e.account.take(ctx, toShare-e.toShare, toProcess-e.toProcess); err != nil {
@@ -29,5 +29,5 @@ func (e *expense) raise(ctx context.Context, cost int64) error {
 	return nil
 }
 
-// end notes that the answer was read.
+// end records that the response was read.
 func (e *expense) end() { e.account.closed(e.kept) }

@@ -18,8 +18,8 @@ type ListBounds struct {
 	ItemBytes int64 // maximum length of an object, and of the data between objects
 }
 
-// List reads a list object by object and calls each with the JSON of every object in the field items. The JSON is valid
-// until each returns. next is where the list continues, empty at its end.
+// List reads a list object by object, and calls each with the JSON of every object in the field items. The JSON is
+// valid until each returns. next is the token at which the list continues. It is empty at the end of the list.
 func List(r io.Reader, items string, bounds ListBounds, each func(item []byte) error) (next string, err error) {
 	l := &listReader{from: r, bounds: bounds}
 	l.decoder = json.NewDecoder(l)
@@ -75,7 +75,7 @@ func (l *listReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cause returns the error of the reader, not the decoder's error about it.
+// cause returns the error of the reader instead of the decoder's error about it.
 func (l *listReader) cause(err error) error {
 	if l.failed != nil {
 		return l.failed

@@ -16,12 +16,13 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// Applied returns a hub object after a file with it is applied. If nothing changes, it returns the object itself.
+// Applied returns a hub object after the apply of a file with this object. If the apply changes nothing, it returns the
+// object itself.
 //
-// A field that only the object has stays, such as a default of the API server, unless the previous apply had set it.
-// The annotation of kubectl apply, or the managedFields of a server-side apply, show that. In the spec of a custom
-// resource that was never applied, only the fields of hansectl stay. A list comes from the file. In built-in kinds, its
-// elements keep their defaults if they have names, or if the lists are equally long.
+// A field that only the object has stays, such as a default of the API server, unless the previous apply had set the
+// field. The annotation of kubectl apply, or the managedFields of a server-side apply, show this. In the spec of a
+// custom resource that was never applied, only the fields of hansectl stay. A list comes from the file. In built-in
+// kinds, elements of a list keep their defaults if they have names, or if both lists are equally long.
 func Applied(object, file *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := overrides.AtVersion(file, object.GroupVersionKind().Version).DeepCopy()
 	encodeStrings(wanted)
@@ -37,10 +38,10 @@ func Applied(object, file *unstructured.Unstructured) *unstructured.Unstructured
 	return &unstructured.Unstructured{Object: merged}
 }
 
-// ofUsers are the fields of the metadata that a file changes.
+// ofUsers are the fields of the metadata that a file can change.
 var ofUsers = []string{"name", "namespace", "labels", "annotations"}
 
-// encodeStrings moves stringData of a Secret to its data, as the API server does.
+// encodeStrings moves stringData of a Secret to data, as the API server does.
 func encodeStrings(u *unstructured.Unstructured) {
 	texts, _, _ := unstructured.NestedMap(u.Object, "stringData")
 	if len(texts) == 0 || !hubv1.IsSecret(u.GroupVersionKind().GroupKind()) {
@@ -59,7 +60,7 @@ func encodeStrings(u *unstructured.Unstructured) {
 	delete(u.Object, "stringData")
 }
 
-// owned tells whether previous applies have set a value. All other values were set by other clients.
+// owned tells which values previous applies have set. Other clients have set all other values.
 type owned struct {
 	annotated any            // the value in the annotation of kubectl apply; nil if it is missing
 	fields    map[string]any // the fields of a server-side apply below the value; nil if there are none
@@ -112,7 +113,7 @@ func (o owned) at(key string) owned {
 	return out
 }
 
-// of returns the ownership of a list element; place is its index in a list without names.
+// of returns the ownership of a list element. place is the index of the element in a list whose elements have no names.
 func (o owned) of(element any, place int) owned {
 	out := owned{}
 	list, _ := o.annotated.([]any)
@@ -157,7 +158,7 @@ func isBuiltIn(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// merge returns a value of the hub object after the file's value is applied.
+// merge returns a value of the hub object after the apply of the file's value.
 func (m merger) merge(object, file any, o owned) any {
 	switch is := file.(type) {
 	case map[string]any:

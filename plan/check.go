@@ -20,7 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// CheckPlacement returns why a placement is invalid, regardless of the objects that it selects.
+// CheckPlacement returns why a placement is invalid for any object. It is nil for a valid placement.
 func CheckPlacement(p hubv1.PlacementObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return fmt.Errorf("spec.namespaceSelector: %w", err)
@@ -77,7 +77,7 @@ func readableResources(selectors []hubv1.ResourceSelector) error {
 	return nil
 }
 
-// CheckOverrides returns why an override policy is invalid, regardless of the objects that it selects.
+// CheckOverrides returns why an override policy is invalid for any object. It is nil for a valid policy.
 func CheckOverrides(p hubv1.OverridePolicyObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return fmt.Errorf("spec.namespaceSelector: %w", err)
@@ -97,7 +97,7 @@ func CheckOverrides(p hubv1.OverridePolicyObject) error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// checkNamespace returns why a policy in a namespace has no effect.
+// checkNamespace returns why a policy in a namespace can have no effect.
 func checkNamespace(namespace string) error {
 	if !hubv1.IsSystemNamespace(namespace) {
 		return nil
@@ -131,7 +131,7 @@ func (m *maker) refuse() {
 	m.plan.Summary.Refused = len(m.plan.Refusals)
 }
 
-// refusal adds an object if there is an error.
+// refusal adds an object to the refused ones if one of the errors is not nil.
 func (m *maker) refusal(o Object, errs ...error) {
 	if err := errors.Join(errs...); err != nil {
 		m.plan.Refusals = append(m.plan.Refusals, Refusal{Object: o, Message: oneLine(err)})

@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// edit contains the differences between two fleets, except objects.
+// edit has the policies and clusters that differ between two fleets.
 type edit struct {
 	overrides []hubv1.OverridePolicyObject // before and after
 	clusters  map[string]bool
@@ -39,7 +39,7 @@ func editOf(before, after decide.Fleet) edit {
 	return e
 }
 
-// concerns reports whether the change may affect the manifests of an object, or adds a copy of it.
+// concerns reports whether the change may affect the manifests of an object, or adds a copy of the object.
 func (m *maker) concerns(p Pair) bool {
 	if p.Old == nil || p.Old.Object != p.New.Object || len(p.Gained) > 0 || p.Before.Binding == nil || p.After.Binding == nil {
 		return true
@@ -155,7 +155,7 @@ func (m *maker) unwritten(p Pair, before, after map[string]Rendering) {
 	}
 }
 
-// fault returns why a rendering is not written; empty if it is.
+// fault returns why the hub would not write a rendering. It is empty if the hub would write it.
 func (m *maker) fault(r Rendering, namespaceLabels map[string]string) tenancy.Refusal {
 	switch {
 	case r.Error != "":

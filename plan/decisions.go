@@ -12,16 +12,16 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// Decisions are the final decisions on a fleet without and with a change. Make renders them, and the command simulate
-// shows them alone.
+// Decisions are the final decisions on a fleet without and with a change. Make renders their manifests. The command
+// simulate shows only the decisions.
 type Decisions struct {
 	before, after decide.Fleet                 // before is empty for DecideNext
 	was, is       *decide.Settlement           // was is nil for DecideNext
 	places        map[hubv1.ObjectIdentity]int // index of the objects before
 }
 
-// Decide returns the decisions on the fleets without and with a change. The change starts from the final state without
-// it, so that the difference excludes work that the hub has to do anyway.
+// Decide returns the decisions on the fleets without and with a change. The fleet with the change starts from the final
+// state of the other one, so that the difference does not include work that the hub has to do anyway.
 func Decide(ctx context.Context, before, after decide.Fleet, tellBefore, tellAfter func(decided, of int)) (*Decisions, error) {
 	was, err := before.Settle(ctx, tellBefore)
 	if err != nil {
@@ -47,8 +47,8 @@ func DecideNext(ctx context.Context, fleet decide.Fleet, tell func(decided, of i
 	return &Decisions{after: fleet, is: is}, nil
 }
 
-// Clusters of the fleet without and with the change. before is nil for DecideNext, because bindings do not record which
-// clusters were away.
+// Clusters returns the clusters of the fleet without and with the change. before is nil for DecideNext, because
+// bindings do not record which clusters were unreachable.
 func (d *Decisions) Clusters() (before, after []*hubv1.MemberCluster) {
 	return d.before.Clusters, d.after.Clusters
 }
@@ -56,9 +56,9 @@ func (d *Decisions) Clusters() (before, after []*hubv1.MemberCluster) {
 // Pair is one object with its decisions without and with the change.
 type Pair struct {
 	Object Object
-	// Old is nil for an object that the hub does not have yet, and for DecideNext.
+	// Old is nil for an object that the hub does not have yet. It is also nil for DecideNext.
 	Old, New *decide.FleetObject
-	// Before and After are the decisions. Their bindings are nil for an object without one.
+	// Before and After are the decisions. Their bindings are nil if the object has no binding.
 	Before, After decide.Outcome
 	// HeldBefore and Held are the clusters that hold a copy.
 	HeldBefore, Held     map[string]hubv1.BindingTarget
@@ -148,13 +148,13 @@ func sameTargets(a, b map[string]hubv1.BindingTarget) bool {
 	})
 }
 
-// ReplicasMoved returns the number of replicas that go to other clusters.
+// ReplicasMoved returns the number of replicas that move to other clusters.
 func (p Pair) ReplicasMoved() int64 {
 	_, moved := p.shares()
 	return moved
 }
 
-// shares returns the changed shares, and the number of replicas that go to other clusters.
+// shares returns the changed shares, and the number of replicas that move to other clusters.
 func (p Pair) shares() (out []Share, moved int64) {
 	if !divided(p.Before.Binding) || !divided(p.After.Binding) {
 		return nil, 0
@@ -191,7 +191,7 @@ func shareOf(t hubv1.BindingTarget) int64 {
 	return int64(*t.Replicas)
 }
 
-// NoRoom returns the numbers of an object's replicas without room.
+// NoRoom returns the number of an object's replicas for which no cluster has room, before and after the change.
 func (d *Decisions) NoRoom(p Pair) (before, after int64) {
 	if p.Old != nil {
 		before = roomless(d.was, p.before)
@@ -209,7 +209,7 @@ func roomless(s *decide.Settlement, i int) int64 {
 	return 0
 }
 
-// Notes name the objects whose decisions never come to an end.
+// Notes returns the names of the objects whose decisions still changed at the last round.
 func (d *Decisions) Notes() []string {
 	var out []string
 	for i, o := range d.is.Outcomes {
@@ -222,7 +222,7 @@ func (d *Decisions) Notes() []string {
 }
 
 // Underway returns the number of objects whose decisions without the change are not carried out yet. It is 0 for a
-// fleet without bindings, because the placements decide from the start.
+// fleet without bindings, because nothing was decided before.
 func (d *Decisions) Underway() int {
 	n, bound := 0, false
 	for i, o := range d.before.Objects {

@@ -22,7 +22,7 @@ type Field struct {
 	After  any `json:"after,omitempty"`
 }
 
-// redacted replaces every value of a Secret, equal or not.
+// redacted replaces every value of a Secret, also a value that does not change.
 const redacted = "***"
 
 // FieldsOf returns the fields that differ between two states of an object, sorted by path. For a Secret, it returns no
@@ -100,7 +100,7 @@ func differentElements(path string, before, after []any, out *[]Field) {
 	}
 }
 
-// placesOf returns the index of elements by name. named is false if some element has no unique name.
+// placesOf returns the index of elements by name. named is false if an element has no unique name.
 func placesOf(list []any) (places map[string]int, named bool) {
 	places = map[string]int{}
 	for i, e := range list {
@@ -139,7 +139,7 @@ func elementAt(list []any, i int) any {
 	return nil
 }
 
-// equal compares values of JSON. A whole number is equal to its float.
+// equal compares two JSON values. A whole number is equal to the float of the same value.
 func equal(a, b any) bool {
 	return reflect.DeepEqual(a, b) || isNumber(a) && isNumber(b) && fmt.Sprint(a) == fmt.Sprint(b)
 }

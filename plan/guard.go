@@ -9,9 +9,9 @@ import (
 	"github.com/hanse-dev/hanse/guard"
 )
 
-// Guard is the guard's verdict on the removals, provided that no other removals are pending.
+// Guard is the guard's verdict on the removals, for the case that no other removals are waiting.
 type Guard struct {
-	// Judged is the number of removals that the guard judges. It does not judge copies that stay on their cluster, and
+	// Judged is the number of removals that the guard judges. It does not judge copies that stay on their cluster, or
 	// replaced copies.
 	Judged int `json:"judged"`
 	// Held are the sets that a user would have to confirm.
@@ -20,10 +20,10 @@ type Guard struct {
 
 // HeldSet contains the removals caused by one placement, or by one MemberCluster.
 type HeldSet struct {
-	// Owner is such as "Placement shop/web".
+	// Owner is the kind and name, such as "Placement shop/web".
 	Owner  string `json:"owner"`
 	Copies int    `json:"copies"`
-	// Limits that the set exceeds.
+	// Limits are the limits that the set exceeds.
 	Limits []string `json:"limits"`
 }
 
@@ -53,15 +53,15 @@ func (m *maker) judge() {
 	}
 }
 
-// guardRemoval is a loss that the guard judges.
+// guardRemoval returns a loss in the form that the guard judges.
 func guardRemoval(o Object, l decide.Loss) guard.Removal {
 	return guard.Removal{
 		Set: l.Removal.Owner.String(), Object: o.Identity().String(), Placement: l.Removal.Placement.String(), Cluster: l.Cluster, Last: l.Removal.Last,
 	}
 }
 
-// scopes returns the copies of placements and on clusters while the removals wait, with their limits. waiting are the
-// owners of removals that are already held.
+// scopes returns the numbers of copies by placement and by cluster while the removals wait, with the limits. waiting
+// are the owners of removals that are already held.
 func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting map[string]bool) {
 	placements, clusters, waiting = map[string]guard.Scope{}, map[string]guard.Scope{}, map[string]bool{}
 	for _, p := range m.after.Placements {
@@ -92,7 +92,7 @@ func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting m
 	return placements, clusters, waiting
 }
 
-// addCopy counts a copy. A scope that is missing in the map has no limit of its own, and the guard uses its default.
+// addCopy counts a copy. A scope that is not in the map has no limit, so the guard uses its default.
 func addCopy(scopes map[string]guard.Scope, name string) {
 	if s, known := scopes[name]; known {
 		s.Copies++

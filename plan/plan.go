@@ -19,7 +19,7 @@ type Plan struct {
 	Summary Summary `json:"summary"`
 	// Removals are the copies that clusters lose, including those of objects that move.
 	Removals []Removal `json:"removals,omitempty"`
-	// Moves are objects that leave some clusters for others, or whose replicas move to other clusters.
+	// Moves are objects that leave some clusters and get other clusters, or whose replicas move to other clusters.
 	Moves []Move `json:"moves,omitempty"`
 	// Creations are new copies of objects that do not move.
 	Creations []Creation `json:"creations,omitempty"`
@@ -28,13 +28,13 @@ type Plan struct {
 	Guard   Guard    `json:"guard"`
 	// Refusals are the objects of the change that admission would refuse.
 	Refusals []Refusal `json:"refusals,omitempty"`
-	// Problems are objects that the hub could not place or write after the change, but could before.
+	// Problems are objects that the hub could place and write before the change, and cannot after it.
 	Problems []Problem `json:"problems,omitempty"`
 	// NotAsked are the clusters that are unreachable, or whose answer is missing.
 	NotAsked []NotAsked `json:"notAsked,omitempty"`
-	// Live has the members' answers to a dry run; nil if no member was asked.
+	// Live has the members' answers to a dry run. It is nil if no member was asked.
 	Live *Live `json:"live,omitempty"`
-	// Notes name unknown inputs.
+	// Notes name inputs that are not known.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -42,7 +42,7 @@ type Plan struct {
 type Summary struct {
 	// Objects is the number of decided objects.
 	Objects int `json:"objects"`
-	// Removed, Created and Changed count copies. Created counts only those of Creations.
+	// Removed, Created and Changed are numbers of copies. Created is the number of copies in Creations.
 	Removed int `json:"removed"`
 	Created int `json:"created"`
 	Changed int `json:"changed"`
@@ -81,7 +81,7 @@ type Removal struct {
 	Clusters []string `json:"clusters"`
 	Reason   string   `json:"reason"`
 	Message  string   `json:"message,omitempty"`
-	// Policy decides whether the copies are deleted, or stay without the hub's labels and annotations.
+	// Policy determines whether the copies are deleted, or stay without the hub's labels and annotations.
 	Policy hubv1.RemovalPolicy `json:"policy,omitempty"`
 	// Last is true if no cluster holds the object afterwards.
 	Last bool `json:"last,omitempty"`
@@ -119,8 +119,8 @@ type Change struct {
 	Shares []Share `json:"shares,omitempty"`
 	// Groups of clusters with the same differences, the largest first.
 	Groups []Group `json:"groups,omitempty"`
-	// Waves are the waves of the placement's rollout through which the differences go, in order; empty if they reach all
-	// clusters at once.
+	// Waves are the waves of the placement's rollout in which the differences are applied, in order. Waves is empty if all
+	// clusters get the differences at once.
 	Waves []Wave `json:"waves,omitempty"`
 	// Restarts are objects whose pods start anew, because they read this ConfigMap or Secret.
 	Restarts []Object `json:"restarts,omitempty"`
@@ -175,16 +175,17 @@ type Live struct {
 type Options struct {
 	// DeniedMetadataPrefixes are the hub's prefixes, in addition to the built-in ones.
 	DeniedMetadataPrefixes []string
-	// RemovalLimit of clusters, and of placements that set none. The zero value means guard.DefaultLimit.
+	// RemovalLimit is the guard's limit for clusters, and for placements that set no limit. The zero value means
+	// guard.DefaultLimit.
 	RemovalLimit guard.Limit
-	// Fits returns why a manifest does not match the definition of its kind; nil if no definition is known.
+	// Fits returns why a manifest does not match the definition of its kind. Fits is nil if no definition is known.
 	Fits func(*unstructured.Unstructured) error
-	// Tell gets the number of decided objects; it may be nil.
+	// Tell is called with the number of objects that are decided. It may be nil.
 	Tell func(decided, of int)
 }
 
-// Make returns the plan for a change. before is the current fleet; after is the fleet with the change. Policies,
-// clusters and objects that are the same in both must be the same pointers.
+// Make returns the plan for a change. before is the current fleet. after is the fleet with the change. Policies,
+// clusters and objects that the change leaves as they are must have the same pointers in both.
 func Make(ctx context.Context, before, after decide.Fleet, o Options) (Plan, error) {
 	if o.Tell == nil {
 		o.Tell = func(int, int) {}
@@ -213,7 +214,7 @@ func Make(ctx context.Context, before, after decide.Fleet, o Options) (Plan, err
 	return m.plan, nil
 }
 
-// maker is one run of Make.
+// maker has the state of one call of Make.
 type maker struct {
 	*Decisions
 	options Options
@@ -277,7 +278,7 @@ func (m *maker) problem(p Problem) {
 	m.plan.Problems = append(m.plan.Problems, p)
 }
 
-// away adds the clusters that do not answer.
+// away adds the clusters that do not answer to the plan.
 func (m *maker) away() {
 	for _, c := range m.after.Clusters {
 		if !c.IsAway() {

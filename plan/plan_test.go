@@ -24,7 +24,7 @@ func object(name string) decide.FleetObject {
 	return decide.FleetObject{Object: u}
 }
 
-// fleet of clusters eu, sg and us, with objects web-0 and so on.
+// fleet returns a fleet of the clusters eu, sg and us, with objects named web-0, web-1 and so on.
 func fleet(objects int, placements ...*hubv1.Placement) decide.Fleet {
 	f := decide.Fleet{Clusters: decidetest.Three(), Placements: decidetest.Only(placements...), Now: decidetest.Now}
 	for i := range objects {

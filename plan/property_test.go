@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/decide/decidetest"
 )
 
-// editsOfFleet of each generated fleet. With the 100 fleets that rapid generates, 500 edits are planned.
+// editsOfFleet is the number of edits of each generated fleet. rapid generates 100 fleets, so 500 edits are planned.
 const editsOfFleet = 5
 
 func TestAPlanIsWhatTheDecisionsOnTheEditedFleetSay(t *testing.T) {
@@ -51,10 +51,11 @@ func TestAPlanIsWhatTheDecisionsOnTheEditedFleetSay(t *testing.T) {
 	})
 }
 
-// copies are the replicas, and 0 without a division, by object and cluster.
+// copies are the replicas by object and cluster. They are 0 if the object is not divided.
 type copies map[string]map[string]int64
 
-// redividedIn are the objects that were not divided and are, or the reverse: a plan says this as changes of fields.
+// redividedIn returns the objects that are divided only before or only after the change. A plan shows such an object as
+// changes of fields.
 func redividedIn(was, is *decide.Settlement) map[string]bool {
 	before, out := map[string]hubv1.BindingObject{}, map[string]bool{}
 	for i, o := range was.Outcomes {
@@ -84,7 +85,7 @@ func heldIn(s *decide.Settlement, redivided map[string]bool) copies {
 	return out
 }
 
-// carriedOut are the copies after a plan was carried out.
+// carriedOut returns the copies after the plan was carried out.
 func carriedOut(held copies, p Plan, redivided map[string]bool) copies {
 	at := func(o Object) map[string]int64 {
 		if held[o.String()] == nil {
@@ -123,7 +124,7 @@ func carriedOut(held copies, p Plan, redivided map[string]bool) copies {
 	return held
 }
 
-// movedIn are the objects that the command simulate shows as moving.
+// movedIn returns the objects that the command simulate shows as moving.
 func movedIn(d *Decisions, redivided map[string]bool) []string {
 	out := []string{}
 	for p := range d.Pairs() {
@@ -134,7 +135,7 @@ func movedIn(d *Decisions, redivided map[string]bool) []string {
 	return out
 }
 
-// movedBy are the objects of which a plan says that copies or replicas move.
+// movedBy returns the objects of a plan whose copies or replicas move.
 func movedBy(p Plan, redivided map[string]bool) []string {
 	out := []string{}
 	for _, o := range p.Objects() {
@@ -148,7 +149,8 @@ func movedBy(p Plan, redivided map[string]bool) []string {
 	return out
 }
 
-// changedIn renders all copies that stay on their clusters. It returns the copies that differ in more than their share.
+// changedIn renders all copies that stay on their clusters. It returns the copies that differ in fields other than
+// their share.
 func changedIn(d *Decisions) []string {
 	m := &maker{Decisions: d}
 	out := []string{}

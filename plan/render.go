@@ -20,9 +20,9 @@ type RenderInput struct {
 	Object *unstructured.Unstructured
 	// OtherVersions are further versions at which clusters may get the object, see hubv1.HubObject.
 	OtherVersions []string
-	// Binding has the clusters of the object and their shares; nil if there is no decision.
+	// Binding has the clusters of the object and their shares. It is nil if there is no decision.
 	Binding *hubv1.BindingSpec
-	// Policies that may select the object. Render checks their selectors.
+	// Policies are the override policies that may select the object. Render checks their selectors.
 	Policies        []hubv1.OverridePolicyObject
 	NamespaceLabels map[string]string
 	// Clusters for which the object is rendered.
@@ -42,9 +42,9 @@ type Rendering struct {
 	Skipped []SkippedRule `json:"skipped,omitempty"`
 	// Divided numbers with this cluster's share.
 	Divided []DividedNumber `json:"divided,omitempty"`
-	// Excluded is the rule that excludes the object from the cluster.
+	// Excluded is the rule that excludes the object from the cluster. It is empty if no rule does.
 	Excluded string `json:"excluded,omitempty"`
-	// Error is the reason why the hub would not write the object.
+	// Error is the reason why the hub would not write the object. It is empty if the hub would write it.
 	Error string `json:"error,omitempty"`
 }
 
@@ -87,8 +87,8 @@ func Render(in RenderInput) []Rendering {
 	return out
 }
 
-// Explain renders the object for one cluster and returns the author of each field that differs from the object. It
-// ignores exclusions.
+// Explain renders the object for one cluster, and returns the author of each field that differs from the object. It
+// ignores rules that exclude clusters.
 func Explain(in RenderInput, cluster *hubv1.MemberCluster) (overrides.Result, error) {
 	r := renderer{in: in, byVersion: map[string]*overrides.Prepared{}}
 	divided, err := r.divided(&Rendering{Cluster: cluster.Name})
@@ -106,7 +106,7 @@ func Explain(in RenderInput, cluster *hubv1.MemberCluster) (overrides.Result, er
 	return prepared.Explain(in.cluster(cluster), matching, divided)
 }
 
-// cluster returns the facts that rules for the object can read.
+// cluster returns the data of a cluster that rules for the object can read.
 func (in RenderInput) cluster(c *hubv1.MemberCluster) overrides.Cluster {
 	cluster := overrides.ClusterOf(c)
 	if in.selectable().IsOfOperator() {
@@ -187,8 +187,8 @@ func (r *renderer) manifest(c *hubv1.MemberCluster, cluster overrides.Cluster, o
 	return nil
 }
 
-// holds reports whether the binding has the cluster as a target. An exclusion by facts that change without a user
-// removes no copy.
+// holds reports whether the binding has the cluster as a target. An exclusion that depends on changing data of the
+// cluster removes no copy.
 func (r *renderer) holds(cluster string) bool {
 	if r.in.Binding == nil {
 		return false

@@ -8,7 +8,7 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// restarts returns the objects whose pods start anew because the contents of a ConfigMap or Secret change on their
+// restarts returns the objects whose pods restart because the content of a ConfigMap or Secret changes on their
 // clusters, see hubv1.ReferenceRule.Restart.
 func (m *maker) restarts(p Pair, fields map[string][]Field) []Object {
 	id := p.Object.Identity()
@@ -34,13 +34,13 @@ func (m *maker) restarts(p Pair, fields map[string][]Field) []Object {
 	return out
 }
 
-// isContent reports whether pods read a field of a ConfigMap or Secret.
+// isContent reports whether pods can read a field of a ConfigMap or Secret.
 func isContent(f Field) bool {
 	return strings.HasPrefix(f.Path, "/data") || strings.HasPrefix(f.Path, "/binaryData") || strings.HasPrefix(f.Path, "/stringData")
 }
 
-// restartPaths returns the paths of pod templates by the placement that a binding follows, else by the settings that
-// the binding keeps.
+// restartPaths returns the paths of pod templates from the placement that a binding follows. If that placement is
+// missing, it uses the settings that the binding recorded.
 func (m *maker) restartPaths(b hubv1.BindingObject) []string {
 	if placement := (decide.Facts{Placements: m.after.Placements}).Placement(b.BindingSpec().PlacementRef); placement != nil {
 		return placement.PlacementSpec().RestartPaths()

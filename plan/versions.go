@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// Version of an object from which a plan was made.
+// Version is the version of an object from which a plan was made.
 type Version struct {
 	Object Object `json:"object"`
 	// APIVersion at which the object was read.
@@ -23,8 +23,8 @@ type Version struct {
 	UID             types.UID `json:"uid,omitempty"`
 	Generation      int64     `json:"generation,omitempty"`
 	ResourceVersion string    `json:"resourceVersion,omitempty"`
-	// Facts is a digest of inputs without a generation: the labels of an object, and the reported facts of a
-	// MemberCluster.
+	// Facts is a digest of the inputs that do not change the generation: the labels of an object, and the reported data of
+	// a MemberCluster.
 	Facts string `json:"facts,omitempty"`
 }
 
@@ -67,7 +67,7 @@ func hubVersion(o Object, from meta) Version {
 	return v
 }
 
-// meta is the metadata for a Version.
+// meta has the methods of metadata that a Version needs.
 type meta interface {
 	GetUID() types.UID
 	GetGeneration() int64
@@ -78,7 +78,7 @@ func versionOf(o Object, from meta) Version {
 	return Version{Object: o, UID: from.GetUID(), Generation: from.GetGeneration(), ResourceVersion: from.GetResourceVersion()}
 }
 
-// digest returns the digest of a value. Maps in JSON are sorted by their keys.
+// digest returns the digest of a value, from its JSON with sorted keys.
 func digest(of any) string {
 	text, err := json.Marshal(of)
 	if err != nil {
@@ -88,8 +88,8 @@ func digest(of any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// VersionsOf returns the versions of the clusters and policies of a fleet, and of the given objects with their
-// bindings, in the order of their names.
+// VersionsOf returns the versions of the clusters and policies of a fleet, and of the given objects and their bindings,
+// sorted by name.
 func VersionsOf(f decide.Fleet, objects []Object) []Version {
 	var out []Version
 	for _, c := range f.Clusters {
@@ -142,7 +142,7 @@ func (p Plan) Objects() []Object {
 	return slices.Compact(out)
 }
 
-// Difference is the change of an object since a plan was made.
+// Difference is the change of an object since the plan was made.
 type Difference struct {
 	Object Object `json:"object"`
 	What   string `json:"what"`
@@ -182,5 +182,5 @@ func Moved(then, now []Version) []Difference {
 	return out
 }
 
-// factsOf describes the facts of a kind other than labels.
+// factsOf describes, by kind, the data other than labels that a Version covers.
 var factsOf = map[string]string{decide.MemberClusterKind: "labels, taints or facts changed"}

@@ -8,8 +8,9 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// waves returns the waves with clusters whose fields change. A change is staged if the object's placement has a rollout
-// before and after it, and if it changes the object or its override policies. Facts of a cluster are never staged.
+// waves returns the waves of the rollout that have clusters whose fields change. A change is rolled out in waves if the
+// object's placement has a rollout before and after the change, and if the object or its override policies change.
+// Changed data of a cluster is never rolled out in waves.
 func (m *maker) waves(p Pair, fields map[string][]Field) []Wave {
 	if p.Old == nil || rolloutOf(m.before, p.Before) == nil || p.Old.Object == p.New.Object && len(m.edit.overrides) == 0 {
 		return nil
@@ -37,8 +38,8 @@ func (m *maker) waves(p Pair, fields map[string][]Field) []Wave {
 	return out
 }
 
-// noteTemplate notes that changed policies go to the clusters with an older template than the one in the plan, because
-// the object was rolled back or undone.
+// noteTemplate adds a note that clusters get changed policies with an older template than the template in the plan,
+// because the object was rolled back or undone.
 func (m *maker) noteTemplate(p Pair) {
 	if p.Old == nil || p.Old.Object != p.New.Object || p.Before.Binding == nil {
 		return
@@ -56,7 +57,7 @@ func (m *maker) noteTemplate(p Pair) {
 		p.Object, cmp.Or(desired.TemplateOf, desired.Number)))
 }
 
-// rolloutOf returns the rollout of the placement that an object follows; nil if there is none.
+// rolloutOf returns the rollout of the placement that an object follows. It is nil if there is none.
 func rolloutOf(f decide.Fleet, o decide.Outcome) *hubv1.RolloutPolicy {
 	if o.Binding == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// Adoption tells for each cluster who manages an object there, and whether Hanse takes it over.
+// Adoption shows for each cluster who manages an object there, and whether Hanse adopts the object.
 type Adoption struct {
 	Object   memberview.Object `json:"object"`
 	Clusters []ClusterAdoption `json:"clusters"`
@@ -22,7 +22,7 @@ type Adoption struct {
 type ClusterAdoption struct {
 	Cluster string `json:"cluster"`
 	memberview.AdoptAnswer
-	// Error says why the cluster could not be asked.
+	// Error says why the cluster did not answer. It is empty if the cluster answered.
 	Error string `json:"error,omitempty"`
 }
 
@@ -58,7 +58,7 @@ func (c ClusterAdoption) why(object memberview.Object) string {
 	return ""
 }
 
-// firstOf names up to three paths.
+// firstOf returns the first three paths as text.
 func firstOf(paths []string) string {
 	const most = 3
 	text := strings.Join(paths[:min(len(paths), most)], ", ")
@@ -68,7 +68,7 @@ func firstOf(paths []string) string {
 	return text
 }
 
-// Left counts the objects that stay unmanaged by Hanse, and the clusters that could not be asked.
+// Left returns the number of objects that Hanse still does not manage, and the number of clusters that did not answer.
 func (a Adoption) Left() (objects, unknown int) {
 	for _, c := range a.Clusters {
 		switch {

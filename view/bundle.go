@@ -20,11 +20,11 @@ type BundleSummary struct {
 	Stored     int32              `json:"stored"`
 	Placed     int32              `json:"placed"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Unstored says that the hub has not stored the newest manifests; empty if it has.
+	// Unstored says why the hub has not stored the newest manifests. It is empty if the hub has stored them.
 	Unstored string `json:"unstored,omitempty"`
 }
 
-// SummaryOfBundle sums up a bundle.
+// SummaryOfBundle returns the summary of a bundle.
 func SummaryOfBundle(b hubv1.BundleObject) *BundleSummary {
 	status := b.BundleStatus()
 	of := hubv1.OfBundle(b)
@@ -34,7 +34,7 @@ func SummaryOfBundle(b hubv1.BundleObject) *BundleSummary {
 	}
 }
 
-// Unstored says that the hub has not stored the newest manifests of a bundle; empty if it has.
+// Unstored returns why the hub has not stored the newest manifests of a bundle. It is empty if the hub has stored them.
 func Unstored(b hubv1.BundleObject) string {
 	name := hubv1.OfBundle(b).String()
 	c := meta.FindStatusCondition(b.BundleStatus().Conditions, hubv1.ConditionStored)
@@ -55,7 +55,8 @@ func (b *BundleSummary) write(w io.Writer) {
 	line(w, "Note", b.Unstored)
 }
 
-// BundleOf returns the bundle that has the object, such as "Bundle shop/web"; empty for an object of the hub.
+// BundleOf returns the bundle that contains the object, such as "Bundle shop/web". It is empty for an object of the
+// hub.
 func BundleOf(ref hubv1.ObjectReference) string {
 	if ref.Bundle == nil {
 		return ""
@@ -63,7 +64,8 @@ func BundleOf(ref hubv1.ObjectReference) string {
 	return ref.Bundle.String()
 }
 
-// bundleIn returns the bundle that has the object, as a suffix of its name; empty for an object of the hub.
+// bundleIn returns the bundle that contains the object, as a suffix of the object's name. It is empty for an object of
+// the hub.
 func bundleIn(bundle string) string {
 	if bundle == "" {
 		return ""
@@ -71,15 +73,15 @@ func bundleIn(bundle string) string {
 	return " (" + bundle + ")"
 }
 
-// UnplacedOf sums up an object of a bundle that has no binding.
+// UnplacedOf returns the summary of an object of a bundle that has no binding.
 func UnplacedOf(id hubv1.ObjectIdentity) ObjectSummary {
 	return ObjectSummary{
 		Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Reason: hubv1.ReasonNotSelected, Message: "it has no binding: no placement selects it, or the hub has not stored it yet",
 	}
 }
 
-// NewestGeneration returns the newest generation of an object that its binding tells of. Only the hub knows the
-// generation of an object of a bundle that no cluster has yet.
+// NewestGeneration returns the newest generation of an object, from its binding. If no cluster has an object of a
+// bundle yet, only the hub knows the generation.
 func NewestGeneration(b hubv1.BindingObject) int64 {
 	newest := int64(0)
 	for _, row := range b.BindingStatus().Clusters {
@@ -91,7 +93,8 @@ func NewestGeneration(b hubv1.BindingObject) int64 {
 	return newest
 }
 
-// Unread returns what a binding tells of an object that cannot be read, such as one of a bundle.
+// Unread returns an object with the data that its binding has, for an object that cannot be read, such as an object of
+// a bundle.
 func Unread(b hubv1.BindingObject) *unstructured.Unstructured {
 	ref, id := b.BindingSpec().ObjectRef, hubv1.ObjectOf(b)
 	u := &unstructured.Unstructured{Object: map[string]any{}}

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// stack returns the bindings of a bundle with three objects, and the object without one.
+// stack returns the bindings of a bundle with three objects, and a further object of the bundle without a binding.
 func stack(t *testing.T) ([]hubv1.BindingObject, hubv1.ObjectIdentity) {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/tree/stack.yaml")

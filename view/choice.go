@@ -9,23 +9,23 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// Choice is which clusters a replay chooses.
+// Choice has the clusters that a replayed decision chooses.
 type Choice struct {
-	// Clusters that there are, by name; empty if none was asked about.
+	// Clusters are the clusters of the fleet, sorted by name. The list is empty if the user has asked about no cluster.
 	Clusters []ExplainedCluster `json:"clusters,omitempty"`
-	// Missing clusters are in the binding and have no MemberCluster: nothing is decided about them.
+	// Missing are the clusters of the binding without a MemberCluster, on which nothing is decided.
 	Missing []string `json:"missing,omitempty"`
-	// Selected of the clusters hold the object after the replay.
+	// Selected is the number of clusters that hold the object after the replay.
 	Selected int `json:"selected"`
-	// Withdrawing is from how many clusters the replay withdraws the object.
+	// Withdrawing is the number of clusters from which the replay withdraws the object.
 	Withdrawing int `json:"withdrawing,omitempty"`
-	// AffinityGroup that holds the object.
+	// AffinityGroup is the affinity group that holds the object.
 	AffinityGroup string       `json:"affinityGroup,omitempty"`
 	Spread        []SpreadStep `json:"spread,omitempty"`
 	Shortfalls    []string     `json:"shortfalls,omitempty"`
 }
 
-// What becomes of a cluster.
+// The outcomes of the decision for a cluster.
 const (
 	Selected  = "Selected"
 	Withdrawn = "Withdrawn" // it has the object and loses it
@@ -33,32 +33,32 @@ const (
 	Rejected  = "Rejected"
 )
 
-// ExplainedCluster is one cluster on its way through the decision.
+// ExplainedCluster shows the steps of the decision for one cluster.
 type ExplainedCluster struct {
 	Cluster string `json:"cluster"`
 	Region  string `json:"region,omitempty"`
 	Result  string `json:"result"`
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-	// Held is true if the object was there before.
+	// Held is true if the cluster held the object before.
 	Held bool `json:"held"`
-	// Filters in the order in which they are asked.
+	// Filters are the answers of the filters, in the order of evaluation.
 	Filters []Filter `json:"filters,omitempty"`
-	// Score and its parts; none for a cluster that a filter takes the object from.
+	// Score is the sum of Parts. A cluster that a filter rejects has no score.
 	Score int64       `json:"score"`
 	Parts []ScorePart `json:"parts,omitempty"`
-	// Replicas of a divided object.
+	// Replicas is the share of a divided object.
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// Filter is the answer of one filter: no reason if the cluster passes.
+// Filter is the answer of one filter. It has no reason if the cluster passes.
 type Filter struct {
 	Filter  string `json:"filter"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
-// ScorePart is what one preference or property adds to a score.
+// ScorePart is the part of a score that one preference or property adds.
 type ScorePart struct {
 	Part  string `json:"part"`
 	Score int64  `json:"score"`
@@ -68,7 +68,7 @@ type ScorePart struct {
 // SpreadStep is one step of the spread.
 type SpreadStep struct {
 	Action string `json:"action"`
-	// Cluster, or the affinity group.
+	// Cluster is the cluster, or the affinity group.
 	Cluster string `json:"cluster"`
 	Why     string `json:"why"`
 }

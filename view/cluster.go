@@ -13,7 +13,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// ClusterFacts returns the lines about a cluster that are known. A user who may see one namespace has few of them.
+// ClusterFacts returns the lines about a cluster, without unknown data. A user who may see only one namespace gets few
+// lines.
 func ClusterFacts(m *hubv1.MemberCluster, now time.Time) []Line {
 	nodes := ""
 	if n := m.Status.Nodes; n.Total > 0 {
@@ -45,7 +46,7 @@ func ClusterFacts(m *hubv1.MemberCluster, now time.Time) []Line {
 	})
 }
 
-// credentials returns how long the hub's credentials are valid; empty if nothing is known.
+// credentials returns how long the hub's credentials are valid. It is empty if this is not known.
 func credentials(m *hubv1.MemberCluster, now time.Time) string {
 	c := m.Status.Credentials
 	switch {
@@ -67,7 +68,7 @@ func credentials(m *hubv1.MemberCluster, now time.Time) string {
 // CapacityRow is a resource of a cluster's nodes.
 type CapacityRow struct {
 	Resource string
-	// Capacity is of all nodes, and Allocatable of the ready, schedulable ones.
+	// Capacity is the capacity of all nodes. Allocatable is the allocatable capacity of the ready, schedulable nodes.
 	Capacity, Allocatable string
 }
 

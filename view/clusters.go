@@ -23,7 +23,7 @@ type ClusterList struct {
 	Clusters []Cluster `json:"clusters"`
 }
 
-// Cluster is one member.
+// Cluster is one member cluster in the list.
 type Cluster struct {
 	Name string `json:"name"`
 	Readiness
@@ -31,12 +31,13 @@ type Cluster struct {
 	Version string `json:"version,omitempty"`
 	// ClusterID is the UID of the cluster's namespace kube-system.
 	ClusterID string `json:"clusterID,omitempty"`
-	// LastObservedTime is when the hub last observed the cluster; absent if not recorded. Live is true while the hub
-	// observes the cluster.
+	// LastObservedTime is when the hub last observed the cluster. It is absent if this is not recorded. Live is true while
+	// the hub observes the cluster.
 	LastObservedTime *metav1.Time      `json:"lastObservedTime,omitempty"`
 	Live             bool              `json:"live"`
 	Nodes            hubv1.NodeSummary `json:"nodes"`
-	// Objects counts the hub objects that the cluster shall hold or still has; null if they could not be counted.
+	// Objects is the number of hub objects that the cluster shall hold or still has. It is null if they could not be
+	// counted.
 	Objects *int        `json:"objects"`
 	Created metav1.Time `json:"created"`
 	Leaving bool        `json:"leaving,omitempty"`
@@ -50,19 +51,21 @@ type Readiness struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Scheduling is what keeps objects away from a cluster.
+// Scheduling has the reasons why the scheduler does not choose a cluster.
 type Scheduling struct {
-	// Cordoned is true if the cluster gets no new objects, Draining if those that it has move elsewhere.
+	// Cordoned is true if the cluster gets no new objects. Draining is true if the objects on the cluster move to other
+	// clusters.
 	Cordoned bool `json:"cordoned,omitempty"`
 	Draining bool `json:"draining,omitempty"`
-	// Drain counts the objects that a drain has left; nil without a drain, or before the hub's first count.
+	// Drain has the numbers of objects that a drain has not moved yet. It is nil without a drain, and before the hub's
+	// first count.
 	Drain *hubv1.DrainStatus `json:"drain,omitempty"`
 	// Taints are the taints of spec and the taints that the hub has added.
 	Taints []corev1.Taint `json:"taints,omitempty"`
 }
 
-// Clusters returns the members by name. objects counts the objects per cluster; nil if not known. silence is nil while
-// a hub runs.
+// Clusters returns the members, sorted by name. objects is the number of objects by cluster. It is nil if it is not
+// known. silence is nil while a hub runs.
 func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Silence, now time.Time) ClusterList {
 	list := ClusterList{Clusters: []Cluster{}}
 	for i := range members {
@@ -86,8 +89,8 @@ func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Si
 	return list
 }
 
-// Heard returns a function that reports whether the hub observes a cluster. A cluster that is not among the members
-// counts as heard, because the user may not be allowed to list them. silence is nil while a hub runs.
+// Heard returns a function that reports whether the hub observes a cluster. It returns true for a cluster that is not
+// among the members, because the user may not be allowed to list this cluster. silence is nil while a hub runs.
 func Heard(members []hubv1.MemberCluster, silence *Silence, now time.Time) func(cluster string) bool {
 	unheard := sets.New[string]()
 	for i := range members {
@@ -106,7 +109,7 @@ func schedulingOf(m *hubv1.MemberCluster) Scheduling {
 	return s
 }
 
-// Names are those of the members, as -o name has them.
+// Names returns the names of the members for -o name.
 func (l ClusterList) Names() []string {
 	var names []string
 	for _, c := range l.Clusters {
@@ -156,7 +159,7 @@ func taints(all []corev1.Taint) string {
 	return strings.Join(texts, ",")
 }
 
-// asOf returns the time of the last observation as text; empty if it is not known.
+// asOf returns the time of the last observation as text. It is empty if the time is not known.
 func asOf(live bool, at *metav1.Time, now time.Time) string {
 	switch {
 	case live:

@@ -11,19 +11,19 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// Comparison of a replay with what the hub has recorded.
+// Comparison compares a replayed decision with the decision that the hub has recorded.
 type Comparison struct {
-	// Scheduled is what the replay says of the decision, Recorded what the hub has said.
+	// Scheduled is the condition of the replayed decision, and Recorded is the condition that the hub has written.
 	Scheduled Said  `json:"scheduled"`
 	Recorded  *Said `json:"recorded,omitempty"`
 	Same      bool  `json:"same"`
-	// Differences between the binding and what the replay would write.
+	// Differences are the differences between the binding and the binding that the replay would write.
 	Differences []string `json:"differences,omitempty"`
 
 	since metav1.Time // of Recorded
 }
 
-// Said is a condition in short.
+// Said is the short form of a condition.
 type Said struct {
 	Status  metav1.ConditionStatus `json:"status"`
 	Reason  string                 `json:"reason"`
@@ -42,7 +42,7 @@ func comparisonOf(binding hubv1.BindingObject, replay decide.Replayed) Compariso
 	return c
 }
 
-// differences are what the replay would change of the decision, as far as it says what is where.
+// differences returns the changes that the replay would make to the targets of the binding.
 func differences(before, after *hubv1.BindingSpec) []string {
 	var out []string
 	if a, b := followedBy(before), followedBy(after); a != b {
@@ -71,7 +71,7 @@ func followedBy(spec *hubv1.BindingSpec) string {
 	return ref.Kind + "/" + ref.Name
 }
 
-// holding is what a binding says of one cluster.
+// holding describes the entry of a binding for one cluster.
 func holding(spec *hubv1.BindingSpec, cluster string) string {
 	if isEvicting(spec, cluster) {
 		return "evicting"

@@ -17,7 +17,7 @@ import (
 // Copies are the live copies of hub objects of one kind.
 type Copies struct {
 	Items []MemberCopy `json:"items"`
-	// NotAsked are the clusters that did not answer, with the reason.
+	// NotAsked are the clusters that did not answer, each with the reason.
 	NotAsked []ClusterNote `json:"notAsked,omitempty"`
 	// More is the number of objects of the kind that are not shown.
 	More int `json:"more,omitempty"`
@@ -31,14 +31,14 @@ type MemberCopy struct {
 	Health   hubv1.Health `json:"health,omitempty"`
 	Ready    *int64       `json:"ready,omitempty"`
 	Replicas *int64       `json:"replicas,omitempty"`
-	// Away is true while the hub does not observe the cluster, so that Health and the numbers may be out of date.
+	// Away is true while the hub does not observe the cluster. Health and the numbers may then be out of date.
 	Away bool `json:"away,omitempty"`
-	// Object is the current copy on the cluster. It is absent if the hub returned none; Refused has the reason.
+	// Object is the current copy on the cluster. It is absent if the hub returned no copy. Refused then has the reason.
 	Object  map[string]any     `json:"object,omitempty"`
 	Refused *memberview.Reason `json:"refused,omitempty"`
 }
 
-// CopyOf turns the hub's answer about one copy into a MemberCopy, without managedFields. heard is true while the hub
+// CopyOf converts the hub's answer about one copy into a MemberCopy, without managedFields. heard is true while the hub
 // observes the cluster.
 func CopyOf(cluster string, b hubv1.BindingObject, answer memberview.CopyAnswer, heard bool) MemberCopy {
 	out := MemberCopy{
@@ -61,7 +61,7 @@ func (c Copies) Sort() {
 	slices.SortFunc(c.NotAsked, func(a, b ClusterNote) int { return cmp.Compare(a.Cluster, b.Cluster) })
 }
 
-// Names returns the names of the objects, each once, for -o name.
+// Names returns the names of the objects for -o name, each once.
 func (c Copies) Names() []string {
 	var names []string
 	for _, item := range c.Items {

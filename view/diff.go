@@ -31,18 +31,19 @@ type ClusterDiff struct {
 	// Unadopted is true if Hanse does not manage the object on the cluster. The difference shows what adoption would
 	// change.
 	Unadopted bool `json:"unadopted,omitempty"`
-	// Diff is a unified diff; empty if nothing differs.
+	// Diff is a unified diff. It is empty if nothing differs.
 	Diff string `json:"diff,omitempty"`
-	// Refused is the reason why the hub does not write now, although the copy differs or may differ.
+	// Refused is the reason why the hub does not write now, although the copy differs or may differ. It is nil if the hub
+	// would write.
 	Refused *memberview.Reason `json:"refused,omitempty"`
-	// Error is the reason why the copy could not be compared.
+	// Error is the reason why the copy could not be compared. It is empty if the copy was compared.
 	Error string `json:"error,omitempty"`
 }
 
 // contextLines is the number of lines around each change.
 const contextLines = 3
 
-// DiffOf compares the objects in the hub's answer about one cluster, or records why there is no answer.
+// DiffOf compares the two states in the hub's answer about one cluster, or records why there is no answer.
 func DiffOf(cluster string, id hubv1.ObjectIdentity, answer memberview.DiffAnswer, err error) ClusterDiff {
 	out := ClusterDiff{Cluster: cluster, Unadopted: answer.Unadopted, Refused: answer.Refused}
 	switch {
@@ -80,7 +81,7 @@ func DiffOf(cluster string, id hubv1.ObjectIdentity, answer memberview.DiffAnswe
 	return out
 }
 
-// lines returns the YAML lines of an object; none for a missing object.
+// lines returns the YAML lines of an object. It returns no lines for a missing object.
 func lines(object map[string]any) ([]string, error) {
 	if object == nil {
 		return nil, nil
@@ -109,8 +110,8 @@ func (d Diff) Write(w io.Writer, _ time.Time) {
 	}
 }
 
-// DiffLine is a line of a unified diff, without control characters. Its Sign is "+", "-", "@" for the place in the
-// file, "=" for the names of both sides, or empty for a line that is equal.
+// DiffLine is a line of a unified diff, without control characters. Its Sign is "+", "-", "@" for the position in the
+// file, "=" for the names of both sides, or empty for a line without a change.
 type DiffLine struct{ Sign, Text string }
 
 // Lines returns the lines of the diff.

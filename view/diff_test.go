@@ -82,7 +82,7 @@ func TestDiff(t *testing.T) {
 	documented(t, tests["a value differs"].want.Diff)
 }
 
-// documented fails unless docs/hansectl.md has the text as an example.
+// documented fails the test unless docs/hansectl.md has the text as an example.
 func documented(t *testing.T, text string) {
 	t.Helper()
 	docs, err := os.ReadFile(filepath.Join("..", "docs", "hansectl.md"))

@@ -28,7 +28,7 @@ const (
 	FindingWarning Finding = "Warning"
 	// FindingFailed means that a part does not work.
 	FindingFailed Finding = "Failed"
-	// FindingUnknown means that the user lacks the right for the check.
+	// FindingUnknown means that the user lacks a right that the check needs.
 	FindingUnknown Finding = "Unknown"
 )
 
@@ -37,7 +37,7 @@ type Check struct {
 	Name    string  `json:"name"`
 	Result  Finding `json:"result"`
 	Message string  `json:"message,omitempty"`
-	// Do tells how the user can fix the problem.
+	// Do says how the user can fix the problem. It is empty if there is no problem.
 	Do string `json:"do,omitempty"`
 }
 
@@ -74,7 +74,7 @@ const (
 	// clockTolerance is the accepted difference of clocks. A hub renews its Lease every 0.75 s, and tokens and
 	// certificates are valid from their issuer's time.
 	clockTolerance = 5 * time.Second
-	// soon is how long before its expiry doctor warns of a certificate or credential.
+	// soon is the time before the expiry of a certificate or credential at which doctor starts to warn.
 	soon = 7 * 24 * time.Hour
 )
 
@@ -146,7 +146,7 @@ func lastValid(bundle []byte) (time.Time, error) {
 	return until, nil
 }
 
-// CheckMember looks at one member.
+// CheckMember checks one member.
 func CheckMember(m *hubv1.MemberCluster, now time.Time) Check {
 	name := "member " + m.Name
 	ready := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionReady)
@@ -175,12 +175,12 @@ func CheckMember(m *hubv1.MemberCluster, now time.Time) Check {
 	return Check{Name: name, Result: FindingOK, Message: ready.Reason}
 }
 
-// Lacks counts the kinds that the hub cannot write, by cluster and reason.
+// Lacks has the number of kinds that the hub cannot write, by cluster and reason.
 type Lacks map[lack]map[string]int
 
 type lack struct{ cluster, reason string }
 
-// Add counts the rows of one object.
+// Add counts the rows of one object that show that the hub cannot write its kind.
 func (l Lacks) Add(b hubv1.BindingObject) {
 	id := hubv1.ObjectOf(b)
 	for i := range b.BindingStatus().Clusters {
@@ -196,7 +196,7 @@ func (l Lacks) Add(b hubv1.BindingObject) {
 	}
 }
 
-// Checks returns one check for each cluster and reason, or one check with the result OK.
+// Checks returns one check for each cluster and reason. If there are none, it returns one check with the result OK.
 func (l Lacks) Checks() []Check {
 	if len(l) == 0 {
 		return []Check{{Name: "grants", Result: FindingOK, Message: "no member refuses a kind of an object that is placed there"}}

@@ -6,10 +6,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// DrainEnd is the final state of a drain, or DrainGoesOn.
+// DrainEnd is the result of a drain. DrainGoesOn means that the drain has not ended.
 type DrainEnd int
 
-// The ends of a drain.
+// The results of a drain.
 const (
 	DrainGoesOn  DrainEnd = iota
 	DrainDone             // no object is left
@@ -17,7 +17,7 @@ const (
 	DrainBlocked          // some remaining objects are blocked and none moves
 )
 
-// DrainProgress returns the progress of a drain, of a cluster that has spec.drain.
+// DrainProgress returns the progress of the drain of a cluster that has spec.drain, as text, and its result.
 func DrainProgress(cluster *hubv1.MemberCluster) (string, DrainEnd) {
 	s := cluster.Status.Drain
 	if s == nil {

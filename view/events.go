@@ -14,12 +14,12 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Events are about an object, its copies and the objects below them, the oldest first.
+// Events are the events about an object, its copies and the children of the copies, the oldest first.
 type Events struct {
 	Items []ClusterEvent `json:"items"`
-	// NotAsked are the clusters that did not answer, with the reason.
+	// NotAsked are the clusters that did not answer, each with the reason.
 	NotAsked []ClusterNote `json:"notAsked,omitempty"`
-	// Notes are about missing events.
+	// Notes are notes about missing events.
 	Notes []ClusterNote `json:"notes,omitempty"`
 }
 
@@ -30,7 +30,7 @@ type ClusterEvent struct {
 	member.Event
 }
 
-// Add adds the answer of a cluster.
+// Add adds the events that a cluster has returned.
 func (e *Events) Add(cluster string, answer memberview.EventsAnswer) {
 	note := func(text string) { e.Notes = append(e.Notes, ClusterNote{Cluster: cluster, Note: text}) }
 	for _, found := range answer.Events {

@@ -17,17 +17,17 @@ import (
 // Explanation is the output of the command explain: a replay of the scheduling decision for one object.
 type Explanation struct {
 	Object Object `json:"object"`
-	// Placement that the object follows in the replay; null if there is none.
+	// Placement that the object follows in the replay. It is null if the object follows no placement.
 	Placement   *Followed     `json:"placement"`
 	NotFollowed []NotFollowed `json:"notFollowed,omitempty"`
 	Comparison
 	Choice
 	Division *ExplainedDivision `json:"division,omitempty"`
-	// Rollout of the object, as the binding says; absent if the placement has none.
+	// Rollout of the object, from its binding. It is absent if the placement has no rollout.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
-	// Notes name the inputs that only the hub knows.
+	// Notes name the inputs that only the hub has.
 	Notes []string `json:"notes,omitempty"`
-	// Fields tells who set each field on the requested cluster, if the user asked for fields.
+	// Fields shows which policy or manager set each field on the requested cluster, if the user asked for fields.
 	Fields *Fields `json:"fields,omitempty"`
 
 	cluster string // the one that is asked about; empty for all
@@ -40,27 +40,28 @@ type Followed struct {
 	Name       string `json:"name"`
 	Generation int64  `json:"generation"`
 	Priority   int32  `json:"priority"`
-	// Enforced is true for an enforced ClusterPlacement. No other placement takes precedence over it.
+	// Enforced is true for an enforced ClusterPlacement, which precedes all other placements.
 	Enforced bool `json:"enforced,omitempty"`
 }
 
-// NotFollowed is a placement that matches the object and is not followed, or that cannot be read.
+// NotFollowed is a placement that matches the object and that the object does not follow, or a placement that cannot be
+// read.
 type NotFollowed struct {
 	Placement string `json:"placement"`
 	Why       string `json:"why"`
 }
 
-// ExplainedDivision is how replicas are divided.
+// ExplainedDivision describes how replicas are divided among clusters.
 type ExplainedDivision struct {
 	Path  string         `json:"path"`
 	By    hubv1.DivideBy `json:"by"`
 	Total int64          `json:"total"`
-	// Rest is the number of replicas without room.
+	// Rest is the number of replicas for which no cluster has room.
 	Rest   int64   `json:"rest"`
 	Shares []Share `json:"shares"`
 }
 
-// Share is one cluster's part of the replicas. Null means unlimited.
+// Share is the share of one cluster. A null limit means unlimited.
 type Share struct {
 	Cluster string `json:"cluster"`
 	Weight  int64  `json:"weight"`
@@ -73,7 +74,7 @@ type Share struct {
 	Share int64 `json:"share"`
 }
 
-// Explain describes a replay. cluster is the requested cluster; empty for all.
+// Explain describes a replayed decision. cluster is the requested cluster. It is empty for all clusters.
 func Explain(in decide.Input, replay decide.Replayed, cluster string) Explanation {
 	e := Explanation{
 		Object: objectOf(hubv1.ObjectOf(in.Binding), in.Object.Template), cluster: cluster,
@@ -126,7 +127,7 @@ func limited(n int64) *int64 {
 	return &n
 }
 
-// notes lists the parts of the decision that only the hub knows.
+// notes returns notes about the parts of the decision that only the hub knows.
 func notes(in decide.Input, replay decide.Replayed) []string {
 	w := replay.Choice.Winner
 	if w == nil {
@@ -150,7 +151,7 @@ func notes(in decide.Input, replay decide.Replayed) []string {
 	return out
 }
 
-// NeedsScalePath reports whether a placement divides replicas of a kind and does not name the field that has them.
+// NeedsScalePath reports whether a placement divides replicas of a kind without naming the field of the replicas.
 func NeedsScalePath(p hubv1.PlacementObject, kind schema.GroupKind) bool {
 	return dividing.NeedsPath(kind, &p.PlacementSpec().Replicas)
 }
@@ -163,8 +164,8 @@ func NeedsCounts(p hubv1.PlacementObject) bool {
 	})
 }
 
-// Refused reports whether the hub refuses to federate the object's kind because the hub itself would act on it. The
-// binding's conditions tell whether the hub runs workloads.
+// Refused reports whether the hub refuses to federate the object's kind because controllers of the hub would act on it.
+// The binding's conditions show whether the hub runs workloads.
 func Refused(binding hubv1.BindingObject, object *unstructured.Unstructured) bool {
 	if hubv1.BundleOf(object) != nil {
 		return false // the hub does not have the object

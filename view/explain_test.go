@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// decision is what the hub holds, and what is asked.
+// decision has the objects of the hub, and the arguments of the command.
 type decision struct {
 	fixture `json:",inline"`
 	Cluster string         `json:"cluster"`

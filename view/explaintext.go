@@ -45,7 +45,7 @@ func (e Explanation) Write(w io.Writer, _ time.Time) {
 // Headline returns the first line.
 func (e Explanation) Headline() string { return e.subject() + e.by() }
 
-// Lines returns the lines about the decision, without those of single clusters.
+// Lines returns the lines about the decision, without the lines about single clusters.
 func (e Explanation) Lines() []Line {
 	replicas := Line{Name: "Replicas"}
 	if e.Division != nil {
@@ -113,7 +113,8 @@ func (e Explanation) subject() string {
 	return text
 }
 
-// unplaced are the clusters that the placement selects and that do not get the object, unless it chooses among them.
+// unplaced returns the clusters that the placement selects and that do not get the object. It returns none if the
+// placement limits the number of clusters.
 func (c Choice) unplaced() []string {
 	if len(c.Spread) > 0 {
 		return nil
@@ -127,7 +128,7 @@ func (c Choice) unplaced() []string {
 	return out
 }
 
-// by returns the placement and the result: " by Placement shop/web (generation 4, priority 0), Scheduled since
+// by returns the placement and the result as text: " by Placement shop/web (generation 4, priority 0), Scheduled since
 // 11:58:02Z, replay: same result".
 func (e Explanation) by() string {
 	text := ", no placement is followed"
@@ -186,7 +187,7 @@ func (e Explanation) writeOne(w io.Writer, c ExplainedCluster) {
 	}
 }
 
-// writeScores writes what the scores are made of, if they are made of anything.
+// writeScores writes the parts of each score, if a score has parts.
 func (c Choice) writeScores(w io.Writer) {
 	var rows [][]string
 	for _, e := range c.Clusters {
@@ -215,7 +216,7 @@ func (c Choice) writeSpread(w io.Writer, steps []SpreadStep) {
 	}
 }
 
-// Answers returns what each filter says, in order.
+// Answers returns the answer of each filter as text, in order.
 func (c ExplainedCluster) Answers() []string {
 	var out []string
 	for _, f := range c.Filters {
@@ -238,7 +239,7 @@ func (c ExplainedCluster) Passed() string {
 	return fmt.Sprintf("%d/%d", passed, len(c.Filters))
 }
 
-// Why names every filter that rejects the cluster, in order, or the result of the spread.
+// Why returns the reasons of all filters that reject the cluster, in order, or the result of the spread.
 func (c ExplainedCluster) Why() string {
 	var against []string
 	for _, f := range c.Filters {

@@ -15,35 +15,36 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// Fields tells who set each field of an object on one cluster. It is the output of `explain --fields`.
+// Fields shows which policy or manager set each field of an object on one cluster. It is the output of `explain
+// --fields`.
 type Fields struct {
 	Fields []FieldRow `json:"fields"`
 	// Skipped are the rules that were skipped because one of their test operations failed.
 	Skipped []string `json:"skipped,omitempty"`
 	// Digest compares the digest on the member with the last confirmed one.
 	Digest string `json:"digest,omitempty"`
-	// Note is the reason why the copy could not be read.
+	// Note is the reason why the copy could not be read. It is empty if the copy was read.
 	Note string `json:"note,omitempty"`
-	// Error is the reason why the hub cannot render the object.
+	// Error is the reason why the hub cannot render the object. It is empty if the object was rendered.
 	Error string `json:"error,omitempty"`
 }
 
-// FieldRow is one field that differs from the hub object, or that the placement leaves to members.
+// FieldRow is one field that differs from the hub object, or that members own.
 type FieldRow struct {
 	// Field is a JSON pointer.
 	Field string `json:"field"`
-	// Value is JSON, "(removed)", or "***" of a Secret.
+	// Value is the value as JSON, "(removed)", or "***" for a value of a Secret.
 	Value string `json:"value"`
 	SetBy string `json:"setBy"`
 	Rank  string `json:"rank,omitempty"`
-	// Shadowed are the overwritten values of the field, the latest one first.
+	// Shadowed are the overwritten values of the field. The value that was overwritten last is the first.
 	Shadowed []string `json:"shadowed,omitempty"`
 	// Managers are the field managers of the field on the member.
 	Managers []string `json:"managers,omitempty"`
 }
 
 // FieldsOf explains the fields of the object on a cluster. It uses the hub's data, the given policies, and the copy if
-// it was read.
+// the copy was read.
 func FieldsOf(in decide.Input, policies []hubv1.OverridePolicyObject, cluster *hubv1.MemberCluster, onMember *unstructured.Unstructured) *Fields {
 	out := &Fields{}
 	result, err := plan.Explain(plan.RenderInput{
@@ -85,8 +86,8 @@ func (f FieldRow) managed(onMember, manifest *unstructured.Unstructured) FieldRo
 	return f
 }
 
-// leftToMember returns the fields that the object's placement leaves to members. If the placement is gone, the fields
-// recorded in the binding count.
+// leftToMember returns the fields that members own, according to the object's placement. If the placement was deleted,
+// it returns the fields that the binding recorded.
 func leftToMember(in decide.Input) []string {
 	if ref := in.Binding.BindingSpec().PlacementRef; ref != nil {
 		for _, p := range in.Facts.Placements {
@@ -98,7 +99,7 @@ func leftToMember(in decide.Input) []string {
 	return hubv1.LastSettings(in.Binding).Apply.MemberOwnedFields
 }
 
-// author returns the policy and rule, such as OverridePolicy/metrics-by-region (shanghai-is-busy).
+// author returns the policy and the rule as text, such as OverridePolicy/metrics-by-region (shanghai-is-busy).
 func author(a overrides.Author) string {
 	if a.Division || a.Rule == (overrides.RuleRef{}) {
 		return a.String()

@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// field is what the hub and one member hold.
+// field has the objects of the hub and of one member.
 type field struct {
 	Object           map[string]any                `json:"object"`
 	Binding          *hubv1.ResourceBinding        `json:"binding"`

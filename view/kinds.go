@@ -28,7 +28,7 @@ type KindSummary struct {
 	Kind  string `json:"kind"`
 	// Objects is the number of objects with a binding.
 	Objects int `json:"objects"`
-	// BundledObjects is the number of these objects that a bundle has.
+	// BundledObjects is the number of these objects that belong to a bundle.
 	BundledObjects int `json:"bundledObjects"`
 	// Copies is the number of copies that clusters shall hold: targets that are Present or Evicting.
 	Copies int `json:"copies"`
@@ -43,7 +43,7 @@ type KindSummary struct {
 	Problems []KindProblem  `json:"problems"`
 }
 
-// Serving tells whether a server serves a kind.
+// Serving says whether a server serves a kind.
 type Serving string
 
 const (
@@ -51,14 +51,14 @@ const (
 	ServingYes Serving = "Served"
 	// ServingNo means that the server does not serve the kind.
 	ServingNo Serving = "NotServed"
-	// ServingUnknown means that the server has not said whether it serves the kind.
+	// ServingUnknown means that it is not known yet whether the server serves the kind.
 	ServingUnknown Serving = "Unknown"
 )
 
 // KindOnHub is a kind on the hub's API server.
 type KindOnHub struct {
 	Serving Serving `json:"serving"`
-	// Version at which the hub reads the objects; empty if the hub does not serve the kind.
+	// Version is the version at which the hub reads the objects. It is empty if the hub does not serve the kind.
 	Version string `json:"version,omitempty"`
 }
 
@@ -83,7 +83,7 @@ type KindProblem struct {
 	// Reason is KindNotServed, VersionNotServed or NotOnHub.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Clusters with the problem; none for NotOnHub.
+	// Clusters are the clusters with the problem. The list is empty for NotOnHub.
 	Clusters []string `json:"clusters,omitempty"`
 }
 
@@ -104,13 +104,14 @@ type KindCluster struct {
 	Versions []string `json:"versions,omitempty"`
 	// Wanted is true if the cluster shall hold an object of the kind, or would if it served the kind.
 	Wanted bool `json:"wanted"`
-	// Objects is the number of objects that the cluster shall hold. Of their copies, Applied have the desired content,
-	// Healthy are Healthy, and Problems are not applied or Degraded.
+	// Objects is the number of objects that the cluster shall hold. Applied, Healthy and Problems are numbers of their
+	// copies: with the wanted content, with the health Healthy, and not applied or Degraded.
 	Objects  int `json:"objects"`
 	Applied  int `json:"applied"`
 	Healthy  int `json:"healthy"`
 	Problems int `json:"problems"`
-	// Live is true while the hub observes the cluster. Otherwise the row is as of LastObservedTime, if that is known.
+	// Live is true while the hub observes the cluster. Otherwise the row shows the state at LastObservedTime, if this time
+	// is known.
 	Live             bool         `json:"live"`
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 }
@@ -118,7 +119,7 @@ type KindCluster struct {
 // HubKinds are the kinds that the hub's API server serves.
 type HubKinds struct {
 	Kinds map[schema.GroupKind]HubKind
-	// Unread are the groups that could not be read; All is true if none could be read.
+	// Unread are the groups that could not be read. All is true if no group could be read.
 	Unread map[string]bool
 	All    bool
 }
@@ -147,15 +148,15 @@ type Inventory struct {
 	kinds   map[schema.GroupKind]*kindUse
 }
 
-// kindUse has the facts about a kind from bindings and placements.
+// kindUse has the data about a kind from bindings and placements.
 type kindUse struct {
 	objects, bundled int
 	selected         bool
-	// versions of the objects of bundles.
+	// versions are the versions of the objects of bundles.
 	versions map[string]bool
 	targets  map[string]*KindCluster
-	// keptAway are the clusters that decisions leave out because of the kind. selecting are the clusters that
-	// placements select by names and labels alone.
+	// keptAway are the clusters that decisions reject because of the kind. selecting are the clusters that placements
+	// select by names and labels alone.
 	keptAway, selecting map[string]bool
 }
 
@@ -230,7 +231,7 @@ func (i *Inventory) AddBinding(b hubv1.BindingObject) {
 	}
 }
 
-// add counts one object; row is nil before the cluster's first report.
+// add counts one object. row is nil before the cluster's first report.
 func (c *KindCluster) add(row *hubv1.ClusterRow) {
 	c.Objects++
 	if row == nil {
@@ -269,7 +270,7 @@ func (u *kindUse) copies() int {
 }
 
 // servingOf returns the versions of a kind on a cluster. A kind that is not in the cluster's status is unknown: the hub
-// has not asked for it yet, or the list in the status is full.
+// has not read it yet, or the list in the status is full.
 func servingOf(m *hubv1.MemberCluster, kind schema.GroupKind) (Serving, []string) {
 	for _, s := range m.Status.APIResources {
 		switch {
@@ -283,7 +284,7 @@ func servingOf(m *hubv1.MemberCluster, kind schema.GroupKind) (Serving, []string
 	return ServingUnknown, nil
 }
 
-// Kinds returns all kinds by group and name. With a namespace, kinds without namespaces are left out.
+// Kinds returns all kinds, sorted by group and name. With a namespace, cluster-scoped kinds are left out.
 func (i *Inventory) Kinds(namespace string) Kinds {
 	out := Kinds{Kinds: []KindSummary{}}
 	for _, kind := range i.sorted() {
@@ -359,8 +360,8 @@ func (s *KindSummary) add(reason, message string, clusters []string) {
 	s.Problems = append(s.Problems, KindProblem{Reason: reason, Message: message, Clusters: clusters})
 }
 
-// needs returns the versions that clusters need: the hub's version for objects of the hub, and the versions of the
-// objects of bundles.
+// needs returns the versions that clusters must serve: the hub's version for objects of the hub, and the versions of
+// the objects of bundles.
 func (u *kindUse) needs(hub KindOnHub) []string {
 	needed := slices.Collect(maps.Keys(u.versions))
 	if hub.Version != "" && (u.objects > u.bundled || u.objects == 0) {
@@ -371,7 +372,7 @@ func (u *kindUse) needs(hub KindOnHub) []string {
 
 func newestFirst(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) }
 
-// rows returns the clusters by name: all members, and clusters of bindings that are not known.
+// rows returns one row for each cluster, sorted by name: all members, and unknown clusters that bindings name.
 func (i *Inventory) rows(kind schema.GroupKind) []KindCluster {
 	var out []KindCluster
 	u := i.use(kind)
@@ -405,7 +406,7 @@ func (i *Inventory) rows(kind schema.GroupKind) []KindCluster {
 	return out
 }
 
-// Of returns one kind by cluster, also if it is not in use. silence is nil while a hub runs.
+// Of returns one kind by cluster, also a kind that is not in use. silence is nil while a hub runs.
 func (i *Inventory) Of(kind schema.GroupKind, silence *Silence, now time.Time) KindClusters {
 	out := KindClusters{KindSummary: i.summary(kind), Clusters: i.rows(kind)}
 	live := map[string]bool{}
@@ -419,10 +420,10 @@ func (i *Inventory) Of(kind schema.GroupKind, silence *Silence, now time.Time) K
 	return out
 }
 
-// ErrNoSuchKind means that no kind in use has a name.
+// ErrNoSuchKind means that no kind in use has the name.
 var ErrNoSuchKind = errors.New("no binding or placement has this kind")
 
-// Find returns the kind in use that the user names by its kind or plural, with or without the group.
+// Find returns the kind in use that the user has named by its kind or plural, with or without the group.
 func (i *Inventory) Find(name string) (schema.GroupKind, error) {
 	var found []schema.GroupKind
 	var names []string

@@ -16,7 +16,7 @@ import (
 
 var widgets = schema.GroupKind{Group: "example.com", Kind: "Widget"}
 
-// kindsHub serves Widgets at v1, does not say which kinds of asleep.example.com it serves, and has no other kinds.
+// kindsHub serves Widgets at v1. It is not known which kinds of asleep.example.com it serves. It serves no other kinds.
 var kindsHub = HubKinds{
 	Kinds: map[schema.GroupKind]HubKind{
 		widgets:                   {Version: "v1", Plural: "widgetry", Namespaced: true},
@@ -27,7 +27,8 @@ var kindsHub = HubKinds{
 	Unread: map[string]bool{"asleep.example.com": true},
 }
 
-// serving is a Ready cluster that serves a kind at these versions; without versions it does not serve the kind.
+// serving returns a Ready cluster that serves a kind at these versions. Without versions, the cluster does not serve
+// the kind.
 func serving(name string, kind schema.GroupKind, versions ...string) hubv1.MemberCluster {
 	m := hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	m.Spec.AllowedNamespaces.From = hubv1.NamespacesFromAll
@@ -37,12 +38,12 @@ func serving(name string, kind schema.GroupKind, versions ...string) hubv1.Membe
 	return m
 }
 
-// silentMember has not reported its kinds.
+// silentMember returns a cluster that has not reported its kinds.
 func silentMember(name string) hubv1.MemberCluster {
 	return hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: hubv1.MemberClusterSpec{AllowedNamespaces: hubv1.AllowedNamespaces{From: hubv1.NamespacesFromAll}}}
 }
 
-// on is the binding of an object that is Present on these clusters.
+// on returns the binding of an object that is Present on these clusters.
 func on(kind schema.GroupKind, version string, clusters ...string) *hubv1.ResourceBinding {
 	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "x"}}
 	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: kind.WithVersion(version).GroupVersion().String(), Kind: kind.Kind, Name: "x"}
@@ -57,7 +58,7 @@ func bundled(b *hubv1.ResourceBinding) *hubv1.ResourceBinding {
 	return b
 }
 
-// without adds a cluster to the decision that does not get the object.
+// without adds to the decision a cluster that does not get the object.
 func without(b *hubv1.ResourceBinding, cluster, reason string, chosen ...hubv1.ChosenCluster) *hubv1.ResourceBinding {
 	b.Status.Decision = &hubv1.DecisionStatus{
 		Reasons:  chosen,
@@ -215,7 +216,7 @@ func TestKindsInUse(t *testing.T) {
 	}
 }
 
-// cells returns the lines of the table without its header, with cells separated by " | "; empty without kinds.
+// cells returns the lines of the table without its header. The cells of a line are separated by " | ".
 func cells(k Kinds) string {
 	var text bytes.Buffer
 	k.Write(&text, now)

@@ -36,7 +36,7 @@ func (c WantedClusters) text() string {
 	return text
 }
 
-// versions has counts if not every serving cluster serves the same versions.
+// versions returns the versions as text. The text has the number of clusters for each version if the clusters differ.
 func (s KindSummary) versions() string {
 	differ := slices.ContainsFunc(s.Versions, func(v VersionCount) bool { return v.Clusters != s.Serving })
 	var parts []string

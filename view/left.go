@@ -17,7 +17,7 @@ func NewLeftObject(b hubv1.BindingObject) LeftObject {
 	return LeftObject{Object: hubv1.ObjectOf(b).String(), Placement: followedBy(b.BindingSpec())}
 }
 
-// WriteLeft writes a table of the objects that a drained cluster still has, and no more lines than most.
+// WriteLeft writes a table of the objects that a drained cluster still has. most is the maximum number of lines.
 func WriteLeft(w io.Writer, objects []LeftObject, most int) {
 	slices.SortFunc(objects, func(a, b LeftObject) int { return cmp.Compare(a.Object, b.Object) })
 	var rows [][]string

@@ -18,13 +18,13 @@ import (
 // Listed are the objects of one kind on several clusters.
 type Listed struct {
 	Items []ListedObject `json:"items"`
-	// NotAsked are the clusters that did not answer, with the reason.
+	// NotAsked are the clusters that did not answer, each with the reason.
 	NotAsked []ClusterNote `json:"notAsked,omitempty"`
-	// Notes are about clusters that have more objects, or none of the kind.
+	// Notes are notes about clusters that have more objects, or that do not serve the kind.
 	Notes []ClusterNote `json:"notes,omitempty"`
 
 	kind schema.GroupKind
-	// namespaces is true if the objects are of several namespaces.
+	// namespaces is true if the list may have objects of several namespaces.
 	namespaces bool
 	tables     []clusterTable
 }
@@ -46,7 +46,7 @@ func NewListed(kind schema.GroupKind, namespaces bool) *Listed {
 	return &Listed{Items: []ListedObject{}, kind: kind, namespaces: namespaces}
 }
 
-// Add adds the answer of a cluster.
+// Add adds the objects that a cluster has returned.
 func (l *Listed) Add(cluster string, answer memberview.ListAnswer) {
 	if answer.NotServed {
 		l.Notes = append(l.Notes, ClusterNote{Cluster: cluster, Note: fmt.Sprintf("it does not serve %s at this version", l.kind)})
@@ -61,7 +61,8 @@ func (l *Listed) Add(cluster string, answer memberview.ListAnswer) {
 	}
 }
 
-// Sort orders everything by cluster. The objects of a cluster keep the order of its API server.
+// Sort sorts the tables, the objects and the notes by cluster. The objects of a cluster keep the order of its API
+// server.
 func (l *Listed) Sort() {
 	slices.SortStableFunc(l.Items, func(a, b ListedObject) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	slices.SortFunc(l.tables, func(a, b clusterTable) int { return cmp.Compare(a.cluster, b.cluster) })
@@ -70,7 +71,7 @@ func (l *Listed) Sort() {
 	}
 }
 
-// Names returns the names of the objects, each once, for -o name.
+// Names returns the names of the objects for -o name, each once.
 func (l *Listed) Names() []string {
 	var names []string
 	seen := map[string]bool{}
@@ -86,7 +87,8 @@ func (l *Listed) Names() []string {
 	return names
 }
 
-// Versions is a text that changes if an object comes, changes or goes, or if a cluster answers or does not.
+// Versions returns a text that changes if an object is added, changed or deleted, or if a cluster starts or stops
+// answering.
 func (l *Listed) Versions() string {
 	var out strings.Builder
 	for _, t := range l.tables {
@@ -98,7 +100,7 @@ func (l *Listed) Versions() string {
 	return out.String()
 }
 
-// Write writes one table of all clusters.
+// Write writes one table for all clusters.
 func (l *Listed) Write(w io.Writer, _ time.Time) { l.write(w, false) }
 
 // WriteWide writes the table with all columns.

@@ -13,22 +13,22 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// LogReader prints the lines of logs, each once.
+// LogReader prints the lines of logs. It prints each line once.
 type LogReader struct {
-	// printed are the times of the last printed lines, and from the times since when lines are asked for.
+	// printed are the times of the last printed lines. from are the times from which lines are requested.
 	printed, from map[logName]time.Time
 }
 
 type logName struct{ cluster, pod, container string }
 
-// NewLogReader returns a LogReader that has printed nothing.
+// NewLogReader returns a LogReader that has printed no lines.
 func NewLogReader() *LogReader {
 	return &LogReader{printed: map[logName]time.Time{}, from: map[logName]time.Time{}}
 }
 
-// Print writes the lines of a log that are newer than the last printed one, with a prefix. It escapes control
-// characters, with which a container could write anything on the user's terminal. skips is true if lines are left out:
-// times are asked for in full seconds, and the lines of one second are more than one answer has.
+// Print writes the lines of a log that are newer than the last printed line, with a prefix. It escapes control
+// characters, with which a container could change the user's terminal. skips is true if lines are missing: times are
+// requested in full seconds, and one answer may not have room for all lines of a second.
 func (r *LogReader) Print(w io.Writer, cluster string, log memberview.ContainerLog) (skips bool) {
 	name := logName{cluster, log.Pod, log.Container}
 	prefix := fmt.Sprintf("[%s %s %s] ", cluster, printable(log.Pod), printable(log.Container))
@@ -52,14 +52,14 @@ func (r *LogReader) Print(w io.Writer, cluster string, log memberview.ContainerL
 		fmt.Fprintln(w, prefix+escaped(rest))
 	}
 	if now := r.printed[name]; log.Cut && !last.IsZero() && now.Equal(last) {
-		// The next answer would be the same one.
+		// With the same time, the next answer would be the same.
 		r.from[name] = r.from[name].Truncate(time.Second).Add(time.Second)
 		return true
 	}
 	return false
 }
 
-// Since returns the logs of a cluster of which lines were printed, with the time of the last one.
+// Since returns the logs of a cluster of which lines were printed, each with the time of its last line.
 func (r *LogReader) Since(cluster string) (out []memberview.LogSince) {
 	for name, at := range r.from {
 		if name.cluster == cluster {
@@ -69,7 +69,7 @@ func (r *LogReader) Since(cluster string) (out []memberview.LogSince) {
 	return out
 }
 
-// escaped returns a line with control characters as in \x1b.
+// escaped returns a line whose control characters are replaced, such as \x1b.
 func escaped(line string) string {
 	if !strings.ContainsFunc(line, hidden) {
 		return line

@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
-// CopyCounts are the numbers of copies, by state.
+// CopyCounts has the numbers of copies, by state.
 type CopyCounts [rollup.CopyHealthy + 1]int
 
 // Total is the number of all copies.
@@ -25,13 +25,13 @@ func (c CopyCounts) Total() int {
 	return n
 }
 
-// Of is the number of copies in a state.
+// Of returns the number of copies in a state.
 func (c CopyCounts) Of(s rollup.CopyState) int { return c[s] }
 
-// Healthy is the number of healthy copies.
+// Healthy returns the number of healthy copies.
 func (c CopyCounts) Healthy() int { return c[rollup.CopyHealthy] }
 
-// worst is the worst state of the copies; zero if there are none.
+// worst returns the worst state of the copies. It is zero if there are no copies.
 func (c CopyCounts) worst() rollup.CopyState {
 	for _, s := range rollup.CopyStates() {
 		if c[s] > 0 {
@@ -41,7 +41,7 @@ func (c CopyCounts) worst() rollup.CopyState {
 	return 0
 }
 
-// MatrixQuery selects the part of a matrix to show. An empty field selects all.
+// MatrixQuery selects the displayed part of a matrix. An empty field selects everything.
 type MatrixQuery struct {
 	// Placement is a name such as "Placement shop/web" or "ClusterPlacement fleet".
 	Placement string
@@ -55,7 +55,7 @@ type MatrixQuery struct {
 	State rollup.CopyState
 	// WorstFirst sorts by the worst state. Otherwise objects are sorted by name.
 	WorstFirst bool
-	// Page of the objects and Columns of the clusters count from 1.
+	// Page and Columns are the numbers of the page of objects and of the page of clusters, starting at 1.
 	Page, Columns int
 }
 
@@ -67,7 +67,7 @@ const (
 	// mostMatrixCells and mostMatrixRows are the maximum numbers of cells and rows in memory. A cell takes 16 bytes.
 	mostMatrixCells = 1 << 20
 	mostMatrixRows  = 50_000
-	// mostMatrixChoices is the maximum number of offered placements, and also of kinds and regions.
+	// mostMatrixChoices is the maximum number of offered placements, of kinds, and of regions.
 	mostMatrixChoices = 200
 )
 
@@ -76,14 +76,14 @@ type Matrix struct {
 	// Clusters and Objects are the columns and rows of the shown page.
 	Clusters []MatrixColumn
 	Objects  []MatrixRow
-	// AllObjects and AllClusters are the numbers of objects and clusters on all pages. Copies counts the copies of all
-	// these objects by state.
+	// AllObjects and AllClusters are the numbers of objects and clusters on all pages. Copies has the numbers of copies of
+	// all these objects, by state.
 	AllObjects, AllClusters int
 	Copies                  CopyCounts
 	// Page is the shown page of objects, from 1 to Pages. Columns is the shown page of clusters, from 1 to ColumnPages.
 	Page, Pages, Columns, ColumnPages int
 	MatrixChoices
-	// More is the number of selected objects that the matrix leaves out because of its size limit.
+	// More is the number of selected objects that are left out because of the size limit.
 	More int
 }
 
@@ -103,15 +103,15 @@ type MatrixRow struct {
 	Cells  []MatrixCell
 }
 
-// MatrixCell is a copy; its State is zero if the object does not go to the cluster.
+// MatrixCell is a copy. Its State is zero if the object is not placed on the cluster.
 type MatrixCell struct {
 	State rollup.CopyState
-	// AsOf is the time of the last observation of a copy in state Unknown; nil if the time is not known.
+	// AsOf is the time of the last observation of a copy in state Unknown. It is nil if the time is not known.
 	AsOf   *metav1.Time
 	Reason string
 }
 
-// MatrixGatherer collects the rows of a matrix from bindings. It keeps a few bytes of each copy.
+// MatrixGatherer collects the rows of a matrix from bindings. It needs a few bytes of memory for each copy.
 type MatrixGatherer struct {
 	query   MatrixQuery
 	now     time.Time
@@ -147,7 +147,7 @@ type matrixObject struct {
 	cells   []matrixCell
 }
 
-// matrixCell is a copy in compact form. asOf is the Unix time of MatrixCell.AsOf; zero if the time is not known.
+// matrixCell is a copy in compact form. asOf is the Unix time of MatrixCell.AsOf. It is zero if the time is not known.
 type matrixCell struct {
 	asOf    int64
 	cluster int32
@@ -155,7 +155,7 @@ type matrixCell struct {
 	state   rollup.CopyState
 }
 
-// NewMatrixGatherer returns a gatherer without bindings.
+// NewMatrixGatherer returns a gatherer that has no bindings yet.
 func NewMatrixGatherer(members []hubv1.MemberCluster, q MatrixQuery, now time.Time) *MatrixGatherer {
 	g := &MatrixGatherer{query: q, now: now, members: map[string]*hubv1.MemberCluster{}}
 	for i := range members {
@@ -167,8 +167,8 @@ func NewMatrixGatherer(members []hubv1.MemberCluster, q MatrixQuery, now time.Ti
 	return g
 }
 
-// PlacementOf returns the placement that an object follows, in the form of MatrixQuery.Placement; empty if there is
-// none.
+// PlacementOf returns the placement that an object follows, in the form of MatrixQuery.Placement. It is empty if the
+// object follows no placement.
 func PlacementOf(b hubv1.BindingObject) string {
 	ref := b.BindingSpec().PlacementRef
 	switch {
@@ -278,7 +278,7 @@ func (g *MatrixGatherer) Matrix() Matrix {
 	return m
 }
 
-// columns returns the clusters that have a copy of a selected object, by name.
+// columns returns the clusters that have a copy of a selected object, sorted by name.
 func (g *MatrixGatherer) columns() []MatrixColumn {
 	counts := make([]CopyCounts, len(g.names.all))
 	for _, o := range g.objects {
@@ -301,7 +301,7 @@ func (g *MatrixGatherer) columns() []MatrixColumn {
 	return out
 }
 
-// compare orders objects by their worst copies if the query says so, and then by name.
+// compare orders objects by their worst copies if the query requests this order, and then by name.
 func (g *MatrixGatherer) compare(a, b matrixObject) int {
 	by := 0
 	if g.query.WorstFirst {
@@ -314,7 +314,7 @@ func (g *MatrixGatherer) compare(a, b matrixObject) int {
 }
 
 // worst returns the worst state of the object's copies. For an object without copies that has a reason for this, it
-// returns the zero state, so that the object comes first.
+// returns the zero state, so that the object is sorted first.
 func (o matrixObject) worst() rollup.CopyState {
 	if len(o.cells) == 0 && o.summary.Reason == "" {
 		return rollup.CopyHealthy

@@ -76,7 +76,7 @@ func TestEveryCopyStateHasAWord(t *testing.T) {
 	}
 }
 
-// matrixFleet has the clusters a-1 and a-2 of region a, and b-1 of region b, which is away.
+// matrixFleet returns the clusters a-1 and a-2 of region a, and b-1 of region b, which is unreachable.
 func matrixFleet() []hubv1.MemberCluster {
 	var out []hubv1.MemberCluster
 	for _, name := range []string{"a-1", "a-2", "b-1"} {
@@ -93,7 +93,7 @@ func matrixFleet() []hubv1.MemberCluster {
 	return out
 }
 
-// placedOn is the binding of an object with these rows.
+// placedOn returns the binding of an object with these rows.
 func placedOn(kind, name, placement string, rows ...hubv1.ClusterRow) hubv1.BindingObject {
 	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}
 	b.Spec.ObjectRef = hubv1.ObjectReference{APIVersion: "apps/v1", Kind: kind, Name: name}

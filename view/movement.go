@@ -8,9 +8,9 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// Movement is how an object and its replicas move among clusters.
+// Movement describes how an object and its replicas move among clusters.
 type Movement struct {
-	// Before and After are the clusters that shall hold the object, by name.
+	// Before and After are the clusters that shall hold the object, sorted by name.
 	Before []SimulatedTarget `json:"before"`
 	After  []SimulatedTarget `json:"after"`
 	Gained []string          `json:"gained,omitempty"`
@@ -27,11 +27,12 @@ type Movement struct {
 // SimulatedTarget is one cluster of an object.
 type SimulatedTarget struct {
 	Cluster string `json:"cluster"`
-	// Replicas of a divided object.
+	// Replicas is the share of a divided object.
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// movementOf returns how an object moves. awayBefore and away name the clusters that do not answer before and after.
+// movementOf returns how an object moves. awayBefore and away are the clusters that do not answer before and after the
+// change.
 func movementOf(p plan.Pair, awayBefore, away map[string]bool) Movement {
 	m := Movement{Before: targetsOf(p.HeldBefore), After: targetsOf(p.Held), Gained: p.Gained, Lost: p.Lost, ReplicasMoved: p.ReplicasMoved()}
 	for _, t := range m.Before {
@@ -56,7 +57,7 @@ func shareOf(n *int32) int64 {
 	return int64(*n)
 }
 
-// nowhere reports whether no cluster that holds the object answers any more.
+// nowhere reports whether the object runs on no reachable cluster after the change, although it did before.
 func (m *Movement) nowhere() bool { return m.Running == 0 && m.RunningBefore > 0 }
 
 func targetsOf(held map[string]hubv1.BindingTarget) []SimulatedTarget {

@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// NotFederated is the reason why an object has no binding, with advice.
+// NotFederated is the reason why an object has no binding, and the advice for the user.
 type NotFederated struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
@@ -29,14 +29,14 @@ func (n NotFederated) write(w io.Writer) {
 	}
 }
 
-// Surroundings are the inputs that decide whether an object is federated.
+// Surroundings are the inputs that determine whether an object is federated.
 type Surroundings struct {
-	// Placements of the object's namespace and all ClusterPlacements.
+	// Placements are the placements of the object's namespace and all ClusterPlacements.
 	Placements      []hubv1.PlacementObject
 	NamespaceLabels map[string]string
 }
 
-// WhyNot returns the reason why an object has no binding, as far as it is visible outside the hub. It uses the hub's
+// WhyNot returns the reason why an object has no binding, as far as it is visible outside of the hub. It uses the hub's
 // own rules.
 func WhyNot(id hubv1.ObjectIdentity, object *unstructured.Unstructured, around Surroundings) *NotFederated {
 	switch {

@@ -30,25 +30,25 @@ type PlacementSummary struct {
 	Namespace  string              `json:"namespace,omitempty"`
 	Generation int64               `json:"generation"`
 	Suspend    hubv1.SuspendPolicy `json:"suspend,omitzero"`
-	// Clusters is the number of clusters that hold at least one of its objects.
+	// Clusters is the number of clusters that hold at least one object of the placement.
 	Clusters   int32              `json:"clusters"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ObjectSummary summarises an object: the numbers of its clusters.
+// ObjectSummary is the summary of an object, with the numbers of its clusters.
 type ObjectSummary struct {
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Bundle that has the object, such as "Bundle shop/web"; empty for an object of the hub.
+	// Bundle is the bundle that contains the object, such as "Bundle shop/web". It is empty for an object of the hub.
 	Bundle    string `json:"bundle,omitempty"`
 	Placement string `json:"placement"`
 	// Desired is the number of clusters that shall hold the object.
 	Desired int32 `json:"desired"`
 	Applied int32 `json:"applied"`
 	Healthy int32 `json:"healthy"`
-	// Reason and Message are from the first of the conditions Scheduled, Applied and Healthy that is not True. If all
+	// Reason and Message are those of the first of the conditions Scheduled, Applied and Healthy that is not True. If all
 	// are True, Message names the selected clusters without the object.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -58,7 +58,7 @@ func (s ObjectSummary) id() hubv1.ObjectIdentity {
 	return hubv1.ObjectIdentity{Group: s.Group, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}
 }
 
-// SummaryOf sums up the object of a binding.
+// SummaryOf returns the summary of a binding's object.
 func SummaryOf(b hubv1.BindingObject) ObjectSummary {
 	sum := b.BindingStatus().Summary
 	id := hubv1.ObjectOf(b)
@@ -88,7 +88,7 @@ func SummaryOf(b hubv1.BindingObject) ObjectSummary {
 	return s
 }
 
-// SummaryOfPlacement sums up a placement.
+// SummaryOfPlacement returns the summary of a placement.
 func SummaryOfPlacement(kind string, p hubv1.PlacementObject) *PlacementSummary {
 	status := p.PlacementStatus()
 	return &PlacementSummary{
@@ -163,8 +163,8 @@ func (p *PlacementSummary) write(w io.Writer, objects int) {
 	}
 }
 
-// SuspendedClusters lists the clusters to which a placement suspends writes, by name and by labels. Empty if there are
-// none, or if writes to all members are suspended.
+// SuspendedClusters lists the clusters to which a placement suspends writes, by name and by labels. It is empty if
+// there are none, or if writes to all members are suspended.
 func SuspendedClusters(s *hubv1.SuspendPolicy) string {
 	if s.Dispatching {
 		return ""

@@ -30,33 +30,34 @@ import (
 	"github.com/hanse-dev/hanse/test/operators"
 )
 
-// operated is one object of an operator in three regions, and what an experienced user of the operator misses on the
-// hub with good reason.
+// operated is one object of an operator in three regions. It lists the data that an experienced user of the operator
+// cannot find on the hub, each with a good reason.
 type operated struct {
 	Object map[string]any `json:"object"`
-	// Status and Children are those of a cluster while all is well. Clusters has the fields that differ between them.
+	// Status and Children are those of a cluster in the normal state. Clusters has the fields that differ between the
+	// clusters.
 	Status   map[string]any            `json:"status"`
 	Children []member.Child            `json:"children"`
 	Clusters map[string]map[string]any `json:"clusters"`
-	// Failing has the children of the troubled cluster while its operator reports a failure, and what differs then in its
-	// status.
+	// Failing has the children of the troubled cluster while its operator reports a failure, and the fields of its status
+	// that differ then.
 	Failing struct {
 		Status   map[string]any `json:"status"`
 		Children []member.Child `json:"children"`
 	} `json:"failing"`
-	// Missing is what the hub object lacks in every state, MissingAway what it lacks too while the cluster is away. Every
-	// other field and column of the members is there.
+	// Missing is the data that the hub object lacks in every state. MissingAway is the data that the hub object also lacks
+	// while a cluster is unreachable. The hub object has every other field and column of the members.
 	Missing     missing `json:"missing"`
 	MissingAway missing `json:"missingAway"`
 }
 
-// missing is what the hub object lacks, with the reasons.
+// missing has the data that the hub object lacks, with the reasons.
 type missing struct {
 	Fields  map[string]string `json:"fields"`
 	Columns map[string]string `json:"columns"`
 }
 
-// troubled is the cluster that is away or fails in some states. The others stay as they are.
+// troubled is the cluster that is unreachable or fails in some states. The other clusters do not change.
 const troubled = "cn-sha-1"
 
 var regionOf = map[string]string{"ap-sin-1": "ap-southeast-1", "cn-sha-1": "cn-shanghai", "eu-fra-1": "eu-central-1"}
@@ -74,7 +75,7 @@ const (
 	fails = "the operator of one cluster reports a failure"
 )
 
-// onHub is what the hub holds of the object in one state.
+// onHub has the hub's data about the object in one state.
 type onHub struct {
 	crd      *apiextensionsv1.CustomResourceDefinition
 	object   *unstructured.Unstructured
@@ -129,7 +130,7 @@ func TestWhatAUserSeesOfAnOperatorOnTheHub(t *testing.T) {
 	}
 }
 
-// on is the status of the object on a cluster, with other values on top.
+// on returns the status of the object on a cluster, with some values replaced.
 func (o operated) on(t *testing.T, cluster string, other map[string]any) map[string]any {
 	t.Helper()
 	status := maps.Clone(o.Status)
@@ -138,7 +139,7 @@ func (o operated) on(t *testing.T, cluster string, other map[string]any) map[str
 	return whole(t, status)
 }
 
-// start returns the hub when all clusters have reported.
+// start returns the hub after all clusters have reported.
 func (o operated) start(t *testing.T) *onHub {
 	t.Helper()
 	hub := &onHub{object: &unstructured.Unstructured{Object: whole(t, o.Object)}, children: map[string][]memberview.ObjectChildren{}}
@@ -163,7 +164,7 @@ func (o operated) start(t *testing.T) *onHub {
 	return hub
 }
 
-// lose is the state when the hub does not reach the troubled cluster any more.
+// lose makes the troubled cluster unreachable.
 func (h *onHub) lose(t *testing.T) {
 	t.Helper()
 	h.report(t, map[string]rollup.Fact{troubled: {LinkReason: hubv1.ReasonUnreachable, LinkMessage: unreached, LastHeard: trouble}}, trouble.Add(40*time.Second))
@@ -178,14 +179,14 @@ func (h *onHub) lose(t *testing.T) {
 	h.notes = []string{troubled + ": the cluster is not connected: see hansectl clusters"} // the answer of hub/memberview
 }
 
-// fail is the state when the operator of the troubled cluster reports a failure.
+// fail makes the operator of the troubled cluster report a failure.
 func (h *onHub) fail(t *testing.T, o operated) {
 	t.Helper()
 	h.report(t, map[string]rollup.Fact{troubled: h.heard(t, troubled, o.on(t, troubled, o.Failing.Status))}, trouble)
 	h.children[troubled][0].Children = o.Failing.Children
 }
 
-// heard is what a connected cluster says: it has the object, and its operator wrote this status.
+// heard is the report of a connected cluster that has the object, and whose operator wrote this status.
 func (h *onHub) heard(t *testing.T, name string, status map[string]any) rollup.Fact {
 	t.Helper()
 	h.seen = append(h.seen, status)
@@ -208,7 +209,7 @@ func (h *onHub) heard(t *testing.T, name string, status map[string]any) rollup.F
 
 func (h *onHub) version() string { return h.object.GroupVersionKind().Version }
 
-// report folds facts as the hub does, and writes the merged status as it does.
+// report computes the rows and writes the merged status, as the hub does.
 func (h *onHub) report(t *testing.T, facts map[string]rollup.Fact, at time.Time) {
 	t.Helper()
 	var rows []hubv1.ClusterRow
@@ -238,7 +239,7 @@ func (h *onHub) report(t *testing.T, facts map[string]rollup.Fact, at time.Time)
 	meta.SetStatusCondition(&h.binding.Status.Conditions, written)
 }
 
-// show writes the commands of a user with their output.
+// show writes the commands of a user, each with its output.
 func (h *onHub) show(t *testing.T, w io.Writer) {
 	t.Helper()
 	name, in := h.crd.Spec.Names.Singular+" "+h.object.GetName(), " -n "+h.object.GetNamespace()
@@ -276,7 +277,7 @@ func (h *onHub) tree() Tree {
 	return tree
 }
 
-// table returns the table that the API server makes by the printer columns of the definition.
+// table returns the table that the API server makes with the printer columns of the definition.
 func (h *onHub) table(t *testing.T) *metav1.Table {
 	t.Helper()
 	i := slices.IndexFunc(h.crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == h.version() })
@@ -300,8 +301,8 @@ func (h *onHub) get(t *testing.T, w io.Writer, wide bool) {
 	}
 }
 
-// complete fails if the hub lacks what an experienced user of the operator looks for, or has what is said to be
-// missing. It adds the fields that the members report to reported.
+// complete fails the test if the hub object lacks data that an experienced user of the operator needs, or has data that
+// is listed as missing. It adds the fields that the members report to reported.
 func (o operated) complete(t *testing.T, h *onHub, state string, reported map[string]bool) {
 	t.Helper()
 	fields, columns := maps.Clone(o.Missing.Fields), map[string]string{}
@@ -341,7 +342,7 @@ func (o operated) complete(t *testing.T, h *onHub, state string, reported map[st
 	}
 }
 
-// tells fails if a user who reads the commands does not learn which cluster is in trouble, since when and why.
+// tells fails the test if the output of the commands does not show which cluster is in trouble, since when and why.
 func (h *onHub) tells(t *testing.T, well *onHub) {
 	t.Helper()
 	var before, after bytes.Buffer
@@ -376,7 +377,7 @@ func conditionTypes(status map[string]any) (out []string) {
 	return out
 }
 
-// whole is a copy with whole numbers, as from an API server.
+// whole returns a copy of a map with integers instead of floats, as an API server returns them.
 func whole(t *testing.T, in map[string]any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(in)

@@ -23,9 +23,9 @@ import (
 // Operators is the output of the command operators for all operators.
 type Operators struct {
 	Operators []OperatorOnClusters `json:"operators"`
-	// WithoutOperator are custom kinds with objects on clusters that no FederatedOperator provides.
+	// WithoutOperator are custom kinds that have objects on clusters, and that no FederatedOperator provides.
 	WithoutOperator []KindWithoutOperator `json:"kindsWithoutOperator"`
-	// OnOtherClusters are kinds of FederatedOperators that clusters without these operators hold.
+	// OnOtherClusters are kinds of FederatedOperators with objects on clusters on which these operators are not placed.
 	OnOtherClusters []KindOnOtherClusters `json:"kindsOnOtherClusters"`
 }
 
@@ -41,21 +41,24 @@ type KindWithoutOperator struct {
 type KindOnOtherClusters struct {
 	// Kind is Kind.group.
 	Kind string `json:"kind"`
-	// Clusters hold objects of the kind, or shall hold them. No operator that provides the kind is placed on them.
+	// Clusters are the clusters that hold objects of the kind, or shall hold them, although no operator that provides the
+	// kind is placed there.
 	Clusters []string `json:"clusters"`
 }
 
 // OperatorSummary summarises a FederatedOperator.
 type OperatorSummary struct {
 	Name string `json:"name"`
-	// Chart that the stored objects come from; nil for manifests, and before the first chart is stored.
+	// Chart is the chart of the stored objects. It is nil for manifests, and before the objects of the first chart are
+	// stored.
 	Chart *hubv1.RenderedChart `json:"chart,omitempty"`
 	// Manifests is true if the operator has manifests instead of a chart.
 	Manifests bool `json:"manifests"`
-	// Clusters is the number of clusters that the operator is placed on. It is ready on Ready of them.
+	// Clusters is the number of clusters on which the operator is placed. Ready is the number of these on which it is
+	// ready.
 	Clusters int32 `json:"clusters"`
 	Ready    int32 `json:"ready"`
-	// Stored is True, False or Unknown: whether the hub has stored the objects of the newest generation.
+	// Stored says whether the hub has stored the objects of the newest generation. It is True, False or Unknown.
 	Stored metav1.ConditionStatus `json:"stored"`
 	// Objects is the number of stored objects.
 	Objects int32 `json:"objects"`
@@ -64,7 +67,7 @@ type OperatorSummary struct {
 	Created  metav1.Time `json:"created"`
 }
 
-// SummaryOfOperator sums up an operator.
+// SummaryOfOperator returns the summary of an operator.
 func SummaryOfOperator(o *hubv1.FederatedOperator) OperatorSummary {
 	s := OperatorSummary{
 		Name: o.Name, Chart: o.Status.Chart, Manifests: o.Spec.Chart == nil, Clusters: o.Status.Total, Ready: o.Status.Ready,
@@ -82,13 +85,13 @@ type OperatorGatherer struct {
 	used      map[schema.GroupKind]*usage
 }
 
-// usage of a custom kind.
+// usage is the use of a custom kind.
 type usage struct {
 	objects  int
 	clusters sets.Set[string] // that hold the objects, or shall hold them
 }
 
-// NewOperatorGatherer returns a gatherer without bindings. heard is as in NewOperatorObjects.
+// NewOperatorGatherer returns a gatherer that has no bindings yet. For heard, see NewOperatorObjects.
 func NewOperatorGatherer(operators []hubv1.FederatedOperator, heard func(cluster string) bool) *OperatorGatherer {
 	g := &OperatorGatherer{used: map[schema.GroupKind]*usage{}}
 	for i := range operators {
@@ -98,8 +101,8 @@ func NewOperatorGatherer(operators []hubv1.FederatedOperator, heard func(cluster
 	return g
 }
 
-// AddBinding adds an object of an operator, and the kind of an object, if it is a custom kind and the object is on
-// clusters.
+// AddBinding adds a binding. The object may belong to an operator. If its kind is custom and the object is on clusters,
+// the kind is in use.
 func (g *OperatorGatherer) AddBinding(b hubv1.BindingObject) {
 	for _, o := range g.operators {
 		o.AddBinding(b)
@@ -119,12 +122,12 @@ func (g *OperatorGatherer) AddBinding(b hubv1.BindingObject) {
 	}
 }
 
-// isCustom reports whether a kind is neither of Kubernetes nor of Hanse.
+// isCustom reports whether a kind belongs neither to Kubernetes nor to Hanse.
 func isCustom(kind schema.GroupKind) bool {
 	return kind.Group != hubv1.GroupVersion.Group && !clientgoscheme.Scheme.IsGroupRegistered(kind.Group) && !Extends(kind)
 }
 
-// Operators returns the operators by name, and the kinds by group and name.
+// Operators returns the operators, sorted by name, and the kinds, sorted by group and name.
 func (g *OperatorGatherer) Operators() Operators {
 	out := Operators{Operators: []OperatorOnClusters{}, WithoutOperator: []KindWithoutOperator{}, OnOtherClusters: []KindOnOtherClusters{}}
 	providers := map[string]sets.Set[string]{} // clusters with an operator that provides the kind
@@ -204,7 +207,7 @@ func (o Operators) writeMatrix(w io.Writer) {
 	table(w, header, rows)
 }
 
-// mostClusters is how many clusters a note names for each kind.
+// mostClusters is the maximum number of clusters that a note names for each kind.
 const mostClusters = 5
 
 func (o Operators) writeNotes(w io.Writer) {
@@ -228,7 +231,8 @@ func (o Operators) writeNotes(w io.Writer) {
 	}
 }
 
-// source is the chart with its version, or says that there is none; empty before the first chart is stored.
+// source returns the chart with its version, or says that the operator has manifests. It is empty before the objects of
+// the first chart are stored.
 func (s OperatorSummary) source() string {
 	switch {
 	case s.Chart != nil:
@@ -239,7 +243,7 @@ func (s OperatorSummary) source() string {
 	return ""
 }
 
-// version of the operator; empty if its chart does not say it.
+// version returns the version of the operator. It is empty if the chart has no version of the operator.
 func (s OperatorSummary) version() string {
 	if s.Chart == nil {
 		return ""
@@ -253,26 +257,26 @@ func (s OperatorSummary) clusters() string { return fmt.Sprintf("%d/%d", s.Ready
 type OperatorOnClusters struct {
 	OperatorSummary
 	Conditions []metav1.Condition `json:"conditions"`
-	// OnClusters are the clusters that the operator is placed on, by name.
+	// OnClusters are the clusters on which the operator is placed, sorted by name.
 	OnClusters []OperatorOnCluster `json:"onClusters"`
 }
 
 // OperatorOnCluster is an operator on one cluster.
 type OperatorOnCluster struct {
 	Cluster string `json:"cluster"`
-	// Version of the copies of the operator's workloads. If they differ, all versions, with a comma between them. Empty if
-	// no workload says it.
+	// Version is the version of the copies of the operator's workloads. If the copies differ, it has all versions,
+	// separated by commas. It is empty if no workload has a version.
 	Version string `json:"version,omitempty"`
 	Ready   bool   `json:"ready"`
 	// Away is true while the hub does not observe the cluster. The other fields are then the last known values.
 	Away bool `json:"away,omitempty"`
-	// Objects is the number of the operator's objects that the cluster shall hold. Of their copies, Applied have the
-	// desired content.
+	// Objects is the number of the operator's objects that the cluster shall hold. Applied is the number of their copies
+	// that have the wanted content.
 	Objects int `json:"objects"`
 	Applied int `json:"applied"`
 	// Resources is the number of objects of the operator's kinds that the cluster holds, or shall hold.
 	Resources int `json:"resources"`
-	// WaitsFor names the objects that the operator waits for; empty if it is ready.
+	// WaitsFor names the objects for which the operator waits. It is empty if the operator is ready.
 	WaitsFor string `json:"waitsFor,omitempty"`
 }
 
@@ -288,7 +292,7 @@ func (c OperatorOnCluster) cell() string {
 	return text + c.doubt()
 }
 
-// doubt is the mark of a value that is the last known one; empty if the value holds now.
+// doubt returns the mark for a value that is the last known one. It is empty for a current value.
 func (c OperatorOnCluster) doubt() string {
 	if c.Away {
 		return "?"
@@ -296,7 +300,7 @@ func (c OperatorOnCluster) doubt() string {
 	return ""
 }
 
-// OperatorObjects are the objects of an operator, and those of its kinds.
+// OperatorObjects has the objects of an operator, and the objects of its kinds.
 type OperatorObjects struct {
 	operator  *hubv1.FederatedOperator
 	heard     func(cluster string) bool
@@ -306,15 +310,15 @@ type OperatorObjects struct {
 	resources map[string]int
 }
 
-// NewOperatorObjects returns an OperatorObjects without bindings. heard reports whether the hub observes a cluster,
-// see Heard.
+// NewOperatorObjects returns an OperatorObjects that has no bindings yet. heard reports whether the hub observes a
+// cluster, see Heard.
 func NewOperatorObjects(o *hubv1.FederatedOperator, heard func(cluster string) bool) *OperatorObjects {
 	return &OperatorObjects{
 		operator: o, heard: heard, copies: map[string]*OperatorOnCluster{}, versions: map[string]sets.Set[string]{}, resources: map[string]int{},
 	}
 }
 
-// AddBinding adds an object of the operator, or of its kinds. Other objects are ignored.
+// AddBinding adds an object of the operator, or an object of its kinds. It ignores other objects.
 func (s *OperatorObjects) AddBinding(b hubv1.BindingObject) {
 	id := hubv1.ObjectOf(b)
 	if slices.Contains(s.operator.Status.Provides, id.GroupKind().String()) {
@@ -351,7 +355,7 @@ func (s *OperatorObjects) AddBinding(b hubv1.BindingObject) {
 	}
 }
 
-// Bindings of the operator's objects.
+// Bindings returns the bindings of the operator's objects.
 func (s *OperatorObjects) Bindings() []hubv1.BindingObject {
 	var out []hubv1.BindingObject
 	for _, o := range s.objects {
@@ -379,8 +383,8 @@ func (s *OperatorObjects) OnClusters() OperatorOnClusters {
 	return out
 }
 
-// asTheHubCounts is OnClusters, for which objects without a binding were not added: the hub knows them, and has named
-// the clusters that miss them.
+// asTheHubCounts returns the same as OnClusters if objects without a binding were not added. The status of the operator
+// has the clusters on which such objects are missing.
 func (s *OperatorObjects) asTheHubCounts() OperatorOnClusters {
 	out := s.OnClusters()
 	for i := range out.OnClusters {
@@ -399,7 +403,7 @@ func (o OperatorOnClusters) Write(w io.Writer, now time.Time) {
 	o.write(w, now, counted(len(o.Provides), "kind"))
 }
 
-// WriteWide is Write with the names of the kinds.
+// WriteWide writes the same as Write, and the names of the kinds.
 func (o OperatorOnClusters) WriteWide(w io.Writer, now time.Time) {
 	o.write(w, now, "kinds "+printable(strings.Join(o.Provides, ",")))
 }
@@ -431,7 +435,8 @@ func (o OperatorOnClusters) write(w io.Writer, now time.Time, kinds string) {
 	table(w, []string{"CLUSTER", "VERSION", "READY", "OBJECTS", "RESOURCES", "WAITS FOR"}, rows)
 }
 
-// Extends reports whether a kind extends API servers. Every API server has these kinds, and client-go registers none.
+// Extends reports whether a kind extends API servers. Every API server has these kinds, and client-go does not register
+// them.
 func Extends(gk schema.GroupKind) bool {
 	return gk.Group == "apiextensions.k8s.io" || gk.Group == "apiregistration.k8s.io"
 }

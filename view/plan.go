@@ -24,13 +24,13 @@ type Plan struct {
 	MovedSince []plan.Difference `json:"movedSince,omitempty"`
 }
 
-// Changed reports whether the plan changes a copy, or has a problem.
+// Changed reports whether the plan changes a copy or has a problem.
 func (p Plan) Changed() bool {
 	s := p.Summary
 	return s.Removed+s.Moved+s.Created+s.Changed+s.Problems > 0
 }
 
-// Line is the summary in one line.
+// Line returns the summary in one line.
 func (p Plan) Line() string {
 	s := p.Summary
 	var parts, also []string
@@ -71,7 +71,7 @@ type planSection struct {
 
 // planItem is the text about one object, or about several objects with equal texts.
 type planItem struct {
-	// what is the planned object, such as "Deployment shop/web"; where has the clusters.
+	// what is the object of the plan, such as "Deployment shop/web". where has the clusters.
 	what, where string
 	lines       []string
 	more        []string // other objects with the same text
@@ -131,7 +131,7 @@ func wrapped(w io.Writer, text, indent string) {
 	fmt.Fprintln(w, text)
 }
 
-// WriteMarkdown writes the plan for a pull request. It puts all foreign text in code spans.
+// WriteMarkdown writes the plan for a pull request. It puts all text that users have written in code spans.
 func (p Plan) WriteMarkdown(w io.Writer) {
 	fmt.Fprintf(w, "### %s\n", p.Line())
 	for _, s := range p.sections() {
@@ -166,7 +166,7 @@ func code(text string) string {
 	return fence + text + fence
 }
 
-// shown returns the first items, and a text with the number of the others.
+// shown returns the first items, and a text with the number of the other items.
 func (s planSection) shown() (items []planItem, rest string) {
 	items = s.items[:min(len(s.items), planItemsAtMost)]
 	if n := len(s.items) - len(items); n > 0 {
@@ -175,7 +175,7 @@ func (s planSection) shown() (items []planItem, rest string) {
 	return items, rest
 }
 
-// add adds an item, or adds its object to an item with the same text.
+// add adds an item. If another item has the same text, it adds the object to that item.
 func (s *planSection) add(i planItem) {
 	for n, other := range s.items {
 		if other.where == i.where && slices.Equal(other.lines, i.lines) {
@@ -265,7 +265,7 @@ func (p Plan) creations() planSection {
 	return s
 }
 
-// changesOf returns the section about changed copies. The largest group of clusters of each object comes first.
+// changesOf returns the section about changed copies. For each object, the largest group of clusters is the first.
 func changesOf(title string, copies int, changes []plan.Change) planSection {
 	s := planSection{title: title + ": " + counted(copies, "copy")}
 	for _, c := range changes {
@@ -307,7 +307,7 @@ func waveText(w plan.Wave) string {
 	return fmt.Sprintf("wave %s: %s", w.Name, list(w.Clusters))
 }
 
-// spread describes groups of clusters: "the same on 11 clusters; cn-shanghai-2 differs".
+// spread describes groups of clusters as text: "the same on 11 clusters; cn-shanghai-2 differs".
 func spread(groups []plan.Group) string {
 	if len(groups) == 0 {
 		return ""

@@ -21,7 +21,7 @@ type Problems struct {
 	// Objects and Copies count the examined objects and copies.
 	Objects int `json:"objects"`
 	Copies  int `json:"copies"`
-	// OfClusters, OfPolicies and OfObjects are conditions that require an action of the user.
+	// OfClusters, OfPolicies and OfObjects are conditions that need a user's action.
 	OfClusters []Problem `json:"clusterProblems"`
 	OfPolicies []Problem `json:"policyProblems"`
 	OfObjects  []Problem `json:"objectProblems"`
@@ -34,7 +34,7 @@ type Problems struct {
 // Problem is a condition of a cluster, a policy or an object of the hub.
 type Problem struct {
 	Of string `json:"of"`
-	// ID is the identity of the MemberCluster or object; empty for a policy.
+	// ID is the identity of the MemberCluster or object. It is empty for a policy.
 	ID      hubv1.ObjectIdentity `json:"-"`
 	Since   *metav1.Time         `json:"since,omitempty"`
 	Reason  string               `json:"reason"`
@@ -89,7 +89,7 @@ type Gatherer struct {
 	contested       map[[2]string]*ContestedField // by field and manager
 }
 
-// NewGatherer returns a Gatherer without bindings and policies.
+// NewGatherer returns a Gatherer that has no bindings and policies yet.
 func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
 	g := &Gatherer{members: map[string]*hubv1.MemberCluster{}, clusters: map[string]*SlowCluster{}, contested: map[[2]string]*ContestedField{}}
 	for i := range members {
@@ -110,8 +110,8 @@ func NewGatherer(members []hubv1.MemberCluster) *Gatherer {
 	return g
 }
 
-// unusableKubeconfig returns the condition CredentialsValid if a new kubeconfig does not work; nil otherwise. The
-// earlier kubeconfig stays in use until the hub restarts, so the cluster is still Ready.
+// unusableKubeconfig returns the condition CredentialsValid if a new kubeconfig does not work. Otherwise it is nil. The
+// hub uses the earlier kubeconfig until it restarts, so the cluster is still Ready.
 func unusableKubeconfig(m *hubv1.MemberCluster) *metav1.Condition {
 	c := meta.FindStatusCondition(m.Status.Conditions, hubv1.ConditionCredentialsValid)
 	if c == nil || c.Status == metav1.ConditionTrue || c.Reason == hubv1.ReasonConnecting {
@@ -120,12 +120,13 @@ func unusableKubeconfig(m *hubv1.MemberCluster) *metav1.Condition {
 	return c
 }
 
-// problemConditions are the conditions of MemberClusters and placements that are True while the user has to act.
+// problemConditions are the conditions of MemberClusters and placements that are True while a user has to act.
 var problemConditions = []string{
 	hubv1.ConditionCredentialsExpireSoon, hubv1.ConditionTopologyChanged, hubv1.ConditionAnswersTooLarge, hubv1.ConditionUnclaimed, hubv1.ConditionRemovalHeld,
 }
 
-// problem returns a condition of an object as a Problem; nil means that the hub has not written the condition yet.
+// problem returns a condition of an object as a Problem. A nil condition means that the hub has not written the
+// condition yet.
 func problem(of string, c *metav1.Condition) Problem {
 	if c == nil {
 		return Problem{Of: of, Reason: hubv1.ReasonPending, Message: "the hub has not processed it yet"}
@@ -138,7 +139,7 @@ func (p Problem) with(id hubv1.ObjectIdentity) Problem {
 	return p
 }
 
-// AddPolicy examines the conditions of a placement or an override policy; of is its kind and name.
+// AddPolicy examines the conditions of a placement or an override policy. of is its kind and name.
 func (t *Gatherer) AddPolicy(of string, conditions []metav1.Condition) {
 	if c := meta.FindStatusCondition(conditions, hubv1.ConditionAccepted); c != nil && c.Status == metav1.ConditionFalse {
 		t.ofPolicies = append(t.ofPolicies, problem(of, c))
@@ -158,7 +159,7 @@ func (t *Gatherer) AddBundle(b hubv1.BundleObject) {
 }
 
 // addObject adds the first condition of a binding that is False, or that says that the hub object cannot be read. It
-// ignores later conditions, which may follow from the first.
+// ignores later conditions, because they may follow from the first one.
 func (t *Gatherer) addObject(name string, b hubv1.BindingObject) {
 	for _, kind := range []string{hubv1.ConditionScheduled, hubv1.ConditionApplied, hubv1.ConditionHealthy} {
 		if c := meta.FindStatusCondition(b.BindingStatus().Conditions, kind); c != nil && (c.Status == metav1.ConditionFalse || c.Reason == hubv1.ReasonTemplateMissing) {
@@ -235,7 +236,7 @@ func (t *Gatherer) addContested(object string, row *hubv1.ClusterRow) {
 	}
 }
 
-// before compares two times; nil comes last.
+// before reports whether a time is before another one. nil is after all times.
 func before(a, b *metav1.Time) bool { return a != nil && (b == nil || a.Before(b)) }
 
 func byTime(a, b *metav1.Time) int {
@@ -248,7 +249,7 @@ func byTime(a, b *metav1.Time) int {
 	return 0
 }
 
-// Worst returns the problems, at most limit of each part.
+// Worst returns the worst problems. limit is the maximum number for each part.
 func (t *Gatherer) Worst(limit int) Problems {
 	out := Problems{Objects: t.objects, Copies: t.copies, Clusters: []SlowCluster{}, Drift: []DriftedCopy{}, Contested: []ContestedField{}}
 	for _, name := range slices.Sorted(maps.Keys(t.clusters)) {

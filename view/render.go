@@ -28,8 +28,8 @@ func Render(in plan.RenderInput) Renderings {
 }
 
 // Digests returns by cluster the digest of the manifest that the hub would send now, as far as it can be computed
-// outside the hub. The digest of a Secret is keyed. The result ignores fields that a cluster does not serve, and
-// metadata prefixes that a flag of the hub excludes.
+// outside of the hub. The digest of a Secret needs the hub's key. The result ignores fields that a cluster does not
+// serve, and metadata prefixes that a flag of the hub excludes.
 func Digests(in plan.RenderInput, salt string, memberOwned []string) map[string]string {
 	out := map[string]string{}
 	if hubv1.IsSecret(in.Object.GroupVersionKind().GroupKind()) {
@@ -48,8 +48,8 @@ func (r Renderings) Failed() []plan.Rendering {
 	return slices.DeleteFunc(slices.Clone(r.Clusters), func(c plan.Rendering) bool { return c.Error == "" })
 }
 
-// Write writes the manifests as YAML documents, each after a comment with its sources. An excluded cluster has only the
-// comment. A cluster with an error has no document.
+// Write writes the manifests as YAML documents, each after a comment with its sources. For an excluded cluster, it
+// writes only the comment. For a cluster with an error, it writes nothing.
 func (r Renderings) Write(w io.Writer, _ time.Time) {
 	for _, c := range r.Clusters {
 		switch {
@@ -65,7 +65,7 @@ func (r Renderings) Write(w io.Writer, _ time.Time) {
 	}
 }
 
-// made lists the sources of a manifest's fields, such as
+// made returns the sources of a manifest's fields as text, such as
 //
 //	5 at /spec/replicas by the division; OverridePolicy shop/a, rule "r"; skipped OverridePolicy shop/b, rule "s": /spec/paused ...
 func made(c plan.Rendering) string {

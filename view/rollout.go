@@ -20,9 +20,9 @@ type RolloutResult string
 const (
 	// RolloutRuns means that the rollout has not ended.
 	RolloutRuns RolloutResult = "Running"
-	// RolloutDone means that all clusters have the revision that the user asked for.
+	// RolloutDone means that all clusters have the revision that the user wants.
 	RolloutDone RolloutResult = "Done"
-	// RolloutBroken means that a revision has failed.
+	// RolloutBroken means that the rollout of a revision has failed.
 	RolloutBroken RolloutResult = "Failed"
 )
 
@@ -30,7 +30,7 @@ const (
 type Rollout struct {
 	Object    Object `json:"object"`
 	Placement string `json:"placement,omitempty"`
-	// Result is Running, Done or Failed; Progress is one line of text about it.
+	// Result is Running, Done or Failed. Progress describes the result in one line.
 	Result   RolloutResult        `json:"result"`
 	Progress string               `json:"progress"`
 	Rollout  hubv1.BindingRollout `json:"rollout"`
@@ -44,26 +44,28 @@ type Rollout struct {
 // RolloutWave counts the clusters of a wave.
 type RolloutWave struct {
 	Name string `json:"name"`
-	// Clusters is the number of clusters that shall hold the object. Updated counts those at the rollout's revision.
+	// Clusters is the number of clusters of the wave that shall hold the object. Updated is the number of these that have
+	// the rollout's revision.
 	Clusters int `json:"clusters"`
 	Updated  int `json:"updated"`
 }
 
-// RolloutCluster is one cluster's part of a rollout.
+// RolloutCluster is the state of the rollout on one cluster.
 type RolloutCluster struct {
 	Cluster string `json:"cluster"`
 	// Wave is empty if it is not known.
 	Wave string `json:"wave,omitempty"`
-	// Revision that the cluster shall hold.
+	// Revision is the revision that the cluster shall hold.
 	Revision int64 `json:"revision"`
 	// Holds is the revision that the cluster last reported as applied.
 	Holds  int64        `json:"holds,omitempty"`
 	Health hubv1.Health `json:"health"`
 	// Away is true while the hub does not observe the cluster. The row then has the last known values.
 	Away bool `json:"away,omitempty"`
-	// PassingSince is the time since which the copy is healthy at its revision; absent if it is not healthy.
+	// PassingSince is the time since which the copy is healthy at its revision. It is absent if the copy is not healthy.
 	PassingSince *metav1.Time `json:"passingSince,omitempty"`
-	// LastObservedTime is the time at which the hub last observed the cluster; absent while the hub observes it.
+	// LastObservedTime is the time at which the hub last observed the cluster. It is absent while the hub observes the
+	// cluster.
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 	Reason           string       `json:"reason,omitempty"`
 	Message          string       `json:"message,omitempty"`
@@ -77,14 +79,14 @@ type RolloutInput struct {
 	ID      hubv1.ObjectIdentity
 	Object  *unstructured.Unstructured
 	Binding hubv1.BindingObject
-	// Placement that the object follows; nil if it cannot be read.
+	// Placement is the placement that the object follows. It is nil if the placement cannot be read.
 	Placement hubv1.PlacementObject
-	// Members are empty if the user may not read them.
+	// Members are the MemberClusters. The list is empty if the user may not read them.
 	Members []hubv1.MemberCluster
 	Now     time.Time
 }
 
-// RolloutOf shows the rollout of an object.
+// RolloutOf returns the rollout of an object.
 func RolloutOf(in RolloutInput) Rollout {
 	spec, status := in.Binding.BindingSpec(), in.Binding.BindingStatus()
 	r := Rollout{Object: objectOf(in.ID, in.Object), Placement: followedBy(spec), Rollout: *spec.Rollout}
@@ -179,7 +181,7 @@ func (r *Rollout) result(spec *hubv1.BindingSpec) (RolloutResult, string) {
 	return RolloutRuns, text
 }
 
-// waitsFor describes the wave in progress: "wave asia: 2 of 5 clusters have revision 7".
+// waitsFor describes the present wave: "wave asia: 2 of 5 clusters have revision 7".
 func (r *Rollout) waitsFor() string {
 	state, all := r.Rollout, RolloutWave{}
 	for _, c := range r.Clusters {

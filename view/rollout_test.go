@@ -49,7 +49,7 @@ func TestARolloutAsJSONHasStableFields(t *testing.T) {
 	golden(t, "testdata/rollout/a-wave-is-changing.json", string(text)+"\n")
 }
 
-// A failure ends with another exit code than a rollout that runs, or has ended well.
+// A failed rollout has another exit code than a running or a complete one.
 func TestTheResultOfARollout(t *testing.T) {
 	for name, want := range map[string]RolloutResult{
 		"a-wave-is-changing": RolloutRuns, "a-wave-waits-for-approval": RolloutRuns, "a-newer-generation-is-not-seen-yet": RolloutRuns,

@@ -16,7 +16,7 @@ import (
 type RolloutHistory struct {
 	Object    Object `json:"object"`
 	Placement string `json:"placement,omitempty"`
-	// Revision is the one that the clusters get; Newest is the latest revision of the hub object.
+	// Revision is the revision that the clusters get. Newest is the latest revision of the hub object.
 	Revision  int64             `json:"revision"`
 	Newest    int64             `json:"newest"`
 	Revisions []HistoryRevision `json:"revisions"`
@@ -32,9 +32,9 @@ type HistoryRevision struct {
 	Passed bool `json:"passed"`
 	// Failed is true if the revision failed last.
 	Failed bool `json:"failed,omitempty"`
-	// SupersededBy is the revision whose change began before this one had passed on all clusters or failed.
+	// SupersededBy is the revision whose rollout began before this revision had failed or had passed on all clusters.
 	SupersededBy int64 `json:"supersededBy,omitempty"`
-	// TemplateOf is the earlier revision with this template, if only policies changed after a rollback or an undo.
+	// TemplateOf is the earlier revision with the same template, if only policies changed after a rollback or an undo.
 	TemplateOf int64 `json:"templateOf,omitempty"`
 	// Clusters that hold the revision.
 	Clusters []string `json:"clusters,omitempty"`
@@ -77,7 +77,7 @@ func (h RolloutHistory) Write(w io.Writer, _ time.Time) {
 	table(w, []string{"REVISION", "GENERATION", "FIRST SEEN", "PASSED", "WHERE", "NOTE"}, rows)
 }
 
-// Note describes the fate of the revision and the origin of its template.
+// Note describes how the rollout of the revision ended, and which revision has the same template.
 func (r HistoryRevision) Note() string {
 	var notes []string
 	if r.Failed {

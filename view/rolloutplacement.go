@@ -16,11 +16,11 @@ type PlacementRollout struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Result is Running, Done or Failed; Progress is one line of text about it.
+	// Result is Running, Done or Failed. Progress describes the result in one line.
 	Result   RolloutResult           `json:"result"`
 	Progress string                  `json:"progress"`
 	Rollout  *hubv1.PlacementRollout `json:"rollout,omitempty"`
-	// Asked are the rollout annotations of the placement.
+	// Asked are the rollout annotations of the placement, with which users have requested actions.
 	Asked map[string]string `json:"asked,omitempty"`
 	// Objects have the objects whose rollout is not complete. An object that is being deleted is not one of them.
 	Objects []RolloutObject `json:"objects,omitempty"`
@@ -31,7 +31,7 @@ type RolloutObject struct {
 	Object string `json:"object"`
 	// Rollout is absent until the object has a revision.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
-	// Updated is the number of clusters with the newest revision, Desired the number of all its clusters.
+	// Updated is the number of clusters with the newest revision. Desired is the number of all clusters of the object.
 	Updated int32 `json:"updated"`
 	Desired int32 `json:"desired"`
 }
@@ -42,8 +42,8 @@ var rolloutAnnotations = [][2]string{
 	{hubv1.RolloutSkipAnnotation, "Skipped"}, {hubv1.RolloutPromoteAnnotation, "Promoted"},
 }
 
-// PlacementRolloutOf shows the rollouts of a placement. following are the bindings of its objects; empty if the objects
-// are not shown.
+// PlacementRolloutOf returns the rollouts of a placement's objects. following are the bindings of the objects. It is
+// empty if the objects are not shown.
 func PlacementRolloutOf(p hubv1.PlacementObject, following []hubv1.BindingObject) PlacementRollout {
 	r := PlacementRollout{Kind: kindOf(p), Namespace: p.GetNamespace(), Name: p.GetName(), Rollout: p.PlacementStatus().Rollout}
 	for _, a := range rolloutAnnotations {

@@ -36,7 +36,7 @@ func (r Rollout) Write(w io.Writer, now time.Time) {
 	line(w, "Progress", r.Progress)
 }
 
-// revisions returns the old and the new revision: "revision 6 -> 7".
+// revisions returns the old and the new revision as text: "revision 6 -> 7".
 func (r Rollout) revisions() string {
 	state := r.Rollout
 	text := fmt.Sprintf("revision %d", state.Revision)
@@ -49,7 +49,7 @@ func (r Rollout) revisions() string {
 	return text
 }
 
-// revisionCell returns a revision as text; empty if it is not known.
+// revisionCell returns a revision as text. It is empty if the revision is not known.
 func revisionCell(revision int64) string {
 	if revision == 0 {
 		return ""

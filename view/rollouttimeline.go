@@ -17,11 +17,11 @@ type WaveState string
 const (
 	// WavePassed means that each changing object has passed the wave, or that no object is changing.
 	WavePassed WaveState = "Passed"
-	// WavePending means that no changing object has come to the wave.
+	// WavePending means that no changing object has reached the wave.
 	WavePending WaveState = "Pending"
 )
 
-// urgency orders the phases of objects in one wave: the first one is the state of the wave.
+// urgency orders the phases of the objects in one wave. The first phase that an object has is the state of the wave.
 var urgency = []hubv1.RolloutPhase{
 	hubv1.RolloutFailed, hubv1.RolloutRollingBack, hubv1.RolloutPaused, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow,
 	hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutWaitingForOthers,
@@ -37,11 +37,11 @@ type RolloutTimeline struct {
 type TimelineWave struct {
 	hubv1.RolloutWave
 	State WaveState `json:"state"`
-	// Objects are in the wave now, the one that waits for the longest time first.
+	// Objects are the objects in the wave now. The object that waits for the longest time is the first.
 	Objects []RolloutObject `json:"objects,omitempty"`
 	// Approved is true if a user has approved the wave for all changes in progress.
 	Approved bool `json:"approved,omitempty"`
-	// OnClusters are the wave's clusters that shall hold objects; absent if the user may not read the clusters.
+	// OnClusters are the clusters of the wave that shall hold objects. It is absent if the user may not read the clusters.
 	OnClusters []TimelineCluster `json:"onClusters,omitempty"`
 }
 
@@ -62,17 +62,17 @@ type WaveClusterState string
 const (
 	// WaveClusterPassing means that all copies have the rollout's revision, and are healthy.
 	WaveClusterPassing WaveClusterState = "Passing"
-	// WaveClusterChanging means that some copies have the revision, and are not known to be healthy.
+	// WaveClusterChanging means that some copies have the rollout's revision, but are not healthy yet.
 	WaveClusterChanging WaveClusterState = "Changing"
-	// WaveClusterWaiting means that copies have an older revision, and are healthy.
+	// WaveClusterWaiting means that copies are healthy at an older revision.
 	WaveClusterWaiting WaveClusterState = "Waiting"
 	// WaveClusterDegraded means that a copy is degraded.
 	WaveClusterDegraded WaveClusterState = "Degraded"
-	// WaveClusterUnknown means that the cluster does not answer: the other fields are as of Since.
+	// WaveClusterUnknown means that the cluster does not answer. The other fields show the state at Since.
 	WaveClusterUnknown WaveClusterState = "Unknown"
 )
 
-// Healthy counts the clusters of the wave whose copies all have the rollout's revision and are healthy.
+// Healthy returns the number of clusters of the wave whose copies all are healthy at the rollout's revision.
 func (w TimelineWave) Healthy() int {
 	n := 0
 	for _, c := range w.OnClusters {
@@ -83,12 +83,13 @@ func (w TimelineWave) Healthy() int {
 	return n
 }
 
-// Waiting are the objects that wait for an approval of the wave, the one that waits for the longest time first.
+// Waiting returns the objects that wait for an approval of the wave. The object that waits for the longest time is the
+// first.
 func (w TimelineWave) Waiting() []RolloutObject {
 	return slices.DeleteFunc(slices.Clone(w.Objects), func(o RolloutObject) bool { return o.Rollout.Phase != hubv1.RolloutWaitingForApproval })
 }
 
-// Since is the time since which an object waits for an approval of the wave; nil if none does.
+// Since returns the time since which an object waits for an approval of the wave. It is nil if no object waits.
 func (w TimelineWave) Since() *metav1.Time {
 	if waiting := w.Waiting(); len(waiting) > 0 {
 		return &waiting[0].Rollout.Since
@@ -96,7 +97,7 @@ func (w TimelineWave) Since() *metav1.Time {
 	return nil
 }
 
-// RolloutTimelineOf shows the waves of a placement that has a rollout. following are the bindings of all its objects.
+// RolloutTimelineOf returns the waves of a placement that has a rollout. following are the bindings of all its objects.
 // Without members, the waves have no clusters.
 func RolloutTimelineOf(p hubv1.PlacementObject, following []hubv1.BindingObject, members []hubv1.MemberCluster, now time.Time) RolloutTimeline {
 	t := RolloutTimeline{PlacementRollout: PlacementRolloutOf(p, following)}
@@ -145,7 +146,7 @@ func rank(o RolloutObject) int {
 	return len(urgency)
 }
 
-// clustersByWave sums up the copies of all objects, by the index of the wave.
+// clustersByWave combines the copies of all objects into one state for each cluster, by the index of the wave.
 func clustersByWave(p hubv1.PlacementObject, following []hubv1.BindingObject, members []hubv1.MemberCluster, verbs rollout.Verbs, latest metav1.Time, now time.Time) map[int][]TimelineCluster {
 	found, waveOf := map[string]*TimelineCluster{}, wavesOf(p, members)
 	for _, b := range following {
@@ -178,10 +179,11 @@ func clustersByWave(p hubv1.PlacementObject, following []hubv1.BindingObject, me
 	return out
 }
 
-// worse orders the states of copies on one cluster: the last one is the state of the cluster.
+// worse orders the states of copies on one cluster. The last state in this order that a copy has is the state of the
+// cluster.
 var worse = []WaveClusterState{WaveClusterPassing, WaveClusterWaiting, WaveClusterChanging, WaveClusterDegraded, WaveClusterUnknown}
 
-// add adds a copy.
+// add adds the state of a copy.
 func (t *TimelineCluster) add(c RolloutCluster) {
 	t.Objects++
 	state := WaveClusterChanging

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// stagedBinding is the binding of an object that is in a wave. rows are those of the clusters a and b.
+// stagedBinding returns the binding of an object that is in a wave. rows are the rows of the clusters a and b.
 func stagedBinding(name, wave string, phase hubv1.RolloutPhase, since time.Time, rows ...hubv1.ClusterRow) hubv1.BindingObject {
 	b := hubv1.NewBinding(hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "shop", Name: name}.BindingKey())
 	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: name}

@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
-// Row is one cluster's part.
+// Row is the state of an object on one cluster.
 type Row struct {
 	Cluster string            `json:"cluster"`
 	Region  string            `json:"region,omitempty"`
@@ -21,19 +21,19 @@ type Row struct {
 	// Revision that the cluster holds; absent without a rollout.
 	Revision int64 `json:"revision,omitempty"`
 	Report
-	// Away is true while the hub does not observe the cluster. The row has the last known state.
+	// Away is true while the hub does not observe the cluster. The row then has the last known state.
 	Away bool `json:"away,omitempty"`
-	// LastObservedTime is as of when the row is; absent while it is live, and if that is not known.
+	// LastObservedTime is the time of the row's state. It is absent while the row is live, and if the time is not known.
 	LastObservedTime   *metav1.Time `json:"lastObservedTime,omitempty"`
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
-	// UID of the copy, and Digest of the manifest that it was last confirmed to be made from.
+	// UID is the UID of the copy. Digest is the digest of the manifest that the copy was last confirmed to have.
 	UID    types.UID `json:"uid,omitempty"`
 	Digest string    `json:"digest,omitempty"`
 
 	liveness
 }
 
-// Report is what the hub says of a copy.
+// Report is the hub's report about a copy.
 type Report struct {
 	Applied  metav1.ConditionStatus `json:"applied"`
 	Ready    *int64                 `json:"ready,omitempty"`
@@ -45,7 +45,7 @@ type Report struct {
 
 func (r Report) why() string { return why(r.Reason, r.Message) }
 
-// liveness says how far a row may be out of date.
+// liveness describes whether a row may be out of date.
 type liveness struct {
 	unheard   bool         // the cluster has not reported on the object
 	silent    bool         // no hub runs that would hear it
@@ -78,8 +78,9 @@ func rowOf(t hubv1.BindingTarget, r *hubv1.ClusterRow, m *hubv1.MemberCluster, n
 	return row
 }
 
-// during dates a row that would be live if a hub ran, and takes back what it says of Applied unless digest shows that
-// it still holds: digest is that of what the hub would send now, or empty.
+// during adds to a live row the time since which no hub runs. It also sets Applied to Unknown, unless digest shows that
+// the copy is still the wanted one. digest is the digest of the manifest that the hub would send now. It is empty if it
+// is not known.
 func (r *Row) during(silence *Silence, digest string) {
 	r.silent, r.mayBeLost = true, false
 	if r.unheard {
@@ -106,10 +107,10 @@ func (r Row) Copy() rollup.CopyState {
 	return rollup.StateOf(r.State, &hubv1.ClusterRow{Applied: r.Applied, Health: r.Health, Reason: r.Reason}, !r.lastKnown())
 }
 
-// lastKnown is true for a row that may say what is no longer so.
+// lastKnown reports whether the row may be out of date.
 func (r Row) lastKnown() bool { return r.Away || r.silent || r.overdue }
 
-// away is true for a cluster of which the hub says that it does not answer.
+// away reports whether the hub marks the cluster as unreachable.
 func away(m *hubv1.MemberCluster) bool {
 	return m != nil && m.IsAway()
 }

@@ -7,7 +7,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Screen is a terminal. It cuts tables to its width and colours cells that show a state.
+// Screen is a terminal. Tables are cut to its width, and cells that show a state are coloured.
 type Screen struct {
 	io.Writer
 	// Width in columns; 0 means unlimited.
@@ -24,8 +24,8 @@ var colours = map[string]string{
 	"Degraded": red, "False": red, "Failed": red,
 }
 
-// paint colours a padded cell by its text. A question mark after a state means that it is the last known one, which is
-// never green.
+// paint colours a padded cell by its text. A question mark after a state means that the state is the last known one.
+// Such a state is never green.
 func (s *Screen) paint(cell, padded string) string {
 	colour := colours[strings.TrimSuffix(cell, "?")]
 	if colour == green && strings.HasSuffix(cell, "?") {
@@ -37,7 +37,7 @@ func (s *Screen) paint(cell, padded string) string {
 	return colour + cell + plain + padded[len(cell):]
 }
 
-// fits cuts the last cell of a line, which starts at a column, to the width. It never cuts the column's header.
+// fits cuts the last cell of a line, which starts at a column, to the width. It never cuts the header of the column.
 func (s *Screen) fits(cell string, column int) string {
 	const least = 10
 	if s == nil || s.Width == 0 {

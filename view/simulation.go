@@ -18,11 +18,11 @@ type Simulation struct {
 	Summary SimulationSummary `json:"summary"`
 	// Changes are the simulated changes.
 	Changes []string `json:"changes,omitempty"`
-	// Objects whose placement differs, by name.
+	// Objects are the objects whose placement differs, sorted by name.
 	Objects []SimulatedObject `json:"objects"`
-	// Clusters before or after the changes, by name.
+	// Clusters are the clusters before or after the changes, sorted by name.
 	Clusters []SimulatedCluster `json:"clusters"`
-	// Notes name unknown inputs.
+	// Notes name inputs that are not known.
 	Notes []string `json:"notes,omitempty"`
 
 	all bool // name every object
@@ -32,16 +32,16 @@ type Simulation struct {
 type SimulationSummary struct {
 	Objects int `json:"objects"`
 	Changed int `json:"changed"`
-	// Nowhere counts the objects that lose their last cluster that answers.
+	// Nowhere is the number of objects that lose their last reachable cluster.
 	Nowhere int `json:"nowhere"`
-	// TooFew counts the changed objects that still run, but on fewer clusters than the placement requests.
+	// TooFew is the number of changed objects that still run, but on fewer clusters than the placement requests.
 	TooFew int `json:"tooFew"`
 	// ReplicasMoved is the number of replicas that move to another cluster.
 	ReplicasMoved int64 `json:"replicasMoved"`
-	// ReplicasWithoutRoom is the increase of replicas without room.
+	// ReplicasWithoutRoom is the number by which the replicas without room increase.
 	ReplicasWithoutRoom int64 `json:"replicasWithoutRoom"`
-	// CopiesAway is the number of copies on clusters that no longer answer. ReplicasAway counts their replicas, if
-	// divided.
+	// CopiesAway is the number of copies on clusters that become unreachable. ReplicasAway is the number of their
+	// replicas, if they are divided.
 	CopiesAway   int   `json:"copiesAway"`
 	ReplicasAway int64 `json:"replicasAway"`
 }
@@ -49,7 +49,8 @@ type SimulationSummary struct {
 // SimulatedObject is one object whose placement differs.
 type SimulatedObject struct {
 	Object Object `json:"object"`
-	// Placement that the object follows, such as "Placement shop/web"; PlacementBefore is empty if it is the same.
+	// Placement is the placement that the object follows, such as "Placement shop/web". PlacementBefore is empty if it is
+	// the same.
 	Placement       string `json:"placement"`
 	PlacementBefore string `json:"placementBefore,omitempty"`
 	Movement
@@ -73,8 +74,8 @@ type SimulatedCluster struct {
 	Replicas       int64 `json:"replicas"`
 }
 
-// Simulate shows where decisions differ. If they are the next decisions on a fleet, the recorded decisions count no
-// cluster as away.
+// Simulate returns the differences between decisions. all selects also the objects whose decisions are the same. For
+// the next decisions on a fleet, the recorded decisions do not show which clusters were unreachable.
 func Simulate(d *plan.Decisions, changes, notes []string, all bool) Simulation {
 	s := Simulation{Changes: changes, Notes: append(notes, d.Notes()...), Objects: []SimulatedObject{}, all: all}
 	before, after := d.Clusters()
@@ -133,16 +134,18 @@ func saidOf(o decide.Outcome) Said {
 	return Said{o.Scheduled.Status, o.Scheduled.Reason, o.Scheduled.Message}
 }
 
-// same reports whether the placement and the reason of the decision are the same, and no cluster stops answering.
+// same reports whether the placement and the reason of the decision are the same, and no cluster of the object becomes
+// unreachable.
 func (o *SimulatedObject) same() bool {
 	return len(o.Away) == 0 && o.Placement == o.PlacementBefore &&
 		(o.ScheduledBefore.Reason == "" || o.Scheduled.Status == o.ScheduledBefore.Status && o.Scheduled.Reason == o.ScheduledBefore.Reason)
 }
 
-// fewerThanAsked are the reasons of decisions that found fewer clusters, or fewer replacements, than they needed.
+// fewerThanAsked are the reasons of decisions that found fewer clusters, or fewer replacements, than the placement
+// requests.
 var fewerThanAsked = []string{hubv1.ReasonNoClusterSelected, hubv1.ReasonSpreadUnsatisfied, hubv1.ReasonNoReplacement, hubv1.ReasonTooManyAway}
 
-// short reports whether fewer answering clusters hold the object than the placement requests.
+// short reports whether fewer reachable clusters hold the object than the placement requests.
 func (o *SimulatedObject) short() bool {
 	return o.Running > 0 && o.Scheduled.Status != metav1.ConditionTrue && slices.Contains(fewerThanAsked, o.Scheduled.Reason)
 }
@@ -168,7 +171,7 @@ func (s *SimulationSummary) add(o SimulatedObject) {
 // Changed reports whether the changes affect any object.
 func (s Simulation) Changed() bool { return s.Summary.Changed > 0 }
 
-// fleetCount has the counts of each cluster.
+// fleetCount has the numbers of objects and replicas of each cluster.
 type fleetCount map[string]*SimulatedCluster
 
 func (f fleetCount) clusters(all []*hubv1.MemberCluster) {

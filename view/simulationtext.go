@@ -21,7 +21,7 @@ const (
 	objectsAtMost = 3
 )
 
-// Write writes the simulation as text. One line shows all objects with the same placement and the same change.
+// Write writes the simulation as text. All objects with the same placement and the same change share one line.
 func (s Simulation) Write(w io.Writer, _ time.Time) {
 	fmt.Fprintln(w, s.Headline())
 	for _, c := range s.Changes {
@@ -48,7 +48,8 @@ func (s Simulation) Write(w io.Writer, _ time.Time) {
 	s.writeClusters(w)
 }
 
-// Headline returns the summary: "412 objects: 31 change, 3 would run nowhere; 120 replicas move, 14 have no room".
+// Headline returns the summary as text: "412 objects: 31 change, 3 would run nowhere; 120 replicas move, 14 have no
+// room".
 func (s Simulation) Headline() string {
 	sum := s.Summary
 	text := counted(sum.Objects, "object")
@@ -93,7 +94,7 @@ func counted(n int, what string) string {
 // column is a column of a table in which one line describes several objects.
 type column struct {
 	header string
-	// same is true if the objects of one line must have equal cells.
+	// same is true if the objects of one line must have equal cells in this column.
 	same bool
 	cell func(group []SimulatedObject) string
 }
@@ -131,7 +132,7 @@ func (s Simulation) writeGroups(w io.Writer, objects []SimulatedObject, columns 
 	}
 }
 
-// groups returns groups of similar objects, the largest first. If all objects are named, each is its own group.
+// groups returns groups of similar objects, the largest first. If all objects are to be named, each object is a group.
 func (s Simulation) groups(objects []SimulatedObject, columns []column) [][]SimulatedObject {
 	var out [][]SimulatedObject
 	places := map[string]int{}
@@ -171,7 +172,8 @@ func dense(w io.Writer, header []string, rows [][]string) {
 	table(w, header, rows)
 }
 
-// which names the first objects of a group. It writes the kind only where it differs from the previous object's.
+// which returns the names of the first objects of a group. It names a kind only where the kind differs from that of the
+// object before.
 func which(group []SimulatedObject) string {
 	var names []string
 	kind := ""
@@ -200,7 +202,7 @@ func (s Simulation) list(names []string) string {
 	return list(names)
 }
 
-// Follows returns the placement, and the previous placement if it differs.
+// Follows returns the placement, and also the previous placement if it differs.
 func (o *SimulatedObject) Follows() string {
 	if o.PlacementBefore == "" {
 		return cmp.Or(o.Placement, "none")
@@ -208,7 +210,7 @@ func (o *SimulatedObject) Follows() string {
 	return o.PlacementBefore + " -> " + cmp.Or(o.Placement, "none")
 }
 
-// shifts returns the total replicas before and after on each cluster where they differ.
+// shifts returns, for each cluster with a difference, the total replicas before and after.
 func (s Simulation) shifts(objects []SimulatedObject) string {
 	before, after := map[string]int64{}, map[string]int64{}
 	all := map[string]bool{}
@@ -238,7 +240,7 @@ func (o *SimulatedObject) noRoom() string {
 	return fmt.Sprintf("%d -> %d", o.NoRoomBefore, o.NoRoom)
 }
 
-// Problem describes an object's problem for an operator; empty if there is none.
+// Problem describes the problem of an object for a user. It is empty if the object has no problem.
 func (o *SimulatedObject) Problem() string {
 	switch {
 	case o.Scheduled.Reason != hubv1.ReasonScheduled && (o.Scheduled.Status != metav1.ConditionTrue || len(o.Away) > 0):

@@ -14,11 +14,12 @@ const (
 	SkewSupported Skew = "Supported"
 	// SkewTooWide means that the versions are further apart.
 	SkewTooWide Skew = "TooWide"
-	// SkewUnknown means that one of them is no release, and so is not before or after another version.
+	// SkewUnknown means that one of the versions is not a release, so that the versions cannot be compared.
 	SkewUnknown Skew = "Unknown"
 )
 
-// afterTag matches what git describe adds to the last tag: the number of commits since then, and a commit.
+// afterTag matches the suffix that git describe adds to the last tag: the number of commits since the tag, and a
+// commit.
 var afterTag = regexp.MustCompile(`-[0-9]+-g[0-9a-f]{7,}(-dirty)?$`)
 
 // SkewOf compares two versions, such as "0.2.0" or "v0.2.0-rc.1". A build between two releases, such as

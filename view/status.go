@@ -18,19 +18,20 @@ type Status struct {
 	Object Object `json:"object"`
 	// Silence is absent while a hub runs, and for users who may not read the hub's Lease.
 	Silence *Silence `json:"silence,omitempty"`
-	// NotFederated says why there is no binding; Federated is empty then.
+	// NotFederated says why there is no binding. Federated is empty then.
 	NotFederated *NotFederated `json:"notFederated,omitempty"`
 	Federated
 
-	// decided is the generation of the binding: its last decision. Conditions may be of an earlier one for some seconds.
+	// decided is the generation of the binding, which changes with each decision. Conditions may belong to an earlier
+	// generation for some seconds.
 	decided int64
 }
 
-// Federated is what the binding of an object says.
+// Federated is the part of the status that comes from the binding.
 type Federated struct {
 	Placement       *hubv1.PlacementReference `json:"placement,omitempty"`
 	OtherPlacements []string                  `json:"otherPlacements,omitempty"`
-	// StatusTo tells where the hub writes the merged status.
+	// StatusTo says where the hub writes the merged status.
 	StatusTo   *StatusTo             `json:"statusTo,omitempty"`
 	Summary    *hubv1.BindingSummary `json:"summary,omitempty"`
 	Replicas   *Replicas             `json:"replicas,omitempty"`
@@ -40,14 +41,14 @@ type Federated struct {
 	Unplaced *Unplaced `json:"unplaced,omitempty"`
 	Regions  []Region  `json:"regions,omitempty"`
 	OnObject *OnObject `json:"onObject,omitempty"`
-	// Rollout is absent if the placement has none.
+	// Rollout is absent if the placement has no rollout.
 	Rollout *hubv1.BindingRollout `json:"rollout,omitempty"`
 	Waiting []Wait                `json:"waiting,omitempty"`
 }
 
-// Silence means that no hub renews its Lease. The shown state is the last one that a hub wrote.
+// Silence means that no hub renews its Lease. The displayed state is then the last state that a hub has written.
 type Silence struct {
-	// Since is when the Lease was last renewed; absent if it never was renewed.
+	// Since is when the Lease was last renewed. It is absent if the Lease was never renewed.
 	Since *metav1.Time `json:"since,omitempty"`
 }
 
@@ -60,7 +61,7 @@ type Object struct {
 	Generation int64  `json:"generation,omitempty"`
 	// State is Present, Deleting (it has a deletionTimestamp) or Deleted.
 	State string `json:"state"`
-	// Bundle that has the object, such as "Bundle shop/web"; empty for an object of the hub.
+	// Bundle is the bundle that contains the object, such as "Bundle shop/web". It is empty for an object of the hub.
 	Bundle string `json:"bundle,omitempty"`
 }
 
@@ -71,7 +72,7 @@ const (
 	Deleted  = "Deleted"
 )
 
-// StatusTo tells where the hub writes the merged status.
+// StatusTo says where the hub writes the merged status.
 type StatusTo struct {
 	// Mode is OnObject, BindingOnly, or Pending before the hub's first report.
 	Mode    string `json:"mode"`
@@ -81,21 +82,21 @@ type StatusTo struct {
 	LeftOut []string `json:"leftOut,omitempty"`
 }
 
-// Replicas sums up the rows that have replicas.
+// Replicas has the sums over the rows that have replicas.
 type Replicas struct {
 	ReadyLive      int64 `json:"readyLive"`
 	ReadyLastKnown int64 `json:"readyLastKnown"` // on unreachable clusters, or on all while no hub runs
 	Total          int64 `json:"total"`
 }
 
-// Region sums the clusters of one region.
+// Region has the sums over the clusters of one region.
 type Region struct {
 	Region  string `json:"region"` // empty for clusters without a region
 	Applied int    `json:"applied"`
 	Healthy int    `json:"healthy"`
 	Unknown int    `json:"unknown"`
 	Total   int    `json:"total"`
-	// Replicas and ready replicas, as last known; absent if no copy has them.
+	// Replicas and ReadyReplicas are the last known numbers. They are absent if no copy has them.
 	Replicas      *int64 `json:"replicas,omitempty"`
 	ReadyReplicas *int64 `json:"readyReplicas,omitempty"`
 }
@@ -103,39 +104,39 @@ type Region struct {
 // OnObject is the status of the hub object itself.
 type OnObject struct {
 	Integers map[string]int64 `json:"integers,omitempty"`
-	// Available and Ready are the statuses of these conditions; empty if there is none.
+	// Available and Ready are the statuses of the conditions with these types. They are empty if the object has no such
+	// condition.
 	Available string `json:"available,omitempty"`
 	Ready     string `json:"ready,omitempty"`
 }
 
-// Wait is a cluster that the operation waits for.
+// Wait is a cluster for which an operation waits.
 type Wait struct {
 	Cluster string `json:"cluster"`
 	Reason  string `json:"reason,omitempty"`
 	// Withdrawing is true if the object is to be removed from the cluster.
 	Withdrawing bool `json:"withdrawing,omitempty"`
-	// Replaced is true if other clusters replace this one. Its copy is removed when they are healthy.
+	// Replaced is true if other clusters replace this cluster. Its copy is removed when their copies are healthy.
 	Replaced bool `json:"replaced,omitempty"`
 	// Away is true if the cluster does not answer.
 	Away bool `json:"away,omitempty"`
-	// MayBeLost is true if the cluster has not been observed for an hour although a hub runs. Only then the output
-	// suggests to abandon the copy.
+	// MayBeLost is true if the cluster has not been observed for an hour although a hub runs. Only then does the output
+	// suggest to abandon the copy.
 	MayBeLost bool `json:"mayBeLost,omitempty"`
 }
 
 // StatusInput has the inputs of a Status.
 type StatusInput struct {
 	ID hubv1.ObjectIdentity
-	// Object is nil if it is deleted; Binding is nil if there is none.
+	// Object is nil if it was deleted. Binding is nil if the object has no binding.
 	Object  *unstructured.Unstructured
 	Binding hubv1.BindingObject
 	Members []hubv1.MemberCluster
-	// Silence is nil while a hub runs. If no hub runs, Digests has by cluster the digest of the manifest that a hub
-	// would send now, if known.
+	// Silence is nil while a hub runs. If no hub runs, Digests has by cluster the digest of the manifest that a hub would
+	// send now, if the digest is known.
 	Silence *Silence
 	Digests map[string]string
-	// Blind is true if the user may not read the hub's Lease. Then only a cluster with a recent time of observation is
-	// live.
+	// Blind is true if the user may not read the hub's Lease. Then a cluster is live only if it was observed recently.
 	Blind bool
 	Now   time.Time
 }
@@ -207,7 +208,7 @@ func objectOf(id hubv1.ObjectIdentity, object *unstructured.Unstructured) Object
 	return o
 }
 
-// leftOut is the start of the StatusWritten message if fields could not be merged.
+// leftOut is the start of the message of StatusWritten if fields could not be merged.
 const leftOut = "left out: "
 
 func statusTo(conditions []metav1.Condition) *StatusTo {

@@ -1,7 +1,7 @@
-// Package view decides what hansectl and the console show. It turns the read objects into values with stable JSON
+// Package view determines the output of hansectl and the console. It converts objects into values with stable JSON
 // fields, and these values into text.
 //
-// It reads no server and no clock. It removes control characters from the text of members.
+// The package reads no server and no clock. It removes control characters from the text of members.
 package view
 
 import (
@@ -14,7 +14,7 @@ import (
 
 const gap = "   "
 
-// table writes aligned columns. An empty cell is a dash. On a Screen the last column is cut to the width.
+// table writes aligned columns. An empty cell is written as a dash. On a Screen the last column is cut to the width.
 func table(w io.Writer, header []string, rows [][]string) {
 	lines := append([][]string{header}, rows...)
 	width := make([]int, len(header))

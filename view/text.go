@@ -22,7 +22,8 @@ func (s Status) Write(w io.Writer, now time.Time) { s.write(w, now, false) }
 // WriteWide writes the status as text with all columns of the rows.
 func (s Status) WriteWide(w io.Writer, now time.Time) { s.write(w, now, true) }
 
-// Undated is the text of the status with the same age everywhere: it changes only if something else than an age does.
+// Undated returns the text of the status with the same age everywhere, so that the text does not change only because an
+// age changes.
 func (s Status) Undated(wide bool) string {
 	now := metav1.Unix(1, 0)
 	dated := func(t *metav1.Time) *metav1.Time {
@@ -77,7 +78,7 @@ func (s Status) write(w io.Writer, now time.Time, wide bool) {
 // Line is a named text below a table.
 type Line struct{ Name, Text string }
 
-// Lines returns the lines about the whole object, without ages. Lines without a text are left out.
+// Lines returns the lines about the whole object, without ages. It leaves out lines without a text.
 func (s Status) Lines() []Line {
 	rollout := ""
 	if s.Rollout != nil {
@@ -90,7 +91,7 @@ func filled(all []Line) []Line {
 	return slices.DeleteFunc(all, func(l Line) bool { return l.Text == "" })
 }
 
-// Summed returns the numbers of the object; none without a binding.
+// Summed returns the sums of the object as texts. It returns none without a binding.
 func (s Status) Summed() []string {
 	if s.Federated.Summary == nil {
 		return nil
@@ -126,7 +127,7 @@ func (s Status) lines(rollout string, wide bool) []Line {
 	}
 }
 
-// Text describes the consequence of the silence for the shown state.
+// Text describes what the silence means for the displayed state.
 func (s Silence) Text(now time.Time) string {
 	const so = "no change reaches a member; see kubectl get pods -n " + hubv1.SystemNamespace
 	if s.Since == nil {
@@ -170,7 +171,8 @@ func (s Status) Headline() []string {
 	return append(parts, "status: "+s.StatusTo.Mode)
 }
 
-// withdrawing says from how many clusters the object is being withdrawn; empty if from none.
+// withdrawing returns the number of clusters from which the object is being withdrawn, as text. It is empty if there
+// are none.
 func (f Federated) withdrawing() string {
 	absent := 0
 	for _, r := range f.Clusters {
@@ -247,7 +249,7 @@ func (r Row) generation(hub int64) string {
 	return fmt.Sprintf("%d/%d", r.Generation, hub)
 }
 
-// revision returns the revision that the cluster holds, compared with the newest one.
+// revision returns the revision that the cluster holds, compared with the newest revision, as text.
 func (r Row) revision(newest int64) string {
 	if r.Revision == 0 {
 		return ""
@@ -311,7 +313,8 @@ func (s Status) regions(wide bool) string {
 	return strings.Join(parts, gap)
 }
 
-// onObject names all fields that were left out only if wide, because a kind may have many.
+// onObject describes the merged status on the hub object. It names all fields that were left out only if wide is true,
+// because a kind may have many such fields.
 func (s Status) onObject(wide bool) string {
 	switch {
 	case s.StatusTo.Mode == string(hubv1.StatusBindingOnly):
@@ -351,7 +354,7 @@ func (s Status) rollout(now time.Time) string {
 	return inShort(s.Rollout) + ", for " + age(s.Rollout.Since, now)
 }
 
-// scheduled describes a decision with a problem; it is empty for a normal decision.
+// scheduled describes a decision that has a problem. It is empty for a normal decision.
 func (s Status) scheduled() string {
 	c := meta.FindStatusCondition(s.Conditions, hubv1.ConditionScheduled)
 	if c == nil || c.Reason == hubv1.ReasonScheduled {

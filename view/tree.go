@@ -15,10 +15,10 @@ import (
 
 // Tree shows the objects of a placement or of a bundle, their clusters, and their children on each cluster.
 type Tree struct {
-	// Placement or Bundle is the root.
+	// Placement or Bundle is the root of the tree. The other one is nil.
 	Placement *PlacementName `json:"placement,omitempty"`
 	Bundle    *PlacementName `json:"bundle,omitempty"`
-	// Objects are the shown objects; Total counts all.
+	// Objects are the displayed objects. Total is the number of all objects.
 	Objects []TreeObject `json:"objects"`
 	Total   int          `json:"total"`
 	// Notes name the data that could not be read, by cluster.
@@ -35,7 +35,7 @@ type PlacementName struct {
 // TreeObject is one object below the root.
 type TreeObject struct {
 	memberview.Object
-	// Bundle that has the object, such as "Bundle shop/web"; empty for an object of the hub.
+	// Bundle is the bundle that contains the object, such as "Bundle shop/web". It is empty for an object of the hub.
 	Bundle string `json:"bundle,omitempty"`
 	// Unplaced is true for an object of a bundle without a binding.
 	Unplaced bool          `json:"unplaced,omitempty"`
@@ -56,17 +56,17 @@ type TreeCluster struct {
 	Refused *memberview.Reason `json:"refused,omitempty"`
 }
 
-// TreeOf returns the tree of bindings, down to the clusters. most limits the objects.
+// TreeOf returns the tree of a placement's bindings, down to the clusters. most is the maximum number of objects.
 func TreeOf(placement PlacementName, bindings []hubv1.BindingObject, clusters []string, most int) Tree {
 	return treeOf(Tree{Placement: &placement}, bindings, nil, clusters, most)
 }
 
-// TreeOfBundle returns the tree of a bundle. unplaced are its objects without a binding.
+// TreeOfBundle returns the tree of a bundle. unplaced are its objects that have no binding.
 func TreeOfBundle(bundle PlacementName, bindings []hubv1.BindingObject, unplaced []hubv1.ObjectIdentity, clusters []string, most int) Tree {
 	return treeOf(Tree{Bundle: &bundle}, bindings, unplaced, clusters, most)
 }
 
-// root returns the placement or the bundle.
+// root returns the placement or the bundle of the tree.
 func (t Tree) root() PlacementName {
 	if t.Bundle != nil {
 		return *t.Bundle
@@ -101,7 +101,7 @@ func treeOf(t Tree, bindings []hubv1.BindingObject, unplaced []hubv1.ObjectIdent
 	return t
 }
 
-// On returns the objects on a cluster.
+// On returns the objects that have a copy on a cluster.
 func (t Tree) On(cluster string) []memberview.Object {
 	var out []memberview.Object
 	for _, o := range t.Objects {
@@ -126,7 +126,7 @@ func (t Tree) Clusters() []string {
 	return slices.Compact(out)
 }
 
-// Grow adds the children found on a cluster.
+// Grow adds the children that were found on a cluster.
 func (t Tree) Grow(cluster string, found []memberview.ObjectChildren) {
 	of := map[memberview.Object]memberview.ObjectChildren{}
 	for _, f := range found {

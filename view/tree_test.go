@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// forest is what the hub holds, and what it says of members.
+// forest has the objects of the hub, and the answers of members.
 type forest struct {
 	Bindings []hubv1.ResourceBinding                `json:"bindings"`
 	Children map[string][]memberview.ObjectChildren `json:"children"`

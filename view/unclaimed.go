@@ -69,7 +69,7 @@ func (p Pruned) Write(w io.Writer, _ time.Time) {
 	table(w, []string{"CLUSTER", "OBJECT", "OUTCOME", "WHY"}, rows)
 }
 
-// Left counts the copies that are still unclaimed. held counts those of them that are held.
+// Left returns the number of copies that are still unclaimed, and how many of them are held.
 func (p Pruned) Left() (left, held int) {
 	for _, c := range p.Copies {
 		switch c.Outcome {

@@ -10,9 +10,9 @@ import (
 
 // Unplaced has the clusters that the placement selects and that do not get the object.
 type Unplaced struct {
-	// Selected is the number of clusters that the placement selects. Clusters that hold the object count, too.
+	// Selected is the number of clusters that the placement selects, including the clusters that hold the object.
 	Selected int `json:"selected"`
-	// Count is the number of clusters without the object. Clusters has up to 20 of them for each reason.
+	// Count is the number of selected clusters without the object. Clusters has up to 20 of them for each reason.
 	Count    int               `json:"count"`
 	Clusters []UnplacedCluster `json:"clusters"`
 }
@@ -24,8 +24,8 @@ type UnplacedCluster struct {
 	Reason string `json:"reason"`
 }
 
-// keptAway has a text about one cluster for each reason why a selected cluster does not get an object. The texts for
-// several clusters are in package decide.
+// keptAway has, for each reason why a selected cluster does not get an object, the text about one cluster. Package
+// decide has the texts about several clusters.
 var keptAway = map[string]string{
 	hubv1.ReasonTaintNotTolerated:   "tainted",
 	hubv1.ReasonUnschedulable:       "cordoned",
@@ -38,8 +38,8 @@ var keptAway = map[string]string{
 	hubv1.ReasonTopologyMissing:     "in no domain",
 }
 
-// unplacedOf reads the decision; nil if every selected cluster has the object. It also returns nil if the placement
-// limits the number of clusters.
+// unplacedOf returns the selected clusters without the object. It is nil if every selected cluster has the object, or
+// if the placement limits the number of clusters.
 func unplacedOf(b hubv1.BindingObject) *Unplaced {
 	d := b.BindingStatus().Decision
 	if d == nil || slices.ContainsFunc(d.Reasons, func(c hubv1.ChosenCluster) bool { return c.Reason == hubv1.ReasonScheduled }) {
@@ -81,8 +81,8 @@ func (u Unplaced) text() string {
 	return text
 }
 
-// Withdrawing returns the number of clusters from which the object is being removed, as text. It is empty for none, and
-// without a binding.
+// Withdrawing returns the number of clusters from which the object is being removed, as text. It is empty if there are
+// none, and without a binding.
 func Withdrawing(b hubv1.BindingObject) string {
 	if b == nil {
 		return ""
@@ -96,7 +96,8 @@ func Withdrawing(b hubv1.BindingObject) string {
 	return withdrawing(absent, len(all))
 }
 
-// withdrawing returns the number of clusters from which an object is being removed, as text; empty for none.
+// withdrawing returns the number of clusters from which an object is being removed, as text. It is empty if there are
+// none.
 func withdrawing(absent, all int) string {
 	switch {
 	case absent == 0:

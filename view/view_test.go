@@ -24,14 +24,14 @@ var now = time.Date(2026, 3, 1, 12, 4, 19, 0, time.UTC)
 
 var web = hubv1.ObjectIdentity{Group: "monitoring.coreos.com", Kind: "Prometheus", Namespace: "monitoring", Name: "web"}
 
-// fixture is what the hub holds.
+// fixture has the objects of the hub and the members.
 type fixture struct {
 	Object   map[string]any         `json:"object"`
 	Binding  *hubv1.ResourceBinding `json:"binding"`
 	Clusters []hubv1.MemberCluster  `json:"clusters"`
 	Silence  *Silence               `json:"silence"`
 	Digests  map[string]string      `json:"digests"`
-	// Placements decide where there is no binding.
+	// Placements are used for an object that has no binding.
 	Placements        []hubv1.Placement        `json:"placements"`
 	ClusterPlacements []hubv1.ClusterPlacement `json:"clusterPlacements"`
 }
@@ -69,7 +69,7 @@ func (f fixture) status() Status {
 	return s
 }
 
-// integers are what a client reads, where YAML gives fractions.
+// integers returns a value with integers, as a client reads them, because YAML gives floats.
 func integers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
