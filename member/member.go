@@ -1,9 +1,9 @@
-// Package member is the interface between the hub and its member clusters. It has the types and interfaces that the
-// hub's controllers use, and no implementation.
+// Package member is the interface between the hub and its member clusters. It defines the types and interfaces that the
+// hub's controllers use, without implementations.
 //
-//   - member/connect keeps the link to each cluster and reports whether its watches deliver.
+//   - member/connect keeps the link to each cluster and reports whether its watches deliver events.
 //   - member/apply writes one object to one cluster and returns an Outcome.
-//   - member/served knows which kinds a cluster serves, and with which fields.
+//   - member/served caches which kinds a cluster serves, and with which fields.
 //   - member/observe watches the copies and keeps one Observation for each.
 //   - member/health judges one object, without I/O.
 package member
@@ -24,35 +24,36 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// ErrNotConnected means that the cluster is registered but cannot be reached now, or is not registered.
+// ErrNotConnected means that the cluster cannot be reached now, or is not registered.
 var ErrNotConnected = errors.New("member cluster not connected")
 
 // Fleet gives access to connected member clusters. It never waits for the network.
 type Fleet interface {
-	// Get returns the cluster, or ErrNotConnected while its link is down.
+	// Get returns the cluster. It returns ErrNotConnected while the cluster's link is down.
 	Get(cluster string) (Cluster, error)
 }
 
 // Cluster is one connected member. Methods with a context send requests to the cluster and return within its request
-// timeout; the others answer from memory.
+// timeout. The other methods answer from memory.
 type Cluster interface {
-	// Name of the MemberCluster.
+	// Name returns the name of the MemberCluster.
 	Name() string
-	// IsHub is true if this member is the hub's own cluster: nothing is ever written to it.
+	// IsHub reports whether this member is the hub's own cluster, to which the hub writes no copies.
 	IsHub() bool
-	// Fit returns the manifest without the fields that the cluster's schema of its kind lacks, and their paths. It returns
-	// the manifest itself if no field is lacking, or if the cluster publishes no readable schema.
+	// Fit returns the manifest without the fields that are not in the cluster's schema of the kind, and the paths of
+	// these fields. It returns the manifest itself if the schema has all its fields, or if the cluster publishes no
+	// readable schema.
 	Fit(ctx context.Context, manifest *unstructured.Unstructured) (fitting *unstructured.Unstructured, unserved []string)
-	// Misfits returns the values of a manifest that violate the cluster's schema of its kind; none if the cluster
-	// publishes no readable schema.
+	// Misfits returns the values of a manifest that violate the cluster's schema of the kind. It returns none if the
+	// cluster publishes no readable schema.
 	Misfits(ctx context.Context, manifest *unstructured.Unstructured) []Misfit
-	// Apply writes one object to the cluster, or returns why it cannot. It logs nothing.
+	// Apply writes one object to the cluster. The outcome has the reason if it cannot. It logs nothing.
 	Apply(ctx context.Context, in ApplyIntent) Outcome
 	// Withdraw deletes or orphans the copy of one hub object. It logs nothing.
 	Withdraw(ctx context.Context, in WithdrawIntent) Outcome
 	// Observe starts to watch objects of this kind for the given holder, a binding. It is idempotent.
 	Observe(gvk schema.GroupVersionKind, holder types.NamespacedName)
-	// Forget ends the holder's use of the kind; the watch stops after the last holder.
+	// Forget ends the use of the kind by the holder. The watch stops after its last holder is gone.
 	Forget(gvk schema.GroupVersionKind, holder types.NamespacedName)
 	// Observation returns the last observed state of an object. synced is false until the kind's first list has been
 	// delivered, and while the cluster does not serve the kind. If synced is true, a missing observation means that the

@@ -11,12 +11,13 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// Pruner lets users remove unclaimed copies from a connected member.
+// Pruner lets users remove copies from a connected member that no binding claims.
 type Pruner interface {
-	// Copies lists the copies for which keep returns true, of every kind that the hub may write there, at most most. An
-	// error of keep is returned. If ctx ends, Copies returns the copies found so far, with a note.
+	// Copies lists the copies for which keep returns true, of every kind that the hub may write on the member. It
+	// returns at most `most` copies. If keep returns an error, Copies returns that error. If ctx ends, Copies returns
+	// the copies that it has found, with a note.
 	Copies(ctx context.Context, most int, keep func(Copy) (bool, error)) (Copies, error)
-	// Prune removes one copy, as Withdraw does. The caller has checked that no binding claims it.
+	// Prune deletes or orphans one copy, in the same way as Withdraw. The caller has checked that no binding claims it.
 	Prune(ctx context.Context, in PruneIntent) Outcome
 }
 
@@ -28,27 +29,28 @@ type Copy struct {
 	ResourceVersion string
 	Created         time.Time
 	Source          source.Mark
-	Adopted         bool // whether it was adopted
+	Adopted         bool // the hub had adopted the object
 }
 
-// Copies that were found.
+// Copies is the result of Pruner.Copies.
 type Copies struct {
 	Copies []Copy
-	// Notes name the omitted kinds and objects, with the reason.
+	// Notes name the kinds and objects that are missing in the list, with the reason.
 	Notes []string
 }
 
-// PruneIntent is one copy to remove that no binding claims.
+// PruneIntent is the request to remove one copy that no binding claims.
 type PruneIntent struct {
 	GVK   schema.GroupVersionKind
 	Owner hubv1.ObjectIdentity
-	// OwnerUID is the UID of the hub object of that name; empty if there is none.
+	// OwnerUID is the UID of the hub object of the same kind and name. It is empty if there is no such hub object.
 	OwnerUID types.UID
-	// UID and ResourceVersion identify the copy that the user has seen. Another object, or a changed copy, is not
-	// touched.
+	// UID and ResourceVersion identify the copy that the user has seen. Prune does not change an object with another
+	// UID or version.
 	UID             types.UID
 	ResourceVersion string
-	// Source is the state of the hub. A copy from a later state is not touched: the outcome is HubIsOlder.
+	// Source is the current state of the hub. Prune does not change a copy from a later state: the outcome is
+	// HubIsOlder.
 	Source source.State
 	// Policy decides whether the copy is deleted or orphaned. An adopted copy is always orphaned.
 	Policy hubv1.RemovalPolicy

@@ -12,18 +12,18 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// ErrUnreadable means that a member answered with something else than the requested objects.
+// ErrUnreadable means that a member's answer does not contain the requested objects.
 var ErrUnreadable = errors.New("the answer cannot be read")
 
-// Reader lets users read objects of a connected member through the hub, also objects that the hub does not manage. It
-// changes nothing. The caller checks the rights of the user and removes the values that the user must not see. The text
-// of an error may come from the member, and users must not read it.
+// Reader reads objects of a connected member for users of the hub, including objects that the hub does not manage. It
+// writes nothing. The caller checks the rights of the user and removes the values that the user must not see. An error
+// may contain a text of the member that the user has no right to read.
 type Reader interface {
-	// List returns objects of a kind, as rows of the table that the member prints, or as whole objects.
+	// List returns objects of a kind, either as rows of the table that the member prints or as whole objects.
 	List(ctx context.Context, in ListIntent) (Listed, error)
-	// Events returns the newest events about some objects, sorted from old to new. namespace is that of the events.
+	// Events returns the newest events about some objects, from old to new. namespace is the namespace of the events.
 	Events(ctx context.Context, namespace string, about []Involved) (Events, error)
-	// Log returns the end of the log of one container.
+	// Log returns the last lines of one container's log.
 	Log(ctx context.Context, in LogIntent) (Log, error)
 }
 
@@ -31,18 +31,18 @@ type Reader interface {
 type ListIntent struct {
 	Kind     schema.GroupVersionKind
 	Resource string
-	// Namespace is empty for objects of all namespaces, and for cluster-scoped objects.
+	// Namespace is empty for objects in all namespaces and for cluster-scoped objects.
 	Namespace string
-	// Name is empty for all objects.
+	// Name selects one object. If it is empty, all objects are listed.
 	Name          string
 	LabelSelector string
-	// Whole requests whole objects instead of rows.
+	// Whole requests whole objects instead of rows of a table.
 	Whole bool
-	// Most is the maximum number of objects.
+	// Most is the maximum number of objects in the result.
 	Most int
 }
 
-// Listed has the rows or the objects of a list. All texts of rows are printable.
+// Listed has either the rows or the whole objects of a list. All texts in rows are printable.
 type Listed struct {
 	Columns []Column         `json:"columns,omitempty"`
 	Rows    []ListedRow      `json:"rows,omitempty"`
@@ -51,10 +51,10 @@ type Listed struct {
 	More bool `json:"more,omitempty"`
 }
 
-// Column of a table.
+// Column is a column of a table.
 type Column struct {
 	Name string `json:"name"`
-	// Wide is true for a column of -o wide.
+	// Wide is true for a column that kubectl shows only with -o wide.
 	Wide bool `json:"wide,omitempty"`
 }
 
@@ -69,7 +69,7 @@ type ListedRow struct {
 // Involved is an object whose events are requested.
 type Involved struct {
 	Group, Kind, Name string
-	// UID is empty if the object may have any UID.
+	// UID is empty if the UID of the object does not matter.
 	UID types.UID
 }
 
@@ -82,7 +82,7 @@ type Events struct {
 
 // Event is one event of a member. All texts are printable.
 type Event struct {
-	Group   string      `json:"group,omitempty"` // of the object
+	Group   string      `json:"group,omitempty"` // API group of the object
 	Kind    string      `json:"kind"`
 	Name    string      `json:"name"`
 	Type    string      `json:"type,omitempty"`
@@ -92,31 +92,32 @@ type Event struct {
 	Last    metav1.Time `json:"last"`
 }
 
-// LogIntent names one log.
+// LogIntent selects a part of one container's log.
 type LogIntent struct {
 	Namespace, Pod, Container string
-	// Lines is the maximum number of lines.
+	// Lines is the maximum number of lines in the result.
 	Lines int64
-	// Since is the earliest time of lines; zero for no limit.
+	// Since is the time of the earliest line in the result. Zero means no limit.
 	Since metav1.Time
-	// Bytes is the maximum size.
+	// Bytes is the maximum size of the result.
 	Bytes int64
 }
 
-// Log is the end of a log. Each line begins with its time.
+// Log is the last part of a container's log. Each line begins with its time.
 type Log struct {
 	Text string
-	// Cut is true if the log has more than the maximum size.
+	// Cut is true if the log exceeded the maximum size.
 	Cut bool
 }
 
 const (
-	// longestMessage is the limit of API servers for the message of an event.
+	// longestMessage is the maximum length of the message of an event in Kubernetes.
 	longestMessage = 1024
 	longestReason  = 128
 )
 
-// EventOf returns the event for a user. The count and the time of a series are those of its last occurrence.
+// EventOf converts an event for a user. For a series of events, it returns the count of the series and the time of the
+// last one.
 func EventOf(e *corev1.Event) Event {
 	gv, _ := schema.ParseGroupVersion(e.InvolvedObject.APIVersion)
 	out := Event{

@@ -10,15 +10,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Viewer lets users view objects of a connected member through the hub. It changes nothing. It returns only the copy of
-// the given hub object, and from Preview also an unmanaged object. Objects are complete: the caller removes the parts
-// that the user must not see.
+// Viewer lets users view objects of a connected member through the hub. It writes nothing. View returns only the copy
+// of the given hub object. Preview may also return an object that the hub does not manage. The returned objects are
+// complete: the caller removes the parts that the user has no right to see.
 type Viewer interface {
-	// View reads the copy of a hub object. refusal is the reason why there is no copy to show.
+	// View reads the copy of a hub object. refusal is not nil if there is no copy to show, and has the reason.
 	View(ctx context.Context, in ViewIntent) (live *unstructured.Unstructured, refusal *Outcome)
-	// Preview returns the result of Apply by a dry run, whatever in.Mode is.
+	// Preview makes Apply's request as a dry run, whatever in.Mode is, and returns its result.
 	Preview(ctx context.Context, in ApplyIntent) Preview
-	// Children finds the objects that controllers created for copies, by ownerReferences, down to pods.
+	// Children returns the objects that controllers have created for copies, down to pods. It finds them by their
+	// ownerReferences.
 	Children(ctx context.Context, owners []Owner) Children
 }
 
@@ -27,19 +28,20 @@ type ViewIntent struct {
 	GVK      schema.GroupVersionKind
 	Owner    hubv1.ObjectIdentity
 	OwnerUID types.UID
-	// ConfirmedUID is the UID of the last confirmed copy; empty if there is none.
+	// ConfirmedUID is the UID of the last confirmed copy. It is empty if no copy was confirmed.
 	ConfirmedUID types.UID
 }
 
 // Preview is one object before and after the dry run of an apply.
 type Preview struct {
-	// Before is nil if there is no copy yet. After is nil if no dry run was possible.
+	// Before is nil if there is no copy. After is nil if no dry run was possible.
 	Before, After *unstructured.Unstructured
-	// Unadopted is true if Hanse does not manage Before. Then After is the object as adopted.
+	// Unadopted is true if the object in Before is not managed by a hub. In this case After is the object with the
+	// changes of an adoption.
 	Unadopted bool
-	// InSync is true if the copy equals the last confirmed one, and the hub would write the same manifest again.
+	// InSync is true if the copy has the last confirmed content, and the hub would send the same manifest again.
 	InSync bool
-	// Refused is the reason why the hub would not write After now.
+	// Refused is the reason why the hub would not write After now. It is nil if the hub would write it.
 	Refused *Outcome
 }
 
@@ -50,25 +52,25 @@ type Owner struct {
 	UID       types.UID
 }
 
-// Children are the objects found below some owners.
+// Children has the objects that were found below the given owners.
 type Children struct {
-	// Of has the children of each owner that has any, by UID.
+	// Of has the children of each owner, by the UID of the owner. An owner without children is missing.
 	Of map[types.UID][]Child
 	// Notes name the kinds that could not be read, with the reason.
 	Notes []string
 }
 
-// Child is one object with an ownerReference, and the objects that it owns.
+// Child is an object with an ownerReference, and its own children.
 type Child struct {
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Health is empty for a pod, which has only a State.
+	// Health is empty for a pod, for which only State is set.
 	Health hubv1.Health `json:"health,omitempty"`
-	// State of a pod or workload as a short text, such as "Running 2/2".
+	// State describes a pod or a workload in a short text, such as "Running 2/2".
 	State    string  `json:"state,omitempty"`
 	Children []Child `json:"children,omitempty"`
-	// Containers of a pod, by name. They are not part of an answer to a user.
+	// Containers are the names of a pod's containers. They are not sent to users.
 	Containers []string `json:"-"`
 }

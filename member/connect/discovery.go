@@ -35,7 +35,7 @@ func (p *Provider) LookAgain(cluster string) {
 
 // discovery schedules the reads of the kinds that a cluster serves.
 type discovery struct {
-	looks   []time.Time // when to ask, in order
+	looks   []time.Time // times of the next reads, in order
 	looking bool
 	reads   chan servedRead
 }
@@ -45,7 +45,7 @@ type servedRead struct {
 	err    error
 }
 
-// soon plans when to ask, in addition to the plans for the next seconds.
+// soon schedules reads within the next seconds, in addition to the scheduled ones.
 func (d *discovery) soon(times int) {
 	now := time.Now()
 	last := now.Add(looksAgain[len(looksAgain)-1])

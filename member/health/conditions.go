@@ -12,24 +12,24 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// condition is one entry of status.conditions.
+// condition is an element of status.conditions.
 type condition struct {
 	kind, status, reason, message string
-	severity                      string // Error, Warning or Info, of operators that set it
-	observed                      int64  // observedGeneration; -1 if there is none
+	severity                      string // Error, Warning or Info, if the operator sets it
+	observed                      int64  // observedGeneration; -1 if the condition has none
 }
 
-// Types of conditions that are opposites. Strimzi's objects have one or the other.
+// ConditionReady and ConditionNotReady are opposite types of conditions. Objects of Strimzi have one of the two.
 const (
 	ConditionReady    = "Ready"
 	ConditionNotReady = "NotReady"
 )
 
-// perReader are lists in a status with one entry for each controller that uses the object, each with its own
-// conditions: the gateways of a route, the targets of a policy.
+// perReader are lists in a status that have one element, with its own conditions, for each controller that uses the
+// object: for each gateway of a route, or for each target of a policy.
 var perReader = []string{"parents", "ancestors"}
 
-// conditionsOf reads the well-formed entries of status.conditions, and of the conditions of each reader.
+// conditionsOf returns the well-formed conditions in status.conditions and in the lists of perReader.
 func conditionsOf(obj *unstructured.Unstructured) []condition {
 	status := statusOf(obj)
 	out := readConditions(status)
@@ -64,7 +64,7 @@ func readConditions(status map[string]any) []condition {
 		c.reason, _ = m["reason"].(string)
 		c.message, _ = m["message"].(string)
 		c.severity, _ = m["severity"].(string)
-		// Controllers that do not track generations serialise zero.
+		// Controllers that do not set the observedGeneration of a condition serialise it as zero.
 		if g, ok := integer(m["observedGeneration"]); ok && g > 0 {
 			c.observed = g
 		}
@@ -77,8 +77,8 @@ func holds(conditions []condition, kind string) bool {
 	return slices.ContainsFunc(conditions, func(c condition) bool { return c.kind == kind && c.status == "True" })
 }
 
-// byStatedErrors judges conditions without a status, which are true while they exist, such as those of Argo CD's
-// Applications.
+// byStatedErrors judges conditions that have no status, such as those of Argo CD's Applications. Such a condition is
+// true as long as it is in the list.
 func byStatedErrors(status map[string]any) (v Verdict, judged bool) {
 	list, _ := status["conditions"].([]any)
 	for _, entry := range list {
@@ -93,8 +93,8 @@ func byStatedErrors(status map[string]any) (v Verdict, judged bool) {
 	return Verdict{}, false
 }
 
-// role returns the role of a condition type for objects of this kind. If a printer column shows the condition as the
-// object's status, the condition counts for the whole object.
+// role returns the role of a condition type for objects of the reader's kind. If a printer column shows the condition
+// as the state of the object, its role is roleWhole.
 func (r reader) role(kind string) role {
 	says := words.condition(r.kind, kind).says
 	shown := slices.ContainsFunc(r.Columns, func(column Column) bool { return column.Condition == kind })
@@ -104,23 +104,23 @@ func (r reader) role(kind string) role {
 	return says
 }
 
-// reader reads the statuses of one kind.
+// reader reads the status of objects of one kind.
 type reader struct {
 	kind schema.GroupKind
 	Conventions
 }
 
-// conditionsSay is the combined verdict of the conditions.
+// conditionsSay is the result of reading all conditions of an object.
 type conditionsSay struct {
 	verdict Verdict
-	// judged is false if the vocabulary has none of the conditions. whole is true if a condition for the whole object
-	// is True. sound is true if such a condition, or one for a part, is True.
+	// judged is false if no condition type is in the vocabulary. whole is true if a condition with roleWhole is True.
+	// sound is true if a condition with roleWhole or rolePart is True.
 	judged, whole, sound bool
-	// unread names the conditions that are not in the vocabulary and are not True.
+	// unread names the conditions whose type is not in the vocabulary and whose status is not True.
 	unread []string
 }
 
-// byConditions returns the verdict of the worst condition.
+// byConditions reads all conditions of an object. The verdict is that of the worst condition.
 func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) conditionsSay {
 	conditions := conditionsOf(obj)
 	slices.SortStableFunc(conditions, func(a, b condition) int { return cmp.Compare(r.rank(a.kind), r.rank(b.kind)) })
@@ -129,7 +129,7 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 		return conditionsSay{verdict: v, judged: true}
 	}
 	say := conditionsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
-	failed, ended := false, false // conditions that report a failure or an end
+	failed, ended := false, false // a condition reports a failure, or that the object has run to completion
 	for _, c := range conditions {
 		is := r.role(c.kind)
 		if is == roleUnread && c.status != "True" {
@@ -152,7 +152,8 @@ func (r reader) byConditions(obj *unstructured.Unstructured, generation int64) c
 	if ended {
 		say.end()
 	}
-	// While the object reconciles, False means "not yet". Only an explicit failure counts.
+	// While the condition Reconciling is True, a condition that is False only means "not yet". Only a condition that
+	// explicitly reports a failure makes the object Degraded then.
 	i := slices.IndexFunc(conditions, func(c condition) bool { return c.kind == "Reconciling" && c.status == "True" })
 	if i >= 0 && !failed {
 		say.verdict, say.judged = explain(hubv1.HealthProgressing, conditions[i]), true
@@ -166,7 +167,7 @@ func (s *conditionsSay) noteTrue(is role) {
 	s.sound = s.sound || is == roleWhole || is == rolePart
 }
 
-// end handles an object that has run to completion: a pending condition does not count then.
+// end records that the object has run to completion, so that its pending conditions have no effect on its health.
 func (s *conditionsSay) end() {
 	s.whole, s.sound = true, true
 	if s.verdict.Health == hubv1.HealthProgressing {
@@ -174,8 +175,8 @@ func (s *conditionsSay) end() {
 	}
 }
 
-// counting returns which conditions determine the health. Conditions for a part count only if no condition is for the
-// whole object.
+// counting returns a function that reports whether a condition affects the health. Conditions with rolePart affect it
+// only if the object has no condition with roleWhole.
 func (r reader) counting(conditions []condition) func(condition) bool {
 	whole := slices.ContainsFunc(conditions, func(c condition) bool { return r.role(c.kind) == roleWhole })
 	return func(c condition) bool {
@@ -189,8 +190,9 @@ func (r reader) counting(conditions []condition) func(condition) bool {
 	}
 }
 
-// outdated reports whether a condition has an older generation. Then the others may belong to the old spec, too. If
-// neither the status nor the counting conditions have a generation, the other conditions are used.
+// outdated reports whether a condition that affects the health has an older generation. In that case the other
+// conditions may belong to the old spec, too. If neither the status nor these conditions have a generation, the
+// generations of the other conditions decide.
 func outdated(obj *unstructured.Unstructured, conditions []condition, generation int64, counts func(condition) bool) (v Verdict, old bool) {
 	dated := ownObservedGeneration(obj) >= 0 || slices.ContainsFunc(conditions, func(c condition) bool { return c.observed >= 0 && counts(c) })
 	for _, c := range conditions {
@@ -220,7 +222,7 @@ func (r reader) judge(c condition, is role) hubv1.Health {
 	case c.status == "True":
 		return hubv1.HealthHealthy
 	case is == rolePart && c.severity == "Info":
-		return hubv1.HealthHealthy // the condition itself says that it does not affect readiness
+		return hubv1.HealthHealthy // the condition has a severity that does not affect readiness
 	case c.status == "Unknown":
 		return hubv1.HealthProgressing
 	case slices.Contains(words.Reasons.PodsNotReady.Words, c.reason):
@@ -258,13 +260,13 @@ func saysFailure(reason string) bool {
 	return strings.HasPrefix(reason, "Err") || contains(words.Reasons.Failing.Words, reason) && !contains(words.Reasons.Harmless.Words, reason)
 }
 
-// contains reports whether the reason contains one of the parts.
+// contains reports whether the reason contains one of the parts, ignoring case.
 func contains(parts []string, reason string) bool {
 	reason = strings.ToLower(reason)
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(reason, part) })
 }
 
-// rank sorts failures first, then the types by their order in the vocabulary.
+// rank orders conditions: failures first, the others by the position of their type in the vocabulary.
 func (r reader) rank(kind string) int {
 	m := words.condition(r.kind, kind)
 	if m.says == roleFailure {

@@ -8,33 +8,35 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Conventions are derived from the definition of a kind and tell how to read its status. The zero value is for an
-// unknown kind, or for a kind without a status.
+// Conventions tell how to read the status of a kind. They are derived from its CustomResourceDefinition. The zero value
+// is for a kind whose definition is not known, or that has no status.
 type Conventions struct {
-	// HasStatus is true for a custom resource with a status: as a subresource, or as a field of its schema.
+	// HasStatus is true for a custom resource whose definition has a status subresource or a field status in its
+	// schema.
 	HasStatus bool
-	// Scale has the paths of the scale subresource; zero if there is none.
+	// Scale has the paths of the scale subresource. It is zero if the definition has no scale subresource.
 	Scale Scale
 	// Columns are the printer columns that show an object's state.
 	Columns []Column
 }
 
-// Scale has the fields with the replicas of an object, as the names of nested fields.
+// Scale has the paths of the fields with the wanted and the existing replicas, as the names of nested fields.
 type Scale struct {
 	Spec, Status []string
-	// Selector is empty if the definition has none.
+	// Selector is the path of the label selector. It is empty if the definition has none.
 	Selector []string
 }
 
-// Column is a printer column for a field of the status, or for the status of a condition.
+// Column is a printer column that shows a field of the status, or the status of a condition.
 type Column struct {
 	Name string
-	// Path has the names of nested fields. If Condition is set, the column shows the condition of that type instead.
+	// Path has the names of nested fields. If Condition is set instead, the column shows the status of the condition of
+	// that type.
 	Path      []string
 	Condition string
 }
 
-// maxColumns is the maximum number of columns kept for a definition.
+// maxColumns is the maximum number of columns that are kept of a definition.
 const maxColumns = 8
 
 // ReadConventions derives the conventions of one version of a custom resource from its definition.
@@ -92,7 +94,7 @@ func fieldsOf(path, below string) []string {
 	return names
 }
 
-// telling are names of columns, in lower case, whose value shows an object's state.
+// telling has the names of printer columns, in lower case, whose value shows the state of an object.
 var telling = []string{
 	"status", "state", "phase", "ready", "health", "healthy", "available", "synced", "reconciled", "accepted", "programmed", "installed",
 	"succeeded", "valid", "robustness",
@@ -112,7 +114,7 @@ func readColumn(c apiextensionsv1.CustomResourceColumnDefinition) (Column, bool)
 	return Column{}, false
 }
 
-// at returns the value at a path of nested fields, or nil.
+// at returns the value at a path of nested fields. It is nil if the path does not exist.
 func at(object map[string]any, path []string) any {
 	var value any = object
 	for _, name := range path {

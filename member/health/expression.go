@@ -11,22 +11,23 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// Reasons of the verdicts of an Expression.
+// Reasons of verdicts by an Expression.
 const (
 	ReasonByExpression     = "HealthExpression"
 	ReasonExpressionFailed = "HealthExpressionFailed"
 )
 
-// Settings of an object's placement for its health and status. They are shared and never changed; nil means none.
+// Settings are the part of a placement that affects the health and the status of its objects. A Settings is shared and
+// never changed. A nil pointer means that the placement sets nothing.
 type Settings struct {
-	// Expression judges the object instead of the conventions; nil means none.
+	// Expression judges the object instead of the conventions. It is nil if the placement has no expression.
 	Expression *Expression
 	// Paths are JSON pointers to the status fields that the placement's reducers merge.
 	Paths []string
 }
 
-// Assess judges an object by the expression, or without one by the conventions of its kind. An expression never judges
-// a Secret, because the verdict could reveal its values.
+// Assess judges an object by the expression of its placement. Without an expression it uses the conventions of its
+// kind. An expression never judges a Secret, because its result could reveal the values.
 func (s *Settings) Assess(obj *unstructured.Unstructured, c Conventions) Verdict {
 	if s == nil || obj == nil || hubv1.IsSecret(obj.GroupVersionKind().GroupKind()) {
 		return assess(obj, c, nil)
@@ -34,7 +35,7 @@ func (s *Settings) Assess(obj *unstructured.Unstructured, c Conventions) Verdict
 	return assess(obj, c, s.Expression)
 }
 
-// Project projects a status, including the fields in Paths.
+// Project returns the projection of a status, which includes the fields at Paths.
 func (s *Settings) Project(status map[string]any) []byte {
 	if s == nil {
 		return Project(status)
@@ -42,7 +43,7 @@ func (s *Settings) Project(status map[string]any) []byte {
 	return Project(status, s.Paths...)
 }
 
-// And returns settings whose projection also has the value at the path.
+// And returns a copy of the settings with one more path.
 func (s *Settings) And(path string) *Settings {
 	if s == nil {
 		return &Settings{Paths: []string{path}}
@@ -50,7 +51,8 @@ func (s *Settings) And(path string) *Settings {
 	return &Settings{Paths: append(slices.Clone(s.Paths), path), Expression: s.Expression}
 }
 
-// costLimit limits one evaluation to some milliseconds, because it may iterate over the objects of a status.
+// costLimit limits the cost of one evaluation in CEL, because an expression may loop over a large status. An evaluation
+// within the limit takes some milliseconds.
 const costLimit = 100_000
 
 var environment = expression.NewEnvironment(costLimit, map[string]*cel.Type{"object": cel.DynType})
@@ -61,14 +63,15 @@ type Expression struct {
 	err      error
 }
 
-// Compile compiles an expression. With an error it also returns an Expression, for which all objects are Unknown.
+// Compile compiles an expression. If it returns an error, it also returns an Expression, which judges every object as
+// Unknown.
 func Compile(text string) (*Expression, error) {
 	compiled, err := environment.CompileValue(text, cel.BoolType, cel.StringType, cel.MapType(cel.StringType, cel.DynType))
 	return &Expression{compiled: compiled, err: err}, err
 }
 
-// judge evaluates the expression. If conditions of the object have an older generation, it does not, because they may
-// belong to an older spec.
+// judge evaluates the expression. It does not evaluate it if a condition of the object has an older generation, because
+// the conditions may belong to an older spec.
 func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c Conventions) Verdict {
 	r := reader{kind: obj.GroupVersionKind().GroupKind(), Conventions: c}
 	if say := r.byConditions(obj, generation); say.verdict.Reason == ReasonGenerationNotObserved {
@@ -101,7 +104,7 @@ func (e *Expression) judge(obj *unstructured.Unstructured, generation int64, c C
 
 const notAVerdict = "the result is neither a bool, nor one of Healthy, Progressing, Degraded and Unknown, nor a map with such a health and a message"
 
-// fromWord returns the verdict for the result of an expression.
+// fromWord returns the verdict for the word that an expression returned. A word that is no health gives Unknown.
 func fromWord(word, message string) Verdict {
 	h := hubv1.Health(word)
 	switch h {

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// extended gives the test a vocabulary with this text, and the old one back at its end.
+// extended adds the text to the vocabulary for the duration of the test.
 func extended(t *testing.T, text string) {
 	t.Helper()
 	before := *words

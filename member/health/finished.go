@@ -9,9 +9,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Finished reports whether an object has run to completion, and whether it ended Healthy or Degraded. The input is a
-// projection from Project. Known kinds are batch Jobs, Tekton's runs and Argo's Workflows. For every other kind it
-// returns false.
+// Finished reports whether an object has run to completion, and whether it is then Healthy or Degraded. The projection
+// is the result of Project. It knows batch Jobs, Tekton's runs and Argo's Workflows. For every other kind it returns
+// false.
 func Finished(gk schema.GroupKind, projection []byte) (ended hubv1.Health, ok bool) {
 	var status map[string]any
 	if len(projection) == 0 || json.Unmarshal(projection, &status) != nil {
@@ -34,8 +34,8 @@ func Finished(gk schema.GroupKind, projection []byte) (ended hubv1.Health, ok bo
 	return "", false
 }
 
-// Essential returns the parts of a projection that a restarted hub needs: whether the object has run to completion, and
-// the generation that the status is about. It is nil if there are none.
+// Essential returns the parts of a projection that a restarted hub needs: the fields from which Finished decides, and
+// the observed generation. It is nil if the projection has none of these parts.
 func Essential(projection []byte) []byte {
 	type condition struct {
 		Type   string `json:"type"`
@@ -58,7 +58,7 @@ func Essential(projection []byte) []byte {
 	if len(kept.Conditions) == 0 && kept.ObservedGeneration == nil && kept.Phase == "" {
 		return nil
 	}
-	out, _ := json.Marshal(kept) // it has only texts and a number
+	out, _ := json.Marshal(kept) // cannot fail: kept has only texts and a number
 	return out
 }
 

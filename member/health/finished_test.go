@@ -16,7 +16,7 @@ func TestFinished(t *testing.T) {
 	tests := map[string]struct {
 		kind   schema.GroupKind
 		status string
-		want   hubv1.Health // "" is not finished
+		want   hubv1.Health // "" means not finished
 	}{
 		"a job that is complete":                {jobs, `{"succeeded":1,"conditions":[{"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}]}`, hubv1.HealthHealthy},
 		"a job that failed":                     {jobs, `{"failed":7,"conditions":[{"type":"FailureTarget","status":"True"},{"type":"Failed","status":"True","reason":"BackoffLimitExceeded"}]}`, hubv1.HealthDegraded},
@@ -40,7 +40,7 @@ func TestFinished(t *testing.T) {
 			projection := []byte(tc.status)
 			var status map[string]any
 			if json.Unmarshal(projection, &status) == nil {
-				projection = Project(status) // as it is kept
+				projection = Project(status) // the status in the form in which rows have it
 			}
 			got, ok := Finished(tc.kind, projection)
 			if got != tc.want || ok != (tc.want != "") {

@@ -89,7 +89,8 @@ func FuzzExpression(f *testing.F) {
 	})
 }
 
-// What a member sends is as large as its API server allows, and is judged at every event.
+// A member may send a status as large as its API server allows. The hub judges it at each event, so judging must be
+// fast.
 func TestALargeStatusIsJudgedInNoTime(t *testing.T) {
 	many := func(n int, entry string) string {
 		return "[" + strings.TrimSuffix(strings.Repeat(entry+",", n), ",") + "]"
@@ -115,7 +116,7 @@ func TestALargeStatusIsJudgedInNoTime(t *testing.T) {
 				fits(t, Assess(obj, Conventions{HasStatus: true}))
 				return
 			}
-			// The shortest of ten times counts: other work may share the machine.
+			// The shortest of ten runs must be fast enough, because other processes may slow a run down.
 			took := time.Hour
 			for i := 0; i < 10 && took > time.Second; i++ {
 				start := time.Now() //nolint:forbidigo // the time that it takes is what is tested

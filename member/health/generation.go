@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ObservedGeneration returns status.observedGeneration, a number or its text. Without it, it returns the lowest one in
-// the conditions; -1 if there is none.
+// ObservedGeneration returns status.observedGeneration, which may be a number or the text of one. If the field is
+// missing, it returns the lowest generation of the conditions, or -1 if no condition has one.
 func ObservedGeneration(obj *unstructured.Unstructured) int64 {
 	if obj == nil {
 		return -1
@@ -32,8 +32,8 @@ func ownObservedGeneration(obj *unstructured.Unstructured) int64 {
 	return -1
 }
 
-// neverObserved reports whether the observed generation is a default that means that no controller has seen the object.
-// Flux's default is -1.
+// neverObserved reports whether status.observedGeneration is a default value, which means that no controller has
+// processed the object. Flux's default is -1.
 func neverObserved(obj *unstructured.Unstructured) bool {
 	switch g := statusOf(obj)["observedGeneration"].(type) {
 	case int64:
@@ -44,7 +44,7 @@ func neverObserved(obj *unstructured.Unstructured) bool {
 	return false
 }
 
-// integer returns a non-negative whole number, also from its text.
+// integer returns a non-negative whole number, which may be given as text.
 func integer(value any) (int64, bool) {
 	switch v := value.(type) {
 	case int64:

@@ -21,12 +21,11 @@ var update = flag.Bool("update", false, "write the verdicts into docs/status.md"
 
 const guide = "../../docs/status.md"
 
-// An example is a block of YAML with objects and, after it, a block of text with a verdict of each.
+// An example in the guide is a block of YAML with objects, followed by a block of text with the verdict on each object.
 var healthExample = regexp.MustCompile("```yaml\n((?:definition|expression|objects):[^`]*)```\n\n```text\n([^`]*)```")
 
 type guideExample struct {
-	// Definition is a version of a CustomResourceDefinition. Without one, the kind has a status subresource and nothing
-	// else.
+	// Definition is a version of a CustomResourceDefinition. If it is missing, the kind has only a status subresource.
 	Definition *apiextensionsv1.CustomResourceDefinitionVersion `json:"definition"`
 	Expression string                                           `json:"expression"`
 	Objects    map[string]map[string]any                        `json:"objects"`
@@ -42,7 +41,7 @@ func TestTheExamplesOfTheGuide(t *testing.T) {
 	if len(found) < 5 {
 		t.Fatalf("the guide has %d examples of health only", len(found))
 	}
-	for i, at := range slices.Backward(found) { // from the end, so that places stay
+	for i, at := range slices.Backward(found) { // from the end, so that earlier offsets stay valid
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			got := assessed(t, text[at[2]:at[3]])
 			if diff := cmp.Diff(text[at[4]:at[5]], got); diff != "" && !*update {

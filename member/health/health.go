@@ -1,24 +1,25 @@
 // Package health judges one member object and projects its status. It uses only the object and its kind's definition:
 // no client, no clock, no state.
 //
-// Assess judges built-in kinds by kstatus. It judges custom resources by kstatus' generic rules and by conventions. The
-// worst of these counts:
+// Assess judges built-in kinds by kstatus. It judges custom resources by kstatus' generic rules and by conventions. Of
+// the following parts of the status, the one with the worst health decides:
 //
-//   - Conditions, by the conventions of the ecosystem. A condition older than metadata.generation belongs to an older
-//     spec.
+//   - Conditions, by the conventions of the ecosystem. A condition with a generation below metadata.generation belongs
+//  to an older spec.
 //   - Words: phases, states and healths, and the printer columns that show an object's state.
 //   - Replicas: the count in the status compared with the spec, at the paths of the scale subresource.
 //
-// An object without a status is Progressing if its kind has one: its operator has not seen it yet. A status without any
-// known statement is Unknown, never Healthy. vocabulary.yaml has the known words, for package rollup too. Kinds whose
-// status no controller writes are listed by name. An object that its own spec pauses is judged by its current status,
-// of any generation.
+// An object without a status is Progressing if its kind has a status, because its operator has not processed it yet. If
+// the package understands no part of a status, the object is Unknown, never Healthy. vocabulary.yaml has the known
+// words, which package rollup uses, too. Kinds that have a status which no controller writes are listed by name. If the
+// spec of an object pauses it, its current status is judged, although its generation may be older.
 //
-// Degraded means that an object reports a failure. Pods that are not ready are no failure: operators report the same
-// while a set starts, while it rolls out and after it lost pods. Only a clock could distinguish these cases.
+// An object is Degraded only if its status reports a failure. Pods that are not ready are no failure, because a status
+// looks the same while a set of pods starts, while it rolls out, and after it lost pods. These cases differ only in
+// their duration, and this package has no clock.
 //
-// Pods are not judged, because kstatus needs the clock for them. An object of a kind without a status is Healthy when
-// it exists. An Expression of the placement can judge other cases.
+// Pods themselves are not judged, because the rules of kstatus for pods need the time. An object of a kind without a
+// status is Healthy when it exists. The Expression of a placement can judge objects by other rules.
 package health
 
 import (
@@ -34,7 +35,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Reasons of this package; other reasons come from the object.
+// Reasons of this package. All other reasons come from the status of the object.
 const (
 	ReasonTerminating           = "Terminating"
 	ReasonStatusMissing         = "StatusMissing"
@@ -47,12 +48,12 @@ const (
 )
 
 const (
-	maxMessage = 256 // in characters, equal to the limit of a row's message
+	maxMessage = 256 // in characters, equal to the limit for a message in a row of a binding
 	maxReason  = 64
 )
 
-// Verdict is the health of one object. Reason and Message are empty if it is Healthy, except for an object whose spec
-// pauses it and whose status has an older generation.
+// Verdict is the health of one object. Reason and Message are empty if the object is Healthy. The exception is a paused
+// object whose status has an older generation.
 type Verdict struct {
 	Health  hubv1.Health
 	Reason  string
@@ -67,7 +68,7 @@ var (
 // Assess judges an object by the conventions of its kind.
 func Assess(obj *unstructured.Unstructured, c Conventions) Verdict { return assess(obj, c, nil) }
 
-// assess judges by the expression, or by the conventions if it is nil.
+// assess judges an object by the expression. If e is nil, it uses the conventions.
 func assess(obj *unstructured.Unstructured, c Conventions, e *Expression) Verdict {
 	switch {
 	case obj == nil || obj.Object == nil:
@@ -101,8 +102,8 @@ func assess(obj *unstructured.Unstructured, c Conventions, e *Expression) Verdic
 	if v.Reason != ReasonGenerationNotObserved || isBuiltIn || !paused(obj) {
 		return v
 	}
-	// No controller will observe the newest generation, so the current status is judged. The reason stays, as a hint
-	// about the observed generation.
+	// No controller will process the newest generation of a paused object, so that the current status is judged. The
+	// reason still says that the generation has not been observed.
 	last := byKind(0)
 	return verdict(last.Health, ReasonGenerationNotObserved, strings.TrimSuffix("it is paused; "+v.Message+"; "+last.Message, "; "))
 }
@@ -119,7 +120,7 @@ func builtIn(obj *unstructured.Unstructured) Verdict {
 	}
 	switch result.Status {
 	case status.CurrentStatus:
-		// kstatus returns Current for a job that has started.
+		// kstatus reports Current for a Job as soon as it has started.
 		if obj.GroupVersionKind().GroupKind() == job && !holds(conditionsOf(obj), "Complete") {
 			return verdict(hubv1.HealthProgressing, ReasonJobRunning, result.Message)
 		}
@@ -132,7 +133,7 @@ func builtIn(obj *unstructured.Unstructured) Verdict {
 	return verdict(hubv1.HealthUnknown, reason, result.Message)
 }
 
-// compute calls kstatus, which panics on content of unexpected types, because no schema has checked it.
+// compute calls kstatus and recovers from its panics, which a field of an unexpected type can cause.
 func compute(obj *unstructured.Unstructured) (result *status.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -146,10 +147,11 @@ func compute(obj *unstructured.Unstructured) (result *status.Result, err error) 
 	return result, nil
 }
 
-// customResource judges a kind by its conventions. They include the generic rules of kstatus, applied to all
-// well-formed parts of the status; kstatus itself returns an error if one condition is malformed.
+// customResource judges an object by the conventions of its kind. It applies the generic rules of kstatus to each
+// well-formed part of the status. kstatus itself would return an error if one condition were malformed.
 //
-// The verdict Healthy needs an explicit statement. A status without one is Unknown, with the fields that were found.
+// The verdict is Healthy only if the status says so explicitly. If no part of the status is understood, the verdict is
+// Unknown, and its message names the fields that the status has.
 func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generation int64, c Conventions) Verdict {
 	r := reader{kind: gk, Conventions: c}
 	status := statusOf(obj)
@@ -193,9 +195,9 @@ func customResource(obj *unstructured.Unstructured, gk schema.GroupKind, generat
 	return worst
 }
 
-// notUnderstood describes a status that no convention can read: by a word that the vocabulary lacks, or else by its
-// conditions and fields. It uses only values that a projection keeps, so that the message does not change with each
-// heartbeat.
+// notUnderstood returns the verdict on a status that no convention can read. Its message names a word that the
+// vocabulary lacks, or else the conditions and fields. The message has only values that a projection keeps, so that it
+// does not change with each heartbeat.
 func notUnderstood(obj *unstructured.Unstructured, unread string) Verdict {
 	seen := []string{unread}
 	if unread == "" {
@@ -214,7 +216,8 @@ func notUnderstood(obj *unstructured.Unstructured, unread string) Verdict {
 	return verdict(hubv1.HealthUnknown, ReasonStatusNotUnderstood, "no convention says how the object fares: "+strings.Join(seen, ", "))
 }
 
-// isEmpty reports whether no controller has filled in the status: it has no fields, or only empty lists and objects.
+// isEmpty reports whether a status, or a value in it, has no content: it is missing, or contains only empty lists and
+// objects.
 func isEmpty(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -232,7 +235,7 @@ func isEmpty(value any) bool {
 	return false
 }
 
-// pauses are fields of a spec that, if true, ask the operator to ignore the object.
+// pauses are boolean fields of a spec that ask the operator not to act on the object.
 var pauses = []string{"paused", "pause", "suspend", "suspended"}
 
 func paused(obj *unstructured.Unstructured) bool {
@@ -246,7 +249,7 @@ func notObserved(observed, generation int64) Verdict {
 }
 
 func terminating(obj *unstructured.Unstructured) bool {
-	// Do not use obj.GetDeletionTimestamp, because an unreadable time counts, too.
+	// obj.GetDeletionTimestamp is not used, because it returns nil for a malformed time, which must count as well.
 	meta, _ := obj.Object["metadata"].(map[string]any)
 	return meta["deletionTimestamp"] != nil && meta["deletionTimestamp"] != ""
 }
@@ -260,7 +263,7 @@ func verdict(h hubv1.Health, reason, message string) Verdict {
 	return Verdict{Health: h, Reason: camel(reason), Message: line(message, maxMessage)}
 }
 
-// camel converts a word of the object to a valid reason of a row.
+// camel converts a word from the status of an object to a valid reason in CamelCase.
 func camel(reason string) string {
 	word := strings.Map(func(r rune) rune {
 		if r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
@@ -271,7 +274,7 @@ func camel(reason string) string {
 	return word[:min(len(word), maxReason)]
 }
 
-// line returns the first characters of a message on one line.
+// line returns the first `most` characters of a message, on one line.
 func line(message string, most int) string {
 	return hubv1.CutMessage(strings.Join(strings.Fields(strings.ToValidUTF8(message, "?")), " "), most)
 }

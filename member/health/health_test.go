@@ -264,7 +264,7 @@ func TestObservedGeneration(t *testing.T) {
 	}
 }
 
-// A status that ticks must not write a row with each tick.
+// If only a time in the status changes, the reason must stay the same, because a new reason would write the row.
 func TestTheReasonOfUnknownStaysWhileAStatusTicks(t *testing.T) {
 	at := func(moment string) Verdict {
 		obj := &unstructured.Unstructured{Object: map[string]any{

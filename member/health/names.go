@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// perCluster are names of status fields, in lower case, whose value has a meaning in one cluster only or is a command
-// to it.
+// perCluster are names of status fields, in lower case, whose value is meaningful in one cluster only or is a command
+// to that cluster.
 var perCluster = []string{
 	"selector", "labelselector", // fields of the scale subresource
 	"binding", "uid", "resourceversion",
@@ -16,7 +16,8 @@ var perCluster = []string{
 	"shardid", "shardstatuses", "pauseconditions", "abort", "promotefull", "uuid",
 }
 
-// perClusterEndings are endings of such names. An ending is a whole word in camelCase, so that "recip" is not an IP.
+// perClusterEndings are endings of names of status fields whose value is meaningful in one cluster only. An ending must
+// be a whole word in camelCase, so that "recip" does not end in "IP".
 var perClusterEndings = []string{
 	"Ref", "Refs", "Reference", "References", "SecretName", "SecretNames", "Selector", "Binding", "UID", "Uid", "ResourceVersion",
 	"IP", "IPs", "Ip", "Address", "Addresses", "Endpoint", "Endpoints", "URL", "URLs", "Url", "Urls", "URI", "Uri", "Listeners", "LoadBalancer", "Ingress",
@@ -24,11 +25,11 @@ var perClusterEndings = []string{
 	"Id", "ID", "UUID", "Hash", "Hashes", "Revision", "Revisions", "RevisionName", "RS", "ProviderID", "Shards", "Port", "Ports", "Weight", "Weights", "History",
 }
 
-// PerCluster reports whether a status field of this name has a meaning in one cluster only. Such a field is never
+// PerCluster reports whether a status field of this name is meaningful in one cluster only. Such a field is never
 // merged, even if all clusters have the same value.
 func PerCluster(name string) bool {
 	if IsCount(name) {
-		return false // such as numServeEndpoints
+		return false // a count such as numServeEndpoints, although its name ends in "Endpoints"
 	}
 	if slices.Contains(perCluster, strings.ToLower(name)) {
 		return true
@@ -36,15 +37,15 @@ func PerCluster(name string) bool {
 	return slices.ContainsFunc(perClusterEndings, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// counts are counters of the core workload kinds that custom resources imitate.
+// counts are the names of counters in the status of the core workload kinds. Custom resources use the same names.
 var counts = []string{
 	"replicas", "instances", "active", "succeeded", "failed", "ready", "suspended",
 	"currentNumberScheduled", "desiredNumberScheduled", "updatedNumberScheduled",
 	"numberReady", "numberAvailable", "numberUnavailable", "numberMisscheduled",
 }
 
-// countEndings are endings of names of counts. countBeginning is a prefix of such names before a capital letter:
-// numServeEndpoints.
+// countEndings are endings of the names of counters. countBeginning is a prefix of such names, followed by a capital
+// letter, as in numServeEndpoints.
 var countEndings = []string{"Replicas", "Instances", "Workloads"}
 
 const countBeginning = "num"
@@ -57,7 +58,7 @@ func IsCount(name string) bool {
 	return slices.Contains(counts, name) || slices.ContainsFunc(countEndings, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// amounts are prefixes of names of quantities that may be summed over clusters: desiredCPU, totalMemory.
+// amounts are prefixes of the names of quantities that may be summed over clusters, such as desiredCPU and totalMemory.
 var amounts = []string{"desired", "total", "used", "requested", "reserved", "allocated", "allocatable", "available", "capacity"}
 
 // IsAmount reports whether quantities of this name may be summed over clusters.
@@ -68,23 +69,23 @@ func IsAmount(name string) bool {
 	})
 }
 
-// IsPhase reports whether a field of this name has the phase or state of an object.
+// IsPhase reports whether a field of this name is the phase, state or health of an object.
 func IsPhase(name string) bool { return name == "phase" || name == "state" || name == "health" }
 
-// IsExpiry reports whether a field of this name is the time of an expiry or of a renewal before it: notAfter,
-// expirationTimestamp, renewalTime.
+// IsExpiry reports whether a field of this name is the time of an expiry, or of the renewal before an expiry, such as
+// notAfter, expirationTimestamp and renewalTime.
 func IsExpiry(name string) bool {
 	name = strings.ToLower(name)
 	return name == "notafter" || name == "renewaltime" || strings.Contains(name, "expir")
 }
 
-// IsFailureTime reports whether a field of this name is the time of a failure: lastFailureTime.
+// IsFailureTime reports whether a field of this name is the time of a failure, such as lastFailureTime.
 func IsFailureTime(name string) bool {
 	return strings.Contains(strings.ToLower(name), "fail")
 }
 
-// keyNames are names of fields that may identify the entries of a list, in lower case.
+// keyNames are names of fields, in lower case, that may identify the items of a list.
 var keyNames = []string{"name", "type", "id", "key", "kind", "group", "version", "namespace", "zone", "region", "pool", "role", "component"}
 
-// IsKey reports whether a field of this name may identify the entries of a list.
+// IsKey reports whether a field of this name may identify the items of a list.
 func IsKey(name string) bool { return slices.Contains(keyNames, strings.ToLower(name)) }

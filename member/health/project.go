@@ -11,23 +11,23 @@ import (
 
 const (
 	maxProjection = 512 // bytes of JSON
-	maxString     = 64  // in bytes; longer strings are prose
+	maxString     = 64  // in bytes; longer strings are text for people
 	maxDepth      = 4   // of nested maps and lists
 	maxEntries    = 16  // of a list
 	maxNamed      = 256 // bytes of JSON of one value in Named
 )
 
 // Project keeps the parts of a status that rows and the hub object's status need, as canonical JSON of at most 512
-// bytes. It keeps conditions without messages, whole numbers, booleans, short strings, and the same in nested maps. Of
-// a list of named entries it keeps the names and the values that can be merged. null stands for such a list that cannot
-// be kept. It drops names with a meaning in one cluster only (PerCluster). It also drops times, except times of an
-// expiry or a failure: heartbeats would change the row again and again.
+// bytes. It keeps conditions without their messages, whole numbers, booleans and short strings, at the top level and in
+// nested maps. Of a list whose items have names, it keeps the names and the values that can be merged. null stands for
+// such a list if it is too large. It drops fields whose value is meaningful in one cluster only (PerCluster). It also
+// drops times, because a heartbeat would change the row again and again. It keeps the times of an expiry or a failure.
 //
 // paths are JSON pointers, such as /status/storage/used, to values that are kept unchanged: see Projection.Named.
 //
 // A projection that is too large loses values in this order: strings (the longest first), nested maps and lists, the
-// reasons of conditions, booleans, numbers, conditions and named values. It records the last of these steps. nil means
-// that nothing is left.
+// reasons of conditions, booleans, numbers, conditions and named values. The projection records the last of these steps
+// that was necessary. The result is nil if nothing is left.
 func Project(status map[string]any, paths ...string) []byte {
 	kept := scalars(status, 0)
 	addNamed(kept, status, paths)
@@ -59,7 +59,7 @@ func conditionType(c any) string {
 	return kind
 }
 
-// scalars returns the values of a map that a projection keeps, also from nested maps.
+// scalars returns the values of a map that a projection keeps, including values in nested maps.
 func scalars(m map[string]any, depth int) map[string]any {
 	out := map[string]any{}
 	for name, value := range m {
@@ -99,7 +99,7 @@ func scalars(m map[string]any, depth int) map[string]any {
 	return out
 }
 
-// whole returns a whole number that JSON represents exactly.
+// whole returns a whole number that JSON represents exactly. ok is false for any other value.
 func whole(value any) (int64, bool) {
 	switch v := value.(type) {
 	case int64:
@@ -112,8 +112,9 @@ func whole(value any) (int64, bool) {
 	return 0, false
 }
 
-// listed returns a list with a few named entries. If a list has values to merge but cannot be kept completely, kept is
-// nil, because the values of other clusters are then incomplete. reported is false if the list has no values to merge.
+// listed returns the kept part of a list, if the list is short and its items have names. kept is nil if the list has
+// values to merge but cannot be kept completely, because a sum over clusters would then be incomplete. reported is
+// false if the list has no values to merge.
 func listed(list []any, depth int) (kept any, reported bool) {
 	if depth > maxDepth {
 		return nil, false
@@ -134,7 +135,7 @@ func listed(list []any, depth int) (kept any, reported bool) {
 	return out, reported
 }
 
-// entryOf returns the names and the mergeable values of an entry.
+// entryOf returns the identifying fields and the mergeable values of an item of a list.
 func entryOf(m map[string]any, depth int) (entry map[string]any, named, mergeable bool) {
 	entry = map[string]any{}
 	for name, value := range m {
@@ -162,7 +163,7 @@ func entryOf(m map[string]any, depth int) (entry map[string]any, named, mergeabl
 	return entry, named, mergeable
 }
 
-// keyOf returns a name or number that identifies an entry; nil if the field does not.
+// keyOf returns the value of a field that identifies an item of a list. It is nil if the field does not identify one.
 func keyOf(name string, value any) any {
 	if !IsKey(name) {
 		return nil
@@ -176,7 +177,7 @@ func keyOf(name string, value any) any {
 	return nil
 }
 
-// summary returns a value below the top level of a status if it can be merged; nil otherwise.
+// summary returns a value below the top level of a status if it can be merged over clusters. Otherwise it returns nil.
 func summary(name string, value any) any {
 	counts := IsCount(name) || name == "observedGeneration"
 	if n, ok := whole(value); ok && counts {
@@ -190,7 +191,7 @@ func summary(name string, value any) any {
 	return nil
 }
 
-// ticks reports whether the value is a time that cannot be merged over clusters.
+// ticks reports whether the value is a time that is not kept. Times of an expiry or a failure are kept.
 func ticks(name, value string) bool {
 	if _, err := time.Parse(time.RFC3339, value); err != nil {
 		return false
@@ -198,8 +199,8 @@ func ticks(name, value string) bool {
 	return !IsExpiry(name) && !IsFailureTime(name)
 }
 
-// addNamed adds the values at paths, each under its pointer below the status, or null if there is none. A value that is
-// too large is left out. This does not count as a loss of the projection.
+// addNamed adds the values at the paths to the projection, each under its JSON pointer below the status. A missing
+// value is null. A value that is too large is left out, which does not count as a Loss.
 func addNamed(kept, status map[string]any, paths []string) {
 	for _, path := range paths {
 		pointer, ok := strings.CutPrefix(path, "/status/")
@@ -216,8 +217,8 @@ func addNamed(kept, status map[string]any, paths []string) {
 	}
 }
 
-// valueAt finds a value by its pointer without the leading slash. A value with a meaning in one cluster only is not
-// found, unless it is a number.
+// valueAt returns the value at a JSON pointer that has no leading slash. It does not return a value that is meaningful
+// in one cluster only, unless the value is a number.
 func valueAt(m map[string]any, pointer string) (value any, found bool) {
 	value = m
 	perCluster := false

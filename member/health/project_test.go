@@ -86,7 +86,7 @@ func TestProject(t *testing.T) {
 	}
 }
 
-// keys of a projection that is too large, with the reasons of its conditions.
+// keys returns the names of the fields of a projection, and the number of its conditions that have a reason.
 func keys(t *testing.T, projection []byte) (names []string, reasons int) {
 	t.Helper()
 	var m map[string]any
@@ -177,7 +177,8 @@ func TestProjectionIsBoundedAndStable(t *testing.T) {
 		if err := json.Unmarshal(first, &again); err != nil {
 			t.Fatal(err)
 		}
-		// Numbers beyond 2^53 are fractions to encoding/json; a projection of a projection loses nothing else.
+		// encoding/json decodes numbers beyond 2^53 as fractions, which a second projection drops; it must drop nothing
+		// else.
 		for name, v := range again {
 			if f, ok := v.(float64); ok && math.Abs(f) >= 1<<53 {
 				delete(again, name)
@@ -244,7 +245,7 @@ func TestAProjectionSaysWhatItMayHaveLost(t *testing.T) {
 		lists[fmt.Sprintf("f%02d", i)] = []any{map[string]any{"replicas": int64(1)}}
 	}
 	tests := map[string]struct {
-		status map[string]any // if it is another one
+		status map[string]any // if it differs from that of the case before
 		paths  []string
 		lost   Loss
 	}{

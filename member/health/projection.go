@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Loss is the last group of values that a projection lost to its size limit. Groups with smaller constants are lost,
-// too.
+// Loss is the last group of values that a projection lost because of its size limit. All groups with smaller constants
+// were lost before it.
 type Loss int
 
-// The groups of values in the order in which a projection loses them.
+// The constants are in the order in which a projection loses the groups.
 const (
 	LostNothing Loss = iota
 	LostStrings
@@ -22,20 +22,21 @@ const (
 	LostNamed
 )
 
-// lossField is the field for the Loss of a projection. No status has a field of this name.
+// lossField is the name of the field in a projection that records its Loss. No status has a field of this name.
 const lossField = "~"
 
 // reserved reports whether a projection uses the name for its own fields.
 func reserved(name string) bool { return name == lossField || strings.HasPrefix(name, "/") }
 
-// Projection is the result of Project.
+// Projection is the parsed result of Project.
 type Projection struct {
-	// Fields of the status.
+	// Fields are the kept fields of the status.
 	Fields map[string]any
-	// Named are the values at the paths given to Project, by their pointers below the status: "/storage/used". nil
-	// means that the status has no value there. A missing pointer was too large, lost, or not requested.
+	// Named has the values at the paths that were given to Project, under their JSON pointers below the status, such as
+	// "/storage/used". A nil value means that the status has no such field. If a pointer is missing, the value was too
+	// large or lost, or the path was not requested.
 	Named map[string]any
-	// Lost tells which values may be missing because of the size limit.
+	// Lost says which groups of values are missing because of the size limit.
 	Lost Loss
 }
 

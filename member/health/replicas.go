@@ -8,8 +8,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// byReplicas compares the replicas in the status with those in the spec. judged is false if there is nothing to
-// compare. A missing count is not a missing replica, because many operators omit a number that they do not know.
+// byReplicas compares the replicas in the status with the replicas in the spec. judged is false if one of the two
+// numbers cannot be read. A missing number is not read as zero replicas, because many operators omit a number that they
+// do not know.
 func byReplicas(object map[string]any, scale Scale) (v Verdict, judged bool) {
 	v = Verdict{Health: hubv1.HealthHealthy}
 	wanted, ok := integer(at(object, specReplicas))
@@ -22,7 +23,8 @@ func byReplicas(object map[string]any, scale Scale) (v Verdict, judged bool) {
 			return fewer(has, wanted, "there"), true
 		}
 		judged = counted && has == wanted
-		// A field other than spec.replicas may count shards or partitions, each with its own replicas.
+		// A field other than spec.replicas may be the number of shards or partitions, each of which has several
+		// replicas.
 		ok = len(scale.Spec) == 2 && scale.Spec[1] == specReplicas[1]
 	}
 	if !ok {
@@ -38,8 +40,8 @@ func byReplicas(object map[string]any, scale Scale) (v Verdict, judged bool) {
 	return v, judged
 }
 
-// byNestedReplicas compares ready replicas with existing replicas in nested objects and lists of a status, such as the
-// instance sets of a database.
+// byNestedReplicas compares ready replicas with existing replicas in nested objects and lists of a status. An example
+// is the list of instance sets of a database.
 func byNestedReplicas(status map[string]any) (v Verdict, judged bool) {
 	for _, name := range slices.Sorted(maps.Keys(status)) {
 		nested, _ := status[name].([]any)
@@ -72,8 +74,8 @@ var (
 	}
 )
 
-// inForce reports whether the object uses its scale subresource in its current mode. Otherwise it has no count of
-// replicas and no selector.
+// inForce reports whether the scale subresource applies to the object. In some modes of an operator it does not. An
+// object to which it does not apply has neither replicas nor a selector in its status.
 func inForce(object map[string]any, scale Scale) bool {
 	if scale.Selector == nil {
 		return true

@@ -7,7 +7,7 @@ import (
 	"github.com/hanse-dev/hanse/test/operators"
 )
 
-// What somebody who runs an operator says of an object, from its status and its definition alone.
+// Each sample has the verdict that an operator of the software would give, from the status and the definition alone.
 func TestSamplesOfOperators(t *testing.T) {
 	for _, s := range operators.Samples(t) {
 		t.Run(s.Operator+"/"+s.Name, func(t *testing.T) {

@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// A loss removes one value from a projection and returns the saved bytes of JSON.
+// loss removes one value from a projection and returns the number of bytes of JSON that this saves.
 type loss func() (saved int)
 
-// losses has a function for each Loss, in order, starting with LostStrings.
+// losses has the functions that find the values of each group, in the order of the Loss constants, from LostStrings on.
 var losses = []func(map[string]any) []loss{ofStrings, ofNested, ofReasons, ofBooleans, ofNumbers, ofConditions, ofNamed}
 
-// shrink returns the projection as JSON of at most maxProjection bytes, with its Loss; nil if nothing is left.
+// shrink returns the projection as JSON of at most maxProjection bytes, with its Loss. It returns nil if nothing is
+// left.
 func shrink(kept map[string]any) []byte {
 	data := encode(kept)
 	size := len(data)
@@ -29,7 +30,7 @@ func shrink(kept map[string]any) []byte {
 			if size -= lose(); size > maxProjection {
 				continue
 			}
-			// The estimate may have counted a comma or two too many.
+			// The estimate may be too large by a comma or two, so the real size decides.
 			if data = encode(kept); len(data) <= maxProjection {
 				break
 			}
@@ -65,12 +66,12 @@ func (f field) lose() int {
 	return f.size
 }
 
-// ofStrings removes the longest string first, but no string in conditions.
+// ofStrings removes strings, the longest first. It removes no string from conditions.
 func ofStrings(kept map[string]any) []loss {
 	return inOrder(fields(kept, "", nil, func(v any) bool { _, ok := v.(string); return ok }))
 }
 
-// ofNested removes the largest nested map or list first, and lists that are null last.
+// ofNested removes nested maps and lists, the largest first. It removes lists that are null last.
 func ofNested(kept map[string]any) []loss {
 	return inOrder(slices.DeleteFunc(topLevel(kept, func(v any) bool {
 		switch v.(type) {
@@ -89,7 +90,7 @@ func ofNumbers(kept map[string]any) []loss {
 	return inOrder(topLevel(kept, func(v any) bool { _, ok := v.(int64); return ok }))
 }
 
-// ofReasons removes the longest reason of a condition first.
+// ofReasons removes the reasons of conditions, the longest first.
 func ofReasons(kept map[string]any) []loss {
 	var out []field
 	list, _ := kept["conditions"].([]any)
@@ -102,7 +103,7 @@ func ofReasons(kept map[string]any) []loss {
 	return inOrder(out)
 }
 
-// ofConditions removes the last condition first.
+// ofConditions removes conditions, from the last to the first.
 func ofConditions(kept map[string]any) []loss {
 	list, _ := kept["conditions"].([]any)
 	var out []loss
@@ -117,7 +118,7 @@ func ofConditions(kept map[string]any) []loss {
 	return out
 }
 
-// ofNamed removes the largest named value first.
+// ofNamed removes named values, the largest first.
 func ofNamed(kept map[string]any) []loss {
 	var out []field
 	for name, value := range kept {
@@ -138,7 +139,7 @@ func topLevel(kept map[string]any, of func(any) bool) []field {
 	return out
 }
 
-// fields finds the values of one sort in the map and its nested maps.
+// fields returns the values in the map and its nested maps for which of returns true.
 func fields(m map[string]any, path string, out []field, of func(any) bool) []field {
 	for name, value := range m {
 		if reserved(name) {
@@ -154,7 +155,8 @@ func fields(m map[string]any, path string, out []field, of func(any) bool) []fie
 	return out
 }
 
-// inOrder removes the largest value first, and of equal ones the one whose path sorts last.
+// inOrder returns the losses of the fields: the largest value first, and of equally large values the one whose path
+// sorts last.
 func inOrder(found []field) []loss {
 	slices.SortFunc(found, func(a, b field) int { return cmp.Or(cmp.Compare(b.size, a.size), strings.Compare(b.path, a.path)) })
 	out := make([]loss, 0, len(found))

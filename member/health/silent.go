@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// silent are kinds with a status subresource for which no controller writes a status by default. They hold
-// configuration. Their objects are Healthy when they exist.
-var silent = map[string][]string{ // by group; no kinds means all of them
+// silent has kinds with a status subresource for which no controller writes a status by default. The key is the group.
+// They are kinds of configuration. An object of these kinds is Healthy as soon as it exists.
+var silent = map[string][]string{ // a nil list means all kinds of the group
 	"networking.istio.io":   nil,
 	"security.istio.io":     nil,
 	"telemetry.istio.io":    nil,
@@ -27,7 +27,7 @@ func isSilent(gk schema.GroupKind) bool {
 }
 
 // builtInGroups are the API groups of Kubernetes itself. For some of their kinds, such as Ingress and ResourceQuota,
-// kstatus has no rule. Objects of these kinds are Healthy when they exist, unless their status reports a problem.
+// kstatus has no rule. An object of such a kind is Healthy as soon as it exists, unless its status reports a problem.
 var builtInGroups = []string{
 	"", "apps", "autoscaling", "batch", "extensions", "policy",
 	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io",

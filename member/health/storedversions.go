@@ -6,8 +6,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// StoredVersions returns status.storedVersions of a CustomResourceDefinition by cluster, from the rows of its binding.
-// A cluster without a report is missing.
+// StoredVersions returns, for each cluster, status.storedVersions of a CustomResourceDefinition. It reads the rows of
+// the definition's binding. A cluster is missing in the result if its row has no status.
 func StoredVersions(rows []hubv1.ClusterRow) (map[string][]string, error) {
 	stored := map[string][]string{}
 	for _, row := range rows {

@@ -16,7 +16,7 @@ import (
 //go:embed vocabulary.yaml
 var vocabularyText []byte
 
-// vocabulary has the meanings of words in a status. The data is in vocabulary.yaml.
+// vocabulary has the meanings of condition types, phases and other words in a status. The data is in vocabulary.yaml.
 type vocabulary struct {
 	Conditions []conditionTypes `json:"conditions"`
 	Kinds      []kindWords      `json:"kinds"`
@@ -29,8 +29,8 @@ type vocabulary struct {
 	} `json:"reasons"`
 	Words []rankedWords `json:"words"`
 
-	exact map[string]typeMeaning // by condition types without a *
-	ranks map[string]int         // by word: its index in Words
+	exact map[string]typeMeaning // by condition type, for types without a *
+	ranks map[string]int         // by word: the index in Words
 }
 
 type conditionTypes struct {
@@ -46,15 +46,16 @@ type kindWords struct {
 	Kind       string                `json:"kind,omitempty"`
 	Conditions []conditionTypes      `json:"conditions,omitempty"`
 	Words      map[string][][]string `json:"words,omitempty"`
-	// Means has, for a field of the status, the words of each health. Both judging and merging use it.
+	// Means has, for each field of the status, the words that mean each health. Both the judgement of health and the
+	// merging of statuses use it.
 	Means  map[string]map[hubv1.Health][]string `json:"means,omitempty"`
 	Source string                               `json:"source,omitempty"`
 }
 
-// healths are the valid keys of Means, the best first.
+// healths are the valid keys of Means, from best to worst.
 var healths = []hubv1.Health{hubv1.HealthHealthy, hubv1.HealthProgressing, hubv1.HealthDegraded}
 
-// ranked returns the words of a field, the best first; nil if the kind does not define any.
+// ranked returns the words of a field, from best to worst. It returns nil if the kind defines no words for the field.
 func (k kindWords) ranked(field string) [][]string {
 	if k.Words[field] != nil {
 		return k.Words[field]
@@ -79,7 +80,7 @@ type rankedWords struct {
 	Source string       `json:"source"`
 }
 
-// role of a type of condition.
+// role is what a type of condition tells about an object.
 type role string
 
 const (
@@ -94,16 +95,17 @@ const (
 	roleNothing  role = "Nothing"
 )
 
-// roles are the valid values of the field `says` of an entry.
+// roles are the valid values of the field `says` in the vocabulary.
 var roles = []role{roleFailure, roleWhole, rolePart, roleUnderway, roleAttempt, roleEnded, roleNotice, roleNothing}
 
-// stopped is the meaning of words for a stopped object. The spec decides whether it should be stopped.
+// stopped is the meaning of words for an object that does not run. Such an object is healthy only if its spec asks to
+// stop it.
 const stopped hubv1.Health = "Stopped"
 
-// Polarity is the good value of a condition.
+// Polarity is the status that is good for a type of condition: True, False, or neither.
 type Polarity string
 
-// Polarities of conditions. A condition without a polarity has no worst value.
+// Polarities of conditions. Conditions with the polarity Neither have no worst status.
 const (
 	Neither       Polarity = "Neither"
 	GoodWhenTrue  Polarity = "GoodWhenTrue"
@@ -112,7 +114,8 @@ const (
 
 var polarities = []Polarity{Neither, GoodWhenTrue, GoodWhenFalse}
 
-// typeMeaning is the meaning of a condition type and its position in the vocabulary. The first types are shown first.
+// typeMeaning is the meaning of a condition type, with its position in the vocabulary. Conditions are shown in the
+// order of these positions.
 type typeMeaning struct {
 	says    role
 	refuses bool
@@ -120,10 +123,11 @@ type typeMeaning struct {
 	order   int
 }
 
-// words is the built-in vocabulary.
+// words is the vocabulary in use.
 var words = mustRead(vocabularyText)
 
-// mustRead parses the built-in text. It panics on an error, which any test would reveal.
+// mustRead parses the built-in text. It panics on an error, because the text is part of the program and every test
+// would fail.
 func mustRead(text []byte) *vocabulary {
 	v, err := readVocabulary(text)
 	if err != nil {
@@ -189,7 +193,7 @@ func (c conditionTypes) has(kind string) bool {
 	})
 }
 
-// condition returns the meaning of a condition type for a kind.
+// condition returns the meaning of a condition type for objects of a kind.
 func (v *vocabulary) condition(gk schema.GroupKind, kind string) typeMeaning {
 	for _, k := range v.Kinds {
 		if k.Group != gk.Group || k.Kind != "" && k.Kind != gk.Kind {
@@ -212,19 +216,20 @@ func (v *vocabulary) condition(gk schema.GroupKind, kind string) typeMeaning {
 	return typeMeaning{says: roleUnread, folds: Neither, order: math.MaxInt}
 }
 
-// PolarityOf returns the good value of a condition of a kind.
+// PolarityOf returns the polarity of a type of condition for objects of a kind.
 func PolarityOf(gk schema.GroupKind, condition string) Polarity {
 	return words.condition(gk, condition).folds
 }
 
-// WordRank returns the position of a word among phases, states and healths; the best is 0. It ignores case. ok is false
-// for an unknown word.
+// WordRank returns the position of a word among the known phases, states and healths. The best word has 0. It ignores
+// case. ok is false for an unknown word.
 func WordRank(word string) (rank int, ok bool) {
 	rank, ok = words.ranks[letters(word)]
 	return rank, ok
 }
 
-// WordsOf returns the words that a kind defines for a field of its status, the best first; nil if it defines none.
+// WordsOf returns the words that a kind defines for a field of its status, from best to worst. It returns nil if the
+// kind defines none.
 func WordsOf(gk schema.GroupKind, field string) [][]string {
 	for _, k := range words.Kinds {
 		if k.Group != gk.Group || k.Kind != gk.Kind {
@@ -237,10 +242,10 @@ func WordsOf(gk schema.GroupKind, field string) [][]string {
 	return nil
 }
 
-// meanings returns the health of each word, for the status fields for which the kind defines words.
+// meanings returns the health of each word that the kind defines, by the name of the status field.
 func (v *vocabulary) meanings(gk schema.GroupKind) map[string]map[string]hubv1.Health {
 	var out map[string]map[string]hubv1.Health
-	for _, k := range slices.Backward(v.Kinds) { // backward, so that the first entry wins
+	for _, k := range slices.Backward(v.Kinds) { // backward, so that the first meaning in the vocabulary has precedence
 		if k.Group != gk.Group || k.Kind != gk.Kind {
 			continue
 		}
@@ -259,7 +264,7 @@ func (v *vocabulary) meanings(gk schema.GroupKind) map[string]map[string]hubv1.H
 	return out
 }
 
-// wordSays returns the health of a word; empty if the word is not known.
+// wordSays returns the health that a word means. It is empty if the vocabulary does not have the word.
 func wordSays(word string) hubv1.Health {
 	if i, ok := words.ranks[word]; ok {
 		return words.Words[i].Says

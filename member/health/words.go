@@ -12,11 +12,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// longestPhase is the longest text that counts as a phase; longer texts are prose.
+// longestPhase is the maximum length of a text that is read as a phase. A longer text is written for people.
 const longestPhase = 128
 
-// judgeWord returns the health of a phase; empty if it is not known. In a short sentence, the first word counts if it
-// means progress, and words of failure count anywhere.
+// judgeWord returns the health that a phase means. It is empty if the phase is not known. In a phase of several words,
+// the first word counts if it means progress, and a word of failure counts at any position.
 func judgeWord(text string, paused bool) hubv1.Health {
 	word := letters(text)
 	says := wordSays(word)
@@ -48,7 +48,7 @@ func letters(text string) string {
 	}, text)
 }
 
-// tellsFailure reports whether a word or sentence describes a failure, such as UpdateFailed and PartiallyFailed.
+// tellsFailure reports whether a word or a sentence describes a failure. Examples are UpdateFailed and PartiallyFailed.
 func tellsFailure(word string) bool {
 	for _, harmless := range words.Reasons.Harmless.Words {
 		if strings.Contains(word, harmless) {
@@ -58,27 +58,30 @@ func tellsFailure(word string) bool {
 	return strings.Contains(word, "failed") || strings.Contains(word, "failure") || strings.Contains(word, "error") || strings.Contains(word, "unrecoverable")
 }
 
-// said is the value of a status field or a printer column.
+// said is the value of a status field or of a printer column that may show the health.
 type said struct {
-	name  string // name of the field or the column
+	name  string // name of the field or of the column
 	value any
-	// guessed is true if only the field's name resembles a phase. Then an unknown word is ignored.
+	// guessed is true if the field was chosen only because its name resembles the name of a phase. A word of such a
+	// field is ignored if it is not known.
 	guessed bool
 	// means are the words that the kind defines for the field.
 	means map[string]hubv1.Health
 }
 
-// wordsSay is the combined verdict of the words in a status.
+// wordsSay is the result of reading the words of a status.
 type wordsSay struct {
 	verdict Verdict
 	judged  bool
-	// well is true if a word means health. unread is an unknown word; empty if there is none.
+	// well is true if a word means Healthy. unread is a word that the vocabulary lacks; it is empty if all words are
+	// known.
 	well   bool
 	unread string
 }
 
-// byWords judges phases, states, healths, the kind's columns, and fields with similar names. While conditions judge the
-// whole object, a phase of progress is ignored. A phase of failure and a health still count.
+// byWords judges phases, states, healths, the printer columns of the kind, and fields with similar names.
+// conditionsSpeak means that conditions judge the whole object. Then a phase that means progress is ignored. A phase
+// that means failure, and a field health, are used all the same.
 func (r reader) byWords(obj *unstructured.Unstructured, conditionsSpeak bool) wordsSay {
 	out := wordsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
 	for _, s := range r.said(obj) {
@@ -99,7 +102,7 @@ func (r reader) byWords(obj *unstructured.Unstructured, conditionsSpeak bool) wo
 	return out
 }
 
-// said returns the fields and columns whose words may show the object's health.
+// said returns the fields and printer columns whose words may show the object's health.
 func (r reader) said(obj *unstructured.Unstructured) []said {
 	status := statusOf(obj)
 	if text, ok := obj.Object["status"].(string); ok {
@@ -132,8 +135,8 @@ func (r reader) said(obj *unstructured.Unstructured) []said {
 	return all
 }
 
-// namedLikePhase reports whether a name resembles a phase: true for updateStatus and readyToUse, false for states of
-// past events, such as lastBackupStatus.
+// namedLikePhase reports whether the name of a field resembles the name of a phase, such as updateStatus and
+// readyToUse. It is false for states of past events, such as lastBackupStatus.
 func namedLikePhase(name string) bool {
 	for _, over := range []string{"last", "previous", "desired", "target"} {
 		if strings.HasPrefix(name, over) {
@@ -155,7 +158,7 @@ func namedLikePhase(name string) bool {
 // errorFields are fields of a status that are empty while the object has no error.
 var errorFields = []string{"error", "errors", "errorMessage", "errorReason", "failureMessage", "failureReason"}
 
-// byErrorTexts judges error texts in separate fields.
+// byErrorTexts judges the fields in errorFields: an object with a text there is Degraded.
 func byErrorTexts(status map[string]any) (v Verdict, judged bool) {
 	for _, name := range errorFields {
 		if isEmpty(status[name]) || status[name] == "" || status[name] == false {
@@ -171,7 +174,7 @@ func (s said) isHealth() bool {
 	return strings.Contains(name, "health") || strings.Contains(name, "sync")
 }
 
-// judge returns the health of the value, and a reason.
+// judge returns the health that the value means, and the reason for the row.
 func (s said) judge(paused bool) (h hubv1.Health, reason string) {
 	switch value := s.value.(type) {
 	case bool:
@@ -213,7 +216,7 @@ func titled(text string) string {
 	return strings.Join(fields, "")
 }
 
-// ratio parses a text such as 1/3.
+// ratio parses a text such as 1/3 into its two numbers.
 func ratio(text string) (has, of int, ok bool) {
 	before, after, ok := strings.Cut(text, "/")
 	if !ok {

@@ -12,13 +12,13 @@ var memberWatches = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "Kinds that are watched on a member: those that were sent there, and for half a minute those that no longer are.",
 }, []string{"cluster"})
 
-// Metrics of this package, for docs/metrics.md.
+// Metrics has the metrics of this package, from which docs/metrics.md is generated.
 var Metrics = []prometheus.Collector{memberWatches}
 
 func init() { metrics.Registry.MustRegister(Metrics...) }
 
-// watches counts the watched kinds. When a new link replaces another one, both count; a cluster without watches has no
-// series.
+// watches has the number of watched kinds for each cluster. While a new link replaces an old one, the observers of both
+// count. A cluster without watches has no series.
 var watches = struct {
 	mu       sync.Mutex
 	clusters map[string]int

@@ -1,10 +1,12 @@
-// Package observe watches the hub's copies in one member cluster, and keeps one small Observation for each.
+// Package observe watches the hub's copies in one member cluster. It keeps a small Observation of each copy.
 //
-// A kind is watched while a holder, a binding, needs it, and only objects with the hub's label. Each object is judged
-// and hashed as a whole when it arrives, then dropped: the size of the observation does not grow with the spec. A
-// member's users write these objects. So their size is limited, and invalid content causes no failure.
+// A kind is watched while it has a holder, which is a binding. The watch selects objects with the hub's label. Each
+// object is judged and hashed as a whole when it arrives. Only the observation is kept, whose size does not depend on
+// the spec. Users of the member can write these objects. Therefore the size of an object is limited, and invalid
+// content causes no error.
 //
-// The label only selects. Packages content and apply decide whether an object belongs to this hub.
+// The label only selects objects for the watch. Packages content and apply decide whether an object is a copy of this
+// hub.
 package observe
 
 import (
@@ -28,34 +30,36 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// linger is how long a kind is watched after its last holder, so that a kind that is needed again soon is not listed
-// again.
+// linger is how long a kind is watched after its last holder is gone, so that a kind that is soon needed again is not
+// listed again.
 const linger = 30 * time.Second
 
-// Options of an Observer. All except OnState, OnUse, Conventions, Settings and Clock are required.
+// Options of an Observer. All fields except OnState, OnUse, Conventions, Settings and Clock are required.
 type Options struct {
 	// Cluster is the name of the MemberCluster.
 	Cluster string
-	// Client has no timeout.
+	// Client sends the lists and watches. It must have no timeout.
 	Client dynamic.Interface
-	// Resolve finds the resource of a kind; see kindwatch.Options.
+	// Resolve returns the resource of a kind; see kindwatch.Options.
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
-	// Conventions returns the conventions of a kind; if nil, there are none. It must answer from memory.
+	// Conventions returns the conventions of a kind. If it is nil, every kind has empty conventions. It must answer
+	// from memory.
 	Conventions func(schema.GroupVersionKind) health.Conventions
-	// Settings returns the status settings of an object's placement, as the same pointer until they change; if nil,
-	// there are none. It must answer from memory, because it is called at every event.
+	// Settings returns the status settings of an object's placement. It returns the same pointer until they change, and
+	// nil if there are none. It must answer from memory, because it is called at every event. It may be nil.
 	Settings func(hubv1.ObjectIdentity) *health.Settings
 	// HubUID is the value of the hub's label.
 	HubUID types.UID
-	// Key for the content hashes of Secrets.
+	// Key is the HMAC key for the content hashes of Secrets.
 	Key canonical.Key
 	// Handler is called for changed observations, including those of the first list. It must not block.
 	Handler member.ObservationHandler
-	// OnState is called when a kind becomes synced, when its watch fails, and when it works again. It must not block.
+	// OnState is called when the first list of a kind is complete, when its watch fails, and when the watch works
+	// again. It must not block.
 	OnState func(cluster string, gvk schema.GroupVersionKind, s kindwatch.State)
 	// OnUse is called when the watch of a kind begins and when it ends. It must not block.
 	OnUse func(gvk schema.GroupVersionKind, used bool)
-	// Clock delays repeated reads of objects; if nil, the real clock is used.
+	// Clock delays the repeated reads of objects. The default is the real clock.
 	Clock clock.WithDelayedExecution
 }
 
@@ -67,12 +71,12 @@ type Observer struct {
 
 	mu      sync.Mutex
 	holders map[schema.GroupVersionKind]map[types.NamespacedName]struct{}
-	ending  map[schema.GroupVersionKind]*time.Timer // kinds without a holder that still linger
+	ending  map[schema.GroupVersionKind]*time.Timer // kinds without a holder that are still watched
 	rereads map[schema.GroupVersionKind]*rereads
 	linger  time.Duration
 	gather  time.Duration
 	used    int  // kinds in use, as counted in the metric
-	ended   bool // ctx has ended: no kind is in use
+	ended   bool // ctx has ended, so that no kind is in use any more
 }
 
 // New returns an Observer that watches nothing yet. Its watches end with ctx.
@@ -119,7 +123,7 @@ func New(ctx context.Context, o Options) *Observer {
 	return ob
 }
 
-// Observe watches the kind for this holder.
+// Observe watches the kind as long as the holder needs it.
 func (ob *Observer) Observe(gvk schema.GroupVersionKind, holder types.NamespacedName) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
@@ -137,7 +141,7 @@ func (ob *Observer) Observe(gvk schema.GroupVersionKind, holder types.Namespaced
 	ob.watches.Start(ob.ctx, gvk)
 }
 
-// Forget removes the holder. The watch stops half a minute after the last holder.
+// Forget removes the holder. The watch stops half a minute after the last holder is gone.
 func (ob *Observer) Forget(gvk schema.GroupVersionKind, holder types.NamespacedName) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
@@ -150,7 +154,7 @@ func (ob *Observer) Forget(gvk schema.GroupVersionKind, holder types.NamespacedN
 	ob.ending[gvk] = time.AfterFunc(ob.linger, func() { ob.end(gvk) })
 }
 
-// end stops a kind unless a holder came back while the timer fired.
+// end stops the watch of a kind. It does nothing if the kind has got a holder again meanwhile.
 func (ob *Observer) end(gvk schema.GroupVersionKind) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
@@ -161,7 +165,7 @@ func (ob *Observer) end(gvk schema.GroupVersionKind) {
 	}
 }
 
-// use records that the watch of a kind starts or ends. The caller holds the lock.
+// use records that the watch of a kind has started or ended. The caller holds the lock.
 func (ob *Observer) use(gvk schema.GroupVersionKind, used bool) {
 	more := 1
 	if !used {
@@ -176,15 +180,17 @@ func (ob *Observer) use(gvk schema.GroupVersionKind, used bool) {
 	}
 }
 
-// Await passes the object from the response to a write, so that its watch event need not be decoded.
+// Await announces the object from the response to a write, so that the watch event with the same version need not be
+// decoded.
 func (ob *Observer) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	ob.watches.Await(gvk, u)
 }
 
 // Observation returns the last observed state of an object; see member.Cluster. While the member does not serve the
-// kind, nothing is known: its definition may be gone, and every object with it.
+// kind, it returns synced=false: the definition may have been deleted with all objects.
 func (ob *Observer) Observation(gvk schema.GroupVersionKind, key types.NamespacedName) (o member.Observation, found, synced bool) {
-	// Read Synced first: an object of the first list that arrives between the two calls must not seem missing.
+	// The state must be read before the object: otherwise an object of the first list that arrives in between would
+	// seem to be missing.
 	state, _ := ob.watches.State(gvk)
 	if state.Reason == hubv1.ReasonKindNotServed {
 		return o, false, false

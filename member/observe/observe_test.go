@@ -67,20 +67,20 @@ func environment() *envtest.Environment {
 	}}}
 }
 
-// told is one call of the handler.
+// told has the arguments of one call of the handler.
 type told struct {
 	name          string
 	content, gone bool
 }
 
-// world is one namespace on the member, its observer, and the recorded calls of the observer's handler.
+// world has a namespace on the member, an observer, and the calls of the observer's handler.
 type world struct {
 	*testing.T
 	objects  dynamic.ResourceInterface
 	observer *observe.Observer
 	ns       string
 
-	settings atomic.Pointer[health.Settings] // for every object
+	settings atomic.Pointer[health.Settings] // the settings of every object
 	lists    atomic.Int32                    // number of requests for the first page of a list
 
 	mu     sync.Mutex
@@ -111,7 +111,7 @@ func newWorld(t *testing.T, edits ...func(*observe.Options)) *world {
 			if cluster != "m1" {
 				t.Errorf("told of cluster %q", cluster)
 			}
-			if o.Namespace != w.ns { // of another test
+			if o.Namespace != w.ns { // an object of another test
 				return
 			}
 			w.mu.Lock()
@@ -147,7 +147,7 @@ func (w *world) countLists(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// apply writes a copy to the member, as the hub would.
+// apply writes a copy to the member in the same way as the hub.
 func (w *world) apply(name string, size int) *unstructured.Unstructured {
 	w.Helper()
 	id := hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: name}
@@ -258,10 +258,10 @@ func TestObservationsFollowTheObject(t *testing.T) {
 		t.Errorf("%+v %s", o, o.Observed)
 	}
 
-	w.patch(`{"spec":{"note":"theirs"}}`) // not ours, but another generation
+	w.patch(`{"spec":{"note":"theirs"}}`) // the hub does not own the field, but the generation changes
 	w.expect(told{"web", false, false})
-	w.patch(`{"metadata":{"labels":{"theirs":"x"}}}`) // nothing that is kept
-	w.patch(`{"spec":{"size":9}}`)                    // drift
+	w.patch(`{"metadata":{"labels":{"theirs":"x"}}}`) // no observation has the label
+	w.patch(`{"spec":{"size":9}}`)                    // drift of a field that the hub applied
 	w.expect(told{"web", true, false})
 	w.patch(`{"metadata":{"annotations":{"hanse.dev/pause":"2999-01-01T00:00:00Z"}}}`)
 	w.expect(told{"web", true, false})
@@ -392,7 +392,7 @@ func TestFewObjectsAreAskedForOneByOneAfterAChangeOfSettings(t *testing.T) {
 func TestAKindIsListedOnceAMinuteForChangedSettings(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Now())
 	w := newWorld(t, func(o *observe.Options) { o.Clock = now })
-	small := newWorld(t) // another tenant
+	small := newWorld(t) // the objects of another tenant
 	small.observer = w.observer
 	small.apply("web", 3)
 	var many []string
@@ -450,14 +450,14 @@ func (w *world) health(name string) hubv1.Health {
 	return o.Health
 }
 
-// rejudge changes the settings, and makes the observer read the objects again.
+// rejudge changes the settings and makes the observer read the given objects again.
 func (w *world) rejudge(expression string, names ...string) {
 	w.Helper()
 	w.settings.Store(judgedBy(w.T, expression))
 	w.reread(names...)
 }
 
-// reread makes the observer read objects again, as after a change of their settings.
+// reread makes the observer read the given objects again, as after a change of their settings.
 func (w *world) reread(names ...string) {
 	for _, name := range names {
 		w.observer.Reread(hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: name})
@@ -470,7 +470,7 @@ func TestSettingsThatChangeWhileAnObjectIsReadAreFollowed(t *testing.T) {
 	w.observer.Observe(widget, w.key())
 	w.until("the first list", w.synced)
 	written := w.apply("web", 3)
-	w.observer.Await(widget, written) // read with the current settings, before its event
+	w.observer.Await(widget, written) // read with the current settings, before its watch event
 	w.settings.Store(judgedBy(t, "object.spec.size > 2"))
 	w.observer.Reread(hubv1.ObjectIdentity{Group: widget.Group, Kind: widget.Kind, Namespace: w.ns, Name: "web"})
 	w.until("the health", func() bool {

@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// The maximum lengths of kept texts, because a member may write any text. A longer annotation of ours is ignored; a
-// longer reason or message is cut.
+// The maximum lengths of the texts that are kept, because users of a member may write any text. A longer annotation is
+// ignored; a longer reason or message is cut.
 const (
 	longestOwner   = 1024
 	longestDigest  = 128
@@ -28,9 +28,9 @@ const (
 	longestMessage = 256
 )
 
-// record is an observation in a compact form for kindwatch: a hub keeps one for each copy on each member.
+// record is an observation in a compact form, because a hub keeps one for each copy on each member.
 type record struct {
-	*metav1.ObjectMeta // always nil: only namespace, name, UID and resourceVersion can be read
+	*metav1.ObjectMeta // always nil: only the overridden methods for namespace, name, UID and resourceVersion may be called
 	common             unique.Handle[common]
 	name               string
 	uid                types.UID
@@ -39,30 +39,30 @@ type record struct {
 	observedGeneration int64
 	marks
 	hash     string
-	message  string // about the health
+	message  string // explains the health
 	observed []byte
 }
 
-// marks are the values of our annotations that few objects share.
+// marks are the values of the hub's annotations that differ between most objects.
 type marks struct {
 	ownerUID         types.UID
 	sourceGeneration int64
 	digest           string
 }
 
-// common has the values that are equal for many objects of a member. They share one instance.
+// common has the values that are equal for many objects of a member, which share one instance.
 type common struct {
 	gvk       schema.GroupVersionKind
 	namespace string
 	deleting  bool
 	adopted   bool
-	// owner has no name if it equals the object's own name.
+	// owner is the hub object of the copy. Its name is empty if it equals the name of the copy.
 	owner  hubv1.ObjectIdentity
 	paused time.Time
 	epoch  source.Epoch
 	health hubv1.Health
 	reason string
-	// settings with which health and status were read.
+	// settings were in use when the health and the status were computed.
 	settings *health.Settings
 }
 
@@ -80,10 +80,10 @@ func (r *record) GetUID() types.UID { return r.uid }
 // GetResourceVersion implements metav1.Object.
 func (r *record) GetResourceVersion() string { return r.resourceVersion }
 
-// definitionKind is the kind of definitions.
+// definitionKind is the kind of CustomResourceDefinitions.
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// newRecord computes the observation of a whole object.
+// newRecord computes the record of an object as a watch delivers it.
 func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions health.Conventions, settings *health.Settings) *record {
 	r := &record{
 		ObjectMeta: nothing, name: u.GetName(), uid: u.GetUID(), resourceVersion: u.GetResourceVersion(),
@@ -94,7 +94,7 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 	r.hash, _ = content.Hash(key, u)
 	v := settings.Assess(u, conventions)
 	c.health, c.reason, r.message = v.Health, member.Line(v.Reason, longestReason), member.Line(v.Message, longestMessage)
-	if status, ok := u.Object["status"].(map[string]any); ok || settings != nil { // Project then records that the requested values are missing
+	if status, ok := u.Object["status"].(map[string]any); ok || settings != nil { // Project must record that requested values are missing, even without a status
 		projected := settings
 		if c.gvk.GroupKind() == definitionKind {
 			projected = settings.And("/status/storedVersions") // hub/bundles reads them
@@ -105,12 +105,13 @@ func newRecord(key canonical.Key, u *unstructured.Unstructured, conventions heal
 	return r
 }
 
-// readMarks reads our annotations. It sets the values that many objects share, and returns the others.
+// readMarks reads the hub's annotations. It stores the values that many objects share in c, and returns the other
+// values.
 func (c *common) readMarks(u *unstructured.Unstructured) (m marks) {
 	annotation := annotations(u)
 	if owner := annotation(hubv1.OwnerAnnotation); len(owner) <= longestOwner {
 		if id, uid, err := hubv1.ParseOwner(owner); err == nil {
-			c.owner, m.ownerUID = id, types.UID(strings.Clone(string(uid))) // not a part of a long text
+			c.owner, m.ownerUID = id, types.UID(strings.Clone(string(uid))) // cloned, so that the whole annotation does not stay in memory
 			if id.Name == u.GetName() {
 				c.owner.Name = ""
 			}
@@ -131,7 +132,7 @@ func (c *common) readMarks(u *unstructured.Unstructured) (m marks) {
 	return m
 }
 
-// annotations reads our annotations one by one, because the accessor of the object copies all.
+// annotations returns a function that reads one annotation, because the object's accessor copies all annotations.
 func annotations(u *unstructured.Unstructured) (annotation func(name string) string) {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	all, _ := metadata["annotations"].(map[string]any)
@@ -160,14 +161,14 @@ func (r *record) observation() member.Observation {
 	return o
 }
 
-// sameContent reports whether at most health and status have changed.
+// sameContent reports whether the two records differ at most in health and status.
 func (r *record) sameContent(other *record) bool {
 	a, b := r.common.Value(), other.common.Value()
 	return r.uid == other.uid && a.deleting == b.deleting && a.owner == b.owner && r.ownerUID == other.ownerUID &&
 		r.digest == other.digest && r.hash == other.hash && a.paused.Equal(b.paused)
 }
 
-// equal reports whether the handler need not be called. A new resourceVersion alone is no change.
+// equal reports whether the two records differ at most in the resourceVersion, so that the handler need not be called.
 func (r *record) equal(other *record) bool {
 	a, b := r.common.Value(), other.common.Value()
 	return r.sameContent(other) && r.generation == other.generation && r.observedGeneration == other.observedGeneration &&

@@ -18,7 +18,7 @@ import (
 
 var custom = health.Conventions{HasStatus: true}
 
-// decoded is an object as a watch brings it.
+// decoded returns an object as a watch delivers it.
 func decoded(t *testing.T, name, specText string) *unstructured.Unstructured {
 	t.Helper()
 	raw, err := json.Marshal(map[string]any{
@@ -54,7 +54,7 @@ func decoded(t *testing.T, name, specText string) *unstructured.Unstructured {
 func TestARecordDoesNotGrowWithTheObject(t *testing.T) {
 	const many = 1000
 	settled := func() (m runtime.MemStats) {
-		for range 3 { // pools of buffers are emptied by the second
+		for range 3 { // a pool of buffers is empty only after the second collection
 			runtime.GC()
 		}
 		runtime.ReadMemStats(&m)

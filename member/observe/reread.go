@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// gather is how long changed settings are collected for a kind, because a changed placement changes the settings of
-	// each of its objects.
+	// gather is how long objects of a kind are collected whose settings changed, because a changed placement changes
+	// the settings of all its objects.
 	gather = time.Second
 	// mostReread is the maximum number of objects of a kind that are read individually within gather.
 	mostReread = 50
-	// relistEvery is the minimum time between two lists of a kind because of changed settings. A list loads the member
-	// for all users of the kind.
+	// relistEvery is the minimum time between two lists of a kind because of changed settings. A list is a load for the
+	// member, and a user of one placement could cause it for all.
 	relistEvery = time.Minute
 )
 
-// rereads are the objects of a kind to read again after a change of settings. They must be read from the member,
-// because only observations are kept. A few are read individually, first those of namespaces with the fewest, so that a
-// tenant with many does not delay the others. For the rest, the kind is listed: the first time at once, then once in
-// relistEvery.
+// rereads are the objects of one kind to read again because their settings changed. The objects must be read from the
+// member, because the hub keeps only observations. Up to mostReread objects are read one by one. Namespaces with few
+// objects come first, so that a tenant with many objects does not delay the others. If there are more, the kind is
+// listed: the first time at once, then at most once in relistEvery.
 type rereads struct {
 	objects map[types.NamespacedName]struct{}
-	running bool // a round is scheduled or running
-	listing bool // a list is scheduled
+	running bool // the next round is scheduled or running
+	listing bool // a list of the kind is scheduled
 	listed  time.Time
 }
 
-// Reread reads an object again if its settings have changed since the last read.
+// Reread reads an object from the member again if its settings have changed since the last read.
 func (ob *Observer) Reread(id hubv1.ObjectIdentity) {
 	for _, gvk := range ob.watched(id.GroupKind()) {
 		object, _ := ob.watches.Get(gvk, kindwatch.Key(id.Namespace, id.Name))
@@ -45,14 +45,14 @@ func (ob *Observer) Reread(id hubv1.ObjectIdentity) {
 	}
 }
 
-// ReadAnew reads every object of a kind again, because its conventions have changed.
+// ReadAnew lists a kind again, because its conventions have changed.
 func (ob *Observer) ReadAnew(kind schema.GroupKind) {
 	for _, gvk := range ob.watched(kind) {
 		ob.watches.Relist(gvk)
 	}
 }
 
-// watched returns the versions of a kind that have a holder.
+// watched returns the versions at which a kind is watched for a holder.
 func (ob *Observer) watched(gk schema.GroupKind) (versions []schema.GroupVersionKind) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
@@ -82,7 +82,8 @@ func (ob *Observer) reread(gvk schema.GroupVersionKind, object types.NamespacedN
 	}
 }
 
-// rereadRound reads the objects that are due. It lists the kind if they are too many or a read failed.
+// rereadRound reads the objects that were collected. It lists the kind instead if there are too many objects or if a
+// read failed.
 func (ob *Observer) rereadRound(gvk schema.GroupVersionKind, r *rereads) {
 	ob.mu.Lock()
 	due := slices.Collect(maps.Keys(r.objects))
@@ -114,7 +115,8 @@ func (ob *Observer) relist(gvk schema.GroupVersionKind, r *rereads) {
 	ob.watches.Relist(gvk)
 }
 
-// split returns the objects to read one by one, and how many are left. It takes all objects of a namespace or none.
+// split returns the objects to read one by one, and the number of the remaining objects. It selects either all objects
+// of a namespace or none of them.
 func split(objects []types.NamespacedName) (few []types.NamespacedName, left int) {
 	byNamespace := map[string][]types.NamespacedName{}
 	for _, o := range objects {

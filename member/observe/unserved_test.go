@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/member/observe"
 )
 
-// While the member serves another version only, the last list says nothing about the copies.
+// While the member serves only another version of the kind, the last list proves nothing about the copies.
 func TestAKindThatIsNoLongerServedIsNotKnown(t *testing.T) {
 	tool := schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Tool"}
 	tools := tool.GroupVersion().WithResource("tools")

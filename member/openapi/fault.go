@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Fault is a value that violates the schema.
+// Fault is a value in an object that violates the schema.
 type Fault struct {
 	// Path is the JSON pointer of the value, or of the missing field.
 	Path string
@@ -16,11 +16,11 @@ type Fault struct {
 	Declared string
 	// Message is the requirement of the schema, such as "must be an integer".
 	Message string
-	// Value is the value as JSON, cut short; empty if it is a map or a list, or if there is none.
+	// Value is the value as JSON, cut to a maximum length. It is empty if the value is a map or a list, or is missing.
 	Value string
 }
 
-// Undeclared is the message about a field that the schema lacks.
+// Undeclared is the message for a field that is not in the schema.
 const Undeclared = "is not a field of the schema"
 
 // String returns a text such as `/spec/replicas must be an integer, not "three"`.
@@ -31,8 +31,9 @@ func (f Fault) String() string {
 	return f.Path + " " + f.Message + ", not " + f.Value
 }
 
-// Redacted returns the fault for users who may not read the object. literals, from Literals, are the texts that they
-// know. A value or a path step that is neither a literal nor in the schema may come from the object and is left out.
+// Redacted returns the fault for users who may not read the object. literals, from Literals, are the texts that these
+// users know. Redacted removes a value or a path step that is neither in literals nor in the schema, because it may
+// come from the object.
 func (f Fault) Redacted(literals sets.Set[string]) Fault {
 	if !literals.Has(f.Value) {
 		f.Value = ""
@@ -47,7 +48,7 @@ func (f Fault) Redacted(literals sets.Set[string]) Fault {
 	return f
 }
 
-// Shown returns a scalar as JSON, at most about 64 bytes of it; empty for other values.
+// Shown returns a scalar as JSON, cut to about 64 bytes. It returns an empty text for a map or a list.
 func Shown(value any) string {
 	const limit = 64
 	switch value.(type) {
@@ -64,8 +65,8 @@ func Shown(value any) string {
 	return string(raw)
 }
 
-// Literals returns all scalars in some JSON, as Shown writes them. It also returns all keys and all steps of JSON
-// pointers, each after a slash.
+// Literals returns all scalars of a JSON text, in the form of Shown. It also returns all keys, and all steps of JSON
+// pointers, each with a slash before it.
 func Literals(raw []byte) sets.Set[string] {
 	out := sets.New[string]()
 	var collect func(any)
@@ -97,5 +98,5 @@ func Literals(raw []byte) sets.Set[string] {
 	return out
 }
 
-// escaped returns a step of a JSON pointer, with the slash before it.
+// escaped returns a key as a step of a JSON pointer, with the slash before it.
 func escaped(key string) string { return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }

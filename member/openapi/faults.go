@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// types of a value, as bits.
+// types is a set of JSON types, one bit for each type.
 type types uint8
 
 const (
@@ -29,8 +29,8 @@ const (
 	mostLevels = 256
 )
 
-// Faults returns the values of an object that violate the schema, in the order of their paths. It skips the status,
-// which the hub does not write, and required fields that have a default.
+// Faults returns the values of an object that violate the schema, in the order of their paths. It does not check the
+// status, which the hub does not write. A required field may be missing if it has a default.
 func (s *Schema) Faults(object map[string]any) []Fault {
 	if s == nil {
 		return nil
@@ -40,8 +40,9 @@ func (s *Schema) Faults(object map[string]any) []Fault {
 	return c.found()
 }
 
-// FaultsAt returns the faults of a value at a JSON pointer of an object. A partial value may lack required fields,
-// because it is merged into a value that has them. A place that the schema leaves open has no faults.
+// FaultsAt returns the faults of a value that is to be set at a JSON pointer of an object. partial means that the value
+// is merged into an existing value, so that it may lack required fields. There are no faults at a place for which the
+// schema accepts any value.
 func (s *Schema) FaultsAt(pointer string, value any, partial bool) []Fault {
 	c := &checker{partial: partial}
 	for i, step := range strings.Split(pointer, "/")[1:] {
@@ -68,8 +69,8 @@ func (s *Schema) FaultsAt(pointer string, value any, partial bool) []Fault {
 	return c.found()
 }
 
-// at returns the schema one step below; false if there is no such field. A numeric step may be an index of a list or a
-// key of a map.
+// at returns the schema one step below. It returns false if the schema has no such field. A numeric step may be an
+// index of a list or a key of a map.
 func (s *Schema) at(step string) (*Schema, bool) {
 	if s.types == isArray || s.items != nil {
 		return s.items, true
@@ -77,20 +78,21 @@ func (s *Schema) at(step string) (*Schema, bool) {
 	return s.field(step)
 }
 
-// everywhere are the fields that every object has. They are not checked.
+// everywhere has the fields that objects of every kind have, and that are not checked.
 var everywhere = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "status": true}
 
-// checker checks an object against a schema.
+// checker checks one object against a schema, and collects the faults.
 type checker struct {
 	path    []place
 	faults  []Fault
 	steps   int
 	partial bool
-	// quiet is above 0 while an alternative is tried. Then faults are counted but not recorded.
+	// quiet is above 0 while the value is tried against an alternative, whose faults are counted but not recorded.
+	// failed is their number.
 	quiet, failed int
 }
 
-// place is a step of a path. The schema may name it or not.
+// place is one step of a path. declared is true if the schema names the step.
 type place struct {
 	key      string
 	declared bool
@@ -121,13 +123,13 @@ func (c *checker) fault(message string, value any) {
 	c.faults = append(c.faults, Fault{Path: path.String(), Declared: declared.String(), Message: message, Value: Shown(value)})
 }
 
-// done reports whether the check has reached a limit. An unfinished alternative counts as matching.
+// done reports whether the check has reached a limit. An alternative whose check is not complete counts as matching.
 func (c *checker) done() bool {
 	c.steps++
 	return c.steps > mostSteps || len(c.path) > mostLevels || len(c.faults) >= mostFaults || c.quiet > 0 && c.failed > 0
 }
 
-// whole checks an object except the fields that every object has.
+// whole checks an object, except the fields in everywhere.
 func (c *checker) whole(s *Schema, object map[string]any) {
 	c.object(s, object, true)
 	if s.rules != nil {
@@ -161,7 +163,7 @@ func (c *checker) value(s *Schema, value any) {
 	}
 }
 
-// rules checks a value, whose fields and items are checked already.
+// rules checks the requirements on a value itself. The caller has checked its fields and items.
 func (c *checker) rules(r *rules, value any) {
 	if len(r.enum) > 0 {
 		if raw, err := json.Marshal(value); err == nil && !slices.Contains(r.enum, string(raw)) {
@@ -200,7 +202,7 @@ func (c *checker) bounds(b *bounds, value any) {
 	}
 }
 
-// object checks the fields of a map. For a whole object it skips the fields that every object has.
+// object checks the fields of a map. If whole is true, it skips the fields in everywhere.
 func (c *checker) object(s *Schema, object map[string]any, whole bool) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if whole && everywhere[name] {
@@ -283,8 +285,8 @@ func (c *checker) count(least, most *int64, n int, what string) {
 	}
 }
 
-// others checks a value against further schemas. A partial value is not checked against alternatives, because most of
-// them define which fields belong together.
+// others checks a value against the schemas in allOf, anyOf, oneOf and not. A partial value is not checked against
+// anyOf, oneOf and not, because they mostly define which fields belong together.
 func (c *checker) others(o *others, value any) {
 	for _, part := range o.all {
 		c.value(part, value)
@@ -311,7 +313,7 @@ func (c *checker) others(o *others, value any) {
 	}
 }
 
-// fits reports whether the value has no fault against an alternative.
+// fits reports whether the value matches an alternative without a fault.
 func (c *checker) fits(s *Schema, value any) bool {
 	trial := &checker{quiet: 1, steps: c.steps, path: slices.Clone(c.path)}
 	trial.value(s, value)
@@ -331,7 +333,7 @@ func (t types) String() string {
 	return strings.Join(out, " or ")
 }
 
-// typeOf returns the types of a value; an integer is also a number.
+// typeOf returns the types of a value. An integer has also the type number.
 func typeOf(value any) types {
 	switch v := value.(type) {
 	case map[string]any:
@@ -353,7 +355,7 @@ func typeOf(value any) types {
 	return 0
 }
 
-// oneOf returns a text with the values, or with the first of many.
+// oneOf returns a text with the values, or with the first 8 values if there are more.
 func oneOf(values []string) string {
 	const most = 8
 	if len(values) <= most {

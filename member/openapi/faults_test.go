@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/member/openapi"
 )
 
-// withSpec is an OpenAPI document in which the spec of a Gadget is this schema.
+// withSpec returns an OpenAPI document of the kind Gadget, whose field spec has the given schema.
 func withSpec(specification, others string) []byte {
 	if others != "" {
 		others = "," + others
@@ -47,7 +47,7 @@ func TestFaults(t *testing.T) {
 		schema, others string
 		spec           string
 		want           []string
-		// ours is set where a field that is not declared is found, of which the oracle knows nothing.
+		// ours is true if the check finds an undeclared field, which the library of the API server accepts.
 		ours bool
 	}{
 		"what is declared is taken": {schema: fine, spec: `{"size":3,"ratio":1.5,"mode":"Fast","level":2,"name":"ab","on":true,"tags":["a","b"],"limits":{"x":5},"either":{"a":"1"},"never":{"a":"1"}}`},
@@ -99,7 +99,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// refusedByTheOracle says what the library does by which API servers check custom resources.
+// refusedByTheOracle reports whether the library that API servers use to check custom resources refuses the value.
 func refusedByTheOracle(t *testing.T, raw string, value any) bool {
 	t.Helper()
 	var s spec.Schema
@@ -182,7 +182,7 @@ func TestOfAFaultIsToldWhatThePolicyHoldsOrTheSchemaNames(t *testing.T) {
 	}
 }
 
-// Server-side apply refuses an entry that is there twice, and create takes it.
+// Server-side apply refuses duplicate entries of a list, but a create accepts them.
 func TestAnEntryThatIsThereTwiceIsAFault(t *testing.T) {
 	const (
 		port = `{"type":"object","required":["number"],"properties":{"number":{"type":"integer"},"protocol":{"type":"string","default":"TCP"},"name":{"type":"string"}}}`

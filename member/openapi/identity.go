@@ -7,15 +7,15 @@ import (
 	"unique"
 )
 
-// identity tells how the entries of a list are identified: by the values of keys, or, without keys, by the whole entry.
-// The x-kubernetes-list-type of such a list is map or set. Server-side apply refuses duplicate entries; create accepts
-// them in a built-in kind.
+// identity tells what identifies an entry of a list: the values of its key fields, or the whole entry if keys is empty.
+// The list has the x-kubernetes-list-type map or set. Server-side apply refuses duplicate entries. A create of a
+// built-in kind accepts them.
 type identity struct{ keys []key }
 
-// key is a field of an entry. fallback is its default as JSON; it is empty if there is none.
+// key is a key field of an entry. fallback is its default as JSON, which is empty if the field has no default.
 type key struct{ name, fallback string }
 
-// identityOf returns the identity of a list's entries; nil if there is none.
+// identityOf returns the identity of a list's entries. It is nil if the list may have duplicate entries.
 func (p *parser) identityOf(e *element, depth int) *identity {
 	switch {
 	case e.ListType == "set":
@@ -31,7 +31,7 @@ func (p *parser) identityOf(e *element, depth int) *identity {
 	return id
 }
 
-// defaults returns the defaults of an element's fields, as JSON.
+// defaults returns the default values of an element's fields, as JSON, by field name.
 func (p *parser) defaults(e *element, depth int) map[string]string {
 	switch {
 	case e == nil || depth > mostDepth:
@@ -53,12 +53,12 @@ func (p *parser) defaults(e *element, depth int) map[string]string {
 	return found
 }
 
-// namedDefaults returns the defaults of a named schema, which is decoded once.
+// namedDefaults returns the default values of the fields of a named schema. It decodes each schema once.
 func (p *parser) namedDefaults(name string, depth int) map[string]string {
 	if found, ok := p.fallbacks[name]; ok {
 		return found
 	}
-	p.fallbacks[name] = nil // it may refer to itself
+	p.fallbacks[name] = nil // the schema may refer to itself
 	var named element
 	if json.Unmarshal(p.components[name], &named) == nil {
 		p.fallbacks[name] = p.defaults(&named, depth+1)
@@ -66,7 +66,7 @@ func (p *parser) namedDefaults(name string, depth int) map[string]string {
 	return p.fallbacks[name]
 }
 
-// fault returns the message about a duplicate entry.
+// fault returns the message for a duplicate entry.
 func (i *identity) fault() string {
 	if len(i.keys) == 0 {
 		return "must differ from the entries before it"
@@ -78,7 +78,8 @@ func (i *identity) fault() string {
 	return "must have another " + strings.Join(names, " or ") + " than the entries before it"
 }
 
-// of returns the identity of an entry, and its value if that is one scalar. It returns false if the entry lacks a key.
+// of returns the identity of an entry. value is the scalar that identifies it, or nil if several values do. ok is false
+// if the entry lacks a key.
 func (i *identity) of(entry any) (id string, value any, ok bool) {
 	if len(i.keys) == 0 {
 		raw, err := json.Marshal(entry)
@@ -106,7 +107,7 @@ func (i *identity) of(entry any) (id string, value any, ok bool) {
 	return strings.Join(values, " "), value, true
 }
 
-// apart checks that a list has no duplicate entries.
+// apart reports a fault for each duplicate entry of a list.
 func (c *checker) apart(i *identity, list []any) {
 	seen := make(map[string]bool, len(list))
 	for n, entry := range list {

@@ -1,15 +1,15 @@
-// Package openapi stores the schema of one kind and compares objects with it: which of their fields the schema lacks,
-// and which of their values violate it.
+// Package openapi stores the schema of one kind and compares objects with it. It finds fields that are not in the
+// schema, and values that violate it.
 //
 // The schema comes from the OpenAPI v3 document that an API server publishes for the group and version, for built-in
-// and custom kinds alike. So one check serves the hub's objects and their copies on members.
+// and custom kinds alike. Therefore the same check serves the hub's objects and their copies on members.
 //
 //   - Equal parts of a schema are stored once, and descriptions are dropped.
-//   - A place that the schema leaves open has no faults: it is better that the server refuses an object than that this
-//     check refuses a valid one. A null is always accepted. Only the server checks formats of strings and rules in CEL.
+//   - The check reports no fault where the schema accepts any value. A null is always accepted. Formats of strings and
+//  rules in CEL are left to the server, because the check must never refuse a valid object.
 //   - The checks skip apiVersion, kind and metadata, which are the same for every kind.
 //
-// It sends no requests; member/served caches the schemas.
+// The package sends no requests; member/served caches the schemas.
 package openapi
 
 import (
@@ -18,17 +18,17 @@ import (
 	"sync"
 )
 
-// Schema describes the value at one place. Nil accepts every value. Equal parts are shared, and a schema may contain
-// itself. A parsed Schema does not change.
+// Schema describes the valid values at one place of an object. A nil Schema accepts every value. Equal parts of schemas
+// are stored once, and a schema may contain itself. A parsed Schema never changes.
 type Schema struct {
-	types types // allowed types; 0 means every type
-	// open is true if undeclared fields are accepted, too. They are checked against values if values is set.
+	types types // allowed types; 0 allows every type
+	// open is true if the value may have undeclared fields. If values is set, these fields must match it.
 	open   bool
 	names  []string  // names of the fields, sorted
 	parts  []*Schema // schemas of the fields, in the order of names
 	values *Schema
 	items  *Schema
-	rules  *rules // nil: none
+	rules  *rules // nil if there are no rules
 }
 
 // rules are the requirements on a value beyond its type and fields.
@@ -38,16 +38,17 @@ type rules struct {
 	pattern  *pattern
 	bounds   *bounds
 	others   *others
-	identity *identity // of the entries of a list
+	identity *identity // of the entries of a list; nil if duplicates are allowed
 }
 
-// others are schemas of which the value must match all, any, exactly one, or not that one.
+// others are the schemas in allOf, anyOf, oneOf and not. The value must match all of all, at least one of any, exactly
+// one of one, and must not match not.
 type others struct {
 	all, any, one []*Schema
 	not           *Schema
 }
 
-// bounds of a number, a text, a list and a map, in the notation of OpenAPI.
+// bounds are the limits for a number, for a text, and for the size of a list or a map, with the names of OpenAPI.
 type bounds struct {
 	Minimum          *float64 `json:"minimum,omitempty"`
 	Maximum          *float64 `json:"maximum,omitempty"`
@@ -63,11 +64,11 @@ type bounds struct {
 	MaxProperties    *int64   `json:"maxProperties,omitempty"`
 }
 
-// pattern is compiled when it is first needed.
+// pattern is a regular expression that is compiled at its first use.
 type pattern struct {
 	text string
 	once sync.Once
-	re   *regexp.Regexp // nil if it is invalid
+	re   *regexp.Regexp // nil if the pattern is invalid
 }
 
 func (p *pattern) matches(s string) bool {
@@ -75,7 +76,7 @@ func (p *pattern) matches(s string) bool {
 	return p.re == nil || p.re.MatchString(s)
 }
 
-// field returns the schema of a field; false if there is no such field.
+// field returns the schema of a field. It returns false if the schema does not declare the field.
 func (s *Schema) field(name string) (*Schema, bool) {
 	if i, ok := slices.BinarySearch(s.names, name); ok {
 		return s.parts[i], true
@@ -88,5 +89,5 @@ func (s *Schema) declares(name string) bool {
 	return ok
 }
 
-// takes reports whether values of this type are accepted.
+// takes reports whether the schema accepts values of this type.
 func (s *Schema) takes(t types) bool { return s.types == 0 || s.types&t != 0 }

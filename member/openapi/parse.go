@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ErrNoSchema means that the document has no schema of the kind.
+// ErrNoSchema means that the OpenAPI document has no schema for the kind.
 var ErrNoSchema = errors.New("the document has no schema of the kind")
 
 // The limits of one kind's schema, because a member may publish any schema.
@@ -23,7 +23,7 @@ const (
 	mostPattern = 4096 // bytes
 )
 
-// element is the part of a schema of OpenAPI that is read.
+// element has the parts of an OpenAPI schema that this package reads.
 type element struct {
 	bounds
 	combined
@@ -40,7 +40,7 @@ type element struct {
 	Pattern    string              `json:"pattern"`
 }
 
-// combined are the parts of a schema that combine other schemas.
+// combined has the parts of a schema that combine other schemas.
 type combined struct {
 	AllOf []*element `json:"allOf"`
 	AnyOf []*element `json:"anyOf"`
@@ -48,10 +48,10 @@ type combined struct {
 	Not   *element   `json:"not"`
 }
 
-// branches returns the schemas in allOf, anyOf and oneOf. They may declare fields of the value.
+// branches returns the schemas in allOf, anyOf and oneOf, which may declare further fields of the value.
 func (c *combined) branches() []*element { return slices.Concat(c.AllOf, c.AnyOf, c.OneOf) }
 
-// extensions are the x-kubernetes extensions of a schema.
+// extensions has the x-kubernetes extensions of a schema.
 type extensions struct {
 	Preserve bool     `json:"x-kubernetes-preserve-unknown-fields"`
 	Embedded bool     `json:"x-kubernetes-embedded-resource"`
@@ -60,9 +60,9 @@ type extensions struct {
 	ListKeys []string `json:"x-kubernetes-list-map-keys"`
 }
 
-// additional is a value of additionalProperties: a schema, or true or false.
+// additional is the value of additionalProperties, which is either a schema or a boolean.
 type additional struct {
-	allowed bool // false only for the value false
+	allowed bool // false only if the value is false
 	element *element
 }
 
@@ -91,12 +91,12 @@ func Parse(raw []byte, gvk schema.GroupVersionKind) (*Schema, error) {
 		return nil, fmt.Errorf("reading the schema of %s: %w", gvk, p.err)
 	}
 	if root == nil {
-		root = &Schema{open: true} // it is an empty reference
+		root = &Schema{open: true} // the schema is an empty reference
 	}
 	return root, nil
 }
 
-// find returns the named schemas of a document, and the name of the kind's.
+// find returns the named schemas of a document, and the name of the kind's schema.
 func find(raw []byte, gvk schema.GroupVersionKind) (all map[string]json.RawMessage, kind string, err error) {
 	var document struct {
 		Components struct {
@@ -117,25 +117,26 @@ func find(raw []byte, gvk schema.GroupVersionKind) (all map[string]json.RawMessa
 	return nil, "", fmt.Errorf("%w %s", ErrNoSchema, gvk)
 }
 
-// parser parses the components that one kind needs, each once.
+// parser parses the named schemas that one kind needs, each of them once.
 type parser struct {
 	components map[string]json.RawMessage
 	named      map[string]*component
 	schemas    map[string]*Schema           // by their content
 	rules      map[string]*rules            // by their content
-	fallbacks  map[string]map[string]string // defaults of the fields of named schemas
+	fallbacks  map[string]map[string]string // default values of the fields of named schemas
 	fields     int
 	err        error
 }
 
-// component is a named schema. While it is being read, parts of it may already point to it.
+// component is a named schema of the document. Its schema may be referred to before it is completely read, because
+// schemas may be recursive.
 type component struct {
 	schema  *Schema
 	pointed bool
 	done    bool
 }
 
-// component parses a named schema. A native type without fields, such as RawExtension, accepts any value.
+// component parses a named schema. A built-in type without fields, such as RawExtension, accepts any value.
 func (p *parser) component(name string, depth int) *Schema {
 	if c := p.named[name]; c != nil {
 		c.pointed = c.pointed || !c.done
@@ -158,7 +159,7 @@ func (p *parser) component(name string, depth int) *Schema {
 	case !c.pointed:
 		c.schema = read
 	case read != nil:
-		*c.schema = *read // otherwise it only refers to itself and stays open
+		*c.schema = *read // a schema that only refers to itself stays open
 	}
 	c.done = true
 	return c.schema
@@ -170,8 +171,9 @@ func (p *parser) fail(err error) {
 	}
 }
 
-// read converts an element; nil accepts every value. An alternative is a schema in allOf, anyOf, oneOf or not. It
-// accepts additional fields, because other schemas of the same value declare them.
+// read converts an element to a schema, which is nil if every value is accepted. alternative is true for a schema in
+// allOf, anyOf, oneOf or not. Such a schema accepts undeclared fields, because other schemas of the same value may
+// declare them.
 func (p *parser) read(e *element, depth int, alternative bool) *Schema {
 	switch {
 	case e == nil || p.err != nil || depth > mostDepth:
@@ -186,13 +188,13 @@ func (p *parser) read(e *element, depth int, alternative bool) *Schema {
 	return p.share(s)
 }
 
-// componentName returns the name in a reference.
+// componentName returns the name of the schema to which a reference points.
 func componentName(reference string) string {
 	return strings.TrimPrefix(reference, "#/components/schemas/")
 }
 
-// refers reports whether the element is only a reference, in allOf. API servers write a reference so if it also has a
-// default or a description.
+// refers reports whether the element consists only of a reference in allOf. API servers write a reference in this form
+// if it has a default or a description.
 func (e *element) refers() bool {
 	return len(e.AllOf) == 1 && len(e.AnyOf)+len(e.OneOf) == 0 && e.Type == nil && e.Properties == nil && e.Additional == nil &&
 		e.Items == nil && !e.Either
@@ -203,7 +205,7 @@ func (p *parser) object(s *Schema, e *element, depth int, alternative bool) {
 	for name, property := range e.Properties {
 		parts[name] = p.read(property, depth+1, alternative)
 	}
-	// A schema is closed only if its type is object.
+	// A schema accepts undeclared fields unless its type is object.
 	s.open = alternative || e.Preserve || e.Type != "object"
 	for _, other := range e.branches() {
 		if other == nil {
@@ -231,7 +233,7 @@ func (p *parser) object(s *Schema, e *element, depth int, alternative bool) {
 	}
 }
 
-// rulesOf returns the rules of an element; nil if it has none. Equal rules are stored once.
+// rulesOf returns the rules of an element. It returns nil if the element has no rules. Equal rules are stored once.
 func (p *parser) rulesOf(e *element, depth int) *rules {
 	var r rules
 	for _, name := range e.Required {
@@ -287,7 +289,7 @@ func (p *parser) list(elements []*element, depth int) []*Schema {
 	return out
 }
 
-// share returns the schema that is equal to s, if there is one.
+// share returns the stored schema that is equal to s. If there is none, it stores s and returns it.
 func (p *parser) share(s Schema) *Schema {
 	s.names, s.parts = slices.Clip(s.names), slices.Clip(s.parts)
 	key := fmt.Sprintf("%d %t %q %v %p %p %p", s.types, s.open, s.names, s.parts, s.values, s.items, s.rules)
@@ -323,7 +325,7 @@ func typesOf(e *element) types {
 	return 0
 }
 
-// enumOf returns the values in the form of Shown.
+// enumOf returns the allowed values in the form of Shown.
 func enumOf(values []json.RawMessage) []string {
 	var out []string
 	for _, raw := range values {

@@ -37,11 +37,11 @@ func TestADocumentThatIsOfNoUse(t *testing.T) {
 	}
 }
 
-// The hub keeps the schemas of all kinds in use in memory, so equal parts of a schema must share memory.
+// The hub keeps the schemas of all kinds in use in memory. Therefore equal parts of a schema must share memory.
 func TestEqualPartsOfASchemaAreKeptOnce(t *testing.T) {
 	const part = `{"type":"object","required":["name"],"properties":{"name":{"type":"string","minLength":1,"pattern":"^[a-z]+$"},
 		"mode":{"type":"string","enum":["Slow","Fast"]},"either":{"oneOf":[{"required":["a"]},{"required":["b"]}]}}}`
-	heap := func() int64 { // memory of earlier tests is freed by goroutines that run after a collection
+	heap := func() int64 { // the runtime frees the memory of earlier tests in goroutines that run after a collection
 		least := int64(math.MaxInt64)
 		for unchanged := 0; unchanged < 3; unchanged++ {
 			runtime.GC()
@@ -70,7 +70,7 @@ func TestEqualPartsOfASchemaAreKeptOnce(t *testing.T) {
 		runtime.KeepAlive(raw)
 		return heap() - before
 	}
-	sizeOf(1000) // names of fields are kept once in the process
+	sizeOf(1000) // fills the process-wide store of field names before the measurement
 	if one, many := sizeOf(1), sizeOf(1000); many-one > 100*1000 {
 		t.Errorf("1000 equal parts take %d bytes, one %d", many, one)
 	}

@@ -9,15 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Step is one step from a value to a part of it: into the field Name, or, if Name is empty, to the item Index of a
-// list. A field with an empty name, which may be sent although it cannot be declared, has Field set.
+// Step is one step from a value to a part of it. It leads to the field Name if Name is not empty, otherwise to the item
+// Index of a list. Field is true for a field whose name is empty: such a field cannot be declared, but an object may
+// have it.
 type Step struct {
 	Name  string
 	Index int
 	Field bool
 }
 
-// Path leads from an object to a field.
+// Path has the steps from an object to a field.
 type Path []Step
 
 // String returns a text such as .spec.containers[0].image.
@@ -45,8 +46,8 @@ func plain(name string) bool {
 	return name != ""
 }
 
-// Unknown returns the fields of an object that the schema does not have, in the order of their names. It returns an
-// unknown field, but not the parts of it.
+// Unknown returns the fields of an object that are not in the schema, in the order of their names. It does not return
+// the parts of an unknown field.
 func (s *Schema) Unknown(object map[string]any) []Path {
 	if s == nil {
 		return nil
@@ -75,7 +76,7 @@ func (f *finder) field(s *Schema, name string, value any) {
 	f.at = f.at[:len(f.at)-1]
 }
 
-// value examines a value as far as it has the shape of the schema.
+// value searches a value for unknown fields, where it has the type that the schema requires.
 func (f *finder) value(s *Schema, value any) {
 	if s == nil {
 		return
@@ -97,7 +98,7 @@ func (f *finder) value(s *Schema, value any) {
 	}
 }
 
-// Without returns a copy of an object without the fields that Unknown found in it.
+// Without returns a copy of an object without the given fields, which Unknown has found in it.
 func Without(object *unstructured.Unstructured, unknown []Path) *unstructured.Unstructured {
 	out := object.DeepCopy()
 	for _, path := range unknown {

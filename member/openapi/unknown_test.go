@@ -15,7 +15,8 @@ import (
 
 var gadget = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Gadget"}
 
-// withProperties is an OpenAPI document in which Gadgets have these properties. others are further components.
+// withProperties returns an OpenAPI document of the kind Gadget with these properties. others are further named
+// schemas.
 func withProperties(properties, others string) []byte {
 	if others != "" {
 		others = "," + others

@@ -16,8 +16,8 @@ import (
 // mostEvents is the maximum number of events that are returned.
 const mostEvents = 200
 
-// Events implements part of member.Reader. Servers cannot select events of several objects, so it looks at the events
-// of the namespace.
+// Events implements a method of member.Reader. It reads all events of the namespace, because API servers cannot select
+// the events of several objects.
 func (r *Reader) Events(ctx context.Context, namespace string, about []member.Involved) (member.Events, error) {
 	ctx = answer.Within(ctx, ofPage)
 	var out member.Events
@@ -54,7 +54,7 @@ func (r *Reader) Events(ctx context.Context, namespace string, about []member.In
 	}
 }
 
-// concerns reports whether an event is about one of the objects. A version of the kind does not matter.
+// concerns reports whether an event is about one of the objects. The version of the object's kind does not matter.
 func concerns(object corev1.ObjectReference, about []member.Involved) bool {
 	gv, _ := schema.ParseGroupVersion(object.APIVersion)
 	return slices.ContainsFunc(about, func(o member.Involved) bool {
@@ -62,7 +62,7 @@ func concerns(object corev1.ObjectReference, about []member.Involved) bool {
 	})
 }
 
-// newest sorts the events by time and drops the oldest ones beyond the limit.
+// newest sorts the events by time and drops the oldest if there are more than mostEvents.
 func newest(events *member.Events) {
 	slices.SortStableFunc(events.Items, func(a, b member.Event) int { return a.Last.Compare(b.Last.Time) })
 	if beyond := len(events.Items) - mostEvents; beyond > 0 {

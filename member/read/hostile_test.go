@@ -20,7 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/member/read"
 )
 
-// bounded is the transport of a member, as package connect makes it.
+// bounded is the transport of a member's client with the limits that package connect sets.
 type bounded struct{ share *answer.Budget }
 
 // RoundTrip implements http.RoundTripper.
@@ -32,7 +32,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, answer.Bound(response, b.share, false)
 }
 
-// hostile returns a Reader of a member that answers as it likes.
+// hostile returns a Reader of a member that answers with the given handler.
 func hostile(t *testing.T, answers http.HandlerFunc) *read.Reader {
 	t.Helper()
 	server := httptest.NewServer(answers)
@@ -42,7 +42,7 @@ func hostile(t *testing.T, answers http.HandlerFunc) *read.Reader {
 	return read.New(client)
 }
 
-// repeats sends 100 MB, or less if the reader goes.
+// repeats returns a handler that sends 100 MB, or less if the client closes the connection.
 func repeats(contentType, head, unit string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -56,7 +56,7 @@ func repeats(contentType, head, unit string) http.HandlerFunc {
 	}
 }
 
-// heapAfter runs f and returns by how much the live heap has grown.
+// heapAfter runs f and returns the growth of the live heap in bytes.
 func heapAfter(f func()) int64 {
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Log implements part of member.Reader. A member that sends more than it is asked for is cut off.
+// Log implements a method of member.Reader. It stops reading if a member sends more than the requested size.
 func (r *Reader) Log(ctx context.Context, in member.LogIntent) (member.Log, error) {
 	ctx = answer.Streamed(ctx, in.Bytes+1)
 	pods := r.get(schema.GroupVersionResource{Version: "v1", Resource: "pods"}, in.Namespace)

@@ -1,12 +1,12 @@
-// Package read reads objects, events and logs of one member for users, whoever manages the objects.
+// Package read reads objects, events and logs of one member for users, including objects that the hub does not manage.
 //
-//   - A list is read page by page. Each page has bounds, and so has the sum of the pages: a member that answers with
-//     100 MB costs the hub one page. The caller has the memory of all pages charged to the member, by answer.Keep.
-//   - A table has the columns that the member prints. Of its objects only name, namespace and resourceVersion are kept,
-//     because the metadata of an object may have the values of a Secret in annotations.
-//   - Texts of tables and events are printable. A log is text of a container: its reader escapes control characters.
+//   - A list is read page by page. Each page is limited, and so is the sum of the pages: a member that answers with
+//  100 MB costs the hub the memory of one page. The caller charges all pages to the member's budget, by answer.Keep.
+//   - A table has the columns that the member prints. Of the objects in it, only name, namespace and resourceVersion are
+//  kept, because annotations may contain the values of a Secret.
+//   - Texts in tables and events are printable. A log is returned unchanged: the caller escapes its control characters.
 //
-// It checks no right of a user and removes no value of a Secret: hub/memberview does.
+// The package checks no rights of the user and removes no values of Secrets: hub/memberview does both.
 package read
 
 import (
@@ -26,19 +26,19 @@ import (
 )
 
 const (
-	// pageSize is the number of objects that are asked for at a time.
+	// pageSize is the number of objects that one request asks for.
 	pageSize = 100
-	// mostKept is the maximum size of all objects of a list, as the member sends them.
+	// mostKept is the maximum size of all objects of a list, in bytes of the member's answer.
 	mostKept = 8 << 20
 	// mostPages is the maximum number of requests for a list.
 	mostPages = 20
-	// mostColumns, longestColumn and longestCell limit a table.
+	// mostColumns, longestColumn and longestCell limit the size of a table.
 	mostColumns   = 50
 	longestColumn = 64
 	longestCell   = 256
 )
 
-// ofPage has the bounds of one page. A page of 100 pods has some 500 KiB.
+// ofPage has the limits of one page. For comparison, a page of 100 pods has about 500 KiB.
 var ofPage = answer.Bounds{Bytes: mostKept, Values: 1 << 17}
 
 const (
@@ -51,14 +51,14 @@ var (
 	errNoTable = fmt.Errorf("%w: it is not a table", member.ErrUnreadable)
 )
 
-// Reader reads on one member. It keeps no state.
+// Reader reads from one member. It keeps no state.
 type Reader struct{ client rest.Interface }
 
 // New returns a Reader. Every request of the client has a timeout.
 func New(client rest.Interface) *Reader { return &Reader{client} }
 
-// get returns a request for the objects of a resource. It fails for a namespace that is no segment of a path, such as
-// one that leads to another resource.
+// get returns a request for objects of a resource. The request fails if the namespace is not a valid path segment,
+// because such a namespace could lead to another resource.
 func (r *Reader) get(resource schema.GroupVersionResource, namespace string) *rest.Request {
 	root := []string{"apis", resource.Group, resource.Version}
 	if resource.Group == "" {
@@ -71,7 +71,7 @@ func (r *Reader) get(resource schema.GroupVersionResource, namespace string) *re
 	return request.Namespace(namespace)
 }
 
-// List implements part of member.Reader.
+// List implements a method of member.Reader.
 func (r *Reader) List(ctx context.Context, in member.ListIntent) (member.Listed, error) {
 	ctx = answer.Within(ctx, ofPage)
 	l := &list{in: in}
@@ -99,7 +99,8 @@ func (r *Reader) List(ctx context.Context, in member.ListIntent) (member.Listed,
 	}
 }
 
-// page passes the body of one page to add, which returns where the list continues. ctx is bounded.
+// page requests one page and calls add with its body. add returns the token of the next page. ctx carries the limits of
+// the answer.
 func page(
 	ctx context.Context, request *rest.Request, accept string, options metav1.ListOptions, add func(body []byte) (next string, err error),
 ) (next string, err error) {
@@ -111,7 +112,7 @@ func page(
 	return add(body)
 }
 
-// list is the state of one List.
+// list is the state of one call of List.
 type list struct {
 	in    member.ListIntent
 	out   member.Listed
@@ -121,8 +122,8 @@ type list struct {
 
 func (l *list) full() bool { return l.found >= l.in.Most || l.bytes >= mostKept }
 
-// take counts one object, and reports whether it is kept. The user has no right to an object of another name or
-// namespace, which a hostile member may send.
+// take counts one object and reports whether the list keeps it. It drops an object of another name or namespace, which
+// a hostile member may send: the user may have no right to it.
 func (l *list) take(name, namespace string) bool {
 	if len(name) > hubv1.MaxNameLength || len(namespace) > hubv1.MaxNameLength {
 		return false
@@ -130,7 +131,7 @@ func (l *list) take(name, namespace string) bool {
 	if l.in.Name != "" && name != l.in.Name || l.in.Namespace != "" && namespace != l.in.Namespace {
 		return false
 	}
-	if l.found == l.in.Most { // the member ignores the limit
+	if l.found == l.in.Most { // the member ignores the limit of the request
 		l.out.More = true
 		return false
 	}
@@ -138,7 +139,7 @@ func (l *list) take(name, namespace string) bool {
 	return true
 }
 
-// objects are a page of whole objects.
+// objects is one page of a list of whole objects.
 type objects struct {
 	Metadata metav1.ListMeta  `json:"metadata"`
 	Items    []map[string]any `json:"items"`
@@ -155,7 +156,7 @@ func (l *list) addObjects(body []byte) (next string, err error) {
 		if item == nil || !l.take(o.GetName(), o.GetNamespace()) {
 			continue
 		}
-		// Items have no kind of their own, and the values of a Secret are removed by its kind.
+		// The items of a list have no kind. The caller needs the kind to remove the values of Secrets.
 		o.SetGroupVersionKind(l.in.Kind)
 		o.SetManagedFields(nil)
 		l.out.Objects = append(l.out.Objects, o.Object)
@@ -163,7 +164,7 @@ func (l *list) addObjects(body []byte) (next string, err error) {
 	return got.Metadata.Continue, nil
 }
 
-// table is a page of a table.
+// table is one page of a list as a table.
 type table struct {
 	Metadata metav1.ListMeta `json:"metadata"`
 	Kind     string          `json:"kind"`

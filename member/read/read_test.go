@@ -33,7 +33,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// world is a namespace of a member with three ConfigMaps, one of them labelled.
+// world has a namespace on a member with three ConfigMaps, one of which has a label.
 type world struct {
 	*testing.T
 	*read.Reader
@@ -70,7 +70,7 @@ func (w *world) configMaps() member.ListIntent {
 
 func names(l member.Listed) (out []string) {
 	for _, r := range l.Rows {
-		if r.Name != "kube-root-ca.crt" { // a controller may make it
+		if r.Name != "kube-root-ca.crt" { // a controller may create this ConfigMap
 			out = append(out, r.Name)
 		}
 	}
@@ -114,7 +114,7 @@ func TestAListIsNarrowed(t *testing.T) {
 			must(t, err)
 			got := names(found)
 			if in.Namespace == "" {
-				got = got[:min(len(got), 1)] // other tests have the label, too
+				got = got[:min(len(got), 1)] // objects of other tests have the label, too
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" || found.More != tc.more {
 				t.Errorf("more %v: %s", found.More, diff)
@@ -172,11 +172,11 @@ func TestEventsAreThoseOfTheObjects(t *testing.T) {
 	for _, e := range found.Items {
 		got = append(got, fmt.Sprintf("%s.%s/%s %s %s x%d: %s", e.Kind, e.Group, e.Name, e.Type, e.Reason, e.Count, e.Message))
 	}
-	want := []string{ // control characters are blanks
+	want := []string{ // control characters become blanks
 		"StatefulSet.apps/web Warning Failed x3: bad [31m news of copy",
 		"Pod./web-0 Warning Failed x3: bad [31m news of pod",
 	}
-	if len(got) == 2 && strings.HasPrefix(got[0], "Pod") { // created within the same second, after the given times
+	if len(got) == 2 && strings.HasPrefix(got[0], "Pod") { // the API server created it within the same second, and the given times are earlier
 		got[0], got[1] = got[1], got[0]
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

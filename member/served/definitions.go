@@ -27,7 +27,7 @@ func MetadataOnly(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return transport(func(r *http.Request) (*http.Response, error) {
-			if r.Method != http.MethodGet { // a review of rights is no metadata
+			if r.Method != http.MethodGet { // a review of rights must not be reduced to metadata
 				return next.RoundTrip(r)
 			}
 			as := "PartialObjectMetadataList"
@@ -66,7 +66,7 @@ func newDefinitions(client dynamic.Interface, changed func(name string, known, g
 
 // mark is the kept part of a definition.
 type mark struct {
-	*metav1.ObjectMeta // always nil: no other field is read
+	*metav1.ObjectMeta // always nil: only the overridden methods may be called
 	name, version      string
 	uid                types.UID
 }
@@ -80,7 +80,7 @@ func (m *mark) GetUID() types.UID { return m.uid }
 // GetResourceVersion implements metav1.Object.
 func (m *mark) GetResourceVersion() string { return m.version }
 
-// Watched reports whether a watch would show a new definition of this group.
+// Watched reports whether a running watch would report a new definition of this group.
 func (k *Kinds) Watched(group string) bool {
 	state, ok := k.definitions.State(definition)
 	return ok && state.Synced && state.Reason == "" && !isBuiltIn(group)
@@ -92,11 +92,12 @@ func (k *Kinds) unwatchable() bool {
 	return state.Reason == hubv1.ReasonForbidden
 }
 
-// A definition is served shortly after its event, and its schema is published a little later. So objects of kinds that
-// still lack either are queued again.
+// The API server serves the kind of a new definition shortly after the event of the definition, and publishes the
+// schema a little later. Therefore the hub queues objects again after these pauses, while their kind still lacks its
+// resource or a field.
 var again = []time.Duration{time.Second, 2 * time.Second, 7 * time.Second}
 
-// definitionChanged is called when a definition was found, changed or deleted.
+// definitionChanged is called when a CustomResourceDefinition was listed, added, changed or deleted.
 func (k *Kinds) definitionChanged(name string, known, gone bool) {
 	plural, group, _ := strings.Cut(name, ".")
 	k.mu.Lock()
@@ -111,8 +112,8 @@ func (k *Kinds) definitionChanged(name string, known, gone bool) {
 	}
 }
 
-// invalidate drops the answers about a kind and queues its objects. It does not queue them if the definition is from
-// the first list and no object waits for it.
+// invalidate drops the cached answers about a kind and queues the kind's objects. It queues no object if the definition
+// is from the first list and no object waits for the kind.
 func (k *Kinds) invalidate(gvk schema.GroupVersionKind, kind *kind, known, gone bool) {
 	kind.invalidate()
 	if !known && !kind.troubled {
@@ -129,17 +130,17 @@ func (k *Kinds) invalidate(gvk schema.GroupVersionKind, kind *kind, known, gone 
 	case !kind.used:
 	case kind.nudge == nil:
 		kind.nudge = make(chan struct{}, 1)
-		go k.wake(gvk, kind, kind.nudge) // the watch must not wait for the called function
+		go k.wake(gvk, kind, kind.nudge) // in a goroutine, because the watch must not wait for OnChange
 	default:
 		select {
 		case kind.nudge <- struct{}{}:
-		default: // a wake is already scheduled
+		default: // an earlier nudge has not been received yet
 		}
 	}
 }
 
-// wake queues a kind's objects, and again after each pause while the kind lacks its resource or a field. An event
-// restarts the pauses, but there is at most one wake a second.
+// wake queues the objects of a kind at once, and after each pause while the member lacks the kind or a field. An event
+// starts the pauses again. The objects are queued at most once a second.
 func (k *Kinds) wake(gvk schema.GroupVersionKind, kind *kind, nudge <-chan struct{}) {
 	pauses, changes := again, -1
 	for {
@@ -160,7 +161,7 @@ func (k *Kinds) wake(gvk schema.GroupVersionKind, kind *kind, nudge <-chan struc
 	}
 }
 
-// pause waits for a time, or until the kind is nudged. It returns false if the member's work has ended.
+// pause waits until the time has passed or the kind is nudged. It returns false if the context of the member has ended.
 func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -173,8 +174,9 @@ func (k *Kinds) pause(d time.Duration, nudge <-chan struct{}) bool {
 	return true
 }
 
-// due reports whether to wake a kind now, and invalidates its answers. changes is the number of events at its last
-// wake. Waking ends after the last pause, or at once if the definition was deleted, unless an event has arrived.
+// due reports by tell whether the objects of a kind are queued now, and invalidates the answers about the kind. changes
+// is the number of events when they were last queued. ended is true after the last pause, or if the definition was
+// deleted, unless another event has arrived.
 func (k *Kinds) due(gvk schema.GroupVersionKind, kind *kind, changes int, last bool) (now int, tell, ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -19,38 +19,42 @@ import (
 )
 
 const (
-	// After this time, a schema is fetched again even without a sign of a change.
+	// A schema is fetched again after this time, even if no event reports a change.
 	schemaFor = 10 * time.Minute
-	// For this time, a schema is trusted before an unknown field makes the hub fetch it again.
+	// An unknown field makes the hub fetch the schema again, but only if the known schema is at least this old.
 	trustedFor = 10 * time.Second
-	// Within this time, a server publishes the schema of a new definition. An answer without a schema holds as long.
+	// publishLag is the time within which an API server publishes the schema of a new definition. The answer that there
+	// is no schema is valid for the same time.
 	publishLag = 5 * time.Second
-	// For this time, the hub does not ask again for a schema that could not be read.
+	// unreadableFor is the time for which the hub does not request a schema again that could not be read.
 	unreadableFor = time.Minute
 )
 
-// largestDocument limits the document of a group and version: the core group's has less than 2 MiB.
+// largestDocument limits the OpenAPI document of a group and version. For comparison, the document of the core group
+// has less than 2 MiB.
 var largestDocument = answer.Bounds{Bytes: 8 << 20, Values: 1 << 18}
 
-// document is the last answer about the schema of one kind. Kinds.mu guards its fields; no request holds it.
+// document is the last answer of the member about the schema of one kind. Kinds.mu guards its fields, and is not held
+// during a request.
 type document struct {
-	turn chan struct{} // held by the caller that fetches it
+	turn chan struct{} // the caller that fetches the schema holds its only token
 
-	schema *openapi.Schema // nil if it is not known
+	schema *openapi.Schema // nil if the schema is not known
 	etag   string
-	asked  time.Time     // zero before the first answer
+	asked  time.Time     // the time of the last answer; zero before the first one
 	holds  time.Duration // how long the answer is valid
-	// invalidations counts the reasons to fetch again; settled is the count at the last request.
+	// invalidations counts the events after which the schema must be fetched again. settled is its value at the last
+	// request.
 	invalidations, settled int
 }
 
-// current reports whether the answer is still valid.
+// current reports whether the last answer is still valid.
 func (d *document) current() bool {
 	return !d.asked.IsZero() && d.invalidations == d.settled && time.Since(d.asked) < d.holds
 }
 
-// schemaOf returns the schema of a kind, or nil if the member publishes none that can be read. It asks the member only
-// if there is no valid answer, one request at a time per kind.
+// schemaOf returns the schema of a kind. It returns nil if the member publishes no schema that can be read. It sends a
+// request only if there is no valid answer. For each kind it sends one request at a time.
 func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema {
 	k.mu.Lock()
 	d := &k.known(gvk).document
@@ -68,7 +72,7 @@ func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *open
 	k.mu.Lock()
 	asked := *d
 	k.mu.Unlock()
-	if asked.current() { // another caller has fetched it
+	if asked.current() { // another caller has fetched the schema
 		return asked.schema
 	}
 	var now *openapi.Schema
@@ -86,7 +90,7 @@ func (k *Kinds) schemaOf(ctx context.Context, gvk schema.GroupVersionKind) *open
 	case errors.Is(err, errUnpublished), errors.Is(err, openapi.ErrNoSchema):
 		d.schema, d.etag, d.holds = nil, "", publishLag
 	case err != nil:
-		d.holds = unreadableFor // with the known schema, if there is one
+		d.holds = unreadableFor // the known schema, if there is one, is used meanwhile
 	default:
 		d.schema, d.etag, d.holds = now, etag, schemaFor
 	}
@@ -99,7 +103,8 @@ var (
 	errUnpublished = errors.New("the member publishes no schema for the group and version")
 )
 
-// download reads the document of a group and version, unless it is the one with this etag.
+// download reads the OpenAPI document of a group and version. The result is empty if the document still has the known
+// etag.
 func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known string) (raw []byte, etag string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
@@ -134,14 +139,15 @@ func (k *Kinds) download(ctx context.Context, gv schema.GroupVersion, known stri
 	switch {
 	case err != nil:
 		return nil, "", fmt.Errorf("reading the schemas of %s: %w", gv, err)
-	case len(raw) == 0: // a server that has just learned of the group responds like this
+	case len(raw) == 0: // a server answers like this if it has served the group only for a moment
 		return nil, "", errUnpublished
 	}
 	return raw, response.Header.Get("ETag"), nil
 }
 
-// schemas has the schemas of all members, so that a document published by many members is parsed and stored once. The
-// key is the content of the document, never a name or etag: no member can pass its schema on to another.
+// schemas has the schemas of all members, so that a document that many members publish is parsed and stored once. The
+// key is the content of the document, not a name or an etag. Therefore no member can change the schema of another
+// member.
 var schemas sharedSchemas
 
 type sharedSchemas struct {

@@ -15,13 +15,15 @@ import (
 )
 
 const (
-	// publishWithin is how long a new schema is awaited: without it, the server would drop unknown fields silently.
+	// publishWithin is how long Fit waits for a new schema. Without a schema, the server would silently drop unknown
+	// fields.
 	publishWithin = 3 * time.Second
 	publishPoll   = 250 * time.Millisecond
 )
 
-// Fit returns the manifest without the fields that the member's schema of its kind lacks, and their paths. It returns
-// the manifest itself if no field is lacking, or if there is no schema.
+// Fit returns the manifest without the fields that are not in the member's schema of the kind, and the paths of these
+// fields. It returns the manifest itself if the schema has all its fields, or if the member publishes no readable
+// schema.
 func (k *Kinds) Fit(ctx context.Context, manifest *unstructured.Unstructured) (fitting *unstructured.Unstructured, unserved []string) {
 	gvk := manifest.GroupVersionKind()
 	sent := sentOf(manifest)
@@ -41,7 +43,7 @@ func (k *Kinds) Fit(ctx context.Context, manifest *unstructured.Unstructured) (f
 	return openapi.Without(manifest, unknown), unserved
 }
 
-// Schema returns the member's schema of a kind; nil if the member does not publish one.
+// Schema returns the member's schema of a kind. It returns nil if the member publishes no readable schema.
 func (k *Kinds) Schema(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema {
 	if k.isMissing(gvk) {
 		return nil
@@ -49,7 +51,7 @@ func (k *Kinds) Schema(ctx context.Context, gvk schema.GroupVersionKind) *openap
 	return k.schemaOf(ctx, gvk)
 }
 
-// Faults returns the values of a manifest that violate the member's schema of its kind.
+// Faults returns the values of a manifest that violate the member's schema of the kind.
 func (k *Kinds) Faults(ctx context.Context, manifest *unstructured.Unstructured) []openapi.Fault {
 	gvk := manifest.GroupVersionKind()
 	faults := k.Schema(ctx, gvk).Faults(manifest.Object)
@@ -61,12 +63,13 @@ func (k *Kinds) Faults(ctx context.Context, manifest *unstructured.Unstructured)
 	return faults
 }
 
-// Misfits returns Faults in the types of package member.
+// Misfits returns the result of Faults in the types of package member.
 func (k *Kinds) Misfits(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
 	return misfits(k.Faults(ctx, manifest))
 }
 
-// DeclaredMisfits returns Misfits without undeclared fields: another API server may declare those.
+// DeclaredMisfits returns Misfits without undeclared fields, because the API server of another member may declare
+// these.
 func (k *Kinds) DeclaredMisfits(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit {
 	return misfits(slices.DeleteFunc(k.Faults(ctx, manifest), func(f openapi.Fault) bool { return f.Message == openapi.Undeclared }))
 }
@@ -79,7 +82,7 @@ func misfits(faults []openapi.Fault) []member.Misfit {
 	return out
 }
 
-// sentOf returns the part of the manifest that is written: everything except the status.
+// sentOf returns the part of the manifest that the hub writes, which is everything except the status.
 func sentOf(manifest *unstructured.Unstructured) map[string]any {
 	sent := make(map[string]any, len(manifest.Object))
 	for name, value := range manifest.Object {
@@ -90,7 +93,7 @@ func sentOf(manifest *unstructured.Unstructured) map[string]any {
 	return sent
 }
 
-// published returns the schema of a kind. It waits a moment if the definition is new.
+// published returns the schema of a kind. If the definition is new, it waits up to publishWithin for the schema.
 func (k *Kinds) published(ctx context.Context, gvk schema.GroupVersionKind) *openapi.Schema {
 	s := k.Schema(ctx, gvk)
 	if s != nil || !k.fresh(gvk) || k.isMissing(gvk) {
@@ -117,11 +120,11 @@ func (k *Kinds) fresh(gvk schema.GroupVersionKind) bool {
 	return time.Since(k.known(gvk).changed) < publishLag
 }
 
-// mayHaveCome reports whether the definition may have gained an unknown field since the last request, and then
+// mayHaveCome reports whether the definition may have got an unknown field since the last request. If so, it
 // invalidates the answer.
 func (k *Kinds) mayHaveCome(gvk schema.GroupVersionKind) bool {
 	if k.Watched(gvk.Group) {
-		return false // a watch would have shown it
+		return false // the watch would have reported a change of the definition
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -133,7 +136,7 @@ func (k *Kinds) mayHaveCome(gvk schema.GroupVersionKind) bool {
 	return true
 }
 
-// askedAnew fetches the schema unless another caller has just fetched it.
+// askedAnew fetches the schema again, unless another caller has just fetched it.
 func (k *Kinds) askedAnew(ctx context.Context, gvk schema.GroupVersionKind, within time.Duration) *openapi.Schema {
 	k.mu.Lock()
 	if d := &k.known(gvk).document; time.Since(d.asked) >= within {
@@ -143,11 +146,12 @@ func (k *Kinds) askedAnew(ctx context.Context, gvk schema.GroupVersionKind, with
 	return k.schemaOf(ctx, gvk)
 }
 
-// LearnFrom invalidates the answers that the outcome of a write contradicts, and returns the outcome with the time of
-// the next try.
+// LearnFrom invalidates the cached answers that the outcome of a write contradicts. It returns the outcome with an
+// adapted time of the next retry.
 func (k *Kinds) LearnFrom(gvk schema.GroupVersionKind, o member.Outcome) member.Outcome {
 	switch {
-	// The hub may have read the schema from before a change of the definition: then it asks again, and names the override.
+	// The cached schema may be older than a change of the definition. With a new schema, the next outcome can name the
+	// override that caused the error.
 	case o.Reason == hubv1.ReasonFieldsNotServed, o.Reason == hubv1.ReasonManifestRefused && k.fresh(gvk):
 		k.mu.Lock()
 		known := k.known(gvk)

@@ -33,7 +33,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// notServed is what a write of a kind that the member lacks comes to.
+// notServed returns the outcome of a write if the member does not serve the kind.
 func notServed() member.Outcome {
 	return member.Outcome{Applied: metav1.ConditionFalse, Reason: hubv1.ReasonKindNotServed, Message: "not served", Retry: member.RetrySlowly}
 }
@@ -45,7 +45,7 @@ func (w *world) install(crd *apiextensionsv1.CustomResourceDefinition) {
 
 func (w *world) change(crd *apiextensionsv1.CustomResourceDefinition) {
 	w.Helper()
-	// The API server writes the status of a definition that has just come.
+	// The update is retried, because the API server writes the status of a new definition at the same time.
 	must(w.T, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var now apiextensionsv1.CustomResourceDefinition
 		if err := w.admin.Get(w.Context(), client.ObjectKeyFromObject(crd), &now); err != nil {
@@ -56,14 +56,14 @@ func (w *world) change(crd *apiextensionsv1.CustomResourceDefinition) {
 	}))
 }
 
-// watched uses a kind and waits until the definitions are watched.
+// watched marks a kind as used, and waits until the watch of definitions is synced.
 func (w *world) watched(gvk schema.GroupVersionKind) {
 	w.Helper()
 	w.kinds.Use(gvk, true)
 	until(w.T, "the watch of definitions", func() bool { return w.kinds.Watched(gvk.Group) })
 }
 
-// wakes waits until the kind, and no other, is woken.
+// wakes waits until OnChange is called for the kind, and fails if it is called for another kind.
 func (w *world) wakes(gvk schema.GroupVersionKind) {
 	w.Helper()
 	select {
@@ -129,7 +129,7 @@ func TestAKindThatIsDiscoveredForAMomentAfterItsDefinitionWentIsNotKept(t *testi
 		<-w.woken
 	}
 	must(t, w.admin.Delete(t.Context(), crd.DeepCopy()))
-	w.wakes(kind) // its end is known
+	w.wakes(kind) // the deletion of the definition is known
 	if !isServed(w.kinds, kind) {
 		t.Fatal("the old answer does not count")
 	}
@@ -151,7 +151,7 @@ func TestAKindIsKeptAgainAfterAnotherOfItsGroupWent(t *testing.T) {
 	}
 	w.kinds.Forget(kind)
 	must(t, w.admin.Delete(t.Context(), sibling))
-	w.wakes(kind) // the definition might have been its own
+	w.wakes(kind) // the deleted definition may have been that of the kind
 	until(t, "an answer from memory", func() bool {
 		before := w.disco.asked.Load()
 		return isServed(w.kinds, kind) && w.disco.asked.Load() == before
@@ -248,7 +248,7 @@ func TestACopyThatIsRefusedAfterAChangeOfItsDefinitionIsTriedAgainSoon(t *testin
 	if o := w.kinds.LearnFrom(kind, refused); o.Reason != refused.Reason || o.Retry != refused.Retry {
 		t.Errorf("the outcome is %+v, want %+v", o, refused)
 	}
-	w.wakes(kind) // by then the member publishes the new schema
+	w.wakes(kind) // at this time, the member publishes the new schema
 }
 
 func TestAClientForMetadataAloneMayAskForItsRights(t *testing.T) {

@@ -26,12 +26,12 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// apiServer is the real one of all tests that need it, or nil.
+// apiServer is the config of the real API server for all tests that need one. It is nil if there is none.
 var apiServer *rest.Config
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, &envtest.Environment{}, &apiServer)) }
 
-// world is the API server with what one hub knows of it.
+// world has the API server, a Kinds that uses it, and the calls of OnChange.
 type world struct {
 	*testing.T
 	admin client.Client
@@ -40,12 +40,12 @@ type world struct {
 	disco *lagging
 }
 
-// lagging is discovery that keeps to an old answer while there is one. A real one does so for a moment after a
-// definition went.
+// lagging is a transport that answers discovery with an old response while it has one. A real API server does the same
+// for a moment after the deletion of a definition.
 type lagging struct {
 	next  http.RoundTripper
 	old   atomic.Pointer[[]byte]
-	last  atomic.Pointer[[]byte] // what was last answered
+	last  atomic.Pointer[[]byte] // the last response
 	asked atomic.Int32
 }
 
@@ -82,7 +82,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// as is what a hub with these credentials knows.
+// as returns a Kinds that uses these credentials, and its calls of OnChange.
 func (w *world) as(config *rest.Config) (*served.Kinds, chan schema.GroupKind) {
 	w.Helper()
 	client, err := rest.HTTPClientFor(config)
@@ -108,7 +108,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// until fails the test if a condition does not come true.
+// until waits for the condition, and fails the test if it does not become true.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -129,7 +129,7 @@ func objectOf(properties map[string]property) property {
 	return property{Type: "object", Properties: properties}
 }
 
-// definition of the namespaced things of a group of their own, so that tests keep apart.
+// definition returns a definition of a namespaced kind in a separate group, so that tests do not affect each other.
 func definition(gvk schema.GroupVersionKind, spec property) *apiextensionsv1.CustomResourceDefinition {
 	root := objectOf(map[string]property{"spec": spec})
 	return &apiextensionsv1.CustomResourceDefinition{
@@ -146,7 +146,7 @@ func definition(gvk schema.GroupVersionKind, spec property) *apiextensionsv1.Cus
 	}
 }
 
-// prometheusDefinition is the one that Prometheus' operator ships.
+// prometheusDefinition returns the definition of Prometheus that Prometheus Operator ships.
 func prometheusDefinition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	path := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "..", "share", "crds", "prometheus-operator", "monitoring.coreos.com_prometheuses.yaml")

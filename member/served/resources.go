@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// listedResource is a resource as discovery lists it; the name of a subresource has a slash.
+// listedResource is a resource in a discovery response. The name of a subresource has a slash.
 type listedResource struct {
 	Name       string   `json:"name"`
 	Kind       string   `json:"kind"`
@@ -24,8 +24,8 @@ type listedResource struct {
 	Verbs      []string `json:"verbs"`
 }
 
-// eachResource calls visit with each resource of a group and version. It makes no call if the member does not serve the
-// version.
+// eachResource calls visit with each resource of a group and version. It calls visit for none if the member does not
+// serve the version.
 func (k *Kinds) eachResource(ctx context.Context, gv schema.GroupVersion, visit func(listedResource)) error {
 	path := "/apis/" + gv.String()
 	if gv.Group == "" {
@@ -45,7 +45,7 @@ func (k *Kinds) eachResource(ctx context.Context, gv schema.GroupVersion, visit 
 	return nil
 }
 
-// each reads a list of discovery item by item.
+// each reads a list in a discovery response, and calls visit with one item after the other.
 func (k *Kinds) each(ctx context.Context, path, items string, visit func(item []byte) error) error {
 	ctx, cancel := context.WithTimeout(answer.Streamed(ctx, longestDiscovery), answer.Timeout)
 	defer cancel()
@@ -71,7 +71,7 @@ const (
 	mostVersions = 8 // of a group
 )
 
-// Groups lists the groups that the member serves, the first 500.
+// Groups lists the API groups that the member serves, at most the first 500.
 func (k *Kinds) Groups(ctx context.Context) ([]string, error) {
 	groups := []string{""}
 	err := k.each(ctx, "/apis", "groups", func(item []byte) error {
@@ -93,7 +93,7 @@ func (k *Kinds) Groups(ctx context.Context) ([]string, error) {
 }
 
 // Listable returns the kinds of a group whose objects can be listed, each at the version that the member prefers. It
-// asks the member each time.
+// sends requests at each call.
 func (k *Kinds) Listable(ctx context.Context, group string) ([]Kind, error) {
 	versions := []string{"v1"}
 	if group != "" {
@@ -119,7 +119,7 @@ func (k *Kinds) Listable(ctx context.Context, group string) ([]Kind, error) {
 	return out, nil
 }
 
-// versions of a group, the one that the member prefers first.
+// versions returns the versions of a group. The version that the member prefers is the first.
 func (k *Kinds) versions(ctx context.Context, group string) ([]string, error) {
 	var out []string
 	err := k.each(ctx, "/apis/"+group, "versions", func(item []byte) error {

@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// A schema that was read wrongly would refuse what a server takes. So each field of these types is set, and must be
-// known.
+// If the hub read a schema wrongly, it would refuse a manifest that the server accepts. Therefore the test sets each
+// field of these types and requires that the schema has it.
 func TestEveryFieldOfNativeTypesIsKnown(t *testing.T) {
 	w := newWorld(t)
 	fill := randfill.NewWithSeed(1).NilChance(0).NumElements(1, 1).MaxDepth(40).Funcs(
@@ -62,7 +62,7 @@ func TestEveryFieldOfNativeTypesIsKnown(t *testing.T) {
 			t.Errorf("%s: %v is unknown", gvk, got)
 		}
 		for _, fault := range w.kinds.Faults(t.Context(), manifest) {
-			// What was filled in is no word of a list, and an empty text is left out.
+			// The generated values violate enums, and empty texts are left out, so that these two faults are expected.
 			if !strings.HasPrefix(fault.Message, "must be one of ") && fault.Message != "is required" {
 				t.Errorf("%s: %s", gvk, fault)
 			}
@@ -115,7 +115,7 @@ func TestARealDefinitionWithEmbeddedNativeTypes(t *testing.T) {
 	}
 }
 
-// What is kept is small, and members that serve the same share it.
+// The stored schema must be small, and members that publish equal documents must share it.
 func TestWhatIsKeptOfALargeSchemaIsSmallAndShared(t *testing.T) {
 	w := newWorld(t)
 	manifest := thing(appsv1.SchemeGroupVersion.WithKind("Deployment"), nil)
@@ -148,7 +148,7 @@ func TestWhatIsKeptOfALargeSchemaIsSmallAndShared(t *testing.T) {
 
 func TestASchemaIsReadOnceAndOnlyIfItIsPublished(t *testing.T) {
 	tests := map[string]struct {
-		answer *answer // nil: the server's
+		answer *answer // nil: the response of the server
 		reads  int32
 		want   []string
 	}{
@@ -200,7 +200,7 @@ func TestASchemaIsReadOnceAndOnlyIfItIsPublished(t *testing.T) {
 	}
 }
 
-// answer is one in the place of the server's.
+// answer is a response that replaces the response of the server.
 type answer struct {
 	code int
 	body string

@@ -1,14 +1,15 @@
-// Package served knows the kinds of one member: which resource serves a kind, with which fields, and when that changes.
+// Package served caches the kinds of one member: which resource serves a kind, and which fields the kind has. It
+// reports when that changes.
 //
-//   - The resource of a kind comes from the member's discovery, and is cached.
+//   - The resource of a kind comes from the member's discovery.
 //   - The schema of a kind in use comes from the member's OpenAPI v3 document of its group and version. member/openapi
 //     converts it. Members that publish equal documents share it.
 //   - While a custom kind is in use or expected, the metadata of the member's CustomResourceDefinitions is watched. A
 //     definition that is added, changed or deleted invalidates the answers about its kinds and queues the objects that
 //     wait for it. There is no polling.
 //
-// A missing or unreadable schema is no failure: then no field and no value is checked. The caller decides how to treat
-// an unknown field or a wrong value.
+// If a schema is missing or cannot be read, no field and no value is checked, and that is no error. The caller decides
+// what to do with an unknown field or a wrong value.
 package served
 
 import (
@@ -31,15 +32,15 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// Options of a Kinds. All are required.
+// Options has the clients and callbacks of a Kinds. All fields are required.
 type Options struct {
 	Discovery discovery.DiscoveryInterface
 	// HTTP has the member's credentials and limits the size of responses.
 	HTTP *http.Client
-	// Definitions reads CustomResourceDefinitions, see MetadataOnly. It has no timeout.
+	// Definitions reads CustomResourceDefinitions, see MetadataOnly. It must have no timeout.
 	Definitions dynamic.Interface
-	// OnChange is called for a kind in use when the member may have started or stopped serving it, or serves it
-	// differently. It must not block.
+	// OnChange is called for a kind in use if the member may have started or stopped serving the kind, or may serve it
+	// with other fields. It must not block.
 	OnChange func(schema.GroupKind)
 	// OnDefinition is called when a definition of an expected group was added, changed or deleted. It must not block.
 	OnDefinition func()
@@ -53,27 +54,27 @@ type Kinds struct {
 
 	mu       sync.Mutex
 	kinds    map[schema.GroupVersionKind]*kind
-	expected sets.Set[string] // groups
+	expected sets.Set[string] // API groups
 }
 
-// kind has the answers about one kind. Its fields are guarded by Kinds.mu.
+// kind has the cached answers about one kind. Kinds.mu guards its fields.
 type kind struct {
-	used bool // objects of it are watched
+	used bool // objects of the kind are watched
 
-	resource  *Resource // nil until found
-	hasStatus bool      // when it was last found
-	missing   time.Time // when the member answered that it does not serve the kind
-	// changes counts the events that invalidated the answers. An answer that was requested before the last event is not
-	// kept.
+	resource  *Resource // nil until the resource was found
+	hasStatus bool      // as of the last time when the resource was found
+	missing   time.Time // the time when the member answered that it does not serve the kind
+	// changes is the number of events that invalidated the answers. An answer to a request from before the last event
+	// is not kept.
 	changes int
-	// troubled is true if the member lacked the kind, or fields of an object, since the last event.
+	// troubled is true if, since the last event, a write failed because the member lacks the kind or a field.
 	troubled bool
-	// nudge ends the pause of the goroutine that wakes the kind; nil if there is none.
+	// nudge ends the current pause of the goroutine of wake. It is nil if that goroutine does not run.
 	nudge chan struct{}
-	// went is when the definition was deleted; zero if there was another event since. While the resource is not known, the
-	// deletion of any definition of the group counts.
+	// went is the time when the definition was deleted. It is zero if another event came afterwards. While the resource
+	// is not known, the deletion of any definition of the group sets it.
 	went time.Time
-	// changed is when the definition was last added or changed; zero if no event showed that.
+	// changed is the time when the definition was last added or changed. It is zero if no event has reported that.
 	changed time.Time
 
 	document document
@@ -82,7 +83,7 @@ type kind struct {
 // invalidate makes the next call of schemaOf fetch the schema.
 func (k *kind) invalidate() { k.document.invalidations++ }
 
-// Resource describes how a kind is served.
+// Resource has the resource that serves a kind.
 type Resource struct {
 	schema.GroupVersionResource
 	Namespaced bool
@@ -91,17 +92,18 @@ type Resource struct {
 }
 
 const (
-	// How long the answer holds that a kind is not served. It holds long if a watch would show the definition, and then a
-	// write is tried again as seldom. A kind of an aggregated API server has no definition.
+	// missingFor is how long the answer is valid that the member does not serve a kind. missingForWatched is used if a
+	// watch would report a new definition. A failed write is retried after the same time. The shorter time also serves
+	// kinds of aggregated API servers, which have no definition.
 	missingFor        = 2 * time.Second
 	missingForWatched = 5 * time.Minute
-	// stillDiscovered is how long discovery may list a kind after the deletion of its definition. No event ends that
-	// time, so such an answer is not cached.
+	// stillDiscovered is how long discovery may still list a kind after its definition was deleted. No event reports
+	// the end of that time, so that such an answer is not cached.
 	stillDiscovered = 10 * time.Second
 )
 
-// NewForConfig returns a Kinds that uses the config requests for requests, and the config watches, which has no
-// timeout, to watch definitions. See Options for changed and defined.
+// NewForConfig returns a Kinds that sends its requests with the config requests. It watches definitions with the config
+// watches, which has no timeout. See Options for changed and defined.
 func NewForConfig(ctx context.Context, requests, watches *rest.Config, changed func(schema.GroupKind), defined func()) (*Kinds, error) {
 	http, err := rest.HTTPClientFor(requests)
 	if err != nil {
@@ -118,14 +120,14 @@ func NewForConfig(ctx context.Context, requests, watches *rest.Config, changed f
 	return New(ctx, Options{Discovery: disco, HTTP: http, Definitions: definitions, OnChange: changed, OnDefinition: defined}), nil
 }
 
-// New returns a Kinds without answers. Its watch ends with ctx.
+// New returns a Kinds with an empty cache. Its watch ends with ctx.
 func New(ctx context.Context, o Options) *Kinds {
 	k := &Kinds{ctx: ctx, options: o, kinds: map[schema.GroupVersionKind]*kind{}}
 	k.definitions = newDefinitions(o.Definitions, k.definitionChanged)
 	return k
 }
 
-// known returns the entry of a kind. The caller holds k.mu.
+// known returns the cached answers about a kind, and creates them if there are none. The caller holds k.mu.
 func (k *Kinds) known(gvk schema.GroupVersionKind) *kind {
 	if k.kinds[gvk] == nil {
 		k.kinds[gvk] = &kind{document: document{turn: make(chan struct{}, 1)}}
@@ -133,8 +135,8 @@ func (k *Kinds) known(gvk schema.GroupVersionKind) *kind {
 	return k.kinds[gvk]
 }
 
-// Find returns the resource of a kind, and asks the member if it is unknown. A kind that the member does not serve is a
-// meta.NoKindMatchError.
+// Find returns the resource of a kind. It asks the member if the cache has no answer. It returns a
+// meta.NoKindMatchError if the member does not serve the kind.
 func (k *Kinds) Find(gvk schema.GroupVersionKind) (Resource, error) {
 	unserved := &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 	if k.isMissing(gvk) {
@@ -162,7 +164,7 @@ func (k *Kinds) Find(gvk schema.GroupVersionKind) (Resource, error) {
 		known.resource, known.missing = found, time.Time{}
 	}
 	if found != nil {
-		known.hasStatus = found.HasStatus // an answer from before a change is better than none
+		known.hasStatus = found.HasStatus // also kept if the definition has changed during the request, because an older answer is better than none
 	}
 	if found == nil {
 		known.troubled = true
@@ -171,7 +173,7 @@ func (k *Kinds) Find(gvk schema.GroupVersionKind) (Resource, error) {
 	return *found, nil
 }
 
-// isMissing reports whether the answer that the member does not serve the kind is still valid.
+// isMissing reports whether the member has answered recently that it does not serve the kind.
 func (k *Kinds) isMissing(gvk schema.GroupVersionKind) bool {
 	holds := missingFor
 	if k.Watched(gvk.Group) {
@@ -183,17 +185,17 @@ func (k *Kinds) isMissing(gvk schema.GroupVersionKind) bool {
 	return known != nil && !known.missing.IsZero() && time.Since(known.missing) < holds
 }
 
-// The limits of a group and version. It is read resource by resource.
+// The limits of a discovery response for one group and version.
 const (
 	longestDiscovery = 16 << 20
 	mostResources    = 10_000
 	longestResource  = 64 << 10
 )
 
-// discover reads the resource of a kind from the member; nil if the member does not serve it.
+// discover reads the resource of a kind from the member. It returns nil if the member does not serve the kind.
 func (k *Kinds) discover(gvk schema.GroupVersionKind) (*Resource, error) {
 	var found *Resource
-	withStatus := map[string]bool{} // names of resources with a status subresource
+	withStatus := map[string]bool{} // names of the resources that have a status subresource
 	err := k.eachResource(k.ctx, gvk.GroupVersion(), func(r listedResource) {
 		switch resource, sub, isSub := strings.Cut(r.Name, "/"); {
 		case isSub && sub == "status":
@@ -205,19 +207,21 @@ func (k *Kinds) discover(gvk schema.GroupVersionKind) (*Resource, error) {
 	if found == nil || err != nil {
 		return nil, err
 	}
-	// Built-in kinds have their own health rules: an empty status does not count for them.
+	// HasStatus is false for built-in kinds, which have their own rules of health: an empty status does not make them
+	// Progressing.
 	found.HasStatus = withStatus[found.Resource] && !isBuiltIn(gvk.Group)
 	return found, nil
 }
 
-// Forget makes the next Find ask the member again, unless the member has just answered that it does not serve the kind.
+// Forget drops the resource of a kind, so that the next Find asks the member. It keeps a recent answer that the member
+// does not serve the kind.
 func (k *Kinds) Forget(gvk schema.GroupVersionKind) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.known(gvk).resource = nil
 }
 
-// HasStatus answers from memory.
+// HasStatus reports whether the kind has a status subresource. It answers from the cache.
 func (k *Kinds) HasStatus(gvk schema.GroupVersionKind) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -225,8 +229,8 @@ func (k *Kinds) HasStatus(gvk schema.GroupVersionKind) bool {
 	return known != nil && known.hasStatus
 }
 
-// Use sets whether objects of a kind are watched on the member. The answers about a kind that is no longer watched are
-// dropped.
+// Use sets whether objects of a kind are watched on the member. The cached answers about a kind that is no longer
+// watched are dropped.
 func (k *Kinds) Use(gvk schema.GroupVersionKind, used bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -238,7 +242,8 @@ func (k *Kinds) Use(gvk schema.GroupVersionKind, used bool) {
 	k.watchDefinitions()
 }
 
-// Expect sets the kinds that may be used. OnDefinition is called for all definitions of their groups.
+// Expect sets the kinds that bindings may use. OnDefinition is called for every definition in the groups of these
+// kinds.
 func (k *Kinds) Expect(kinds []schema.GroupKind) {
 	groups := sets.New[string]()
 	for _, gk := range kinds {
@@ -267,8 +272,8 @@ func (k *Kinds) watchDefinitions() {
 	k.definitions.Stop(definition)
 }
 
-// Restart restarts the watch at once, as after a new link, and invalidates every schema: the member may have been
-// upgraded.
+// Restart restarts the watch of definitions at once, after the link has become ready again. It invalidates every
+// schema, because the member may have been upgraded meanwhile.
 func (k *Kinds) Restart() {
 	k.definitions.Restart()
 	k.mu.Lock()
@@ -279,7 +284,7 @@ func (k *Kinds) Restart() {
 	}
 }
 
-// isBuiltIn reports whether the group belongs to Kubernetes itself, so that its kinds have no CustomResourceDefinition.
+// isBuiltIn reports whether the group belongs to Kubernetes itself. Its kinds have no CustomResourceDefinition.
 func isBuiltIn(group string) bool {
 	return clientgoscheme.Scheme.IsGroupRegistered(group) || group == definition.Group || group == "apiregistration.k8s.io"
 }

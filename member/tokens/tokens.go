@@ -1,8 +1,9 @@
-// Package tokens issues and revokes the hub's own tokens on one member.
+// Package tokens issues and revokes the tokens with which the hub authenticates to one member.
 //
-// Every token is bound to a Secret in the member's namespace hanse-system and becomes invalid with it. The Secret is
-// empty: the member's API server only checks that it exists. The hub needs the rights to create Secrets there, to
-// delete those of package credential by name, and to request tokens of its ServiceAccount. It reads nothing.
+// Every token is bound to a Secret in the namespace hanse-system of the member. The token becomes invalid when the
+// Secret is deleted. The Secret is empty: the member's API server only checks that it exists. The hub needs three
+// rights there: to create Secrets, to delete the Secrets that package credential names, and to request tokens of its
+// ServiceAccount. It needs no right to read Secrets.
 package tokens
 
 import (
@@ -34,18 +35,19 @@ type Issuer struct {
 	hubUID types.UID
 }
 
-// New returns an Issuer with the client of a member. hubUID shows an admin of the member to which hub a Secret belongs.
+// New returns an Issuer with a client of the member. hubUID is written to each Secret, so that an administrator of the
+// member sees to which hub it belongs.
 func New(client dynamic.Interface, hubUID types.UID) *Issuer { return &Issuer{client, hubUID} }
 
-// Issue returns a token that is bound to a new Secret. The member may grant another lifetime. Existing Secrets are
-// neither used nor deleted, because another hub may own them.
+// Issue returns a token that is bound to a new Secret. The member may grant a shorter or longer lifetime than
+// requested. Existing Secrets are neither used nor deleted, because another hub may own them.
 func (i *Issuer) Issue(ctx context.Context, life time.Duration) (string, error) {
 	secret, err := i.makeSecret(ctx)
 	if err != nil {
 		return "", err
 	}
 	token, err := i.request(ctx, secret, life)
-	if err != nil { // free the Secret's name for the next try
+	if err != nil { // delete the Secret, so that its name is free for the next attempt
 		return "", errors.Join(err, i.Revoke(context.WithoutCancel(ctx), secret.GetName(), string(secret.GetUID())))
 	}
 	return token, nil
@@ -88,8 +90,8 @@ func (i *Issuer) request(ctx context.Context, bound *unstructured.Unstructured, 
 	return token, nil
 }
 
-// Revoke deletes a Secret, and with it every token that is bound to it. With a uid it does not delete another Secret of
-// that name.
+// Revoke deletes a Secret, which invalidates every token that is bound to it. If uid is set, Revoke deletes the Secret
+// only if it has this UID.
 func (i *Issuer) Revoke(ctx context.Context, secret, uid string) error {
 	options := metav1.DeleteOptions{}
 	if uid != "" {

@@ -53,7 +53,7 @@ func eventually(t *testing.T, what string, missing func() error) {
 	}
 }
 
-// world is a member whose account has the rights of the chart's token.yaml and no others.
+// world is a member with a ServiceAccount that has only the rights in token.yaml of the member chart.
 type world struct {
 	admin  kubernetes.Interface
 	issuer *Issuer
@@ -94,13 +94,13 @@ func newWorld(t *testing.T) world {
 	client, err := kindwatch.NewClient(asHub)
 	must(t, err)
 	w := world{admin: admin, issuer: New(client, "hub-1")}
-	eventually(t, "the rights", func() error { // the authorizer learns of them by a watch
+	eventually(t, "the rights", func() error { // the authorizer learns of new rights by a watch
 		return w.issuer.Revoke(ctx, credential.TokenSecrets[1], "")
 	})
 	return w
 }
 
-// works is nil if the API server takes the token.
+// works returns nil if the API server accepts the token, and an error otherwise.
 func works(t *testing.T, token string) error {
 	t.Helper()
 	c := rest.AnonymousClientConfig(config)
@@ -108,7 +108,7 @@ func works(t *testing.T, token string) error {
 	client, err := kubernetes.NewForConfig(c)
 	must(t, err)
 	_, err = client.Discovery().ServerVersion()
-	if err == nil { // anonymous users may ask for it, too, but a bad token is refused
+	if err == nil { // anonymous users may read this path, too, but the server refuses an invalid token
 		_, err = client.CoreV1().Secrets(hubv1.SystemNamespace).List(t.Context(), metav1.ListOptions{})
 		if apierrors.IsForbidden(err) {
 			return nil
@@ -139,12 +139,12 @@ func TestATokenEndsWithItsSecret(t *testing.T) {
 	must(t, works(t, first))
 	must(t, works(t, second))
 
-	must(t, w.issuer.Revoke(ctx, a.Secret, b.UID)) // of another Secret
+	must(t, w.issuer.Revoke(ctx, a.Secret, b.UID)) // the UID is that of another Secret
 	must(t, works(t, first))
 	must(t, w.issuer.Revoke(ctx, a.Secret, a.UID))
 	eventually(t, "the end of the first token", func() error { return refused(t, first) })
 	must(t, works(t, second))
-	must(t, w.issuer.Revoke(ctx, a.Secret, a.UID)) // once more
+	must(t, w.issuer.Revoke(ctx, a.Secret, a.UID)) // revoke the deleted Secret once more
 }
 
 func TestASecretThatExistsIsLeftToTheHubThatMadeIt(t *testing.T) {
