@@ -72,264 +72,270 @@ type WatchFailure struct {
 	Since time.Time
 }
 
-// Misfit is a value that violates a schema.
+// Misfit is a value in a manifest that violates a schema.
 type Misfit struct {
-	// Path is its JSON pointer.
+	// Path is the JSON pointer of the value.
 	Path string
-	// Declared is the path with "*" for each step that the schema does not name.
+	// Declared is Path with "*" for each step that the schema does not name: an index, or a key of a map.
 	Declared string
 	// Message is the requirement of the schema, such as "must be an integer".
 	Message string
-	// Value as JSON, cut short; empty if it is a map or a list, or missing.
+	// Value is the value as JSON, cut to a maximum length. It is empty if the value is a map or a list, or is missing.
 	Value string
 }
 
-// Observation has the facts about one member object that later decisions need. Its size does not grow with the spec.
+// Observation has the data of one member object that the hub keeps in memory. Its size does not grow with the spec.
 type Observation struct {
 	GVK       schema.GroupVersionKind
 	Namespace string
 	Name      string
 
 	CopyState
-	Deleting bool // it has a deletionTimestamp
+	Deleting bool // the object has a deletionTimestamp
 
-	Owner    hubv1.ObjectIdentity // from the owner annotation; zero if missing or unreadable
+	Owner    hubv1.ObjectIdentity // from the owner annotation; zero if the annotation is missing or unreadable
 	OwnerUID types.UID            // UID of the hub object, from the owner annotation
-	Source   source.Mark          // source annotation
-	Paused   time.Time            // pause annotation; zero if unset or unreadable
+	Source   source.Mark          // from the source annotation
+	Paused   time.Time            // from the pause annotation; zero if the annotation is missing or unreadable
 
 	Assessment
-	// Observed has the kept fields of the copy's status, as canonical JSON of at most 512 bytes; nil if it has no status.
+	// Observed has the kept fields of the copy's status, as canonical JSON of at most 512 bytes. It is nil if the copy
+	// has no status.
 	Observed []byte
-	// ObservedGeneration is status.observedGeneration, or the lowest one in the conditions; -1 if the object has none.
+	// ObservedGeneration is status.observedGeneration, or the lowest generation in the conditions. It is -1 if the
+	// object has neither.
 	ObservedGeneration int64
 }
 
-// CopyState distinguishes the states of a member object.
+// CopyState identifies one state of a member object.
 type CopyState struct {
 	UID             types.UID
 	ResourceVersion string
 	Generation      int64
 	Digest          string // of the manifest, see ApplyIntent.Digest
 	Hash            string // of the content, see member/content.Hash
-	Adopted         bool   // the object was on the cluster before the hub took it over
+	Adopted         bool   // the object was on the cluster before the hub adopted it
 }
 
-// Assessment is the health of a member object with its reason.
+// Assessment is the health of a member object, with the reason.
 type Assessment struct {
 	Health        hubv1.Health
 	HealthReason  string
 	HealthMessage string
 }
 
-// ApplyIntent is one object as one cluster shall hold it.
+// ApplyIntent is the request to write one object to one cluster.
 type ApplyIntent struct {
 	// Manifest is the rendered object without the hub's labels and annotations, which Apply adds. It is not changed.
 	Manifest *unstructured.Unstructured
 	Owner    hubv1.ObjectIdentity
 	OwnerUID types.UID
-	// Digest of the manifest and of the parts of the policy that change how it is applied.
+	// Digest is computed from the manifest and from the settings of the policy that change how the hub applies it.
 	Digest string
 
 	Known
 	ApplySettings
 
-	// Adopting is the UID of an object that is not Hanse's, to be adopted as Adoption says. If it is set, no other object
-	// is written, and none is created.
+	// Adopting is the UID of an unmanaged object that the hub adopts, in the way that Adoption allows. If it is set,
+	// Apply writes to no other object and creates none.
 	Adopting types.UID
-	// KeepAway means that the cluster held the copy. If the copy is gone, it is not created again, and the outcome is
-	// NotRecreated.
+	// KeepAway means that the cluster held the copy before. If the copy no longer exists, Apply does not create it
+	// again, and the outcome is NotRecreated.
 	KeepAway bool
-	// Source is the state of the hub that the manifest comes from. A copy that a later state wrote is not overwritten: the
-	// outcome is HubIsOlder.
+	// Source is the state of the hub from which the manifest was rendered. Apply does not overwrite a copy from a later
+	// state: the outcome is HubIsOlder.
 	Source source.State
-	// NamespaceLabels are the hub namespace's pod-security labels, for a namespace made on demand.
+	// NamespaceLabels are the pod-security labels of the hub's namespace. Apply sets them on a namespace that it
+	// creates on demand.
 	NamespaceLabels map[string]string
 }
 
-// Known is what the hub knows of the copy before it writes.
+// Known is what the hub knows about the copy before it writes.
 type Known struct {
-	// Confirmed is the row's hash of the last confirmed content. Empty if there is no row.
+	// Confirmed is the content hash in the row of the binding. It is empty if the cluster has no row.
 	Confirmed string
-	// Observed is the last observed resourceVersion of the copy. It is set only if the copy was ours, as last
-	// confirmed, and neither paused nor being deleted. Then the copy is written at that version, and read only if it
-	// has changed. If it is empty, the copy is read first.
+	// Observed is the last observed resourceVersion of the copy, or empty. It is set only if the last event showed the
+	// copy as last confirmed, not paused and not being deleted. If it is set, Apply writes at that version, and reads
+	// the copy only if the version has changed. If it is empty, Apply reads the copy first.
 	Observed string
-	// Unknown means that no object of this name is known on the cluster. Then Apply creates one without a read, and
-	// reads only if an object exists.
+	// Unknown means that the hub knows of no object of this name on the cluster. In this case Apply creates the object
+	// without a read, and reads only if the object exists.
 	Unknown bool
-	// ConfirmedUID is the UID of the last confirmed copy. That copy is ours even if some of its labels or annotations
-	// were removed.
+	// ConfirmedUID is the UID of the last confirmed copy. An object with this UID is the hub's copy even if some of its
+	// labels or annotations were removed.
 	ConfirmedUID types.UID
 
-	// Adopted is true if the copy with ConfirmedUID was adopted.
+	// Adopted is true if the hub had adopted the copy with ConfirmedUID.
 	Adopted bool
-	// Orphaned is the copy that the hub orphaned on this cluster; nil if there is none. The object with its UID is
-	// adopted again, even if Adoption forbids it.
+	// Orphaned is the copy that the hub orphaned on this cluster. It is nil if the hub orphaned none. Apply adopts the
+	// object with its UID again, even if Adoption forbids adoption.
 	Orphaned *hubv1.OrphanedCopy
 }
 
-// ApplySettings are those of the placement, with their defaults.
+// ApplySettings are the apply settings of the placement, with defaults filled in.
 type ApplySettings struct {
-	// Mode ReportOnly writes nothing. The outcome says what a write would do.
+	// Mode ReportOnly means that Apply writes nothing. The outcome then says what a write would change.
 	Mode hubv1.ApplyMode
-	// MemberOwned are JSON pointers to fields that are set at the creation of the object, and then left to the member.
+	// MemberOwned are JSON pointers to fields that the hub sets when it creates the object, and does not change
+	// afterwards.
 	MemberOwned     []string
 	Adoption        hubv1.Adoption
 	FieldConflict   hubv1.FieldConflict
 	CreateNamespace bool
 }
 
-// WithdrawIntent is one copy to remove from a cluster.
+// WithdrawIntent is the request to delete or orphan one copy on a cluster.
 type WithdrawIntent struct {
 	GVK      schema.GroupVersionKind
 	Owner    hubv1.ObjectIdentity
 	OwnerUID types.UID // UID of the hub object of the copy
-	// ConfirmedUID and ConfirmedDigest are from the last confirmed copy. If the copy still has that digest, it is ours,
-	// even if it was made for an earlier hub object of the same name.
+	// ConfirmedUID and ConfirmedDigest identify the last confirmed copy. If the object on the cluster has both, it is
+	// the hub's copy, even if its annotation names an earlier hub object of the same name.
 	ConfirmedUID    types.UID
 	ConfirmedDigest string
-	// Source is the state of the hub that decided the withdrawal. A copy from a later state stays: the outcome is
-	// HubIsOlder.
+	// Source is the state of the hub in which the withdrawal was decided. A copy from a later state stays on the
+	// cluster: the outcome is HubIsOlder.
 	Source source.State
 
-	// Adopted is true if the copy with ConfirmedUID was adopted.
+	// Adopted is true if the hub had adopted the copy with ConfirmedUID.
 	Adopted bool
 
-	// Seen is the copy's state from a live watch; nil if there is none. If it proves that the copy may be deleted, the
-	// copy is deleted at exactly that version, without a read.
+	// Seen is the copy's state from a live watch. It is nil if no watch has shown the copy. If Seen proves that the
+	// copy may be deleted, Withdraw deletes exactly that version, without a read.
 	Seen *Observation
 
 	Policy hubv1.RemovalPolicy
-	// PolicyIfAdopted replaces Policy Delete for a copy that was adopted, by Adopted or by its annotation.
+	// PolicyIfAdopted replaces the policy Delete for a copy that Adopted or its own annotation marks as adopted.
 	PolicyIfAdopted hubv1.RemovalPolicy
 	Propagation     metav1.DeletionPropagation
 }
 
-// Retry tells when to try again after an outcome.
+// Retry says when the caller tries again.
 type Retry int
 
 const (
-	// RetryNever means that only a change of the hub object, a policy or the member's object can help. Such a change
-	// queues the key.
+	// RetryNever means that only a change of the hub object, of a policy or of the member's object can help. An event
+	// of such a change queues the key again.
 	RetryNever Retry = iota
-	// RetrySoon means the usual back-off: 0.2 s doubling to 60 s with jitter.
+	// RetrySoon means a retry with the usual back-off: 0.2 s doubling to 60 s, with jitter.
 	RetrySoon
-	// RetrySlowly means that only a change on the member can help, and that there may be no event: 30 s doubling to 5
-	// min.
+	// RetrySlowly means that only a change on the member can help, of which the hub may get no event: 30 s doubling to
+	// 5 min.
 	RetrySlowly
-	// RetryAfter means after Outcome.After, because the server asked for it or a pause ends then.
+	// RetryAfter means a retry after Outcome.After, because the server asked for that delay or a pause ends then.
 	RetryAfter
 )
 
-// Outcome is the result of one Apply or Withdraw.
+// Outcome is the result of one call of Apply or Withdraw.
 type Outcome struct {
-	// Applied is True if the cluster has carried out the request. It is False if the request was refused or is in
-	// progress, Unknown if the cluster could not be reached.
+	// Applied is True if the cluster has carried out the request. It is False if the cluster refused the request or has
+	// not completed it, and Unknown if the cluster could not be reached.
 	Applied metav1.ConditionStatus
-	// Reason is a constant of api/v1alpha1; Message has advice, in at most 256 characters.
+	// Reason is a constant of api/v1alpha1. Message says what the user can do, in at most 256 characters.
 	Reason, Message string
 
-	// CopyState is that of the member object after the call, if the call has seen it. Adopted and Digest, which is the one
-	// asked for, are set only if Applied is True. After a withdrawal that left an object alone, the UID is that of the
-	// object, which then does not delay the end of the withdrawal.
+	// CopyState is the state of the member object after the call. It is empty if the call has not seen the object.
+	// Adopted and Digest are set only if Applied is True. Digest is that of the intent. If Withdraw leaves an object
+	// that is no copy, UID is that of the object. The caller then does not wait for the object's deletion.
 	CopyState
-	// Newer is, with ReasonHubIsOlder, the mark of the copy and whether it was written for the same hub object.
+	// Newer is set if Reason is HubIsOlder. It has the copy's mark of the hub state, and whether the copy was written
+	// for the same hub object.
 	Newer Newer
-	// Orphaned is, with ReasonWithdrawn, the copy that the hub left on the cluster. Its ClusterID is set by the caller of
-	// Withdraw.
+	// Orphaned is set if Reason is Withdrawn and the copy stays on the cluster. The caller of Withdraw sets its
+	// ClusterID.
 	Orphaned *hubv1.OrphanedCopy
-	// HubState is the state of the hub object from which the manifest was rendered. Set by the caller of Apply.
+	// HubState is the state of the hub object from which the manifest was rendered. The caller of Apply sets it.
 	HubState
 
-	// Wrote is true if the member object was changed.
+	// Wrote is true if the call changed the member object.
 	Wrote bool
-	// Drifted names up to 3 fields that were changed on the member, with their managers. Apply has restored or only
-	// found them.
+	// Drifted has up to 3 fields that other managers changed on the member, with these managers. The outcome's Reason
+	// says whether Apply has restored them.
 	Drifted []FieldDrift
 
-	// Last is, for ReasonCompleted, the last observed state of the copy. The caller of Apply sets it.
+	// Last is the last observed state of the copy. It is set if Reason is Completed. The caller of Apply sets it.
 	Last *Observation
 
 	Retry Retry
-	After time.Duration // for RetryAfter
+	After time.Duration // the delay for RetryAfter
 }
 
-// HubState distinguishes the states of a hub object.
+// HubState identifies one state of a hub object.
 type HubState struct {
 	HubGeneration int64
-	// HubRevision is 0 for the newest state.
+	// HubRevision is the number of a stored revision. It is 0 for the newest state of the hub object.
 	HubRevision int64
-	// HubContent differs between contents. It holds within this process only, and is needed because many kinds have no
-	// generation.
+	// HubContent is a number that differs between contents of the hub object. It is comparable only within this
+	// process. The hub needs it because many kinds have no generation.
 	HubContent uint64
-	// HubVersion is the version of the operator; empty unless the object is a workload of one.
+	// HubVersion is the version of the operator to which the object belongs. It is empty for any other object.
 	HubVersion string
 }
 
-// Newer describes a copy that a later state of the hub wrote than the caller of Apply or Withdraw knew.
+// Newer describes a copy that the hub wrote from a later state than the caller of Apply or Withdraw has.
 type Newer struct {
 	Mark       source.Mark
 	SameObject bool
 }
 
-// FieldDrift is one field of ours that another manager changed.
+// FieldDrift is one field of the hub's that another manager changed.
 type FieldDrift struct {
 	Path    string // such as .spec.replicas
 	Manager string // field manager on the member, or "unknown"
 }
 
-// ObservationHandler is called for every change of an observation. content is false if only health or status changed.
-// gone is true if the object was deleted; then the observation is the last one.
+// ObservationHandler is called for every change of an observation. content is false if only the health or the status
+// changed. gone is true if the object was deleted, and o is then its last observation.
 type ObservationHandler func(cluster string, o Observation, content, gone bool)
 
-// LinkState is the state of the link to one cluster.
+// LinkState is the state of the hub's link to one cluster.
 type LinkState struct {
-	// Ready is True if the cluster answers and its watches deliver, False with a reason if not, Unknown before the end
-	// of the first attempt.
+	// Ready is True if the cluster answers requests and its watches deliver events, and otherwise False with a reason.
+	// It is Unknown until the first attempt has ended.
 	Ready           metav1.ConditionStatus
 	Reason, Message string
-	// Credentials is False with a reason if the hub refuses the kubeconfig or the cluster refuses its credentials. It
+	// Credentials is False, with a reason, if the hub refuses the kubeconfig or the cluster refuses its credentials. It
 	// is Unknown if the cluster could not be reached.
 	Credentials        metav1.ConditionStatus
 	CredentialsReason  string
 	CredentialsMessage string
-	// InUse are the current credentials of the link; zero if there are none. New credentials are used once the cluster
-	// has accepted them.
+	// InUse are the credentials that the link uses. It is zero if the link uses none. The link uses new credentials
+	// only after the cluster has accepted them.
 	InUse credential.Credential
-	// TooLarge is the recent answer that exceeded a limit; empty if there was none.
+	// TooLarge names a recent answer of the cluster that exceeded a limit. It is empty if no recent answer did.
 	TooLarge string
-	// LastHeard is the time of the last watch event of the cluster, as of the last probe; zero if there was none. Other
-	// responses do not count, because they do not show that watches deliver.
+	// LastHeard is the time of the last watch event from the cluster, updated with each probe. It is zero before the
+	// first event. Other responses do not change it, because they do not show that watches deliver events.
 	LastHeard time.Time
-	// Facts are the last facts read; zero before the first read.
+	// Facts are the last facts that were read. They are zero before the first read.
 	Facts Facts
 }
 
 // Facts are read from a cluster's version, nodes and discovery.
 type Facts struct {
-	ClusterID  string // UID of kube-system
+	ClusterID  string // UID of the namespace kube-system
 	Kubernetes string // version, such as v1.36.3
-	// Region is the common region of all nodes, or empty; Zones are the zones of the nodes, sorted.
+	// Region is the region of all nodes, or empty if the nodes have different regions. Zones are the sorted zones of
+	// the nodes.
 	Region      string
 	Zones       []string
 	Nodes       hubv1.NodeSummary
-	Capacity    corev1.ResourceList // sum over nodes
-	Allocatable corev1.ResourceList // sum over ready, schedulable nodes
-	// Served has the versions at which the cluster serves each wanted kind, none for a kind that it does not serve. It
-	// is nil before the first answer.
+	Capacity    corev1.ResourceList // sum over all nodes
+	Allocatable corev1.ResourceList // sum over the nodes that are ready and schedulable
+	// Served has, for each wanted kind, the versions at which the cluster serves it. The list is empty for a kind that
+	// the cluster does not serve. It is nil until the cluster has answered for the first time.
 	Served map[schema.GroupKind][]string
 }
 
-// Links keeps the connections. It never waits for the network.
+// Links manages the links to all clusters. No method waits for the network.
 type Links interface {
-	// Ensure makes or updates the link of a cluster. kubeconfig is the content of the Secret. Equal content changes
-	// nothing. A changed token or certificate is used without a new cache. A changed address is connected before the
-	// old link ends. expectedID is status.clusterID, empty before it is known: another ID behind the address gives
-	// IdentityChanged.
+	// Ensure creates or updates the link of a cluster. kubeconfig is the content of the cluster's Secret. A call with
+	// equal arguments changes nothing. With a new token or certificate, the existing clients and caches stay. With a
+	// new address, the link connects to it before the old connection ends. expectedID is status.clusterID, or empty
+	// while it is not known. A cluster with another ID gives the reason IdentityChanged.
 	Ensure(cluster string, kubeconfig []byte, expectedID string)
 	// Remove ends the link and removes its state.
 	Remove(cluster string)
-	// State returns the state of a link; false if there is none.
+	// State returns the state of a cluster's link. It returns false if the cluster has no link.
 	State(cluster string) (LinkState, bool)
 }

@@ -5,7 +5,7 @@
 // the following parts of the status, the one with the worst health decides:
 //
 //   - Conditions, by the conventions of the ecosystem. A condition with a generation below metadata.generation belongs
-//  to an older spec.
+//     to an older spec.
 //   - Words: phases, states and healths, and the printer columns that show an object's state.
 //   - Replicas: the count in the status compared with the spec, at the paths of the scale subresource.
 //

@@ -211,7 +211,7 @@ func (ob *Observer) Unwatched(gvk schema.GroupVersionKind) *member.WatchFailure 
 	return &member.WatchFailure{Reason: state.Reason, Message: state.Message, Since: state.Since}
 }
 
-// Each calls visit with every object of the kinds that are watched and whose first list was delivered.
+// Each calls visit with every observation of the kinds whose first list is complete.
 func (ob *Observer) Each(visit func(member.Observation)) {
 	ob.mu.Lock()
 	kinds := slices.Concat(slices.Collect(maps.Keys(ob.holders)), slices.Collect(maps.Keys(ob.ending)))
@@ -228,15 +228,15 @@ func (ob *Observer) Each(visit func(member.Observation)) {
 	}
 }
 
-// State returns the state of the watch of a kind; false if it is not watched.
+// State returns the state of a kind's watch. It returns false if the kind is not watched.
 func (ob *Observer) State(gvk schema.GroupVersionKind) (kindwatch.State, bool) {
 	return ob.watches.State(gvk)
 }
 
-// Restart restarts every watch at once, as after a new link.
+// Restart restarts every watch at once. It is called after a link has become ready again.
 func (ob *Observer) Restart() { ob.watches.Restart() }
 
-// Retry makes the failing watches of a kind try again now.
+// Retry makes the failed watches of a kind try again at once.
 func (ob *Observer) Retry(gk schema.GroupKind) {
 	ob.mu.Lock()
 	defer ob.mu.Unlock()
@@ -247,12 +247,12 @@ func (ob *Observer) Retry(gk schema.GroupKind) {
 	}
 }
 
-// changed calls the handler for an event.
+// changed is called for each event, and calls the handler if the observation has changed.
 func (ob *Observer) changed(_ schema.GroupVersionKind, old, latest metav1.Object) {
 	before, _ := old.(*record)
 	after, _ := latest.(*record)
 	if after != nil && after.common.Value().settings != ob.options.Settings(after.identity()) {
-		ob.reread(after.common.Value().gvk, keyOf(after)) // they changed since the object was read
+		ob.reread(after.common.Value().gvk, keyOf(after)) // the settings changed after the object was read
 	}
 	switch {
 	case after == nil && before == nil:

@@ -6,7 +6,7 @@
 //
 //   - Equal parts of a schema are stored once, and descriptions are dropped.
 //   - The check reports no fault where the schema accepts any value. A null is always accepted. Formats of strings and
-//  rules in CEL are left to the server, because the check must never refuse a valid object.
+//     rules in CEL are left to the server, because the check must never refuse a valid object.
 //   - The checks skip apiVersion, kind and metadata, which are the same for every kind.
 //
 // The package sends no requests; member/served caches the schemas.

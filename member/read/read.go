@@ -1,9 +1,9 @@
 // Package read reads objects, events and logs of one member for users, including objects that the hub does not manage.
 //
 //   - A list is read page by page. Each page is limited, and so is the sum of the pages: a member that answers with
-//  100 MB costs the hub the memory of one page. The caller charges all pages to the member's budget, by answer.Keep.
+//     100 MB costs the hub the memory of one page. The caller charges all pages to the member's budget, by answer.Keep.
 //   - A table has the columns that the member prints. Of the objects in it, only name, namespace and resourceVersion are
-//  kept, because annotations may contain the values of a Secret.
+//     kept, because annotations may contain the values of a Secret.
 //   - Texts in tables and events are printable. A log is returned unchanged: the caller escapes its control characters.
 //
 // The package checks no rights of the user and removes no values of Secrets: hub/memberview does both.
