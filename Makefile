@@ -1,4 +1,4 @@
-# Every command that builds, checks or runs Hanse. `make` alone prints what there is.
+# The commands that build, check and run Hanse. `make` without a target prints the list of targets.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,18 +9,19 @@ MAKEFLAGS += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOL := hack/tool.sh
-# The modules with code of Hanse. The others have the go.mod of a tool or of a component of the lab.
+# The Go modules that contain code of Hanse. All other modules contain only the go.mod of a tool or of a component of
+# the lab.
 MODULES := . lab hack/image hack/release hack/crdcheck hack/monitoring
 GOTESTSUM := $(TOOL) gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
-# The images are IMAGE_REPOSITORY/NAME:VERSION. The charts name the tag appVersion, which has no "v".
+# The images are IMAGE_REPOSITORY/NAME:VERSION. The charts use the tag appVersion, which has no "v".
 CHART_VERSION = $(shell sed -n 's/^appVersion: //p' charts/hanse-hub/Chart.yaml)
 IMAGE_REPOSITORY ?= ghcr.io/hanse-dev
 IMAGE_PLATFORMS ?= linux/amd64,linux/arm64
 IMAGE_SETTINGS = IMAGE_REPOSITORY='$(IMAGE_REPOSITORY)' IMAGE_PLATFORMS='$(IMAGE_PLATFORMS)' VERSION='$(VERSION)'
-# What tests and benchmarks on the lab are told: see CONTRIBUTING.md.
+# Variables for tests and benchmarks on the lab; CONTRIBUTING.md explains them.
 ON_LAB = HANSE_LAB=$(CURDIR)/bin/lab HANSE_BIN=$(CURDIR)/$(1) HANSE_HELM="$$($(TOOL) --path helm)"
 IN_BROWSER = HANSE_BROWSER="$$(hack/browser.sh --path chromium)" HANSE_AXE="$$(hack/browser.sh --path axe)"
-# Without VERSION on the command line, the version is what git describes.
+# The default of VERSION is the output of git describe.
 RELEASE = go run -C hack/release . $(1) -root $(CURDIR) -version $(VERSION) -registry $(IMAGE_REPOSITORY) \
 	-helm "$$($(TOOL) --path helm)" $(if $(ALLOW_DIRTY),-allow-dirty)
 
@@ -35,11 +36,11 @@ help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: build lab ## Run a Prometheus on three regional clusters, from source, and leave it running
+demo: build lab ## Run a Prometheus on three regional clusters, from source; the clusters keep running
 	hack/demo.sh
 
 .PHONY: demo-down
-demo-down: ## End what demo left running
+demo-down: ## Stop the clusters of demo and remove their state
 	hack/demo-down.sh
 
 ##@ Build
@@ -57,16 +58,16 @@ build-race: ## Build the commands with the race detector into bin/race/
 	go build -race -ldflags '-X main.version=$(VERSION)' -o bin/race/ ./cmd/...
 
 .PHONY: lab
-lab: bin/lab ## Build the lab and its control planes from source (some 10 minutes once, then reused)
+lab: bin/lab ## Build the lab and its control planes from source (about 10 minutes once, then reused)
 	$(call say,building the control planes of the lab; a second run reuses them)
 	bin/lab build
 
 .PHONY: node-packages
-node-packages: ## Install what real nodes of the lab need, if this is Debian and you are root
+node-packages: ## Install the packages that real nodes of the lab need, if this is Debian and you are root
 	@hack/node-packages.sh
 
 .PHONY: browser
-browser: ## Get what tests of the console's pages need: Chromium, if this is Debian and you are root, and axe-core by npm
+browser: ## Get what the tests of the console's pages need: Chromium, if this is Debian and you are root, and axe-core by npm
 	@hack/browser.sh
 
 .PHONY: bin/lab
@@ -84,7 +85,7 @@ images-load: ## Import bin/images/ into the kind cluster KIND_CLUSTER, the conta
 	@KIND_CLUSTER='$(KIND_CLUSTER)' hack/images-load.sh bin/images/*.tar
 
 .PHONY: images-verify
-images-verify: ## Two clones of the current commit give the same images
+images-verify: ## Check that two clones of the current commit give the same images
 	$(call say,building the images from two clones)
 	@$(IMAGE_SETTINGS) hack/images-verify.sh
 
@@ -98,25 +99,25 @@ clean: ## Remove bin/ and the built tools; the lab's control planes stay
 generate: generate-api generate-charts generate-dashboards generate-fixtures generate-metrics ## Regenerate everything that is generated
 
 .PHONY: generate-api
-generate-api: ## Deep copies and CRDs from api/
+generate-api: ## Generate deep copies and CRDs from api/
 	$(TOOL) controller-gen object paths=./api/...
 	hack/generate-crds.sh
 
 .PHONY: generate-charts
-generate-charts: ## README.md and values.schema.json of each chart from its values.yaml
+generate-charts: ## Generate README.md and values.schema.json of each chart from its values.yaml
 	hack/generate-charts.sh
 
 .PHONY: generate-dashboards
-generate-dashboards: ## Dashboards of the chart hanse-hub, from hack/monitoring
+generate-dashboards: ## Generate the dashboards of the chart hanse-hub from hack/monitoring
 	go run -C hack/monitoring . $(CURDIR)/charts/hanse-hub/files/dashboards
 
 .PHONY: generate-fixtures
-generate-fixtures: ## Expected manifests of the override tests, and expected reports of crdupgrade
+generate-fixtures: ## Generate the expected manifests of the override tests, and the expected reports of crdupgrade
 	go test ./overrides -update
 	go test ./crdupgrade -run TestFixtures -update
 
 .PHONY: generate-metrics
-generate-metrics: ## The table of docs/metrics.md, from the registry of the hub
+generate-metrics: ## Generate the table of docs/metrics.md from the registry of the hub
 	go test ./test/docs -run TestThePageOfMetrics -update
 
 .PHONY: verify
@@ -124,66 +125,66 @@ verify: verify-generated verify-lint verify-import-rules verify-vet verify-chart
 	$(call say,verified)
 
 .PHONY: verify-generated
-verify-generated: generate ## Generated files are current and committed
+verify-generated: generate ## Check that generated files are current and committed
 	$(call say,checking that generated files are current)
 	@hack/verify-generated.sh
 
 .PHONY: verify-lint
-verify-lint: ## golangci-lint on every module with code of Hanse
+verify-lint: ## Run golangci-lint on every module with code of Hanse
 	$(call say,linting the modules)
 	@for m in $(MODULES); do (set -x; cd $$m && $(CURDIR)/$(TOOL) golangci-lint run ./...); done
 
 .PHONY: verify-import-rules
-verify-import-rules: ## The linter refuses an import against the direction of the packages
+verify-import-rules: ## Check that the linter refuses an import against the direction of the packages
 	$(call say,checking that the import rules bite)
 	@hack/verify-import-rules.sh
 
 .PHONY: verify-vet
-verify-vet: ## go vet on every module with code of Hanse
+verify-vet: ## Run go vet on every module with code of Hanse
 	$(call say,vetting the modules)
 	@for m in $(MODULES); do (set -x; go vet -C $$m ./...); done
 
 .PHONY: verify-charts
-verify-charts: ## The charts lint, render, and refuse bad values
+verify-charts: ## Check that the charts pass helm lint, render, and refuse bad values
 	$(call say,checking the charts)
 	@hack/verify-charts.sh
 
 .PHONY: verify-upgrade
-verify-upgrade: ## The CRDs take the objects of the state in hack/upgrade-from
+verify-upgrade: ## Check that the CRDs accept the objects of the state in hack/upgrade-from
 	$(call say,comparing the CRDs with those of an earlier state)
 	@hack/verify-upgrade.sh
 
 .PHONY: verify-docs
-verify-docs: ## Links in Markdown files lead somewhere, and lines are at most 120 columns wide
+verify-docs: ## Check that the links in Markdown files work, and that lines are at most 120 columns wide
 	$(call say,checking Markdown files)
 	@go run ./hack/doccheck .
 
 .PHONY: verify-modules
-verify-modules: ## go.mod and go.sum of every module are tidy and match what was downloaded
+verify-modules: ## Check that go.mod and go.sum of every module are tidy and match the downloaded modules
 	$(call say,checking the modules)
 	@hack/verify-modules.sh
 
 .PHONY: verify-workflows
-verify-workflows: ## Workflows of GitHub are valid, and dependabot knows every module
+verify-workflows: ## Check that the workflows of GitHub are valid, and that dependabot updates every module
 	$(call say,checking the workflows)
 	@hack/verify-workflows.sh
 
 .PHONY: bundle-validate
-bundle-validate: ## The OLM bundle of the charts is valid; it is in bin/bundle then
+bundle-validate: ## Check that the OLM bundle of the charts is valid; writes it to bin/bundle
 	$(call say,making and validating the OLM bundle)
 	@go run -C hack/release . bundle -root $(CURDIR) -out $(CURDIR)/bin/bundle -version v0.0.0-dev -helm "$$($(TOOL) --path helm)"
 
 .PHONY: vuln
-vuln: ## Known vulnerabilities that the code reaches (needs the network)
+vuln: ## Find known vulnerabilities that the code can reach (needs the network)
 	$(TOOL) govulncheck ./...
 
 ##@ Test
 
 .PHONY: test
-test: test-unit test-envtest test-e2e test-pods ## All tests, with the race detector
+test: test-unit test-envtest test-e2e test-pods ## Run all tests, with the race detector
 
 .PHONY: test-unit
-test-unit: ## Tests that need nothing but Go
+test-unit: ## Run the tests that need only Go
 	$(call say,unit tests of all modules)
 	$(GOTESTSUM) -- -race -short ./...
 	$(call say,bounds of time and memory, and statuses of operators by their own definitions, without the race detector)
@@ -195,20 +196,20 @@ test-unit: ## Tests that need nothing but Go
 	cd hack/monitoring && ../../$(GOTESTSUM) -- -count=1 ./... # they run files that Go's test cache does not see
 
 .PHONY: test-envtest
-test-envtest: lab node-packages ## Tests against a real API server, and of the lab
+test-envtest: lab node-packages ## Run the tests against a real API server, and the tests of the lab
 	$(call say,tests against a real API server)
 	KUBEBUILDER_ASSETS="$$(bin/lab build --print-bin)" $(GOTESTSUM) -- -race -timeout 25m -p 3 $$(hack/envtest-packages.sh)
 	cd lab && ../$(GOTESTSUM) -- -race . ./build
 
 .PHONY: test-e2e
-test-e2e: lab build-race browser ## End-to-end tests: hub and regional clusters on the lab; E2E_RUN='TestA|TestB' runs some
+test-e2e: lab build-race browser ## Run the end-to-end tests, with a hub and regional clusters on the lab; E2E_RUN='TestA|TestB' selects some
 	$(call say,end-to-end tests on the lab)
 	bin/lab build prometheus
 	@$(IN_BROWSER) $(GOTESTSUM) -- -race -count=1 ./test/browser
 	@$(call ON_LAB,bin/race) $(IN_BROWSER) exec hack/e2e.sh
 
 .PHONY: test-pods
-test-pods: build lab node-packages ## Tests of the charts as pods on real nodes: install, upgrade, roll back, drain, uninstall
+test-pods: build lab node-packages ## Test the charts as pods on real nodes: install, upgrade, roll back, drain, uninstall
 	$(call say,tests of the charts on real nodes)
 	$(MAKE) images VERSION=$(CHART_VERSION) IMAGE_PLATFORMS=linux/$$(go env GOARCH)
 	hack/older.sh
@@ -226,13 +227,13 @@ bench: build lab ## Measure throughput, latency, writes and memory against a raw
 	$(call ON_LAB,bin) $(IN_BROWSER) go run ./test/bench $(ARGS)
 
 .PHONY: bench-compare
-bench-compare: ## Print the last run of bench beside the last recorded one of its size; ARGS="a.json b.json" for others
+bench-compare: ## Print the last run of bench beside the last recorded run of its size; ARGS="a.json b.json" compares other runs
 	go run ./test/bench compare $(ARGS)
 
 ##@ Release
 
 .PHONY: release-dry-run
-release-dry-run: ## Everything of a release that needs no network, in bin/release: VERSION=vX.Y.Z; ALLOW_DIRTY=1 for a trial
+release-dry-run: ## Make all files of a release that need no network, in bin/release: VERSION=vX.Y.Z; ALLOW_DIRTY=1 for a trial
 	$(call say,making release $(VERSION) in bin/release)
 	@$(call RELEASE,check)
 	@$(MAKE) images VERSION=$(VERSION:v%=%)
@@ -244,7 +245,7 @@ release-push: ## Upload the images and charts of release-dry-run to IMAGE_REPOSI
 	@$(call RELEASE,push)
 
 .PHONY: release-sign
-release-sign: ## Sign what release-push uploaded, and the checksums, with cosign by the identity of the workflow
+release-sign: ## Sign the uploads of release-push, and the checksums, with cosign by the identity of the workflow
 	$(call say,signing release $(VERSION))
 	@$(call RELEASE,sign)
 

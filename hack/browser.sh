@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Gets a browser and axe-core, the checker of accessibility, for the tests of the console's pages: hack/browser.sh. With
-# --path chromium or --path axe it prints where that is; nothing if this machine does not have it.
+# Installs a browser and axe-core, an accessibility checker, for the tests of the console's pages: hack/browser.sh. With
+# --path chromium or --path axe it prints the path of the program, or nothing if this machine does not have it.
 #
-# Chromium and npm are packages of Debian, which only root can install. axe-core is a file of a pinned npm package.
-# Elsewhere this script says what is missing, and does not fail: the tests are skipped by name.
+# Chromium and npm are Debian packages, which only root can install. axe-core is a file of a pinned npm package. If it
+# cannot install one of them, this script prints what is missing and does not fail: the tests are then skipped.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -13,7 +13,7 @@ axe=$root/.cache/tools/axe-core-$version/axe.min.js
 
 find_chromium() { command -v chromium || command -v chromium-browser || command -v google-chrome || true; }
 
-# install_packages WHAT PACKAGE...: packages of Debian.
+# install_packages WHAT PACKAGE...: installs Debian packages.
 install_packages() {
 	local what=$1
 	shift
@@ -27,7 +27,8 @@ install_packages() {
 	apt-get install -q -y --no-install-recommends "$@" >&2
 }
 
-# install_axe unpacks the package under a name of its own and moves it, so that two callers at once never see half of it.
+# install_axe unpacks the package into a temporary folder and then renames that folder, so that a concurrent caller
+# never finds a half-written one.
 install_axe() (
 	if ! command -v npm >/dev/null; then
 		install_packages npm npm

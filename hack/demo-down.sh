@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ends what demo.sh left running and removes its state.
+# Stops the processes that demo.sh has left running, and removes their state.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The demo: a hub and three regional clusters as local processes, one operator for all of them, and one Prometheus that
-# differs by region.
-# Everything is installed as a user would do it. It leaves the lab running; hack/demo-down.sh ends it.
+# differs by region. It installs everything with the commands that a user would run. The lab keeps running;
+# hack/demo-down.sh stops it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,7 +16,8 @@ step() { printf '\n\033[1m[%3ds] %s\033[0m\n' "$SECONDS" "$*"; }
 config() { bin/lab kubeconfig "$1" --dir "$HANSE_DIR"; }
 hub() { "$bin/kubectl" --kubeconfig "$(config hub)" "$@"; }
 
-# wait_for WHAT WANT COMMAND...: until the command prints WANT, with progress; the demo fails after five minutes.
+# wait_for WHAT WANT COMMAND...: waits until the command prints WANT, and shows the progress. The demo fails after five
+# minutes.
 wait_for() {
 	local what=$1 want=$2 got='' last='' begin=$SECONDS
 	shift 2
@@ -34,7 +35,7 @@ wait_for() {
 	printf '  %3ds  %s: %s\n' "$((SECONDS - begin))" "$what" "$got"
 }
 
-# free_port: a TCP port of this machine on which nothing listens.
+# free_port: prints a free TCP port of this machine.
 free_port() {
 	local port
 	for port in $(shuf -i 20000-32000 -n 50); do
@@ -63,7 +64,7 @@ for m in "${members[@]}"; do
 		--namespace hanse-system --create-namespace --values "$HANSE_DIR/operator-values.yaml" --values $examples/member-values.yaml >/dev/null
 done
 
-# The address of this machine at which the views are served.
+# The address of this machine at which the hub serves views of members.
 view_ip=$({ hostname -I 2>/dev/null || true; } | tr ' ' '\n' | grep -m1 -E '^[0-9]+(\.[0-9]+){3}$' || echo 127.0.0.1)
 webhook_has_ca() {
 	[[ -n $(hub get validatingwebhookconfiguration hanse-hub -o 'jsonpath={.webhooks[0].clientConfig.caBundle}') ]] && echo yes
@@ -89,8 +90,8 @@ bin/lab run hanse-hub --dir "$HANSE_DIR" -- "$PWD/bin/hanse-hub" --kubeconfig "$
 	--webhook-bind-address "127.0.0.1:$webhook_port" --webhook-dns-names localhost --view-bind-address "$view_ip:$view_port" \
 	--console-bind-address "127.0.0.1:$console_port" --console-secure=false # browsers trust this machine without TLS
 
-# The API server passes requests to a Service on to addresses of pods, and never to loopback. No kubelet runs here, so a pod
-# stands for the hub process.
+# The API server forwards requests for a Service to addresses of pods, and never to a loopback address. No kubelet runs
+# here, so that a Pod object with this machine's address stands for the hub process.
 if [[ $view_ip != 127.0.0.1 ]]; then
 	hub apply -f - >/dev/null <<-EOF
 		apiVersion: v1
@@ -185,7 +186,7 @@ hub apply -f - <<-EOF
 	subjects: [{kind: ServiceAccount, name: viewer, namespace: monitoring}]
 EOF
 
-# Without an address but loopback, the API server does not lead to the hub.
+# If the machine has only a loopback address, the API server cannot reach the hub.
 endpoint=''
 if [[ $view_ip == 127.0.0.1 ]]; then
 	endpoint=" HANSE_HUB_ENDPOINT=https://127.0.0.1:$view_port"

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Runs the end-to-end tests in E2E_SHARDS shards at once (2 if unset), each with a fleet of its own. The tests are
-# sorted by name and dealt to the shards in turn. E2E_RUN limits them to the names that match a regular expression.
+# Runs the end-to-end tests in parallel, in E2E_SHARDS shards (default 2), each of which has its own fleet. The tests
+# are sorted by name and distributed to the shards in turn. E2E_RUN is a regular expression that selects tests by name.
 #
-# At most three failed tests of a shard run once more, each as a whole and in a fleet of its own. After a data race no
-# test runs again. A test that passes the second time is printed as FLAKY at the end.
+# If at most three tests of a shard fail, each of them runs once more as a whole, in a new fleet. After a data race no
+# test runs again. A test that passes at the second run is listed as FLAKY at the end.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 shards=${E2E_SHARDS:-2}
 out=$PWD/bin/e2e
 binary=$out/e2e.test
-# This test needs the requests of all tests, so it runs at the end of each shard. The last shard compares them.
+# This test checks the recorded requests of all other tests, so it runs at the end of each shard. The last shard to
+# finish compares the requests with the rules of the charts.
 last=TestEveryRuleOfTheChartsIsNeeded
 
 rm -rf "$out"
@@ -32,7 +33,7 @@ fi
 count=$(wc -l <<<"$names")
 shards=$((shards < count ? shards : count))
 
-# run SHARD TESTS: runs tests, separated by |, and begins each line of the output with the number of the shard.
+# run SHARD TESTS: runs tests, separated by |, and prints the number of the shard before each line of the output.
 run() {
 	cd test/e2e
 	"$gotestsum" --format testname --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test \
@@ -43,7 +44,7 @@ run() {
 }
 
 running=()
-# interrupt ends all shards and waits until each has taken its fleet down.
+# interrupt stops all shards and waits until each of them has stopped its fleet.
 interrupt() {
 	trap '' HUP INT TERM
 	rm -f "$binary" # so that no failed test runs again

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the packages whose tests start an API server through envtest, one a line. The end-to-end suite is not among
-# them: it runs on the lab.
+# Prints the packages whose tests start an API server through envtest, one per line. The end-to-end tests are not
+# included, because they run on the lab.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

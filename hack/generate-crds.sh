@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Writes the CRDs of api/ to charts/hanse-hub/files/crds, ready to be applied as they are.
 #
-# Helm never upgrades what lies in a chart's crds/ folder, so templates/crds.yaml prints these files instead. Each says
-# that helm keeps it on uninstall: without it `helm uninstall` would delete every Placement and binding with its CRD.
+# Helm never upgrades the CRDs in a chart's crds/ folder, so templates/crds.yaml renders these files instead. Each CRD
+# has an annotation that tells helm to keep it. Otherwise `helm uninstall` would delete the CRDs, and with them every
+# Placement and binding.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

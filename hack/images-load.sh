@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Imports image archives where this machine runs containers: make images-load.
-#
+# Imports image archives into the container runtime of this machine: make images-load.
 #	hack/images-load.sh ARCHIVE...
-#
-# With KIND_CLUSTER, that is the kind cluster of this name. Otherwise it is the containerd of a Kubernetes node, or
-# docker. The containerd of a node is known by its namespace k8s.io: docker runs a containerd without it.
+# If KIND_CLUSTER is set, the archives are imported into the kind cluster of this name. If it is not set, they are
+# imported into the containerd of a Kubernetes node, or into docker. The script recognises the containerd of a node by
+# its namespace k8s.io, which the containerd of docker does not have.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

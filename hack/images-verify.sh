@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks that images are reproducible: make images-verify. Builds them from two clones of the current commit, in
-# different folders and with different settings of the shell. All files must be equal, so the digests are equal, too.
-# The second build takes compiled packages from Go's cache: -trimpath makes them independent of the folder.
+# Checks that two builds give the same images: make images-verify. It builds the images from two clones of the current
+# commit, in different folders and with different settings of the shell. All files of the two builds must be equal. The
+# second build reuses compiled packages from Go's cache, because -trimpath makes them independent of the folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# build CLONE builds the images of the current commit in a clone.
+# build CLONE: builds the images of the current commit in a new clone.
 build() {
 	git clone --quiet --no-checkout "$(git rev-parse --git-common-dir)" "$1"
 	git -C "$1" checkout --quiet --detach "$(git rev-parse HEAD)"

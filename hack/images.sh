@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Writes the container images of the commands in cmd/ to bin/images, without a container runtime: make images.
 #
-# NAME.tar is an OCI archive for all platforms, NAME.spdx.json lists its contents. Two builds of one commit with one
-# version of Go give equal files: no path, clock or setting of the machine gets into them.
+# NAME.tar is an OCI archive for all platforms, and NAME.spdx.json lists its contents. Two builds of one commit with one
+# version of Go give equal files, because no path, time or setting of the machine is written to them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,8 +14,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 go build -C hack/image -o "$work/image" ./cmd/image
 
-# Variables that change code are set here, so that none of the environment counts. Without version control data, the
-# binary does not depend on tags that a clone lacks.
+# All variables that affect the compiled code are set here, so that the environment does not affect it. Go records no
+# version control data, because these depend on tags that a clone may lack.
 export GOFLAGS= CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= GOFIPS140=off
 names=()
 for folder in cmd/*/; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what real nodes of the lab need, on a Debian machine and as root. Elsewhere it does nothing: `lab check` says
-# what is missing.
+# Installs the packages that real nodes of the lab need. It must run as root on Debian. On other machines it does
+# nothing, and `lab check` prints what is missing.
 set -euo pipefail
 
 packages=()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the charts, the images and hansectl of the commit in hack/upgrade-from, from which tests upgrade the hub. With
-# --path it prints the folder alone. The images have the tag "older". A clone without the history has no older commit:
-# then it builds those of the current one, or fails if HANSE_HISTORY is require.
+# --path it only prints the folder with the results. The images have the tag "older". A clone without history does not
+# have that commit. In that case the script builds the current commit, or fails if HANSE_HISTORY is "require".
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs a pinned tool: hack/tool.sh NAME [ARG...]; with --path NAME it prints where the binary is.
+# Runs a pinned tool: hack/tool.sh NAME [ARG...]. With --path NAME it only prints the path of the binary.
 #
-# Tools have go.mod files of their own under hack/tools, so that they never reach the dependencies of the hub. Each is
-# built once into .cache/tools/<hash of its go.mod and the Go version> and reused from there.
+# Each tool has its own go.mod file below hack/tools, so that its dependencies are not dependencies of the hub. A tool
+# is built once into .cache/tools/<hash of its go.mod and the Go version>, and reused from there.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -25,7 +25,8 @@ govulncheck) package=golang.org/x/vuln/cmd/govulncheck module+=/govulncheck ;;
 helm) package=helm.sh/helm/v4/cmd/helm module+=/helm ;;
 helm-docs) package=github.com/norwoodj/helm-docs/cmd/helm-docs ;;
 helm-schema) package=github.com/losisin/helm-values-schema-json/v2 ;;
-# Of the version of the lab's Prometheus, which loads the same rules. Without the clients of clouds, which tests do not need.
+# promtool has the version of the lab's Prometheus, which loads the same rules. It is built without the clients of cloud
+# providers, which the tests do not need.
 promtool) package=github.com/prometheus/prometheus/cmd/promtool module=$root/lab/components/prometheus tags=remove_all_sd ;;
 *)
 	echo "hack/tool.sh: no tool is called $name" >&2
@@ -38,7 +39,8 @@ binary=$root/.cache/tools/$key/$name
 if [[ ! -x $binary ]]; then
 	mkdir -p "${binary%/*}"
 	echo "building $name from source, once" >&2
-	# Built under a name of its own and moved, so that two callers at once never run half a binary.
+	# The binary is built under a temporary name and then renamed, so that a concurrent caller never runs an incomplete
+	# file.
 	go build -C "$module" -trimpath -tags="$tags" -ldflags='-s -w' -o "$binary.$$" "$package"
 	mv "$binary.$$" "$binary"
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lints and renders each chart with its default values and with every ci/*-values.yaml, and shows that its schema
-# refuses every ci/*-refused.yaml. Then it looks for some texts in what is rendered.
+# Lints and renders each chart with its default values and with every ci/*-values.yaml, and checks that its schema
+# refuses every ci/*-refused.yaml. Then it checks that the rendered output contains some texts.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -26,7 +26,8 @@ for chart in charts/*/; do
 	done
 done
 
-# says CHART VALUES TEXT: what is rendered with the values has the text. With ! before it, it does not.
+# says CHART VALUES TEXT: fails unless the output that is rendered with the values contains the text. With ! before the
+# text, it fails if the output contains the text.
 says() {
 	local rendered
 	rendered=$("$helm" template release "charts/$1" --namespace hanse-system ${2:+--values "charts/$1/ci/$2"})
@@ -35,7 +36,7 @@ says() {
 		failed=1
 	fi
 }
-# notes CHART VALUES TEXT: what the user is told after the installation has the text, or with ! before it does not.
+# notes CHART VALUES TEXT: does the same as says for the notes that helm prints after the installation.
 notes() {
 	local told
 	told=$("$helm" install release "charts/$1" --namespace hanse-system --dry-run=client ${2:+--values "charts/$1/ci/$2"} | sed -n '/^NOTES:/,$p')

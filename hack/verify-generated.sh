@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails if generated files differ from what is committed, or are not committed at all.
+# Fails if a generated file differs from the committed file, or is not committed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

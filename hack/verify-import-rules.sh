@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Shows that the import rules of .golangci.yaml complain when they are broken, and the rule for the width of comments.
+# Checks that golangci-lint reports a violation of each import rule in .golangci.yaml, and of the rule for the width of
+# comments.
 #
-# A rule whose glob matches nothing is silent, and a green linter then says nothing about the architecture. So each
-# breach below is written into a copy of the tree, and golangci-lint must name each of these files.
+# This is necessary because a rule whose glob matches no file reports nothing, although the architecture may be broken.
+# The script writes one violation of each rule into a copy of the tree, and golangci-lint must report each of these
+# files.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -121,7 +123,7 @@ done
 wide=$(printf 'word %.0s' {1..30})
 printf 'package source\n\n// wide is %s\nconst wide = "%s"\n\nvar _ = wide\n' "$wide" "$wide" >"$copy/source/zz_wide.go"
 
-# Tests may import more, and a breach could then be a cycle.
+# Test files are not linted, because they may import more packages, and a violation could then create an import cycle.
 linter=$("$root/hack/tool.sh" --path golangci-lint)
 folders=$(printf './%s/...\n' api answer chart credential crdupgrade decide plan kindwatch bundle guard operator source expression placement replicas rollout tenancy versions overrides hub member view cmd/hansectl)
 # shellcheck disable=SC2086

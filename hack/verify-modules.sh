@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks every Go module of the repository: what was downloaded is what go.sum says, and go.mod and go.sum are tidy.
+# Checks for every Go module of the repository that the downloaded modules match go.sum, and that go.mod and go.sum are
+# tidy.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

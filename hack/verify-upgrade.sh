@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Compares the CRDs of the hub's chart with those of the commit in hack/upgrade-from, and fails if stored objects or
-# users of that state would be hurt. hack/upgrade-accepted has the changes that are accepted, with their reasons.
+# Compares the CRDs in the hub's chart with the CRDs of the commit in hack/upgrade-from. It fails if a change would
+# break stored objects or users of the older CRDs. hack/upgrade-accepted lists the accepted changes with their reasons.
 #
-# A shallow clone may lack the commit. Then there is nothing to compare with, which fails if HANSE_HISTORY is require.
+# A shallow clone may not have that commit. In that case there is nothing to compare, which is an error if HANSE_HISTORY
+# is "require".
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 failed=0
-# Without shellcheck and pyflakes, which actionlint runs only where they are installed.
+# shellcheck and pyflakes are switched off, because actionlint would run them only on machines that have them.
 hack/tool.sh actionlint -shellcheck= -pyflakes= .github/workflows/*.yaml || failed=1
 
 while read -r mod; do

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Fault is an incompatible change, or a line of the file of accepted changes that names no change.
+// Fault is an incompatible change, or a line in the file of accepted changes to which no change corresponds.
 type Fault struct {
 	Where string // such as "placements.hanse.dev v1alpha1 ^.spec.priority maximum"
 	What  string
@@ -22,10 +22,10 @@ type Fault struct {
 
 func (f Fault) String() string { return f.Where + ": " + f.What }
 
-// rules are the settings of crdify. It treats a change that it does not know as incompatible.
+// rules are the settings for crdify. crdify treats every kind of change that it cannot judge as incompatible.
 var rules = config.Config{Validations: []config.ValidationConfig{
 	{Name: "description", Enforcement: config.EnforcementPolicyNone},
-	{Name: "existingFieldRemoval", Enforcement: config.EnforcementPolicyNone}, // compare names each field on its own
+	{Name: "existingFieldRemoval", Enforcement: config.EnforcementPolicyNone}, // compare reports each removed field itself
 	{Name: "enum", Enforcement: config.EnforcementPolicyError, Configuration: map[string]any{"additionPolicy": "Allow"}},
 }}
 
@@ -66,8 +66,8 @@ func Check(oldFolder, newFolder, accepted string) ([]Fault, error) {
 	return faults, nil
 }
 
-// compare returns the incompatible changes of one definition. after is nil if it was removed. Two versions of one
-// definition are not compared with each other, because they are converted.
+// compare returns the incompatible changes of one definition. after is nil if the definition was removed. It compares
+// each version only with the same version, because the API server converts objects between versions.
 func compare(before, after *apiextensionsv1.CustomResourceDefinition) ([]Fault, error) {
 	if after == nil {
 		return []Fault{{before.Name, "the definition was removed"}}, nil
@@ -123,8 +123,9 @@ func faultsOf(where string, r validations.ComparisonResult) []Fault {
 	return []Fault{{where + " " + r.Name, strings.Join(r.Errors, "; ")}}
 }
 
-// dropEqualRules removes the CEL rules from both schemas, but for the new ones. crdify reports those, because it does
-// not compare rules. A rule that was removed, or that has another message, refuses no more objects than before.
+// dropEqualRules removes all CEL rules from the old schema, and the unchanged rules from the new one. crdify cannot
+// compare rules, and reports each remaining rule as a change. A removed rule, or a rule with a changed message only, is
+// compatible, because it refuses no more objects than before.
 func dropEqualRules(before, after *apiextensionsv1.JSONSchemaProps) {
 	if before == nil || after == nil {
 		return
@@ -174,7 +175,7 @@ func readFolder(folder string) (map[string]*apiextensionsv1.CustomResourceDefini
 	return found, nil
 }
 
-// readAccepted reads the file of accepted changes. A line without a reason is an error.
+// readAccepted reads the file of accepted changes. It returns an error for a line without a reason.
 func readAccepted(path string) (map[string]bool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -39,9 +39,9 @@ spec:
 func TestIncompatibleChangesAreFound(t *testing.T) {
 	const spec = "lamps.example.com v1alpha1 ^.spec"
 	for name, tc := range map[string]struct {
-		change   []string // pairs for strings.NewReplacer
+		change   []string // replacements for strings.NewReplacer
 		accepted string
-		want     string // the start of the only fault, empty for none
+		want     string // the beginning of the only fault; empty if there must be none
 	}{
 		"the same definition":              {},
 		"a new optional field":             {change: []string{"mode: {", "size: {type: integer}\n              mode: {"}},

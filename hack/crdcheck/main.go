@@ -1,5 +1,5 @@
 // Command crdcheck compares the CustomResourceDefinitions of two releases and prints every incompatible change of the
-// newer one. It exits with 1 if there are such changes that no line of the file ACCEPTED names.
+// newer one. It exits with 1 if there is an incompatible change without a line in the file ACCEPTED.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A Fault of a Markdown file.
+// Fault is a broken link or a wide line in a Markdown file.
 type Fault struct {
 	File string
 	Line int
@@ -62,7 +62,7 @@ func Check(tree fs.FS) ([]Fault, error) {
 	return faults, nil
 }
 
-// follow returns why a link in a file is broken, empty if it is valid.
+// follow returns why a link in a file is broken. The text is empty if the link is valid.
 func follow(tree fs.FS, from, target string) (string, error) {
 	u, err := url.Parse(target)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Command doccheck checks all Markdown files below a folder. Relative links must lead to an existing file and heading,
-// and lines must have at most 120 columns. It skips links to the network, so that the result does not depend on the
-// network.
+// and lines must have at most 120 columns. It does not check links to the network, so that the result does not depend
+// on the network.
 package main
 
 import (

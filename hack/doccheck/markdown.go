@@ -15,7 +15,7 @@ type link struct {
 type document struct {
 	links   []link
 	anchors map[string]bool
-	wide    []int // lines
+	wide    []int // numbers of the wide lines
 }
 
 var (
@@ -27,7 +27,7 @@ var (
 	namedID    = regexp.MustCompile(`<a\s+(?:id|name)="([^"]+)"`)
 )
 
-// parse finds links, anchors and wide lines in a Markdown text, outside of code.
+// parse finds the links, anchors and wide lines of a Markdown text. It ignores blocks of code.
 func parse(text string) document {
 	doc := document{anchors: map[string]bool{}}
 	seen := map[string]int{}
@@ -61,7 +61,7 @@ func parse(text string) document {
 	return doc
 }
 
-// fenceMark returns the run of backticks or tildes that opens or closes a block of code on this line.
+// fenceMark returns the backticks or tildes with which this line opens or closes a block of code.
 func fenceMark(line string) string {
 	trimmed := strings.TrimLeft(line, " \t")
 	for _, char := range []string{"`", "~"} {
@@ -72,7 +72,8 @@ func fenceMark(line string) string {
 	return ""
 }
 
-// anchor returns the anchor that a Git forge creates for a heading: lower case, no punctuation, hyphens for spaces.
+// anchor returns the anchor that a Git forge creates for a heading: in lower case, without punctuation, with hyphens
+// for spaces.
 func anchor(title string) string {
 	title = linkText.ReplaceAllString(title, "$1")
 	return strings.Map(func(r rune) rune {
@@ -86,7 +87,7 @@ func anchor(title string) string {
 	}, title)
 }
 
-// unique numbers the second and later headings of the same text.
+// unique adds a number to the anchors of the second and later headings with the same text.
 func unique(anchor string, seen map[string]int) string {
 	n := seen[anchor]
 	seen[anchor]++

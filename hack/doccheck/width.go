@@ -8,12 +8,12 @@ import (
 
 const maxColumns = 120
 
-// opening matches the part of a line in which it cannot be broken: indentation, marks of quotes, of a list item, or
-// both.
+// opening matches the beginning of a line, at which the line cannot be broken: indentation, and the marks of quotes and
+// list items.
 var opening = regexp.MustCompile(`^\s*(?:>\s*)*(?:(?:[-*+]|\d+[.)])\s+)?`)
 
-// tooWide reports whether a line outside of code blocks exceeds 120 columns and could be broken before. Tables and
-// headings cannot be broken; neither can a code span or a word.
+// tooWide reports whether a line outside of code blocks exceeds 120 columns and could be broken within them. A table, a
+// heading, a code span and a word cannot be broken.
 func tooWide(line string) bool {
 	if utf8.RuneCountInString(line) <= maxColumns {
 		return false

@@ -17,14 +17,16 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Annotations of a layout that name an image. containerd and podman read the full name, other tools the tag.
+// Annotations with the name of an image in an OCI layout. containerd and podman read the full name, other tools the
+// tag.
 const (
 	annotationName = "io.containerd.image.name"
 	annotationTag  = "org.opencontainers.image.ref.name"
 )
 
-// writeArchive writes a layout that holds an index under the name of an image. The layout's own index has one entry
-// without a platform. So containerd gives the name to all platforms, and unpacks the one of its machine.
+// writeArchive writes an OCI layout with the index of an image under the image's name. The index.json of the layout has
+// one entry, which names no platform. Therefore containerd gives the name to the images of all platforms, and unpacks
+// only the image for its own platform.
 func writeArchive(file string, name reference.NamedTagged, index v1.ImageIndex) (err error) {
 	folder, err := os.MkdirTemp("", "hanse-image-")
 	if err != nil {
@@ -53,7 +55,8 @@ func writeArchive(file string, name reference.NamedTagged, index v1.ImageIndex) 
 	return pending.CloseAtomicallyReplace()
 }
 
-// packFolder writes a folder as a tar archive, in the order of names, without times and owners.
+// packFolder writes a folder as a tar archive. Files are sorted by name and have no times or owners, so that equal
+// folders give equal archives.
 func packFolder(w io.Writer, folder fs.FS) error {
 	archive := tar.NewWriter(w)
 	err := fs.WalkDir(folder, ".", func(name string, d fs.DirEntry, err error) error {

@@ -8,23 +8,24 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// Files of the base layer, with the paths where Go's crypto/x509 and os/user look for them.
+// Files of the base layer, at the paths where Go's crypto/x509 and os/user look for them.
 const (
 	rootsFile  = "/etc/ssl/certs/ca-certificates.crt"
 	passwdFile = "/etc/passwd"
 	groupFile  = "/etc/group"
 )
 
-// RootsModule is the Go module that the certificates of the base layer come from. go.mod pins its version.
+// RootsModule is the Go module with the certificates of the base layer. go.mod pins its version.
 const RootsModule = "golang.org/x/crypto/x509roots/fallback"
 
-// WriteBase writes the base layer as a tar archive: the certificates of public authorities, and the user and the group
-// nonroot.
+// WriteBase writes the base layer as a tar archive. It contains the certificates of public authorities, and the user
+// and the group nonroot.
 func WriteBase(w io.Writer) error {
 	return pack(w, base())
 }
 
-// base has no /tmp: the binaries write no temporary files, and the chart makes their root file system read-only.
+// base returns no /tmp, because the binaries write no temporary files and the chart makes their root file system
+// read-only.
 func base() []entry {
 	return []entry{
 		{name: "/etc/", mode: 0o755},
@@ -37,8 +38,8 @@ func base() []entry {
 	}
 }
 
-// roots returns the certificates that Mozilla trusts without a condition, in PEM. A file cannot say that an authority
-// is trusted only for certificates from before a date, so those authorities are left out.
+// roots returns the certificates in PEM that Mozilla trusts unconditionally. Mozilla trusts some authorities only for
+// certificates issued before a date. A PEM file cannot express that, so these authorities are left out.
 func roots() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

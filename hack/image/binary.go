@@ -9,9 +9,9 @@ import (
 
 // Binary is a static ELF binary for one platform.
 type Binary struct {
-	// OS and Arch name the platform as Go does. OS is linux, Arch is amd64 or arm64.
+	// OS and Arch name the platform with Go's names. OS is linux, Arch is amd64 or arm64.
 	OS, Arch string
-	// Path is where the binary is on this machine.
+	// Path is the path of the binary on this machine.
 	Path string
 }
 
@@ -22,7 +22,8 @@ var machines = map[string]elf.Machine{
 
 func (b Binary) platform() string { return b.OS + "/" + b.Arch }
 
-// read returns the binary, if it runs on its platform without any other file.
+// read returns the content of the binary. It returns an error if the binary needs another file to run on its platform,
+// or is for another platform.
 func (b Binary) read() ([]byte, error) {
 	machine, ok := machines[b.Arch]
 	if b.OS != "linux" || !ok {

@@ -1,9 +1,9 @@
 // Package image writes the container image of a static binary as an OCI archive, without a container runtime.
 //
-// An archive is a tar file of an OCI image layout. It has one image index with an image for each platform. An image
-// has two layers: Base, which is the same in all images, and the binary.
+// An archive is a tar file of an OCI image layout. The layout has one image index, with an image for each platform. An
+// image has two layers: The base layer, which is the same in all images, and the binary.
 //
-// Equal inputs give equal archives, on every machine: files have no time but the epoch, and the time of the image is
+// Equal inputs give equal archives on every machine. All files have the time 0 of Unix, and the time of the image is a
 // part of the input.
 package image
 
@@ -28,7 +28,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Nonroot is the user and the group of an image whose Spec sets none.
+// Nonroot is the user and the group of an image whose Spec sets no user.
 const Nonroot = "65532:65532"
 
 // Spec describes an image.
@@ -39,9 +39,9 @@ type Spec struct {
 	Binaries []Binary
 	// Entrypoint is the absolute path of the binary in the image, such as /hanse.
 	Entrypoint string
-	// Args are the arguments of a container that sets none itself.
+	// Args are the default arguments of a container.
 	Args []string
-	// User is the number of a user and of a group, such as 65534:65534. Unset means Nonroot.
+	// User has the numbers of a user and a group, such as 65534:65534. The default is Nonroot.
 	User string
 	// Labels are the labels of each image and the annotations of the index.
 	Labels map[string]string
@@ -49,8 +49,8 @@ type Spec struct {
 	Created time.Time
 }
 
-// Write writes the archive of an image to a file, and returns the digest of the image's index. A registry shows the
-// same digest for the image. After an error, the file is as it was before.
+// Write writes the archive of an image to a file, and returns the digest of the image's index. After an upload, a
+// registry shows the same digest. If Write fails, the file stays unchanged.
 func Write(file string, spec Spec) (digest string, err error) {
 	name, err := parseReference(spec.Reference)
 	if err != nil {
@@ -82,7 +82,7 @@ func parseReference(s string) (reference.NamedTagged, error) {
 	return tagged, nil
 }
 
-// newIndex returns the index that a registry shows under the name of the image. It is in the order of platforms.
+// newIndex returns the index that a registry serves for the image. Its images are sorted by platform.
 func newIndex(spec Spec) (v1.ImageIndex, error) {
 	if err := validate(spec); err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ func newIndex(spec Spec) (v1.ImageIndex, error) {
 	return mutate.Annotations(index, spec.Labels).(v1.ImageIndex), nil
 }
 
-// untyped is an image whose descriptor has no artifact type. The type says nothing about an image. skopeo drops it on
-// the way to a registry, and so changes the digest of the index.
+// untyped is an image whose descriptor has no artifact type. For an image, the artifact type has no meaning. skopeo
+// removes it when it copies the image to a registry, which would change the digest of the index.
 type untyped struct{ v1.Image }
 
 func (untyped) ArtifactType() (string, error) { return "", nil }
@@ -171,14 +171,14 @@ func newImage(spec Spec, base v1.Layer, binary Binary) (v1.Image, error) {
 	return img, nil
 }
 
-// entry is a file of a layer, or a folder if its name ends with a slash. It belongs to root.
+// entry is a file in a layer. It is a folder if its name ends with a slash. Its owner is root.
 type entry struct {
 	name    string
 	mode    int64
 	content []byte
 }
 
-// withParents returns an entry after the folders that hold it.
+// withParents returns an entry, preceded by the folders above it.
 func withParents(e entry) []entry {
 	var entries []entry
 	for i, r := range e.name[1:] {

@@ -31,7 +31,7 @@ const ref = "ghcr.io/hanse-dev/hanse-hub:0.1.0"
 
 var created = time.Unix(1700000000, 0)
 
-// built is a folder with a static binary of each architecture, named after it.
+// built is a folder with a static binary for each architecture. The name of the file is the architecture.
 var built string
 
 func TestMain(m *testing.M) {
@@ -203,8 +203,8 @@ func checkFiles(t *testing.T, img v1.Image, arch string) {
 	checkRoots(t, content["etc/ssl/certs/ca-certificates.crt"])
 }
 
-// checkRoots fails unless the bundle has authorities that many servers use, nothing but certificates, and no authority
-// that is trusted on a condition.
+// checkRoots fails the test unless the bundle has the authorities that many servers use, has only certificates, and has
+// no authority that is trusted under a condition.
 func checkRoots(t *testing.T, bundle []byte) {
 	t.Helper()
 	missing := map[string]bool{"ISRG Root X1": true, "DigiCert Global Root G2": true, "GTS Root R1": true}
@@ -425,14 +425,14 @@ func TestBadInputIsNamedAndWritesNothing(t *testing.T) {
 	}
 }
 
-// writeDynamic copies a static binary and names an interpreter in it, as a dynamically linked binary does.
+// writeDynamic copies a static binary and adds the name of an interpreter, which a dynamically linked binary has.
 func writeDynamic(t *testing.T, static, dynamic string) {
 	t.Helper()
 	content, err := os.ReadFile(static)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const header = 56 // the size of a program header
+	const header = 56 // bytes of a program header of ELF
 	for at := binary.LittleEndian.Uint64(content[32:]); int(at) < len(content); at += header {
 		if elf.ProgType(binary.LittleEndian.Uint32(content[at:])) == elf.PT_NOTE {
 			binary.LittleEndian.PutUint32(content[at:], uint32(elf.PT_INTERP))

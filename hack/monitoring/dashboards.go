@@ -7,7 +7,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 )
 
-// dashboards are the dashboards by the names of their files.
+// dashboards returns the dashboards by the name of their file.
 func dashboards() map[string]*dashboard.DashboardBuilder {
 	return map[string]*dashboard.DashboardBuilder{"fleet": fleet(), "cluster": cluster(), "kinds": kinds(), "hub": hub()}
 }
@@ -113,7 +113,8 @@ func kinds() *dashboard.DashboardBuilder {
 }
 
 func hub() *dashboard.DashboardBuilder {
-	// Metrics of Go and of controller-runtime have no name of the hub.
+	// The metrics of Go and of controller-runtime are also served by other programs, so the query selects the instances
+	// that serve a metric of the hub.
 	const ofHub = " and on (job, instance) hanse_hub_leader"
 	return newDashboard("hub", "Hanse: hub", "The processes of the hub.").
 		WithRow(dashboard.NewRowBuilder("Processes")).
@@ -150,7 +151,7 @@ func hub() *dashboard.DashboardBuilder {
 		WithPanel(graph("Unpacked hub objects", "Hub objects that were used recently.", units.Short, query{"max(hanse_templates_unpacked)", "unpacked"}))
 }
 
-// quantile is a query of a native histogram.
+// quantile returns the query for a quantile of a native histogram.
 func quantile(q, by, metric string) string {
 	return "histogram_quantile(" + q + ", sum by (" + by + ") (rate(" + metric + "[$__rate_interval])))"
 }
@@ -164,7 +165,7 @@ func newDashboard(name, title, description string) *dashboard.DashboardBuilder {
 		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus"))
 }
 
-// choice lets a user choose values of a label. All is the default.
+// choice is a variable by which a user selects values of a label. All values are selected by default.
 func choice(label, metric string) *dashboard.QueryVariableBuilder {
 	return dashboard.NewQueryVariableBuilder(label).Datasource(source).
 		Query(dashboard.StringOrMap{String: cog.ToPtr("label_values(" + metric + ", " + label + ")")}).

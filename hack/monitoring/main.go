@@ -1,5 +1,5 @@
-// Command monitoring writes the dashboards of the chart hanse-hub for Grafana. Its tests hold the dashboards and the
-// rules of the chart to the metrics of the hub, to the runbook, and to promtool.
+// Command monitoring writes the dashboards of the chart hanse-hub for Grafana. Its tests compare the dashboards and the
+// rules of the chart with the metrics of the hub and with the runbook, and run promtool.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// write writes each dashboard into a file of its name.
+// write writes each dashboard into a file with its name.
 func write(dir string) error {
 	for name, builder := range dashboards() {
 		built, err := builder.Build()
@@ -41,7 +41,7 @@ func write(dir string) error {
 	return nil
 }
 
-// encode leaves comparisons in queries readable.
+// encode returns the JSON of a dashboard. It does not escape < and >, so that comparisons in queries stay readable.
 func encode(d dashboard.Dashboard) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

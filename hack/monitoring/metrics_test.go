@@ -13,7 +13,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// ofEveryProcess are metrics that the libraries of the hub serve. The end-to-end tests show that they have data.
+// ofEveryProcess has the metrics that libraries in the hub serve, with their labels. The end-to-end tests show that
+// these metrics have values.
 var ofEveryProcess = map[string][]string{
 	"process_resident_memory_bytes": nil,
 	"process_cpu_seconds_total":     nil,
@@ -21,7 +22,7 @@ var ofEveryProcess = map[string][]string{
 	"workqueue_depth":               {"name", "controller", "priority"},
 }
 
-// ofEveryScrape are labels that Prometheus sets.
+// ofEveryScrape has the labels that Prometheus adds.
 var ofEveryScrape = []string{"job", "instance"}
 
 // selector is one metric in a query, with the labels that the query reads of it.
@@ -30,8 +31,8 @@ type selector struct {
 	labels []string
 }
 
-// selectors are the metrics of a query. Their labels are those of matchers, and of aggregations and operators around
-// them.
+// selectors returns the metrics of a query with the labels that the query uses. A label may be used in a matcher, or in
+// an aggregation or an operator around the metric.
 func selectors(t *testing.T, expr string) []selector {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
@@ -52,7 +53,7 @@ func selectors(t *testing.T, expr string) []selector {
 			case *parser.BinaryExpr:
 				below := append(path[i+1:len(path):len(path)], node)[0]
 				if below == around.RHS && (around.Op == parser.LAND || around.Op == parser.LUNLESS) {
-					s.labels = nil // the labels of the result are those of the left side
+					s.labels = nil // the result has only the labels of the left side
 				}
 				if around.VectorMatching != nil && around.VectorMatching.On {
 					s.labels = append(s.labels, around.VectorMatching.MatchingLabels...)
@@ -70,7 +71,8 @@ func selectors(t *testing.T, expr string) []selector {
 	return all
 }
 
-// served are the labels of each metric that the hub serves, by docs/metrics.md, which is generated from its registry.
+// served returns the labels of each metric that the hub serves. It reads docs/metrics.md, which is generated from the
+// hub's registry.
 func served(t *testing.T) map[string][]string {
 	t.Helper()
 	metrics := map[string][]string{}
@@ -92,7 +94,7 @@ func served(t *testing.T) map[string][]string {
 	return metrics
 }
 
-// check fails for a metric that does not exist, and for a label that it does not have.
+// check fails the test if the query uses a metric that does not exist, or a label that the metric does not have.
 func check(t *testing.T, where, expr string, metrics map[string][]string) {
 	t.Helper()
 	for _, s := range selectors(t, expr) {
@@ -117,7 +119,7 @@ func TestRulesReadMetricsThatExist(t *testing.T) {
 			continue
 		}
 		check(t, r.Record, r.Expr, metrics)
-		level, _, _ := strings.Cut(r.Record, ":") // the labels of a recording rule are in its name
+		level, _, _ := strings.Cut(r.Record, ":") // the name of a recording rule contains its labels
 		metrics[r.Record] = map[string][]string{"placement": {"namespace", "placement"}, "cluster": {"cluster"}, "kind": {"kind"}}[level]
 	}
 	for _, r := range rules {
@@ -127,7 +129,7 @@ func TestRulesReadMetricsThatExist(t *testing.T) {
 	}
 }
 
-// board is the part of a dashboard that queries are in.
+// board has the part of a dashboard that contains its queries.
 type board struct {
 	UID        string `json:"uid"`
 	Panels     []boardPanel
@@ -148,7 +150,7 @@ type boardPanel struct {
 	} `json:"targets"`
 }
 
-// boards are the dashboards of the chart, by the key in its ConfigMaps.
+// boards returns the dashboards of the chart by the key in their ConfigMap.
 func boards(t *testing.T) map[string]board {
 	t.Helper()
 	all := map[string]board{}

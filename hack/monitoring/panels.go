@@ -7,13 +7,13 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// number is a panel with the present value.
+// number returns a panel that shows the current value.
 func number(title, description, unit string, q query) *stat.PanelBuilder {
 	return stat.NewPanelBuilder().Title(title).Description(description).Unit(unit).Datasource(source).Span(4).Height(4).
 		WithTarget(q.target().Instant())
 }
 
-// graph is a panel with the values over time.
+// graph returns a panel that shows the values over time.
 func graph(title, description, unit string, queries ...query) *timeseries.PanelBuilder {
 	p := timeseries.NewPanelBuilder().Title(title).Description(description).Unit(unit).Datasource(source).Span(8).Height(7).Min(0).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))

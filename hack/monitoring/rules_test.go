@@ -15,11 +15,11 @@ import (
 
 const root = "../.."
 
-// appearLater are metrics of alerts that have no series before their first event. The absent() of HanseHubDown is
-// theirs.
+// appearLater has the metrics in alerts that have no series before their first event. For these metrics, the absent()
+// in the alert HanseHubDown suffices.
 var appearLater = []string{"hanse_kind_apply_duration_seconds", "hanse_drift_corrected_total", "hanse_notifications_total"}
 
-// ruleSpec is the spec of a PrometheusRule, which is a file of rules for Prometheus, too.
+// ruleSpec is the spec of a PrometheusRule, which is also the content of a rule file of Prometheus.
 type ruleSpec struct {
 	Groups []struct {
 		Name  string `json:"name"`
@@ -44,7 +44,7 @@ func (s ruleSpec) rules() []rule {
 	return all
 }
 
-// tool is the path of a pinned tool.
+// tool returns the path of a pinned tool.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	var stderr bytes.Buffer
@@ -57,7 +57,7 @@ func tool(t *testing.T, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// rendered are the objects of a kind that helm renders from the chart.
+// rendered returns the objects of a kind that helm renders from the chart.
 func rendered(t *testing.T, kind string, args ...string) []map[string]any {
 	t.Helper()
 	var stderr bytes.Buffer
@@ -157,7 +157,8 @@ func TestTheRunbookHasASectionForEachAlertAndNoOther(t *testing.T) {
 	}
 }
 
-// TestCommandsOfAlertsAndRunbookExist compares the subcommands of hansectl with the sections of docs/hansectl.md.
+// TestCommandsOfAlertsAndRunbookExist requires that each subcommand of hansectl in the alerts and the runbook has a
+// section in docs/hansectl.md.
 func TestCommandsOfAlertsAndRunbookExist(t *testing.T) {
 	known := map[string]bool{}
 	for _, heading := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(read(t, root, "docs", "hansectl.md"), -1) {
@@ -205,7 +206,8 @@ func TestEachThresholdIsUsedAndFilledIn(t *testing.T) {
 	}
 }
 
-// TestPromtool runs testdata/ against the rules as the chart renders them, without texts that each test would repeat.
+// TestPromtool runs the tests in testdata/ against the rules that the chart renders. It removes the texts of the
+// alerts, which each test would have to repeat.
 func TestPromtool(t *testing.T) {
 	spec := renderedRules(t)
 	for _, g := range spec.Groups {
@@ -251,7 +253,7 @@ func promtoolTests(t *testing.T) []string {
 
 func TestEachAlertHasATestInWhichItFiresAndOneInWhichItDoesNot(t *testing.T) {
 	fires, silent := map[string]bool{}, map[string]bool{}
-	missing := map[string]bool{} // metrics of which HanseMetricMissing fires
+	missing := map[string]bool{} // metrics for which HanseMetricMissing fires
 	for _, name := range promtoolTests(t) {
 		var file struct {
 			Tests []struct {
@@ -286,10 +288,12 @@ func TestEachAlertHasATestInWhichItFiresAndOneInWhichItDoesNot(t *testing.T) {
 	}
 }
 
-// reasonsAppearLater are metrics whose series with the reason of an alert appear with the first copy that has it.
+// reasonsAppearLater has metrics whose series for the reason in an alert appears only with the first copy that has this
+// reason.
 var reasonsAppearLater = []string{"hanse_cluster_copies_by_reason"}
 
-// TestEachMetricOfAnAlertIsPairedWithAnAbsent follows recording rules to the metrics of the hub.
+// TestEachMetricOfAnAlertIsPairedWithAnAbsent requires an absent() for each metric in an alert. If an alert uses a
+// recording rule, the test checks the metrics in that rule.
 func TestEachMetricOfAnAlertIsPairedWithAnAbsent(t *testing.T) {
 	spec := renderedRules(t)
 	records, watched, told := map[string]string{}, map[string]bool{}, map[string]*regexp.Regexp{}

@@ -13,15 +13,16 @@ import (
 	"time"
 )
 
-// A file in an archive. Archives hold nothing else of a file, so that equal files give equal archives.
+// file is a file in an archive. Archives contain no other data of a file, such as its owner, so that equal files give
+// equal archives.
 type file struct {
 	name string
 	mode int64
 	data []byte
 }
 
-// writeArchive writes the files as a zip archive if the path says so, else as a tar archive, compressed if it ends in
-// gz.
+// writeArchive writes the files as a zip archive if the path ends in zip, and otherwise as a tar archive, which is
+// compressed if the path ends in gz.
 func writeArchive(path string, files []file, when time.Time) (err error) {
 	out, err := os.Create(path)
 	if err != nil {

@@ -36,16 +36,17 @@ var (
 	//go:embed templates/scorecard.yaml
 	scorecard string
 
-	// exampleFiles are read before examples. The first object of a kind is its example.
+	// exampleFiles are files in the folder examples. The bundle shows their objects as examples. They are read before
+	// all other files there, because the first object of a kind becomes its example.
 	exampleFiles = []string{"metrics/placement.yaml", "metrics/overrides.yaml", "overrides/tiers.yaml"}
 
-	// internal are the resources that only the hub writes.
+	// internal has the resources that only the hub writes, and for which the bundle therefore has no example.
 	internal = []string{"resourcebindings.hanse.dev", "clusterresourcebindings.hanse.dev"}
 
 	minKubeVersion = regexp.MustCompile(`^>=(\d+\.\d+\.\d+)(-0)?$`)
 )
 
-// annotations of the bundle, which are also the labels of its image.
+// annotations are the annotations of the bundle. The image of the bundle has them as labels.
 var annotations = map[string]string{
 	"operators.operatorframework.io.bundle.mediatype.v1":       "registry+v1",
 	"operators.operatorframework.io.bundle.manifests.v1":       "manifests/",
@@ -69,7 +70,7 @@ func bundleOnly(ctx context.Context, r *release) error {
 	return r.writeBundle(ctx, when)
 }
 
-// writeBundle writes the OLM bundle, its image and the prerequisites, and validates the bundle.
+// writeBundle writes the OLM bundle, its image, and the file with the prerequisites. It also validates the bundle.
 func (r *release) writeBundle(ctx context.Context, when time.Time) error {
 	var rendered string
 	err := inFolder(func(folder string) error {
@@ -112,7 +113,7 @@ func (r *release) writeBundle(ctx context.Context, when time.Time) error {
 	return writeBundleImage(filepath.Join(r.out, bundleName+".tar"), files, when)
 }
 
-// clusterServiceVersion describes the operator to OLM.
+// clusterServiceVersion returns the object that describes the operator to OLM.
 func (r *release) clusterServiceVersion(parts *Parts, when time.Time) (*operatorsv1alpha1.ClusterServiceVersion, error) {
 	chart, err := r.hubChart()
 	if err != nil {
@@ -175,7 +176,7 @@ func (r *release) clusterServiceVersion(parts *Parts, when time.Time) (*operator
 				{Name: "Source", URL: repository},
 			},
 			RelatedImages: []operatorsv1alpha1.RelatedImage{{Name: hubChart, Image: image}},
-			// The hub reads the whole cluster that it runs on, and lives in one namespace.
+			// The hub reads its whole cluster, and runs in one namespace.
 			InstallModes: []operatorsv1alpha1.InstallMode{
 				{Type: operatorsv1alpha1.InstallModeTypeOwnNamespace},
 				{Type: operatorsv1alpha1.InstallModeTypeSingleNamespace},
@@ -200,7 +201,7 @@ func (r *release) clusterServiceVersion(parts *Parts, when time.Time) (*operator
 	return csv, nil
 }
 
-// A chartFile has the fields of a Chart.yaml that the bundle repeats.
+// chartFile has the fields of a Chart.yaml that the bundle repeats.
 type chartFile struct {
 	Description string `json:"description"`
 	KubeVersion string `json:"kubeVersion"`
@@ -219,7 +220,7 @@ func (r *release) hubChart() (chartFile, error) {
 	return chart, nil
 }
 
-// descriptions returns what the ClusterServiceVersion says about each version of each definition.
+// descriptions returns the texts of the ClusterServiceVersion for each version of each definition.
 func descriptions(definitions []apiextensionsv1.CustomResourceDefinition) ([]operatorsv1alpha1.CRDDescription, error) {
 	var all []operatorsv1alpha1.CRDDescription
 	for _, crd := range definitions {
@@ -240,7 +241,7 @@ func descriptions(definitions []apiextensionsv1.CustomResourceDefinition) ([]ope
 
 var capital = regexp.MustCompile(`[a-z][A-Z]`)
 
-// words separates the words of a kind: ClusterPlacement becomes Cluster Placement.
+// words separates the words in the name of a kind, such as Cluster Placement for ClusterPlacement.
 func words(kind string) string {
 	return capital.ReplaceAllStringFunc(kind, func(pair string) string { return pair[:1] + " " + pair[1:] })
 }
@@ -314,7 +315,7 @@ func bundleFiles(parts *Parts, csv *operatorsv1alpha1.ClusterServiceVersion) ([]
 	return files, nil
 }
 
-// encode returns the YAML of an object without the fields that a server sets.
+// encode returns the YAML of an object, without fields that only a server sets.
 func encode(object any) ([]byte, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -342,7 +343,7 @@ func documents(objects []unstructured.Unstructured) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// dockerfile is for those who build the image of the bundle themselves.
+// dockerfile returns a Dockerfile for users who build the image of the bundle themselves.
 func dockerfile() []byte {
 	var out strings.Builder
 	out.WriteString("FROM scratch\n")

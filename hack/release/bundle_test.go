@@ -97,7 +97,7 @@ func TestBundleOfTheChart(t *testing.T) {
 	})
 }
 
-// validate checks an object by the schema and the rules of its definition, as an API server does on create.
+// validate checks an object with the schema and the CEL rules of its definition, as an API server does at a create.
 func validate(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, object map[string]any) field.ErrorList {
 	t.Helper()
 	var internalSchema apiextensions.JSONSchemaProps
@@ -174,7 +174,7 @@ func TestBrokenBundles(t *testing.T) {
 	}
 }
 
-// replace changes a text in a file, which must have it.
+// replace returns a function that replaces a text in a file. It fails the test if the file does not have the text.
 func replace(name, before, after string) func(*testing.T, string) {
 	return func(t *testing.T, dir string) {
 		t.Helper()

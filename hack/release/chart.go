@@ -15,8 +15,8 @@ const (
 
 var charts = []string{hubChart, memberChart}
 
-// packageChart packages a chart into a folder with the version of the release, and returns the path. The version of the
-// application is the tag of the images, which the charts use by default.
+// packageChart packages a chart with the version of the release, writes the package to a folder, and returns its path.
+// The chart's appVersion is set to the tag of the images, which is the default tag in the charts.
 func (r *release) packageChart(ctx context.Context, name, folder string, when time.Time) (string, error) {
 	_, err := r.command(ctx, nil, r.helm, "package", filepath.Join("charts", name),
 		"--version", r.version.Plain(), "--app-version", r.version.Plain(), "--destination", folder)
@@ -24,7 +24,7 @@ func (r *release) packageChart(ctx context.Context, name, folder string, when ti
 		return "", fmt.Errorf("packaging chart %s: %w", name, err)
 	}
 	path := filepath.Join(folder, fmt.Sprintf("%s-%s.tgz", name, r.version.Plain()))
-	// helm keeps the times of the files in the tree, which are those of a checkout.
+	// helm keeps the times of the files in the checkout, so the archive is written again with the time of the commit.
 	files, err := readTar(path)
 	if err != nil {
 		return "", err
@@ -35,7 +35,7 @@ func (r *release) packageChart(ctx context.Context, name, folder string, when ti
 	return path, nil
 }
 
-// renderHub returns what the packaged chart of the hub renders with its default values.
+// renderHub returns the objects that helm renders from the packaged chart of the hub with its default values.
 func (r *release) renderHub(ctx context.Context, chart string) (string, error) {
 	rendered, err := r.command(ctx, nil, r.helm, "template", "hanse", chart, "--namespace", systemNamespace)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// platforms are those for which hansectl is built.
+// platforms has the platforms for which hansectl is built.
 var platforms = []platform{
 	{"linux", "amd64"}, {"linux", "arm64"},
 	{"darwin", "amd64"}, {"darwin", "arm64"},
@@ -19,7 +19,7 @@ var platforms = []platform{
 
 type platform struct{ os, arch string }
 
-// binary is the name of hansectl in the archive.
+// binary returns the file name of hansectl in the archive.
 func (p platform) binary() string {
 	if p.os == "windows" {
 		return "hansectl.exe"
@@ -27,7 +27,7 @@ func (p platform) binary() string {
 	return "hansectl"
 }
 
-// archive is the name of the archive with hansectl.
+// archive returns the file name of the archive for this platform.
 func (p platform) archive(v Version) string {
 	extension := "tar.gz"
 	if p.os == "windows" {
@@ -36,7 +36,7 @@ func (p platform) archive(v Version) string {
 	return fmt.Sprintf("hansectl_%s_%s_%s.%s", v.Tag(), p.os, p.arch, extension)
 }
 
-// An archive of hansectl that was written.
+// archive is a written archive with hansectl.
 type archive struct {
 	platform platform
 	name     string
@@ -69,8 +69,8 @@ func (r *release) buildArchives(ctx context.Context, when time.Time) ([]archive,
 	return archives, nil
 }
 
-// buildHansectl returns the binary. It has no trace of paths or of the state of the tree, so that others can build the
-// same bytes.
+// buildHansectl builds hansectl for a platform and returns the binary. The binary contains no path and no state of the
+// checkout, so that other builds of the commit give the same bytes.
 func (r *release) buildHansectl(ctx context.Context, p platform) (binary []byte, err error) {
 	err = inFolder(func(folder string) error {
 		path := filepath.Join(folder, p.binary())
@@ -88,7 +88,7 @@ func (r *release) buildHansectl(ctx context.Context, p platform) (binary []byte,
 	return binary, nil
 }
 
-// sum returns the SHA-256 of a file in hex.
+// sum returns the SHA-256 checksum of a file, in hexadecimal digits.
 func sum(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

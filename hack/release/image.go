@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// imageFolders are the folders of the bundle that are in its image.
+// imageFolders has the folders of the bundle that its image contains.
 var imageFolders = []string{"manifests/", "metadata/", "tests/"}
 
 // writeBundleImage writes the image of the bundle as an OCI archive.
@@ -87,10 +87,10 @@ func bundleImage(files []file, when time.Time) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// An openImage is the content of an OCI archive.
+// openImage is the content of an OCI archive.
 type openImage struct {
-	index v1.ImageIndex // of the layout
-	entry v1.Descriptor // the only one of the index: an image, or an index of images for platforms
+	index v1.ImageIndex // the index.json of the layout
+	entry v1.Descriptor // the only entry of the index: an image, or an index with images for several platforms
 }
 
 // withImage runs a function with the content of an OCI archive.

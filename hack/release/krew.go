@@ -13,8 +13,8 @@ const repository = "https://github.com/hanse-dev/hanse"
 // plugin is the name under which kubectl runs hansectl.
 const plugin = "hanse"
 
-// A krewPlugin is the manifest of a plugin in the format of krew v1alpha2. The module of krew has such a type too, but
-// requires releases of Kubernetes' libraries that do not fit those of the bundle.
+// krewPlugin is the manifest of a kubectl plugin in krew's format v1alpha2. The Go module of krew has the same type. It
+// is not used, because it requires other versions of Kubernetes' libraries than the bundle.
 type krewPlugin struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -45,8 +45,8 @@ type krewSelector struct {
 	MatchLabels map[string]string `json:"matchLabels"`
 }
 
-// writeKrewManifest writes the manifest that the index of krew takes. krew links kubectl-hanse to the binary, which
-// prints its name as `kubectl hanse` then.
+// writeKrewManifest writes the manifest for the plugin index of krew. krew links kubectl-hanse to the binary. When
+// hansectl is called by that name, its help shows `kubectl hanse`.
 func (r *release) writeKrewManifest(archives []archive) error {
 	manifest, err := yaml.Marshal(krewManifest(r.version, archives))
 	if err != nil {

@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// commands are in the order of a release.
+// commands are sorted in the order in which a release needs them.
 var commands = []struct {
 	name string
 	run  func(context.Context, *release) error

@@ -9,14 +9,14 @@ import (
 
 var (
 	heading = regexp.MustCompile(`^## \[([^]]+)\]`)
-	// linkTarget is a line such as [0.1.0]: https://example.com, which ends the last section.
+	// linkTarget matches a line such as [0.1.0]: https://example.com. Such lines end the last section.
 	linkTarget = regexp.MustCompile(`^\[[^]]+\]: `)
 )
 
 const unreleased = "Unreleased"
 
-// CutNotes returns the section of a changelog for the version, or the one of unreleased changes if there is none, and
-// the name of that section.
+// CutNotes returns the section of a changelog for the version, with the name of the section. If the version has no
+// section, it returns the section of unreleased changes.
 func CutNotes(changelog string, version Version) (notes, section string, err error) {
 	for _, section := range []string{version.Plain(), unreleased} {
 		lines, found := cut(changelog, section)

@@ -15,35 +15,37 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Parts are the objects of the hub's chart, by who installs them on a cluster with OLM.
+// Parts are the objects of the hub's chart, grouped by the way in which they are installed on a cluster with OLM.
 type Parts struct {
-	// Deployment and ClusterRules become fields of the ClusterServiceVersion. OLM makes the ServiceAccount.
+	// Deployment and ClusterRules become parts of the ClusterServiceVersion, from which OLM installs them. OLM creates
+	// the ServiceAccount.
 	Deployment   appsv1.Deployment
 	ClusterRules []rbacv1.PolicyRule
 	Definitions  []apiextensionsv1.CustomResourceDefinition
-	// Manifests are objects that OLM applies as they are.
+	// Manifests are objects of the bundle that OLM applies without a change.
 	Manifests []unstructured.Unstructured
-	// Prerequisites are applied by an admin: OLM does not know their kind, or would harm them.
+	// Prerequisites are objects that an administrator applies, because OLM does not support their kind, or would damage
+	// them.
 	Prerequisites []unstructured.Unstructured
 }
 
-// asTheyAre are kinds of objects that OLM applies as they are. Roles are among them, and not in the
-// ClusterServiceVersion: with an OperatorGroup for all namespaces OLM turns its roles into cluster roles, and the hub
-// could read the Secrets of every namespace.
+// asTheyAre has the kinds that OLM applies without a change. It includes Role. If the ClusterServiceVersion had the
+// Roles and an OperatorGroup selected all namespaces, OLM would turn them into ClusterRoles, and the hub could read the
+// Secrets of every namespace.
 var asTheyAre = []string{
 	"ClusterRole", "ClusterRoleBinding", "NetworkPolicy", "PodDisruptionBudget", "Role", "RoleBinding", "Service",
 }
 
-// byAnAdmin are kinds that an admin applies. OLM would replace the data that the hub writes into a ConfigMap or Secret,
-// and its bundles cannot have the other kinds. A ClusterServiceVersion can have webhooks, but OLM gives them a
-// certificate and a path of its own, and the hub needs its own.
+// byAnAdmin has the kinds that an administrator applies. OLM would overwrite the data that the hub writes into a
+// ConfigMap or a Secret. A bundle cannot contain the other kinds. A ClusterServiceVersion can contain webhooks, but OLM
+// gives them its own certificate and path, and the hub needs other ones.
 var byAnAdmin = []string{
 	"ConfigMap", "FlowSchema", "Secret", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 	"ValidatingWebhookConfiguration",
 }
 
-// SplitChart sorts what the chart of the hub renders. A kind that is not listed above is an error, so that no new
-// object of the chart is missing on a cluster with OLM.
+// SplitChart groups the objects that helm renders from the hub's chart. It returns an error for a kind that is in no
+// list, so that a new object of the chart is never forgotten in the bundle.
 func SplitChart(rendered string) (*Parts, error) {
 	objects, err := decode(rendered)
 	if err != nil {
@@ -54,7 +56,7 @@ func SplitChart(rendered string) (*Parts, error) {
 	for _, o := range objects {
 		name := o.GetKind() + " " + o.GetName()
 		if o.GetAnnotations()["helm.sh/hook"] != "" {
-			continue // OLM has no hooks: docs/release.md says how to uninstall
+			continue // OLM has no hooks, so docs/release.md explains how to uninstall
 		}
 		clean(&o)
 		switch kind := o.GetKind(); {
@@ -87,7 +89,7 @@ func SplitChart(rendered string) (*Parts, error) {
 	return p, p.takeClusterRules(account)
 }
 
-// takeClusterRules moves the ClusterRoles that are bound to the account into ClusterRules.
+// takeClusterRules moves the rules of the ClusterRoles that are bound to the ServiceAccount into ClusterRules.
 func (p *Parts) takeClusterRules(account string) error {
 	bound := map[string]bool{}
 	for _, o := range p.Manifests {
@@ -146,7 +148,7 @@ func convert(o unstructured.Unstructured, into any) error {
 	return nil
 }
 
-// clean removes from an object, and from the pods that it makes, what is true only of an installation with helm.
+// clean removes the labels and annotations of helm from an object and from its pod template.
 func clean(o *unstructured.Unstructured) {
 	for _, path := range [][]string{{"metadata"}, {"spec", "template", "metadata"}} {
 		for _, field := range [][]string{

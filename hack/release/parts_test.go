@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// smallChart is what a chart with one Deployment renders.
+// smallChart is the rendered output of a chart with one Deployment.
 const smallChart = `
 apiVersion: v1
 kind: ServiceAccount

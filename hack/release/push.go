@@ -16,13 +16,13 @@ import (
 
 const pushedFile = "pushed.json"
 
-// A pushed image or chart.
+// pushed describes an uploaded image or chart.
 type pushed struct {
 	Name   string `json:"name"`
 	Digest string `json:"digest"`
 }
 
-// push uploads images and charts, and writes what it uploaded to pushed.json.
+// push uploads the images and charts, and writes their names and digests to pushed.json.
 func push(ctx context.Context, r *release) error {
 	archives, err := r.archives()
 	if err != nil {
@@ -53,7 +53,7 @@ func push(ctx context.Context, r *release) error {
 	return nil
 }
 
-// pushImage uploads the image or index of an OCI archive as it is, so that its digest stays.
+// pushImage uploads the image or the index in an OCI archive without a change, so that its digest stays the same.
 func (r *release) pushImage(ctx context.Context, path string) (pushed, error) {
 	p := pushed{Name: r.registry + "/" + imageName(path)}
 	ref, err := name.NewTag(p.Name + ":" + r.version.Plain())
@@ -94,7 +94,7 @@ func (r *release) pushChart(ctx context.Context, chart string) (pushed, error) {
 	path := filepath.Join(r.out, fmt.Sprintf("%s-%s.tgz", chart, r.version.Plain()))
 	args := []string{"push", path, "oci://" + r.registry + "/charts"}
 	if host, err := name.NewRegistry(strings.Split(r.registry, "/")[0]); err == nil && host.Scheme() == "http" {
-		args = append(args, "--plain-http") // a registry of this machine, as for images
+		args = append(args, "--plain-http") // a registry on this machine, without TLS
 	}
 	out, err := r.command(ctx, nil, "sh", append([]string{"-c", `exec "$0" "$@" 2>&1`, r.helm}, args...)...)
 	if err != nil {

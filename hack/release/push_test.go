@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// writeImages writes an OCI archive with the entries of a layout's index.
+// writeImages writes an OCI archive whose index has these entries.
 func writeImages(t *testing.T, path string, entries ...mutate.IndexAddendum) {
 	t.Helper()
 	folder := t.TempDir()
@@ -52,7 +52,7 @@ func randomIndex(t *testing.T) v1.ImageIndex {
 func TestPush(t *testing.T) {
 	r := onRepository(t)
 	repository := r.root
-	r.root = t.TempDir() // for images of the test
+	r.root = t.TempDir() // the images of the test are below this folder
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	r.registry = strings.TrimPrefix(server.URL, "http://") + "/hanse-dev"

@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// A release is what the flags of a command say.
+// release has the values of the command's flags.
 type release struct {
 	version    Version
-	root       string // of the repository
+	root       string // the folder of the repository
 	out        string
 	helm       string
 	registry   string
 	allowDirty bool
 }
 
-// images is the folder with the OCI archives and SBOMs that `make images` writes.
+// images returns the folder into which `make images` writes the OCI archives and SBOMs.
 func (r *release) images() string { return filepath.Join(r.root, "bin", "images") }
 
-// check finds the mistakes that are cheap to find, before anything is built.
+// check does the quick checks of a release, before anything is built.
 func check(ctx context.Context, r *release) error {
 	if !r.allowDirty {
 		changes, err := r.command(ctx, nil, "git", "status", "--porcelain")
@@ -41,7 +41,7 @@ func check(ctx context.Context, r *release) error {
 	return err
 }
 
-// files writes everything that needs no network.
+// files writes all files of a release that can be made without a network.
 func files(ctx context.Context, r *release) error {
 	if err := check(ctx, r); err != nil {
 		return err
@@ -90,7 +90,7 @@ func files(ctx context.Context, r *release) error {
 	return r.summarize(os.Stdout, section)
 }
 
-// notes returns the notes of the version, and the heading of the section that they come from.
+// notes returns the release notes of the version, and the heading of their section in the changelog.
 func (r *release) notes() (notes, section string, err error) {
 	path := filepath.Join(r.root, "CHANGELOG.md")
 	changelog, err := os.ReadFile(path)
@@ -104,7 +104,8 @@ func (r *release) notes() (notes, section string, err error) {
 	return notes, section, nil
 }
 
-// commitTime is the time of everything in archives, so that two builds of a commit give the same bytes.
+// commitTime returns the time of the commit. All files in archives have this time, so that two builds of a commit give
+// the same bytes.
 func (r *release) commitTime(ctx context.Context) (time.Time, error) {
 	out, err := r.command(ctx, nil, "git", "log", "-1", "--format=%ct")
 	if err != nil {
@@ -117,7 +118,7 @@ func (r *release) commitTime(ctx context.Context) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// command runs a program in the repository and returns what it printed, without spaces around it.
+// command runs a program in the repository and returns its output, without leading and trailing spaces.
 func (r *release) command(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -133,7 +134,7 @@ func (r *release) command(ctx context.Context, env []string, name string, args .
 	return strings.TrimSpace(stdout.String()), nil
 }
 
-// inFolder runs a function with a folder that is removed afterwards.
+// inFolder runs a function with a temporary folder, and removes the folder afterwards.
 func inFolder(do func(folder string) error) (err error) {
 	folder, err := os.MkdirTemp("", "hanse-release-")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// committed is the time in all archives of the tests.
+// committed is the time of the commit in these tests.
 var committed = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func mustVersion(t *testing.T, tag string) Version {
@@ -21,7 +21,7 @@ func mustVersion(t *testing.T, tag string) Version {
 	return v
 }
 
-// onRepository is a release of this repository with the real helm. A test without helm is skipped.
+// onRepository returns a release of this repository that uses the real helm. The test is skipped if helm is not there.
 func onRepository(t *testing.T) *release {
 	t.Helper()
 	helm := os.Getenv("HANSE_HELM")
@@ -35,7 +35,7 @@ func onRepository(t *testing.T) *release {
 	return &release{version: mustVersion(t, "v0.7.0-rc.1"), root: root, out: t.TempDir(), helm: helm, registry: "ghcr.io/hanse-dev"}
 }
 
-// wantError fails unless the error contains the text; an empty text means no error.
+// wantError fails the test unless the error contains the text. If the text is empty, there must be no error.
 func wantError(t *testing.T, err error, text string) {
 	t.Helper()
 	switch {

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// sign signs everything that pushed.json names by its digest, and the checksums. Images that have SBOMs get them as
-// attestations. cosign takes the identity from the workflow, so there is no key.
+// sign signs the checksums and, by its digest, each image and chart in pushed.json. If an image has an SBOM, sign also
+// attests the SBOM. cosign uses the identity of the workflow, so that there is no key.
 func sign(ctx context.Context, r *release) error {
 	data, err := os.ReadFile(filepath.Join(r.out, pushedFile))
 	if err != nil {
@@ -30,7 +30,7 @@ func sign(ctx context.Context, r *release) error {
 		}
 		sbom := r.sbom(path.Base(p.Name))
 		if _, err := os.Stat(sbom); err != nil || path.Dir(p.Name) != r.registry {
-			continue // the bundle, or a chart, which may have the name of an image
+			continue // the bundle has no SBOM, and a chart has none even if an image has the same name
 		}
 		if err := r.cosign(ctx, "attest", "--yes", "--type", "spdxjson", "--predicate", sbom, p.Name+"@"+p.Digest); err != nil {
 			return err

@@ -13,8 +13,8 @@ import (
 
 const sumsFile = "SHA256SUMS"
 
-// notUploaded are files that are not uploaded to a release on GitHub. The notes are its description, and the images are
-// in the registry.
+// notUploaded has the files that are not uploaded to the release on GitHub. The notes become its description, and the
+// images are in the registry.
 var notUploaded = []string{"notes.md", bundleName + ".tar", sumsFile}
 
 // copySBOMs copies the SBOM of each image to the folder of the release. It returns an error if an image has no SBOM.
@@ -35,10 +35,10 @@ func (r *release) copySBOMs() error {
 	return nil
 }
 
-// sbom is the path of the SBOM of an image.
+// sbom returns the path of an image's SBOM.
 func (r *release) sbom(image string) string { return filepath.Join(r.images(), image+".spdx.json") }
 
-// writeSums writes the checksums of all files of the folder that are uploaded.
+// writeSums writes the checksums of the files in the folder that are uploaded to GitHub.
 func writeSums(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -61,7 +61,7 @@ func writeSums(folder string) error {
 	return nil
 }
 
-// imageArchives are the OCI archives that `make images` wrote.
+// imageArchives returns the paths of the OCI archives that `make images` has written.
 func (r *release) imageArchives() ([]string, error) {
 	names, err := fs.Glob(os.DirFS(r.images()), "*.tar")
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *release) imageArchives() ([]string, error) {
 	return names, nil
 }
 
-// archives are the OCI archives of all images, with the bundle's at the end.
+// archives returns the paths of the OCI archives of all images. The archive of the bundle's image is the last one.
 func (r *release) archives() ([]string, error) {
 	images, err := r.imageArchives()
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *release) summarize(w io.Writer, section string) error {
 	return table.Flush()
 }
 
-// imageName is the name of the image in an archive.
+// imageName returns the name of the image in an archive.
 func imageName(archive string) string { return strings.TrimSuffix(filepath.Base(archive), ".tar") }
 
 func size(bytes int64) string {

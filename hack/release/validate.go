@@ -9,7 +9,8 @@ import (
 	"github.com/operator-framework/api/pkg/validation"
 )
 
-// validators are those of `operator-sdk bundle validate`, and its optional ones that need no network.
+// validators are the validators of `operator-sdk bundle validate`, and those of its optional validators that need no
+// network.
 var validators = validation.DefaultBundleValidators.WithValidators(
 	validation.ObjectValidator,
 	validation.OperatorHubV2Validator,
@@ -18,7 +19,7 @@ var validators = validation.DefaultBundleValidators.WithValidators(
 	validation.GoodPracticesValidator,
 )
 
-// ValidateBundle checks the bundle in a folder. It prints warnings, and returns all errors.
+// ValidateBundle checks the bundle in a folder. It prints the warnings, and returns all errors as one.
 func ValidateBundle(dir string, out io.Writer) error {
 	bundle, err := manifests.GetBundleFromDir(dir)
 	if err != nil {

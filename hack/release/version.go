@@ -7,11 +7,12 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// A Version is that of a release. The tag in git is v0.1.0. Images, charts, the bundle and binaries say 0.1.0.
+// Version is the version of a release. The git tag of a release has the form v0.1.0. Images, charts, the bundle and
+// binaries have the form 0.1.0.
 type Version struct{ semver semver.Version }
 
-// ParseVersion reads a tag such as v0.1.0 or v0.2.0-rc.1. It refuses build metadata, which a tag of an image cannot
-// have.
+// ParseVersion reads a tag such as v0.1.0 or v0.2.0-rc.1. It returns an error for a version with build metadata, which
+// the tag of an image cannot have.
 func ParseVersion(tag string) (Version, error) {
 	plain, found := strings.CutPrefix(tag, "v")
 	if !found {
@@ -27,8 +28,8 @@ func ParseVersion(tag string) (Version, error) {
 	return Version{v}, nil
 }
 
-// Tag is the version with v.
+// Tag returns the version with a leading v.
 func (v Version) Tag() string { return "v" + v.semver.String() }
 
-// Plain is the version without v.
+// Plain returns the version without the v.
 func (v Version) Plain() string { return v.semver.String() }

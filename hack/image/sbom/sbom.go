@@ -1,7 +1,8 @@
 // Package sbom lists the contents of an image as an SPDX 2.3 document: the modules that Go recorded in its binaries,
 // the Go release that compiled them, and the bundle of certificates.
 //
-// Equal images give equal documents. The document is named after the image's digest and has the image's time.
+// Equal images give equal documents. The document's name contains the image's digest, and its time is that of the
+// image.
 package sbom
 
 import (
@@ -28,7 +29,7 @@ import (
 	"github.com/spdx/tools-golang/spdx/v2/v2_3"
 )
 
-// Image is what the document describes.
+// Image is the image whose contents are listed.
 type Image struct {
 	// Name is the full name of the image with a tag.
 	Name reference.NamedTagged
@@ -50,7 +51,7 @@ type Binary struct {
 	Platform string
 	// Checksum is the SHA-256 sum of the file, in hexadecimal digits.
 	Checksum string
-	// Build is what Go recorded in the file.
+	// Build is the build information that Go recorded in the file.
 	Build *debug.BuildInfo
 }
 
@@ -68,7 +69,7 @@ func ReadBinary(platform, file string) (Binary, error) {
 	return Binary{Platform: platform, Checksum: hex.EncodeToString(sum[:]), Build: build}, nil
 }
 
-// Write writes the document of an image to a file. After an error, the file is as it was before.
+// Write writes the document of an image to a file. If Write fails, the file stays unchanged.
 func Write(file string, img Image) error {
 	document, err := newDocument(img)
 	if err != nil {
@@ -121,7 +122,7 @@ func newDocument(img Image) (*v2_3.Document, error) {
 	}, nil
 }
 
-// list collects packages: a module that is in the binaries of two platforms is one package with two relationships.
+// list collects packages. A module in the binaries of two platforms is one package with two relationships.
 type list struct {
 	packages      map[common.ElementID]*v2_3.Package
 	relationships []*v2_3.Relationship
@@ -143,7 +144,7 @@ func (l *list) addBinary(img Image, image common.ElementID, binary Binary) error
 	file.PackageLicenseDeclared = img.License
 	l.relate(image, common.TypeRelationshipContains, file)
 
-	// Go gives the main module no version of its own, unless the binary is built from a module cache.
+	// Go records no version for the main module, unless the binary was built from the module cache.
 	main := binary.Build.Main
 	if main.Version == "" || main.Version == "(devel)" {
 		main.Version = img.Name.Tag()
@@ -166,7 +167,8 @@ func (l *list) addBinary(img Image, image common.ElementID, binary Binary) error
 	return nil
 }
 
-// used returns the module whose code is in the binary. A folder that replaces a module has no version and no checksum.
+// used returns the module whose code is in the binary, which may be a replacement. A replacement by a local folder has
+// no version and no checksum.
 func used(module debug.Module) debug.Module {
 	if module.Replace == nil {
 		return module
@@ -177,7 +179,7 @@ func used(module debug.Module) debug.Module {
 	return *module.Replace
 }
 
-// goVersion returns the version of Go's standard library as scanners know it: 1.26.8 for "go1.26.8 X:jsonv2".
+// goVersion returns the version of Go's standard library in the form that scanners use: 1.26.8 for "go1.26.8 X:jsonv2".
 func goVersion(recorded string) string {
 	release, _, _ := strings.Cut(strings.TrimPrefix(recorded, "go"), " ")
 	return release
@@ -232,8 +234,8 @@ func setURL(p *v2_3.Package, url *packageurl.PackageURL) {
 	}}
 }
 
-// elementID escapes a text, so that different texts stay different. SPDX allows letters, digits, dots and hyphens. Any
-// other byte, and a hyphen, become a hyphen with two hexadecimal digits.
+// elementID converts a text to a valid ID. Different texts give different IDs. SPDX allows letters, digits, dots and
+// hyphens. A hyphen, and any other byte, is written as a hyphen with two hexadecimal digits.
 func elementID(text string) common.ElementID {
 	var id strings.Builder
 	for _, b := range []byte(text) {

@@ -44,12 +44,12 @@ func img(t *testing.T, binaries ...sbom.Binary) sbom.Image {
 	}
 }
 
-// h1 returns a checksum as in go.sum.
+// h1 returns a checksum in the form of go.sum.
 func h1(b byte) string {
 	return "h1:" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32))
 }
 
-// write writes the document of an image, and reads it back.
+// write writes the document of an image, and returns it parsed and as text.
 func write(t *testing.T, img sbom.Image) (*spdx.Document, []byte) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "image.spdx.json")
@@ -77,7 +77,7 @@ func write(t *testing.T, img sbom.Image) (*spdx.Document, []byte) {
 	return document, content
 }
 
-// packages are the packages of a document by name and version, with their checksums.
+// packages returns the checksums of the packages in a document, by name and version.
 func packages(document *spdx.Document) map[string]string {
 	found := map[string]string{}
 	for _, p := range document.Packages {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestImagesAreLoadedWhereContainersRun runs hack/images-load.sh with commands that note their arguments.
+// TestImagesAreLoadedWhereContainersRun runs hack/images-load.sh with fake commands that record their arguments.
 func TestImagesAreLoadedWhereContainersRun(t *testing.T) {
 	const (
 		missing    = "exit 127"
@@ -82,7 +82,7 @@ func TestImagesAreLoadedWhereContainersRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// docker load and the command before its pipe start in any order.
+			// docker load and the command before it in the pipe start in any order.
 			lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(got), archive, "ARCHIVE")), "\n")
 			if n := len(lines); n == 4 && lines[2] > lines[3] {
 				lines[2], lines[3] = lines[3], lines[2]
@@ -101,7 +101,7 @@ func TestImagesAreLoadedWhereContainersRun(t *testing.T) {
 	})
 }
 
-// load runs the script with the commands of a folder before all others.
+// load runs the script with a PATH on which the folder comes first.
 func load(t *testing.T, folder, kindCluster, archive string) (string, string, error) {
 	t.Helper()
 	var out, log bytes.Buffer

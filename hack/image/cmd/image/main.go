@@ -22,7 +22,8 @@ import (
 	"github.com/hanse-dev/hanse/hack/image/sbom"
 )
 
-// What all images of Hanse have in common. The charts rely on the entrypoint and the user, as the Dockerfile does.
+// These settings are the same for all images of Hanse. The charts rely on the entrypoint and the user. The Dockerfile
+// sets the same values.
 const (
 	entrypoint = "/hanse"
 	source     = "https://github.com/hanse-dev/hanse"
@@ -137,7 +138,7 @@ func buildOne(s settings, name string) error {
 	return nil
 }
 
-// rootsModule returns the module of the certificates, as it is in this command.
+// rootsModule returns the module of the certificates with the version that is built into this command.
 func rootsModule() (debug.Module, error) {
 	build, ok := debug.ReadBuildInfo()
 	if ok {

@@ -20,7 +20,7 @@ import (
 	"github.com/spdx/tools-golang/json"
 )
 
-// command is the command itself, and also the binary that the images of these tests hold.
+// command is the path of the built command. It also serves as the binary in the images of these tests.
 var command string
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// run runs the command with the time of a commit, and returns its output and its errors.
+// run runs the command with a fixed time of the commit. It returns its output, its error output and its error.
 func run(t *testing.T, args ...string) (string, string, error) {
 	t.Helper()
 	var out, log bytes.Buffer
@@ -51,7 +51,7 @@ func run(t *testing.T, args ...string) (string, string, error) {
 	return out.String(), log.String(), err
 }
 
-// arguments are those of a build of one image, for the platform of this machine.
+// arguments returns the flags for a build of one image for the platform of this machine.
 func arguments(t *testing.T, binaries, output string) []string {
 	t.Helper()
 	folder := filepath.Join(binaries, "linux", runtime.GOARCH)
@@ -189,7 +189,7 @@ func checkDockerfile(t *testing.T, config v1.Config) {
 
 func TestBadInputIsNamedAndWritesNothing(t *testing.T) {
 	tests := map[string]struct {
-		args []string // after those of a good build: the last value of a flag counts
+		args []string // appended to the flags of a good build, because the last value of a flag is used
 		env  string
 		want string
 	}{
