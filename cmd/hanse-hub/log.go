@@ -10,16 +10,16 @@ import (
 	ctrlzap "sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// newLogger returns the process's logger. It encodes fields only when a line is logged: every reconcile gets a logger
-// with its own fields, and very few log anything.
+// newLogger returns the process's logger. It encodes fields only when a line is logged, because every reconcile gets a
+// logger with its own fields, and few reconciles log a line.
 func newLogger(o *ctrlzap.Options) logr.Logger {
 	return ctrlzap.New(ctrlzap.UseFlagOptions(o), ctrlzap.RawZapOpts(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
 		return &lazyCore{Core: core}
 	})))
 }
 
-// lazyCore collects fields and passes them to its core with the first logged entry. zapcore.NewLazyWith does so for
-// only one With: the next one encodes. A value that is given to WithValues must not be changed afterwards.
+// lazyCore collects fields, and passes them to its core with the first logged entry. zapcore.NewLazyWith does so for
+// only one With, and encodes at the next With. A value that is passed to WithValues must not be changed afterwards.
 type lazyCore struct {
 	zapcore.Core // without the fields
 	fields       []zapcore.Field
@@ -28,12 +28,12 @@ type lazyCore struct {
 	with zapcore.Core // with them; nil until something is logged
 }
 
-// mostVerbose is the highest verbosity, whatever the flag says. From 8 on client-go logs the bodies of requests and
-// responses, including Secrets. From 5 on the queue of controller-runtime v0.24 logs its items while they change, which
-// is a data race.
+// mostVerbose is the highest verbosity that the flag can set. At verbosity 8, client-go logs the bodies of requests and
+// responses, including Secrets. At verbosity 5, the queue of controller-runtime v0.24 logs its items while they change,
+// which is a data race.
 const mostVerbose = zapcore.Level(-4)
 
-// starts are controller-runtime's messages at level info about the start and the end of its own parts. They would hide
+// starts are messages of controller-runtime at level info about the start and the end of its own parts. They would hide
 // messages about objects and clusters.
 var starts = map[string]bool{
 	"Starting EventSource": true, "Starting Controller": true, "Starting workers": true, "All workers finished": true,

@@ -92,13 +92,13 @@ func TestRepeatedLinesAreSampledWhateverTheirFields(t *testing.T) {
 	for i := range 1000 {
 		l.WithValues("i", i).Info("The same again")
 	}
-	// The first 100 of a second and each 100th after them; the test may last more than one.
+	// In each second, the first 100 lines are logged, and then each 100th line. The test may take longer than a second.
 	if n := len(lines(t, out.String())); n < 109 || n > 600 {
 		t.Errorf("%d lines of 1000, want the sampling of a production logger", n)
 	}
 }
 
-// lines parses what was logged, without the times.
+// lines parses the logged lines, without their times.
 func lines(t *testing.T, text string) []map[string]any {
 	t.Helper()
 	var out []map[string]any
@@ -113,7 +113,7 @@ func lines(t *testing.T, text string) []map[string]any {
 	return out
 }
 
-// BenchmarkLoggerOfAReconcile is what each reconcile costs that logs nothing.
+// BenchmarkLoggerOfAReconcile measures the logger of a reconcile that logs no line.
 func BenchmarkLoggerOfAReconcile(b *testing.B) {
 	key := types.NamespacedName{Namespace: "ns", Name: "web"}
 	loggers := map[string]logr.Logger{

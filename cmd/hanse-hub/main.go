@@ -1,4 +1,4 @@
-// Command hanse-hub is the hub: it federates the objects that placements select to the member clusters.
+// Command hanse-hub runs the hub: it copies the objects that placements select to the member clusters.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// version is stamped by the build.
+// version is the version of the hub. The build sets it.
 var version = "unknown"
 
 func main() {
@@ -124,7 +124,8 @@ func run() error {
 	return hub.Run(signals.SetupSignalHandler(), config, o)
 }
 
-// consoleFlags adds the flags of the sign-in to the console with an identity provider, and returns the scopes as text.
+// consoleFlags adds the flags for the sign-in to the console at an identity provider. It returns the value of the flag
+// with the scopes.
 func consoleFlags(o *hub.Options) *string {
 	p := &o.ConsoleOIDC
 	flag.StringVar(&p.ConsoleURL, "console-url", "",
@@ -143,8 +144,8 @@ func consoleFlags(o *hub.Options) *string {
 		"Scopes, separated by commas, that are asked of the provider.")
 }
 
-// useProxy sets the proxy of all connections: the proxy of the environment, or none unless a kubeconfig names one for
-// the hub's API server.
+// useProxy sets the proxy of all connections. It is the proxy of the environment if fromEnvironment is true. Otherwise
+// there is no proxy, except one that the kubeconfig names for the hub's API server.
 func useProxy(config *rest.Config, o *hub.Options, fromEnvironment bool) {
 	if fromEnvironment {
 		o.Proxy = http.ProxyFromEnvironment
@@ -177,7 +178,7 @@ func addNamespaces(o *hub.Options, text string) error {
 	return nil
 }
 
-// list splits a flag.
+// list splits the value of a flag at commas.
 func list(text string) []string {
 	var out []string
 	for part := range strings.SplitSeq(text, ",") {

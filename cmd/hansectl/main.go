@@ -1,5 +1,5 @@
 // Command hansectl joins clusters to a hub, shows where objects run, and uninstalls a hub without changing its members.
-// Installed as kubectl-hanse it is also `kubectl hanse`.
+// If it is installed as kubectl-hanse, users can also call it as `kubectl hanse`.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/cmd/hansectl/command"
 )
 
-// version is stamped by the build.
+// version is the version of hansectl. The build sets it.
 var version = "unknown"
 
 func main() {

@@ -69,7 +69,7 @@ func acceptRestore(ctx context.Context, h *hub, yes bool) error {
 	return nil
 }
 
-// restartEpochs makes the hub start a new list of epochs. All earlier epochs then count as old.
+// restartEpochs makes the hub start a new list of epochs. Then no existing copy is newer than the hub.
 func restartEpochs(ctx context.Context, hub client.Client) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		c := &corev1.ConfigMap{}

@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// adoption is one run of the command adopt.
+// adoption has the arguments of one run of the command adopt.
 type adoption struct {
 	hub      *hub
 	window   window
@@ -132,7 +132,7 @@ func (a *adoption) run(ctx context.Context, kind, name string) error {
 	return errors.Join(a.printFormatted(found), left(found))
 }
 
-// holdsCopy reports whether the hub has confirmed its copy on the cluster. Such a cluster needs no request.
+// holdsCopy reports whether the hub has confirmed its copy on the cluster. Such a cluster needs no adoption.
 func holdsCopy(binding hubv1.BindingObject, cluster string) bool {
 	row := binding.BindingStatus().Row(cluster)
 	return row != nil && row.Applied == metav1.ConditionTrue && row.UID != "" && row.Reason != hubv1.ReasonInSync

@@ -11,12 +11,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// missingRight matches the message of an API server about a request that RBAC refuses.
+// missingRight matches the message of an API server about a request that RBAC has refused.
 var missingRight = regexp.MustCompile(
 	`cannot (\S+) resource "([^"]+)" in API group "([^"]*)" (?:in the namespace "([^"]+)"|at the cluster scope)`)
 
-// Advice names the role to ask for if the hub's API server refused a request because a right is missing. It returns an
-// empty text for any other error, and for an error that already names a role.
+// Advice names the role that the user needs if the hub's API server refused a request because of a missing right. It
+// returns an empty text for any other error, and for an error that already names a role.
 func Advice(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsForbidden(err) {

@@ -18,8 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// template returns an object of the hub, or an object of a bundle as the hub would store it; nil if the bundle is
-// deleted. binding is nil if the object has no binding.
+// template returns an object of the hub, or an object of a bundle as the hub would store it. It is nil if the bundle
+// was deleted. binding is nil if the object has no binding.
 func (h *hub) template(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string, binding hubv1.BindingObject) (*unstructured.Unstructured, error) {
 	if binding == nil || binding.BindingSpec().ObjectRef.Bundle == nil {
 		return readObject(ctx, c, id, version)
@@ -34,7 +34,7 @@ func (h *hub) template(ctx context.Context, c client.Client, id hubv1.ObjectIden
 	return inputs.SourceOn(ctx, c, renderedChart).Object(b, binding)
 }
 
-// readBundle returns nil if there is no such bundle.
+// readBundle reads a bundle. It returns nil if the bundle does not exist.
 func readBundle(ctx context.Context, c client.Reader, of hubv1.BundleReference) (hubv1.BundleObject, error) {
 	b, err := inputs.Bundle(ctx, c, of)
 	if meta.IsNoMatchError(err) {
@@ -69,8 +69,8 @@ func renderedChart(o *hubv1.FederatedOperator, configMap inputs.ConfigMaps) ([]*
 	return rendered.ForMembers(o.Spec.Chart.Hooks)
 }
 
-// inBundle returns the name of the bundle that contains the object of a binding; empty for an object of the hub. The
-// binding may be nil.
+// inBundle returns the name of the bundle that contains the object of a binding. It is empty for an object of the hub.
+// The binding may be nil.
 func inBundle(b hubv1.BindingObject) string {
 	if b == nil {
 		return ""
@@ -78,13 +78,13 @@ func inBundle(b hubv1.BindingObject) string {
 	return view.BundleOf(b.BindingSpec().ObjectRef)
 }
 
-// notOnHub returns the error for an object of a bundle, of a command that sets an annotation on an object of the hub.
+// notOnHub returns the error for an object of a bundle if the command can only annotate objects of the hub.
 func notOnHub(id hubv1.ObjectIdentity, b hubv1.BindingObject, instead string) error {
 	of := inBundle(b)
 	return fmt.Errorf("%s is an object of %s, and the hub itself has no such object: %s", id, of, fmt.Sprintf(instead, of))
 }
 
-// hubObject removes from an object of an API server or a file the annotation that only the hub may set.
+// hubObject removes the annotation that only the hub may set from an object of an API server or of a file.
 func hubObject(u *unstructured.Unstructured) {
 	annotations := u.GetAnnotations()
 	if _, ok := annotations[hubv1.BundleAnnotation]; ok {
@@ -93,7 +93,7 @@ func hubObject(u *unstructured.Unstructured) {
 	}
 }
 
-// identifyBundled searches the bindings of objects of bundles for a kind that the hub does not serve. ok is false if no
+// identifyBundled searches the bindings of bundles' objects for a kind that the hub does not serve. ok is false if no
 // binding has the kind. Without a name, the returned identity has no name.
 func (h *hub) identifyBundled(ctx context.Context, c client.Client, kind, name string) (id hubv1.ObjectIdentity, version string, ok bool, err error) {
 	namespace, _, err := h.flags.ToRawKubeConfigLoader().Namespace()
@@ -128,7 +128,7 @@ func (h *hub) identifyBundled(ctx context.Context, c client.Client, kind, name s
 	return id, version, len(found) == 1, nil
 }
 
-// emptyBundle returns an empty bundle of the kind, nil if the kind is no bundle.
+// emptyBundle returns an empty bundle of the kind. It is nil if the kind is not a kind of bundles.
 func emptyBundle(kind string, key client.ObjectKey) hubv1.BundleObject {
 	kind, group, found := strings.Cut(strings.ToLower(kind), ".")
 	if found && group != hubv1.GroupVersion.Group {
@@ -145,7 +145,7 @@ func emptyBundle(kind string, key client.ObjectKey) hubv1.BundleObject {
 	return nil
 }
 
-// findBundle reads the bundle that the user names; nil if the kind is no bundle.
+// findBundle reads the bundle that the user has named. It is nil if the kind is not a kind of bundles.
 func (h *hub) findBundle(ctx context.Context, c client.Client, kind, name string) (hubv1.BundleObject, error) {
 	namespace, _, err := h.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -179,7 +179,8 @@ func bundled(ctx context.Context, c client.Client, b hubv1.BundleObject) ([]hubv
 	return out, err
 }
 
-// unplacedOf returns the objects of a bundle that have no binding. If its manifests cannot be read, it warns.
+// unplacedOf returns the objects of a bundle that have no binding. If the bundle's manifests cannot be read, it prints
+// a warning.
 func (h *hub) unplacedOf(ctx context.Context, c client.Client, b hubv1.BundleObject, bindings []hubv1.BindingObject) []hubv1.ObjectIdentity {
 	objects, err := inputs.SourceOn(ctx, c, renderedChart).Objects(b)
 	if err != nil {
@@ -219,8 +220,8 @@ func (h *hub) statusOfBundle(ctx context.Context, c client.Client, out output, k
 	return out.print(h.streams.Out, found)
 }
 
-// unstoredOf returns why the hub has not stored the newest manifests of the bundle that has the object of a binding. It
-// is empty if the hub has stored them, or if the bundle is deleted.
+// unstoredOf returns why the hub has not stored the newest manifests of the bundle that contains the object of a
+// binding. It is empty if the hub has stored them, or if the bundle was deleted.
 func (h *hub) unstoredOf(ctx context.Context, c client.Client, binding hubv1.BindingObject) (string, error) {
 	b, err := readBundle(ctx, c, *binding.BindingSpec().ObjectRef.Bundle)
 	if b == nil || err != nil {
@@ -230,7 +231,7 @@ func (h *hub) unstoredOf(ctx context.Context, c client.Client, binding hubv1.Bin
 }
 
 // bundleWith returns the name of the first bundle whose manifests contain the object. It ignores bundles that the user
-// may not read, and is empty if no other bundle contains the object.
+// may not read. It is empty if no bundle contains the object.
 func bundleWith(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) string {
 	var bundles []hubv1.BundleObject
 	var everywhere hubv1.ClusterBundleList

@@ -20,8 +20,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/inputs"
 )
 
-// bundleOnHub is a stored Bundle with a ConfigMap and an object of a kind that the hub does not serve. Both have a
-// binding. Its ConfigMap manifests has a third object, without one.
+// bundleOnHub creates a stored Bundle with a ConfigMap and an object of a kind that the hub does not serve. Both
+// objects have a binding. The Bundle's ConfigMap manifests has a third object, which has no binding.
 func bundleOnHub(t *testing.T) *hubv1.Bundle {
 	t.Helper()
 	fresh(t)

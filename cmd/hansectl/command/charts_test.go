@@ -104,7 +104,8 @@ func TestTheWayToTheHubIsGrantedInItsNamespaceAlone(t *testing.T) {
 }
 
 func TestTheRolesOfUsersAreForNamespacesAndAggregated(t *testing.T) {
-	// What may be in a role that namespaces are given: nothing that holds or makes a value of a Secret for viewers.
+	// The role for users of namespaces may contain only these rights. It must not let viewers read or create a value of a
+	// Secret.
 	allowed := map[string]map[string][]string{
 		"view": {
 			"placements": {"get", "list", "watch"}, "bundles": {"get", "list", "watch"}, "resourcebindings": {"get", "list", "watch", "view"},

@@ -40,7 +40,7 @@ func (c *clusterChoice) addTo(cmd *cobra.Command, h *hub) {
 	_ = cmd.RegisterFlagCompletionFunc("region", h.completeRegions)
 }
 
-// read returns the chosen MemberClusters, sorted by name. Without any it returns an error.
+// read returns the chosen MemberClusters, sorted by name. It returns an error if there are none.
 func (c *clusterChoice) read(ctx context.Context, hub client.Client) ([]*hubv1.MemberCluster, error) {
 	if c.region == "" {
 		cluster, err := readCluster(ctx, hub, c.name)
@@ -91,8 +91,8 @@ func listClusters(ctx context.Context, hub client.Client) ([]hubv1.MemberCluster
 	return members.Items, nil
 }
 
-// existing returns an error for a name that neither a MemberCluster nor a binding has: a mistyped name must not look
-// like a cluster without objects. If the MemberClusters cannot be listed, no name is refused.
+// existing returns an error for a name that neither a MemberCluster nor a binding has, because a mistyped name must not
+// look like a cluster without objects. If the MemberClusters cannot be listed, every name is accepted.
 func existing(ctx context.Context, hub client.Client, names []string, bindings []hubv1.BindingObject) error {
 	if len(names) == 0 {
 		return nil
@@ -123,7 +123,7 @@ func regionsOf(members []hubv1.MemberCluster) []string {
 	return slices.Compact(regions)
 }
 
-// completeRegions offers the regions of MemberClusters.
+// completeRegions completes the regions of MemberClusters.
 func (h *hub) completeRegions(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	c, _, err := h.connect()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// clusterFlags say how the MemberCluster of a joining cluster shall be.
+// clusterFlags are the flags with the fields of a joining cluster's MemberCluster.
 type clusterFlags struct {
 	region, zone      string
 	labels            map[string]string
@@ -21,7 +21,7 @@ type clusterFlags struct {
 	leavePolicy       string
 	hubItself         bool
 
-	// given reports whether the user gave a flag. Of an existing MemberCluster only the fields of given flags change.
+	// given reports whether the user has set a flag. If the MemberCluster exists, only the fields of given flags change.
 	given func(flag string) bool
 }
 
@@ -39,7 +39,7 @@ func (c *clusterFlags) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&c.hubItself, "hub-itself", false, "This cluster is the hub itself: its objects are the hub's own, and none is written there.")
 }
 
-// wanted is the MemberCluster as the flags say, connected by the Secret of the same name.
+// wanted returns the MemberCluster with the fields of the flags. It refers to the Secret of the same name.
 func (c *clusterFlags) wanted(name string) (*hubv1.MemberCluster, error) {
 	leave := hubv1.RemovalPolicy(c.leavePolicy)
 	if leave != hubv1.RemovalOrphan && leave != hubv1.RemovalDelete {
@@ -102,7 +102,8 @@ func (c *clusterFlags) wantedLabels() (map[string]string, error) {
 	return labels, nil
 }
 
-// change makes a MemberCluster as wanted; of one that exists, only what the user has named.
+// change sets the fields of a MemberCluster to the wanted values. If the MemberCluster exists, change sets only the
+// fields of given flags.
 func (c *clusterFlags) change(member, wanted *hubv1.MemberCluster) {
 	if member.Labels == nil && len(wanted.Labels) > 0 {
 		member.Labels = map[string]string{}

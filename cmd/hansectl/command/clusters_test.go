@@ -16,7 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// TestATenantSeesTheClustersOfTheNamespace runs as a user who may list bindings in one namespace and no MemberClusters.
+// TestATenantSeesTheClustersOfTheNamespace runs the command as a user who may list the bindings of one namespace, and
+// no MemberClusters.
 func TestATenantSeesTheClustersOfTheNamespace(t *testing.T) {
 	fresh(t)
 	aHubRan(t, time.Now())

@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/guard"
 )
 
-// confirmation is one run of the command.
+// confirmation has the arguments of one run of the command.
 type confirmation struct {
 	hub *hub
 
@@ -54,7 +54,7 @@ hanse.dev/confirm-removal. A confirmation is good once. It covers at most a tent
 	return cmd
 }
 
-// object returns an empty object of the kind. It returns nil if the hub never holds removals of the kind.
+// object returns an empty object of the kind. It is nil if the hub never holds removals of the kind.
 func (c *confirmation) object() client.Object {
 	switch c.kind {
 	case "membercluster", "memberclusters", "mcl":

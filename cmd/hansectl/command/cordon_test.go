@@ -9,7 +9,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// member makes a MemberCluster that nobody reaches.
+// member creates a MemberCluster whose cluster does not exist.
 func member(t *testing.T, name string) *hubv1.MemberCluster {
 	t.Helper()
 	m := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: hubv1.MemberClusterSpec{

@@ -115,7 +115,7 @@ func (d *dashboard) run(ctx context.Context) error {
 	return nil
 }
 
-// signIn returns the text with the token for the sign-in; empty for --no-token.
+// signIn returns the text with the token for the sign-in. It is empty for --no-token.
 func (d *dashboard) signIn(ctx context.Context, c client.Client, config *rest.Config) (string, error) {
 	if d.noToken {
 		return "", nil

@@ -106,7 +106,7 @@ func TestTheDashboardNamesTheRightThatIsMissing(t *testing.T) {
 	refused(t, err, "connecting to pod hanse-hub-a", `User "jane" cannot create resource "pods/portforward"`)
 }
 
-// kubelet forwards the ports of pods to addresses of this machine. The API server reaches it as that of a node.
+// kubelet forwards the ports of pods to addresses of this machine. The API server uses it as the kubelet of a node.
 type kubelet struct {
 	*testing.T
 	node string
@@ -129,14 +129,14 @@ func newKubelet(t *testing.T) *kubelet {
 	return k
 }
 
-// runs lets a pod serve at an address.
+// runs makes the pod serve at an address.
 func (k *kubelet) runs(pod, address string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.pods[pod] = address
 }
 
-// cut ends the connection of a pod.
+// cut ends the connection to a pod.
 func (k *kubelet) cut(pod string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -177,7 +177,7 @@ func (k *kubelet) forward(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// connectStream connects the stream of a connection with an address.
+// connectStream connects the stream to an address.
 func connectStream(data, fault httpstream.Stream, address string) {
 	defer fault.Close()
 	defer data.Close()
@@ -194,7 +194,7 @@ func connectStream(data, fault httpstream.Stream, address string) {
 	_, _ = io.Copy(data, to)
 }
 
-// linesOf collects the output of a command, and tells of each write.
+// linesOf collects the output of a command, and signals each write.
 type linesOf struct {
 	mu      sync.Mutex
 	text    strings.Builder

@@ -16,14 +16,15 @@ import (
 // consoleName is the name in the console's certificate.
 const consoleName = "hanse-hub-console." + hubv1.SystemNamespace + ".svc"
 
-// hostPrefix begins the names of cookies that browsers take over TLS alone. Some browsers make an exception for this
-// machine, and some do not.
+// hostPrefix is a prefix of the names of cookies that browsers accept only over TLS. Some browsers make an exception
+// for this machine.
 const hostPrefix = "__Host-"
 
 // consoleProxy serves the console to browsers of this machine, at a port of this machine.
 func consoleProxy(port int, transport http.RoundTripper) http.Handler {
 	hub := &url.URL{Scheme: "https", Host: consoleName}
-	// Browsers share cookies between all ports of a machine, so the names of this console's cookies have the port.
+	// Browsers share cookies between all ports of a machine, so the proxy adds the port to the names of the console's
+	// cookies.
 	prefix := fmt.Sprintf("port-%d-", port)
 	proxy := &httputil.ReverseProxy{
 		Transport:     transport,
@@ -63,8 +64,8 @@ func consoleProxy(port int, transport http.RoundTripper) http.Handler {
 	})
 }
 
-// loopback reports whether a browser asked for this machine. Otherwise the page of another host could read the console:
-// the owner of a DNS name can let it point to this machine while the page is open (DNS rebinding).
+// loopback reports whether a request's host is this machine. Without this check, a page of another host could read the
+// console: the owner of a DNS name can point the name to this machine while the page is open (DNS rebinding).
 func loopback(host string, port int) bool {
 	if _, _, err := net.SplitHostPort(host); err != nil {
 		host = net.JoinHostPort(host, "80")

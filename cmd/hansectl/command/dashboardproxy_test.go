@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// playedConsole takes every form of its own pages for a sign-in. Its stream has one event until the test ends.
+// playedConsole accepts every form of its own pages as a sign-in. Its stream has one event, and stays open until the
+// test ends.
 func playedConsole(t *testing.T) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -41,7 +42,7 @@ func playedConsole(t *testing.T) *httptest.Server {
 	return server
 }
 
-// proxied serves a console at a port of this machine, as the dashboard does.
+// proxied serves a console at a port of this machine, as the command dashboard does.
 func proxied(t *testing.T, console *httptest.Server) (base string, port int) {
 	t.Helper()
 	to := &tunnel{out: io.Discard}
@@ -71,7 +72,7 @@ type reply struct {
 	text   string
 }
 
-// send sends a request to the console, with these headers.
+// send sends a request with these headers to the console.
 func send(t *testing.T, c *http.Client, method, to string, headers map[string]string) reply {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, to, nil)

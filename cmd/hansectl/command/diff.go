@@ -106,8 +106,8 @@ func (d *diff) run(ctx context.Context, kind, name string) error {
 	return d.show(result)
 }
 
-// sentTo returns the clusters that get an object, sorted by name, and those where it has one of the other states. If
-// the user names clusters, it returns only those.
+// sentTo returns the clusters that get an object, sorted by name, and the clusters on which it is Absent. If the user
+// has named clusters, it returns only those.
 func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string, also ...hubv1.TargetState) ([]string, error) {
 	var there []string
 	for _, t := range binding.BindingSpec().Clusters {
@@ -127,8 +127,8 @@ func sentTo(id hubv1.ObjectIdentity, binding hubv1.BindingObject, named []string
 	return there, nil
 }
 
-// onlyOverrides returns an error if the files have anything but override policies that may select the object. namespace
-// is that of the object.
+// onlyOverrides returns an error if the files have an object other than override policies that may select the object.
+// namespace is the namespace of the object.
 func (f *fleetFiles) onlyOverrides(namespace string) error {
 	for id, source := range f.sources {
 		switch {
@@ -142,7 +142,7 @@ func (f *fleetFiles) onlyOverrides(namespace string) error {
 	return nil
 }
 
-// show prints the differences. On standard error it prints why a cluster has no comparison.
+// show prints the differences. On standard error it prints why a cluster could not be compared.
 func (d *diff) show(result view.Diff) error {
 	w := d.hub.streams.Out
 	if d.out.format == "" && coloured(w) {

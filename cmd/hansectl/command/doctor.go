@@ -67,7 +67,7 @@ func (h *hub) doctor(ctx context.Context, out output) error {
 	return nil
 }
 
-// checkAPI asks whether every kind of Hanse is served.
+// checkAPI checks whether the API server serves every kind of Hanse.
 func (h *hub) checkAPI(address string) view.Check {
 	check := view.Check{Name: "hub API", Result: view.FindingFailed, Message: address}
 	served, err := h.servedNow()
@@ -109,7 +109,7 @@ func (h *hub) servedNow() (*metav1.APIResourceList, error) {
 	return client.ServerResourcesForGroupVersion(hubv1.GroupVersion.String())
 }
 
-// checkHub looks at the Lease of the hub.
+// checkHub checks the Lease of the hub.
 func (h *hub) checkHub(ctx context.Context, c client.Client) []view.Check {
 	silence, err := h.silence(ctx, c)
 	lead, readErr := readHolder(ctx, c)
@@ -139,7 +139,7 @@ func (h *hub) checkHub(ctx context.Context, c client.Client) []view.Check {
 	}
 }
 
-// checkWebhook looks at the configuration of the webhook and creates a placement as a dry run, which the webhook
+// checkWebhook checks the configuration of the webhook. It also creates a placement as a dry run, which the webhook
 // reviews.
 func checkWebhook(ctx context.Context, c client.Client) []view.Check {
 	var config admissionv1.ValidatingWebhookConfiguration
@@ -181,7 +181,7 @@ func askWebhook(ctx context.Context, c client.Client) view.Check {
 	return view.Check{Name: "webhook", Result: view.FindingUnknown, Message: "the request failed: " + err.Error()}
 }
 
-// checkMembers checks each member, and the kinds that members do not let the hub write.
+// checkMembers checks each member, and the kinds that the hub may not write on members.
 func checkMembers(ctx context.Context, c client.Client) []view.Check {
 	members, err := listClusters(ctx, c)
 	if err != nil {

@@ -69,7 +69,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		binding.Status.Clusters = []hubv1.ClusterRow{{Name: "cn-sha-1", Applied: metav1.ConditionFalse, Health: hubv1.HealthUnknown, Reason: hubv1.ReasonForbidden}}
 		must(t, onHub.Status().Update(t.Context(), binding))
 		var out string
-		// The API server learns of a webhook by a watch.
+		// The API server reads the webhook's configuration by a watch, so the webhook takes effect late.
 		must(t, wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
 			var err error
 			out, err = hansectl(t, "doctor")

@@ -11,8 +11,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// TestDocumentedCommandsHaveTheirFlagsAndArguments reads every call of hansectl in the Markdown files and in the
-// examples of help texts, and parses it. Nothing is run.
+// TestDocumentedCommandsHaveTheirFlagsAndArguments finds every call of hansectl in the Markdown files and in the
+// examples of help texts, and parses its flags and arguments. It runs none of the commands.
 func TestDocumentedCommandsHaveTheirFlagsAndArguments(t *testing.T) {
 	calls := examples(New("hansectl", "test", genericiooptions.NewTestIOStreamsDiscard()))
 	root := filepath.Join("..", "..", "..")
@@ -44,7 +44,7 @@ func TestDocumentedCommandsHaveTheirFlagsAndArguments(t *testing.T) {
 	}
 }
 
-// parse does what cobra does before it runs a command.
+// parse parses flags and arguments as cobra does before it runs a command.
 func parse(args []string) error {
 	root := New("hansectl", "test", genericiooptions.NewTestIOStreamsDiscard())
 	root.InitDefaultHelpCmd()
@@ -59,7 +59,7 @@ func parse(args []string) error {
 	return cmd.ValidateArgs(cmd.Flags().Args())
 }
 
-// examples are the calls in the help of a command and of those below it.
+// examples returns the calls in the help of a command and of its subcommands.
 func examples(cmd *cobra.Command) [][]string {
 	var calls [][]string
 	for _, line := range lines(cmd.Example) {
@@ -71,10 +71,10 @@ func examples(cmd *cobra.Command) [][]string {
 	return calls
 }
 
-// lines of a text; a line that ends with a backslash goes on in the next one.
+// lines returns the lines of a text. A line that ends with a backslash is joined with the next line.
 func lines(text string) []string { return strings.Split(strings.ReplaceAll(text, "\\\n", " "), "\n") }
 
-// callsIn are the arguments of each call of hansectl in a line of a shell.
+// callsIn returns the arguments of each call of hansectl in a line of a shell.
 func callsIn(line string) [][]string {
 	var calls [][]string
 	for _, words := range commandsOf(line) {
@@ -88,8 +88,8 @@ func callsIn(line string) [][]string {
 	return calls
 }
 
-// commandsOf splits a line into commands, and these into words. It knows quotes, pipes, lists, redirections and
-// comments.
+// commandsOf splits a line into commands, and the commands into words. It handles quotes, pipes, lists, redirections
+// and comments.
 func commandsOf(line string) [][]string {
 	var commands [][]string
 	var words []string

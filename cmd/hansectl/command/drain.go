@@ -30,8 +30,8 @@ type drain struct {
 var errLeft = errors.New("not all objects could be moved")
 
 const (
-	// blockedFor is how long a drain must show no progress before it counts as blocked. The hub counts every few
-	// seconds, and a blocked object may just have found another cluster.
+	// blockedFor is how long a drain must show no progress until it is reported as blocked. The hub counts every few
+	// seconds, and a blocked object may have just found another cluster.
 	blockedFor = 5 * time.Second
 	// namedLeft is the maximum number of remaining objects that are listed.
 	namedLeft = 50
@@ -83,8 +83,8 @@ usage. 1: any other error.`,
 	return cmd
 }
 
-// run starts the drain of every cluster before it waits for the first one. So no object moves from one drained cluster
-// to another.
+// run starts the drain of every cluster before it waits for the first cluster, so that no object moves from one drained
+// cluster to another.
 func (d *drain) run(ctx context.Context) error {
 	hub, _, err := d.hub.connect()
 	if err != nil {
@@ -123,7 +123,7 @@ func (d *drain) run(ctx context.Context) error {
 	return nil
 }
 
-// await waits until a cluster has no objects left that can move.
+// await waits until a cluster has no objects left that can be moved.
 func (d *drain) await(ctx context.Context, hub client.Client, name string, timeout time.Duration) error {
 	var blocked time.Time
 	state, err := await(ctx, d.hub.streams.Out, timeout, func(ctx context.Context) (string, bool, error) {
@@ -165,7 +165,7 @@ func goesOn(cluster string) string {
 	return fmt.Sprintf("the drain goes on: hansectl drain %s shows the progress, hansectl uncordon %s ends it", cluster, cluster)
 }
 
-// showLeft lists the objects left on a cluster, as far as the user may read bindings, and suggests next steps.
+// showLeft lists the objects that are left on a cluster, if the user may read bindings, and suggests the next steps.
 func (d *drain) showLeft(ctx context.Context, hub client.Client, cluster string) {
 	var left []view.LeftObject
 	err := eachBinding(ctx, hub, func(b hubv1.BindingObject) {
@@ -183,7 +183,7 @@ func (d *drain) showLeft(ctx context.Context, hub client.Client, cluster string)
 		goesOn(cluster), cluster)
 }
 
-// ask sets spec.drain. It keeps an existing drain request, unless a flag changes it.
+// ask sets spec.drain. It keeps an existing drain, unless a flag changes the drain.
 func (d *drain) ask(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster) error {
 	before, verb := cluster.DeepCopy(), "draining"
 	if cluster.Spec.Drain != nil {

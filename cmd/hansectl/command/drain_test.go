@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// drains plays the hub: it writes status.drain.
+// drains acts as the hub: it writes status.drain.
 func drains(ctx context.Context, name string, status *hubv1.DrainStatus) error {
 	var m hubv1.MemberCluster
 	if err := onHub.Get(ctx, client.ObjectKey{Name: name}, &m); err != nil {
@@ -107,7 +107,7 @@ func TestDrainAsksAndWaits(t *testing.T) {
 	})
 }
 
-// interrupting calls cancel when a text was written.
+// interrupting calls cancel when a given text was written.
 type interrupting struct {
 	bytes.Buffer
 	on     string

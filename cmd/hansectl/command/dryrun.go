@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// notWriting is a client that reads and skips all writes.
+// notWriting is a client that reads, and ignores all writes.
 type notWriting struct{ client.Client }
 
 func (notWriting) Create(context.Context, client.Object, ...client.CreateOption) error { return nil }

@@ -91,7 +91,7 @@ func (e *events) run(ctx context.Context, kind, name string) error {
 	return e.hub.noteMembers(found.Notes, found.NotAsked)
 }
 
-// ofHub adds the events about the hub object, and about its binding.
+// ofHub adds the events about the hub object and about its binding.
 func (e *events) ofHub(ctx context.Context, c client.Client, binding hubv1.BindingObject, found *view.Events) error {
 	namespace := binding.GetNamespace()
 	if namespace == "" {
@@ -110,8 +110,8 @@ func (e *events) ofHub(ctx context.Context, c client.Client, binding hubv1.Bindi
 	return nil
 }
 
-// holders returns the binding of an object, and the clusters that hold the object. A cluster holds the object until its
-// copy is withdrawn.
+// holders returns the binding of an object, and the clusters that hold the object. A cluster holds the object until the
+// withdrawal of its copy is confirmed.
 func (h *hub) holders(ctx context.Context, c client.Client, kind, name string, named []string) (hubv1.BindingObject, []string, error) {
 	id, version, err := h.identify(ctx, c, kind, name)
 	if err != nil {

@@ -2,13 +2,13 @@ package command
 
 import "errors"
 
-// Exit codes: 0 is success, 1 any error, 2 wrong usage. The help of a command describes further codes, and another
-// meaning of 1.
+// The exit code is 0 for success, 1 for any error, and 2 for wrong usage. The help of a command describes its further
+// codes, and a different meaning of 1.
 
 // ExitError is the result of a command whose exit code has a special meaning.
 type ExitError struct {
 	Code int
-	// Err is nil if the command has already printed everything.
+	// Err is nil if the command has already printed the whole result.
 	Err error
 }
 

@@ -108,7 +108,8 @@ func (e *explain) run(ctx context.Context, kind, name string) error {
 	return e.out.print(e.hub.streams.Out, shown)
 }
 
-// fieldsOf returns who set each field on the cluster. It has fewer details if the copy cannot be read.
+// fieldsOf returns which policy or manager set each field on the cluster. It has fewer details if the copy cannot be
+// read.
 func (e *explain) fieldsOf(ctx context.Context, c client.Client, in decide.Input) (*view.Fields, error) {
 	id := hubv1.ObjectOf(in.Binding)
 	policies, err := inputs.Overrides(ctx, c, id.Namespace != "", id.Namespace, e.hub.unlessForbidden)
@@ -140,7 +141,7 @@ func (e *explain) copyOf(ctx context.Context, c client.Client, id hubv1.ObjectId
 	return &unstructured.Unstructured{Object: answer.Object}, nil
 }
 
-// placed reads an object and its binding, or says why there is no decision to explain.
+// placed reads an object and its binding, or returns why there is no decision to explain.
 func (e *explain) placed(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (*unstructured.Unstructured, hubv1.BindingObject, error) {
 	binding, err := readBinding(ctx, c, id)
 	if err != nil {
@@ -169,7 +170,7 @@ func (e *explain) placed(ctx context.Context, c client.Client, id hubv1.ObjectId
 	return nil, nil, fmt.Errorf("%s is not placed: %s: %s", id, why.Reason, why.Message)
 }
 
-// countSent counts the hub objects that each cluster gets.
+// countSent returns the number of hub objects that each cluster gets.
 func countSent(ctx context.Context, c client.Client) (map[string]int, error) {
 	counts := map[string]int{}
 	err := eachBinding(ctx, c, func(b hubv1.BindingObject) {

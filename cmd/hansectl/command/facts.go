@@ -7,7 +7,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// reader returns a client for a command that reads. It also serves users who may see one namespace alone.
+// reader returns a client for a command that only reads. The client also works for users who may see only one
+// namespace.
 func (h *hub) reader(w *window) (*memberview.Narrowed, error) {
 	c, _, err := h.connect()
 	if err != nil {

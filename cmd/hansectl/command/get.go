@@ -27,8 +27,8 @@ type get struct {
 	clusters []string
 	all      bool
 	limit    int
-	// fleet is true if all objects of the members are listed, also objects that are no copies. selector and watch work
-	// only with fleet.
+	// fleet is true if all objects of the kind on the members are listed, including objects that are not copies. selector
+	// and watch need fleet.
 	fleet    bool
 	selector string
 	watch    bool
@@ -156,7 +156,7 @@ func (g *get) run(ctx context.Context, kind, name string) error {
 	return g.hub.noteMembers(nil, found.NotAsked)
 }
 
-// bindings returns the bindings of the objects of the kind: of one object, of a namespace, or of all namespaces.
+// bindings returns the bindings of objects of the kind: of one object, of a namespace, or of all namespaces.
 func (g *get) bindings(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) ([]hubv1.BindingObject, error) {
 	if id.Name != "" {
 		binding, err := g.hub.readPlaced(ctx, c, id, version)
@@ -196,7 +196,7 @@ func (g *get) targets(bindings []hubv1.BindingObject) map[string][]hubv1.Binding
 	return out
 }
 
-// read asks each cluster for its copies.
+// read reads the copies from each cluster.
 func (g *get) read(
 	ctx context.Context, views *memberview.Client, byCluster map[string][]hubv1.BindingObject, heard func(cluster string) bool, found *view.Copies,
 ) {
@@ -218,8 +218,8 @@ func (g *get) read(
 	_ = asking.Wait() // each cluster has its own error
 }
 
-// readCopies asks a cluster for one copy after the other. It stops at the first error, except at a refusal, which may
-// be for one object only.
+// readCopies reads the copies from a cluster one by one. It stops at the first error, but continues after a refusal,
+// which may concern only one object.
 func readCopies(
 	ctx context.Context, views *memberview.Client, cluster string, bindings []hubv1.BindingObject, heard bool,
 ) (copies []view.MemberCopy, refusal error) {

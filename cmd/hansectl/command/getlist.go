@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// list shows the objects of a kind on the clusters, copies or not.
+// list shows all objects of a kind on the clusters, including objects that are not copies.
 func (g *get) list(ctx context.Context, kind, name string) error {
 	c, err := g.hub.reader(&g.window)
 	if err != nil {
@@ -80,7 +80,7 @@ func (g *get) watchList(ctx context.Context, look func() *view.Listed) error {
 	}
 }
 
-// ask asks the clusters for the objects. A cluster that does not serve the kind has none.
+// ask lists the objects of the clusters. A cluster that does not serve the kind has no objects.
 func (g *get) ask(ctx context.Context, views *memberview.Client, clusters []string, id hubv1.ObjectIdentity, version string) *view.Listed {
 	request := memberview.ListRequest{
 		Group: id.Group, Version: version, Kind: id.Kind, Name: id.Name, LabelSelector: g.selector, Most: g.limit,
@@ -102,8 +102,8 @@ func (g *get) ask(ctx context.Context, views *memberview.Client, clusters []stri
 	return found
 }
 
-// answeringFirst returns the names of all clusters. Clusters that are not Ready come last, so that no other cluster
-// waits for their answers.
+// answeringFirst returns the names of all clusters. Clusters that are not Ready come last, so that no other cluster has
+// to wait for them.
 func answeringFirst(ctx context.Context, c client.Client) ([]string, error) {
 	members, err := listClusters(ctx, c)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// podsOf is a table of pods with an additional column.
+// podsOf returns a table of pods with an additional column.
 func podsOf(column string, rows ...[]string) memberview.ListAnswer {
 	answer := memberview.ListAnswer{Listed: hansemember.Listed{Columns: []hansemember.Column{{Name: "Name"}, {Name: column}, {Name: "IP", Wide: true}}}}
 	for _, cells := range rows {
@@ -28,7 +28,7 @@ func podsOf(column string, rows ...[]string) memberview.ListAnswer {
 	return answer
 }
 
-// threeRegions makes three clusters on the hub, of which the first by name is not Ready.
+// threeRegions creates three clusters on the hub. The first cluster by name is not Ready.
 func threeRegions(t *testing.T) {
 	t.Helper()
 	for i, name := range []string{"ap-se-1", "cn-sha-1", "eu-fra-1"} {

@@ -25,11 +25,11 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// grants are the rights of the hub on the member. They equal the rules of the chart hanse-member.
+// grants are the rights of the hub on the member. They are the same as the rules of the chart hanse-member.
 type grants struct {
 	kinds            []kindGrant
 	createNamespaces bool
-	// listWorkloads lets the hub list the objects that controllers made for a copy, such as Pods.
+	// listWorkloads lets the hub list the objects that controllers have created for a copy, such as Pods.
 	listWorkloads bool
 	// listEvents and readLogs let the hub read the events of all namespaces and the logs of all pods.
 	listEvents, readLogs bool
@@ -66,7 +66,7 @@ func parseGrants(flag string, texts []string) ([]kindGrant, error) {
 	return out, nil
 }
 
-// grantChange contains the user's changes of the grants. A nil pointer changes nothing.
+// grantChange has the changes of the grants that the user has requested. A nil pointer means no change.
 type grantChange struct {
 	add, remove                     []kindGrant
 	operators                       operatorGrants
@@ -80,8 +80,8 @@ func (c grantChange) any() bool {
 		c.createNamespaces != nil || c.listWorkloads != nil || c.listEvents != nil || c.readLogs != nil
 }
 
-// rules returns the new rules of a ClusterRole. before are its current rules; nil for a new ClusterRole. Rules that
-// hansectl does not know stay.
+// rules returns the new rules of a ClusterRole. before are its current rules. It is nil for a new ClusterRole. Rules
+// that hansectl does not know stay.
 func (c grantChange) rules(before []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	g, others := readGrants(before)
 	if before == nil {
@@ -183,7 +183,7 @@ var (
 // granting describes which kinds the hub may write on a member.
 type granting struct {
 	kinds []string
-	// chart is true if the chart made the rules, not hansectl.
+	// chart is true if the chart created the rules. Otherwise hansectl created them.
 	chart bool
 }
 
@@ -195,8 +195,8 @@ func (g *granting) hint(kind kindGrant) string {
 	return fmt.Sprintf("add it by --grant %s", kind)
 }
 
-// set makes the hub's ServiceAccount and its rules on the member. It keeps a ServiceAccount made by others, such as the
-// chart. It returns nil if the hub's rights are not known then.
+// set creates the hub's ServiceAccount and its rules on the member. It keeps a ServiceAccount that another manager
+// created, such as the chart. It returns nil if the hub's rights are then not known.
 func (c grantChange) set(ctx context.Context, w io.Writer, m *memberCluster) (*granting, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: accountName}}
 	err := m.Get(ctx, client.ObjectKeyFromObject(account), account)
@@ -259,8 +259,8 @@ func useForeign(w io.Writer, account *corev1.ServiceAccount, change bool) error 
 	return nil
 }
 
-// chartGrants reads from the chart's rules which kinds the hub may write. It returns nil if that ClusterRole does not
-// exist.
+// chartGrants reads from the chart's ClusterRole which kinds the hub may write. It returns nil if this ClusterRole does
+// not exist.
 func chartGrants(ctx context.Context, m *memberCluster) (*granting, error) {
 	role := &rbacv1.ClusterRole{}
 	err := m.Get(ctx, client.ObjectKey{Name: accountName}, role)
@@ -271,7 +271,7 @@ func chartGrants(ctx context.Context, m *memberCluster) (*granting, error) {
 		return nil, fmt.Errorf("reading ClusterRole %s of the member: %w", accountName, err)
 	}
 	g := &granting{kinds: granted(role.Rules), chart: true}
-	// If a kind is granted only in some namespaces, Roles in those namespaces have the other verbs.
+	// If a kind is granted only in some namespaces, Roles in these namespaces have the other verbs.
 	_, others := readGrants(role.Rules)
 	for _, rule := range others {
 		if slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
@@ -304,7 +304,7 @@ func (c grantChange) setRole(ctx context.Context, w io.Writer, m *memberCluster)
 	return &granting{kinds: now}, bind(ctx, w, m, "", accountName)
 }
 
-// sayChanges prints the added and the removed kinds, and all kinds that are granted now.
+// sayChanges prints the kinds that were added and removed, and all kinds that are granted now.
 func sayChanges(w io.Writer, before, now []string) {
 	for _, kind := range now {
 		if !slices.Contains(before, kind) {
@@ -350,7 +350,7 @@ func bind(ctx context.Context, w io.Writer, m client.Client, namespace, name str
 	})
 }
 
-// emptyBinding returns a binding, and where it has its role and its subjects.
+// emptyBinding returns a binding, with pointers to its role and its subjects.
 func emptyBinding(namespace, name string) (kind string, binding client.Object, ref *rbacv1.RoleRef, subjects *[]rbacv1.Subject) {
 	if namespace == "" {
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -382,7 +382,7 @@ func kindsOf(rule rbacv1.PolicyRule) []string {
 	return out
 }
 
-// mark puts our labels on an object. It returns an error if the object belongs to another manager.
+// mark sets hansectl's labels on an object. It returns an error if another manager owns the object.
 func mark(o client.Object) error {
 	if o.GetResourceVersion() != "" && !ours(o) {
 		return errTaken
@@ -398,7 +398,8 @@ func mark(o client.Object) error {
 	return nil
 }
 
-// put creates or updates an object and prints the result. It allows for concurrent writes by the hub.
+// put creates or updates an object and prints the result. It retries after a conflict, because the hub may write at the
+// same time.
 func put(ctx context.Context, w io.Writer, c client.Client, o client.Object, kind string, change func() error) error {
 	var did controllerutil.OperationResult
 	raced := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }

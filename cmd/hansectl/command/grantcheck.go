@@ -20,8 +20,8 @@ var (
 	errAmbiguous = errors.New("several groups have this kind: name one")
 )
 
-// resolveGrants completes singulars, short names and missing groups. It uses the kinds that the member serves, then the
-// kinds of the hub. notes name the kinds that the member does not serve yet.
+// resolveGrants completes singulars, short names and missing groups of grants. It uses the kinds that the member
+// serves, and then the kinds of the hub. notes name the kinds that the member does not serve yet.
 func resolveGrants(member, hub meta.RESTMapper, kinds []kindGrant) (out []kindGrant, notes []string, err error) {
 	for _, k := range kinds {
 		found, err := servedAs(member, k)
@@ -42,7 +42,8 @@ func noteNotServed(kind kindGrant) string {
 	return kind.String() + " is not served by the member yet: the hub writes its objects once it is"
 }
 
-// servedAs returns the resource that a server has for a grant. If the grant has no group, the core group comes first.
+// servedAs returns the resource that a server has for a grant. If the grant has no group, the core group is searched
+// first.
 func servedAs(mapper meta.RESTMapper, k kindGrant) (kindGrant, error) {
 	found, err := mapper.ResourcesFor(schema.GroupVersionResource{Group: k.group, Resource: k.resource})
 	if err != nil && !meta.IsNoMatchError(err) {
@@ -73,9 +74,9 @@ func joined(kinds []kindGrant) string {
 	return strings.Join(texts, ", ")
 }
 
-// lackingGrants returns the kinds that placements send to a cluster and that are not granted there, with those
-// placements. A placement with an expression counts as sending to every cluster. Kinds that the hub does not serve are
-// left out, and so are kinds of Hanse: their objects stay on the hub.
+// lackingGrants returns the kinds that placements send to a cluster without being granted there, with these placements.
+// A placement with an expression is assumed to send to every cluster. Kinds that the hub does not serve are left out.
+// Kinds of Hanse are left out, too, because their objects stay on the hub.
 func lackingGrants(ctx context.Context, c client.Client, mapper meta.RESTMapper, cluster *hubv1.MemberCluster, granted []string) (kinds []kindGrant, placements map[kindGrant][]string, err error) {
 	placements = map[kindGrant][]string{}
 	for _, list := range []client.ObjectList{&hubv1.PlacementList{}, &hubv1.ClusterPlacementList{}} {

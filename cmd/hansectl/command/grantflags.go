@@ -2,7 +2,7 @@ package command
 
 import "github.com/spf13/pflag"
 
-// grantFlags say what changes of the grants.
+// grantFlags are the flags that change grants.
 type grantFlags struct {
 	grants, ungrants                []string
 	operators                       []string // files

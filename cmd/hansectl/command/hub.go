@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// hub is the hub cluster that the flags select.
+// hub is the hub that the flags select.
 type hub struct {
 	flags   *genericclioptions.ConfigFlags
 	streams genericiooptions.IOStreams
@@ -26,13 +26,13 @@ type hub struct {
 	warned  map[string]bool // texts of the warnings that were printed
 	lead    silenceWatch
 	blind   bool // the user may not read the hub's Lease
-	// proof replaces the token of a user without one; nil if it was not needed. proofOn is the client that has its
-	// request.
+	// proof replaces the token of a user without a token. It is nil if the user has a token. proofOn is the client with
+	// which its CertificateSigningRequest was created.
 	proof   *memberview.Proof
 	proofOn client.Client
 }
 
-// adjust sets our options in a client config.
+// adjust sets the options of hansectl in a client configuration.
 func (h *hub) adjust(config *rest.Config) *rest.Config {
 	config.UserAgent = "hansectl/" + h.version
 	config.QPS = -1 // the API server limits requests (priority and fairness)
@@ -63,7 +63,7 @@ func newClient(config *rest.Config) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// completeClusters offers the names of MemberClusters.
+// completeClusters completes the names of MemberClusters.
 func (h *hub) completeClusters(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -85,7 +85,7 @@ func (h *hub) completeClusters(cmd *cobra.Command, args []string, typed string) 
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// pageSize is the page size of long lists.
+// pageSize is the number of objects in one request of a long list.
 const pageSize = 500
 
 // eachBinding reads all bindings, page by page.
@@ -96,24 +96,24 @@ func eachBinding(ctx context.Context, c client.Client, visit func(hubv1.BindingO
 	return eachClusterBinding(ctx, c, visit)
 }
 
-// eachClusterBinding reads the bindings of objects without a namespace.
+// eachClusterBinding reads the ClusterResourceBindings, page by page.
 func eachClusterBinding(ctx context.Context, c client.Client, visit func(hubv1.BindingObject)) error {
 	return scopes.EachClusterBinding(ctx, c, pageSize, visit)
 }
 
-// eachBindingIn reads the bindings of a namespace, or of all namespaces if it is empty.
+// eachBindingIn reads the bindings of a namespace. An empty namespace means all namespaces.
 func eachBindingIn(ctx context.Context, c client.Client, namespace string, visit func(hubv1.BindingObject)) error {
 	return scopes.EachBinding(ctx, c, namespace, pageSize, visit)
 }
 
-// countObjects counts for each cluster the hub objects that it shall hold or still has.
+// countObjects returns, for each cluster, the number of hub objects that it shall hold or still has.
 func countObjects(ctx context.Context, c client.Client) (map[string]int, error) {
 	counts := map[string]int{}
 	err := eachBinding(ctx, c, addTargets(counts))
 	return counts, err
 }
 
-// countObjectsIn does the same as countObjects for the objects of one namespace.
+// countObjectsIn does the same as countObjects, for the objects of one namespace.
 func countObjectsIn(ctx context.Context, c client.Client, namespace string) (map[string]int, error) {
 	counts := map[string]int{}
 	err := eachBindingIn(ctx, c, namespace, addTargets(counts))
@@ -129,7 +129,7 @@ func addTargets(counts map[string]int) func(hubv1.BindingObject) {
 	}
 }
 
-// counted returns a count with its noun, such as "1 object", "3 objects" or "2 policies".
+// counted returns a number with its noun, such as "1 object", "3 objects" or "2 policies".
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

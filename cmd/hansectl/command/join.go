@@ -91,7 +91,7 @@ name to replace the token; labels and what else you name are then changed, the r
 
 var errValue = errors.New("not possible")
 
-// parse checks the input and returns the MemberCluster as wanted.
+// parse checks the arguments, and returns the wanted MemberCluster and the changes of the grants.
 func (j *join) parse() (*hubv1.MemberCluster, grantChange, error) {
 	var change grantChange
 	if faults := validation.IsDNS1123Label(j.name); len(faults) > 0 {
@@ -116,7 +116,7 @@ func (j *join) parse() (*hubv1.MemberCluster, grantChange, error) {
 	return wanted, change, nil
 }
 
-// run makes the changes on the member, then those on the hub. Then it waits until the MemberCluster is Ready.
+// run makes the changes on the member, and then the changes on the hub. Then it waits until the MemberCluster is Ready.
 func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, change grantChange) error {
 	out := j.hub.streams.Out
 	onHub, hubAddress, err := j.hub.connect()
@@ -185,8 +185,8 @@ func (j *join) run(ctx context.Context, wanted *hubv1.MemberCluster, change gran
 	return m.revokeOthers(ctx, out, uid, made.Secret)
 }
 
-// prepare creates the account on the member and grants the requested kinds. It returns the granted kinds; nil if they
-// are not known.
+// prepare creates the ServiceAccount on the member and grants the requested kinds. It returns the granted kinds. It is
+// nil if they are not known.
 func (j *join) prepare(ctx context.Context, m *memberCluster, hubMapper meta.RESTMapper, change grantChange) (granted *granting, err error) {
 	var notes []string
 	if change.add, notes, err = resolveGrants(m.mapper, hubMapper, change.add); err != nil {

@@ -114,7 +114,7 @@ func (h *hub) kind(ctx context.Context, w *window, out output, name string) erro
 	return out.print(h.streams.Out, found.Of(kind, silence, time.Now()))
 }
 
-// kindOnHub finds a kind of the hub that is not in use, or that the user names by a short name.
+// kindOnHub finds a kind of the hub that is not in use, or that the user has named by a short name.
 func (h *hub) kindOnHub(name string) (schema.GroupKind, error) {
 	mapper, err := h.flags.ToRESTMapper()
 	if err != nil {
@@ -130,7 +130,7 @@ func (h *hub) kindOnHub(name string) (schema.GroupKind, error) {
 	return mapping.GroupVersionKind.GroupKind(), nil
 }
 
-// inventory reads the kinds in use of the namespace that the user names, or of all namespaces.
+// inventory reads the kinds in use in the namespace that the user has named, or in all namespaces.
 func (h *hub) inventory(ctx context.Context, w *window) (*view.Inventory, *view.Silence, error) {
 	c, err := h.reader(w)
 	if err != nil {
@@ -195,7 +195,7 @@ func (h *hub) eachPlacementFor(ctx context.Context, c client.Client, namespace s
 	return nil
 }
 
-// servedKinds asks the hub's API server for its kinds, without using a cache.
+// servedKinds reads the kinds that the hub's API server serves, without using a cache.
 func (h *hub) servedKinds() (view.HubKinds, error) {
 	out := view.HubKinds{Kinds: map[schema.GroupKind]view.HubKind{}, Unread: map[string]bool{}}
 	config, err := h.flags.ToRESTConfig()

@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// serves plays the hub: it writes the kinds that a member serves.
+// serves acts as the hub: it writes the kinds that a member serves.
 func serves(t *testing.T, m *hubv1.MemberCluster, kinds ...hubv1.ServedKind) {
 	t.Helper()
 	m.Status.APIResources = kinds
@@ -99,7 +99,8 @@ func TestKindsReadsTheHub(t *testing.T) {
 	})
 }
 
-// TestATenantSeesTheKindsOfTheNamespace runs as a user who may list bindings in one namespace and no MemberClusters.
+// TestATenantSeesTheKindsOfTheNamespace runs the command as a user who may list the bindings of one namespace, and no
+// MemberClusters.
 func TestATenantSeesTheKindsOfTheNamespace(t *testing.T) {
 	fresh(t)
 	aHubRan(t, time.Now())

@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// holder contains the fields of the hub's Lease that hansectl needs. It is empty if there is no Lease.
+// holder has the fields of the hub's Lease that hansectl needs. It is empty if there is no Lease.
 type holder struct {
 	name    string // empty if no replica holds the Lease
 	renewed time.Time
@@ -34,11 +34,12 @@ func readHolder(ctx context.Context, hub client.Client) (holder, error) {
 	return now, nil
 }
 
-// renewedWithin is how long a Lease may have run out before no hub runs: a hub that stands by tries every 2 s.
-// A Lease that looks that old is watched for as long again, because the user's clock is not the hub's.
+// renewedWithin is how long a Lease may have expired while a hub still runs: a standby replica tries to take the Lease
+// every 2 s. A Lease that seems to have expired earlier is watched for the same time, because the clock of the user may
+// differ from the hub's clock.
 const renewedWithin = 2 * time.Second
 
-// warnOfSilence warns if no hub runs, so that the shown state may be old.
+// warnOfSilence warns if no hub runs, because the displayed state may be outdated then.
 func (h *hub) warnOfSilence(ctx context.Context, c client.Client) (*view.Silence, error) {
 	silence, err := h.silence(ctx, c)
 	if silence != nil {
@@ -47,7 +48,7 @@ func (h *hub) warnOfSilence(ctx context.Context, c client.Client) (*view.Silence
 	return silence, err
 }
 
-// silence returns nil while a hub renews its Lease. It also returns nil if the user may not read the Lease.
+// silence returns nil while a hub renews its Lease, and if the user may not read the Lease.
 func (h *hub) silence(ctx context.Context, c client.Client) (*view.Silence, error) {
 	for {
 		lead, err := readHolder(ctx, c)
@@ -82,13 +83,14 @@ func (h *hub) heard(ctx context.Context, c client.Client, silence *view.Silence)
 	return view.Heard(members.Items, silence, time.Now()), nil
 }
 
-// silenceWatch records the observations of a Lease that looks old.
+// silenceWatch records the reads of a Lease that seems to have expired.
 type silenceWatch struct {
 	last  holder
 	since time.Time // when this state was first seen; zero if the Lease did not look old
 }
 
-// see reports whether no hub runs. known is false until an old-looking Lease has been watched long enough.
+// see reports whether no hub runs. known is false until a Lease that seems to have expired has been watched long
+// enough.
 func (w *silenceWatch) see(now holder, at time.Time) (silent, known bool) {
 	switch {
 	case now.renewed.IsZero():

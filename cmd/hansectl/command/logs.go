@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// readEvery is the polling interval of commands that ask members again and again.
+// readEvery is the interval at which commands read repeatedly from members.
 const readEvery = 5 * time.Second
 
 // logs is one run of the command.
@@ -98,7 +98,7 @@ func (l *logs) run(ctx context.Context, kind, name string) error {
 	}
 }
 
-// print asks the clusters and prints the lines that are new.
+// print reads from the clusters, and prints the new lines.
 func (l *logs) print(ctx context.Context, views *memberview.Client, r *view.LogReader, clusters []string, request func(cluster string) memberview.LogsRequest) error {
 	requests := map[string]memberview.LogsRequest{}
 	for _, cluster := range clusters {

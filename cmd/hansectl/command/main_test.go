@@ -15,14 +15,14 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// server is a real API server, with an admin's access.
+// server is a real API server, with the credentials of an admin.
 type server struct {
 	client.Client
 	kubeconfig string // file
 	env        *envtest.Environment
 }
 
-// Two servers for all tests: one hub and one member. Neither has controllers, so tests play them.
+// Two servers serve all tests: one hub and one member. Neither has controllers, so the tests act as the controllers.
 var onHub, onMember server
 
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }

@@ -25,10 +25,10 @@ import (
 // hanse-member uses the same name.
 const accountName = credential.Account
 
-// takenUpWithin is how long join and rotate wait by default until the hub uses the token that they made.
+// takenUpWithin is the default time for which join and rotate wait until the hub uses the new token.
 const takenUpWithin = time.Minute
 
-// memberTimeout is for one request to a member, which may well be unreachable.
+// memberTimeout is the timeout of one request to a member, which may be unreachable.
 const memberTimeout = 20 * time.Second
 
 // memberFlags are the flags with which an admin of a member selects it.
@@ -51,7 +51,8 @@ type memberCluster struct {
 
 var errNoID = errors.New("its namespace kube-system has no uid")
 
-// open connects to the member. server is the member's address for the hub; if empty, the kubeconfig's address is used.
+// open connects to the member. server is the address of the member for the hub. If it is empty, the address in the
+// kubeconfig is used.
 func (f memberFlags) open(ctx context.Context, h *hub, server string) (*memberCluster, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: f.kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: f.context})
@@ -85,7 +86,7 @@ func (f memberFlags) open(ctx context.Context, h *hub, server string) (*memberCl
 	return &memberCluster{Client: c, address: a, clusterID: id, mapper: mapper}, nil
 }
 
-// clusterIDOf returns the UID of kube-system.
+// clusterIDOf returns the UID of the namespace kube-system.
 func clusterIDOf(ctx context.Context, c client.Client) (string, error) {
 	var system corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {

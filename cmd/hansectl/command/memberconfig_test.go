@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// authority is a PEM certificate.
+// authority returns a certificate in PEM.
 func authority(t *testing.T) []byte {
 	t.Helper()
 	pem, _, err := cert.GenerateSelfSignedCertKey("member.test", nil, nil)
@@ -86,7 +86,7 @@ func TestOnlyServerAndCAAreTakenFromTheMemberKubeconfig(t *testing.T) {
 			config := clientcmdapi.Config{
 				Clusters: map[string]*clientcmdapi.Cluster{"prod": &cluster},
 				Contexts: map[string]*clientcmdapi.Context{"admin": {Cluster: "prod", AuthInfo: "me"}},
-				// How the admin logs in is nobody else's concern.
+				// The kubeconfig for the hub must not contain the login method of the admin.
 				AuthInfos:      map[string]*clientcmdapi.AuthInfo{"me": {Exec: &clientcmdapi.ExecConfig{Command: "login"}}},
 				CurrentContext: "admin",
 			}

@@ -29,10 +29,10 @@ func kindAndName(args []string) (kind, name string) {
 	return args[0], args[1]
 }
 
-// mostCompleted limits the number of names in a shell completion.
+// mostCompleted is the maximum number of names in a shell completion.
 const mostCompleted = 200
 
-// completeObjects offers kinds of the hub, and then the names of objects of the kind, also as KIND/NAME.
+// completeObjects completes kinds of the hub, and then the names of objects of the kind, also as KIND/NAME.
 func (h *hub) completeObjects(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	kind, name, together := strings.Cut(typed, "/")
 	switch {
@@ -55,7 +55,7 @@ func (h *hub) completeObjects(cmd *cobra.Command, args []string, typed string) (
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeKinds offers the plurals of kinds.
+// completeKinds completes the plurals of kinds.
 func (h *hub) completeKinds(typed string) []string {
 	var names []string
 	for _, r := range h.readableKinds() {
@@ -105,12 +105,12 @@ func (h *hub) objectNames(cmd *cobra.Command, kind, typed string) ([]string, err
 	return names, nil
 }
 
-// completePlacements offers placements as KIND/NAME.
+// completePlacements completes placements as KIND/NAME.
 func (h *hub) completePlacements(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	return h.completeOwn(cmd, args, typed, "placement", "clusterplacement")
 }
 
-// completeOwn offers objects of some of Hanse's kinds as KIND/NAME.
+// completeOwn completes objects of some of Hanse's kinds as KIND/NAME.
 func (h *hub) completeOwn(cmd *cobra.Command, args []string, typed string, kinds ...string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -130,7 +130,7 @@ func (h *hub) completeOwn(cmd *cobra.Command, args []string, typed string, kinds
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeNamespaces offers the namespaces of the hub.
+// completeNamespaces completes the namespaces of the hub.
 func (h *hub) completeNamespaces(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	names, err := h.objectNames(cmd, "namespaces", typed)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// placed is a ConfigMap with a placement and a binding that is applied on one of two clusters.
+// placed creates a ConfigMap with a placement, and with a binding that is applied on one of two clusters.
 func placed(t *testing.T) *hubv1.Placement {
 	t.Helper()
 	aHubRan(t, time.Now())

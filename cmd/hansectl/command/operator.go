@@ -28,7 +28,7 @@ nothing is downloaded.`,
 	return cmd
 }
 
-// chartRun says how a chart is rendered.
+// chartRun has the arguments for rendering a chart.
 type chartRun struct {
 	hub                      *hub
 	values, versions         []string
@@ -44,7 +44,7 @@ func (r *chartRun) addTo(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("values", "yaml", "yml", "json")
 }
 
-// render renders the chart of an archive or folder.
+// render renders the chart of an archive or of a folder.
 func (r *chartRun) render(ctx context.Context, path string) (chart.Rendered, error) {
 	in := chart.Input{
 		Release: r.releaseName, Namespace: cmp.Or(*r.hub.flags.Namespace, "default"), Kubernetes: r.kubeVersion,
@@ -94,7 +94,7 @@ func readChart(path string) ([]byte, error) {
 	return text, nil
 }
 
-// completeChart completes one name of a file or folder.
+// completeChart completes the name of a file or folder.
 func completeChart(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -40,8 +40,8 @@ type operatorGrants struct {
 	roles []operatorRole
 }
 
-// operatorRole has rules of an operator's own roles, which the hub gets by a role of its own. It is a ClusterRole if
-// the namespace is empty, as in the chart hanse-member.
+// operatorRole has rules of an operator's own roles, which the hub gets by a separate role. It is a ClusterRole if the
+// namespace is empty, as in the chart hanse-member.
 type operatorRole struct {
 	operator, namespace string
 	rules               []rbacv1.PolicyRule
@@ -59,7 +59,7 @@ var (
 	verbsOfRules     = regexp.MustCompile(`^([a-z]+|[*])$`)
 )
 
-// readOperatorGrants reads the files of --grant-operator. It refuses rules that the chart hanse-member refuses.
+// readOperatorGrants reads the files of --grant-operator. It refuses the same rules as the chart hanse-member.
 func readOperatorGrants(files []string) (operatorGrants, error) {
 	var out operatorGrants
 	for _, file := range files {
@@ -148,13 +148,13 @@ func (g *operatorGrants) addRole(r operatorRole) error {
 	return nil
 }
 
-// of reports whether one of these operators is among those with rules.
+// of reports whether one of these operators has rules.
 func (g operatorGrants) of(operators []string) bool {
 	return slices.ContainsFunc(g.roles, func(r operatorRole) bool { return slices.Contains(operators, r.operator) })
 }
 
-// checkRule refuses rules of everything and rules by which the hub could give itself more rights, and rules that the
-// API server would refuse after other objects were written.
+// checkRule refuses rules about all resources, rules with which the hub could give itself more rights, and rules that
+// the API server would refuse after other objects were written.
 func checkRule(rule rbacv1.PolicyRule, namespaced bool) error {
 	ofResources := len(rule.APIGroups) > 0 && len(rule.Resources) > 0
 	switch {
@@ -202,7 +202,7 @@ func escalating(rule rbacv1.PolicyRule) string {
 	return ""
 }
 
-// ruleText returns a rule in words, such as "get, list on configmaps, apps/deployments".
+// ruleText returns a rule as text, such as "get, list on configmaps, apps/deployments".
 func ruleText(rule rbacv1.PolicyRule) string {
 	text := strings.Join(rule.Verbs, ", ") + " on " + strings.Join(append(kindsOf(rule), rule.NonResourceURLs...), ", ")
 	if len(rule.ResourceNames) > 0 {
@@ -211,11 +211,11 @@ func ruleText(rule rbacv1.PolicyRule) string {
 	return text
 }
 
-// quoted returns a rule whose parts were not checked yet.
+// quoted returns the text of a rule whose parts were not checked yet.
 func quoted(rule rbacv1.PolicyRule) string { return fmt.Sprintf("%q", ruleText(rule)) }
 
-// notServed names the kinds of operators that the member does not serve yet. They are granted all the same: their
-// definitions often come with the operator.
+// notServed returns the kinds of operators that the member does not serve yet. They are granted although they are not
+// served, because the operator often contains their definitions.
 func (g operatorGrants) notServed(member meta.RESTMapper) ([]string, error) {
 	var notes []string
 	for _, kind := range g.kinds {
@@ -230,8 +230,8 @@ func (g operatorGrants) notServed(member meta.RESTMapper) ([]string, error) {
 	return notes, nil
 }
 
-// risks returns the rights that are as strong as those of the operator: all verbs of a resource, and what lets its
-// holder change every write, or act as a ServiceAccount of other pods.
+// risks returns the rights with which the hub could get the rights of the operator: all verbs of a resource, and rights
+// that let their holder change every write, or act as a ServiceAccount of other pods.
 func (r operatorRole) risks() []string {
 	var out []string
 	for _, rule := range r.rules {
@@ -254,7 +254,7 @@ func (r operatorRole) risks() []string {
 
 func (r operatorRole) name() string { return operatorrights.RolePrefix + r.operator }
 
-// area names where the rules of a role hold.
+// area describes where the rules of a role are valid.
 func area(namespace string) string {
 	if namespace == "" {
 		return "all namespaces"
@@ -262,7 +262,7 @@ func area(namespace string) string {
 	return "namespace " + namespace
 }
 
-// role returns the empty role, and where it has its rules.
+// role returns the empty role, with a pointer to its rules.
 func (r operatorRole) role() (kind string, role client.Object, rules *[]rbacv1.PolicyRule) {
 	if r.namespace == "" {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: r.name()}}
@@ -272,7 +272,7 @@ func (r operatorRole) role() (kind string, role client.Object, rules *[]rbacv1.P
 	return "role", namespaced, &namespaced.Rules
 }
 
-// review prints what the role adds to the hub's rights, and how strong these rights are. It refuses what could not be
+// review prints the rights that the role adds to the hub's rights, and their risks. It refuses rules that could not be
 // written later.
 func (r operatorRole) review(ctx context.Context, w io.Writer, m client.Client) error {
 	if r.namespace != "" {
@@ -309,7 +309,7 @@ func (r operatorRole) review(ctx context.Context, w io.Writer, m client.Client) 
 	return nil
 }
 
-// write adds the rules to the role, which keeps its other rules.
+// write adds the rules to the role. Other rules of the role stay.
 func (r operatorRole) write(ctx context.Context, w io.Writer, m client.Client) error {
 	kind, role, rules := r.role()
 	if err := put(ctx, w, m, role, kind, func() error {
@@ -321,7 +321,7 @@ func (r operatorRole) write(ctx context.Context, w io.Writer, m client.Client) e
 	return bind(ctx, w, m, r.namespace, r.name())
 }
 
-// takenFromOperators prints and returns the roles and bindings of operators whose rules the hub loses.
+// takenFromOperators prints and returns the roles and bindings of operators whose rules the hub no longer gets.
 func takenFromOperators(ctx context.Context, w io.Writer, m client.Client, operators []string) ([]made, error) {
 	if len(operators) == 0 {
 		return nil, nil
@@ -349,7 +349,7 @@ func takenFromOperators(ctx context.Context, w io.Writer, m client.Client, opera
 	return out, nil
 }
 
-// madeForOperators returns the metadata of the objects that join made on the member for operators, bindings first.
+// madeForOperators returns the metadata of the objects that join created on the member for operators, bindings first.
 func madeForOperators(ctx context.Context, m client.Client) ([]made, error) {
 	var out []made
 	for _, kind := range []string{"ClusterRoleBinding", "RoleBinding", "ClusterRole", "Role"} {

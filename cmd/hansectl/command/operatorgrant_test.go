@@ -23,7 +23,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// grantFile writes a file for --grant-operator.
+// grantFile writes a file for --grant-operator, and returns its name.
 func grantFile(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "operator.yaml")
@@ -31,7 +31,7 @@ func grantFile(t *testing.T, text string) string {
 	return file
 }
 
-// rulesOfWidgets is a file with one operator and one rule for all namespaces.
+// rulesOfWidgets returns the content of a file with one operator and one rule for all namespaces.
 func rulesOfWidgets(rule string) string {
 	return "operators:\n- name: widgets\n  rules:\n  - " + rule + "\n"
 }
@@ -118,7 +118,7 @@ func TestRightsAsStrongAsTheOperatorAreNamed(t *testing.T) {
 	}
 }
 
-// asHub returns a client with the credentials that the hub got for a member.
+// asHub returns a client with the credentials that the hub has for a member.
 func asHub(t *testing.T, name string) client.Client {
 	t.Helper()
 	var secret corev1.Secret
@@ -130,7 +130,7 @@ func asHub(t *testing.T, name string) client.Client {
 	return c
 }
 
-// createdByHub creates an object as the hub. It tries again, because the API server takes a moment to see new rights.
+// createdByHub creates an object as the hub. It retries, because new rights take effect late.
 func createdByHub(t *testing.T, hub client.Client, o *unstructured.Unstructured) {
 	t.Helper()
 	var err error

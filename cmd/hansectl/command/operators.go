@@ -76,7 +76,7 @@ With NAME, the conditions that are not True are shown, and one row per cluster:
 	return cmd
 }
 
-// completeOperators offers the names of FederatedOperators.
+// completeOperators completes the names of FederatedOperators.
 func (h *hub) completeOperators(cmd *cobra.Command, typed string) ([]string, cobra.ShellCompDirective) {
 	names, err := h.objectNames(cmd, "federatedoperators."+hubv1.GroupVersion.Group, typed)
 	if err != nil {

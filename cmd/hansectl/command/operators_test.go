@@ -27,7 +27,7 @@ const rotorDeployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name
   selector: {matchLabels: {app: rotors}}, template: {metadata: {labels: {app: rotors}},
   spec: {containers: [{name: operator, image: "example.com/rotors:{{ .Chart.AppVersion }}"}]}}}}`
 
-// rotorChart returns an archive of a chart, with more templates than its Deployment.
+// rotorChart returns the archive of a chart with a Deployment and further templates.
 func rotorChart(t *testing.T, version string, templates map[string]string) []byte {
 	t.Helper()
 	files := map[string]string{
@@ -53,8 +53,8 @@ var (
 	plainID      = hubv1.ObjectIdentity{Kind: "ServiceAccount", Namespace: "turbines", Name: "plain-operator"}
 )
 
-// bindTo stores a binding of an object, with a healthy row for each cluster, except that rows replace those of their
-// clusters. of is nil for an object of the hub.
+// bindTo stores a binding of an object, with a healthy row for each cluster. A row in rows replaces the row of its
+// cluster. of is nil for an object of the hub.
 func bindTo(t *testing.T, id hubv1.ObjectIdentity, of hubv1.BundleObject, rows ...hubv1.ClusterRow) {
 	t.Helper()
 	b := hubv1.NewBinding(id.BindingKey())
@@ -84,7 +84,7 @@ func healthyOn(cluster string) hubv1.ClusterRow {
 	return hubv1.ClusterRow{Name: cluster, Generation: 1, Applied: metav1.ConditionTrue, Health: hubv1.HealthHealthy}
 }
 
-// storedOperator plays the hub: it writes the status of an operator.
+// storedOperator acts as the hub: it writes the status of an operator.
 func storedOperator(t *testing.T, o *hubv1.FederatedOperator, status hubv1.FederatedOperatorStatus) {
 	t.Helper()
 	status.ObservedGeneration = o.Generation
@@ -95,8 +95,8 @@ func storedOperator(t *testing.T, o *hubv1.FederatedOperator, status hubv1.Feder
 	must(t, onHub.Status().Update(t.Context(), o))
 }
 
-// operatorsOnHub has the operator rotors with a chart, which is ready on one of two clusters, and the operator plain
-// with manifests on one cluster. Of the kind Rotor, the hub places two objects, and of Widget one.
+// operatorsOnHub creates the operator rotors with a chart, which is ready on one of two clusters, and the operator
+// plain with manifests on one cluster. The hub places two objects of the kind Rotor, and one object of the kind Widget.
 func operatorsOnHub(t *testing.T) (rotors, plain *hubv1.FederatedOperator) {
 	t.Helper()
 	fresh(t)

@@ -2,7 +2,7 @@ package command
 
 import "github.com/spf13/cobra"
 
-// usageTemplate is cobra's usage template. One line replaces the list of global flags.
+// usageTemplate is cobra's usage template, in which one line replaces the list of global flags.
 const usageTemplate = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} [command]{{end}}{{if gt (len .Aliases) 0}}

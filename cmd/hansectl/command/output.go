@@ -25,12 +25,12 @@ type shown interface {
 	Write(w io.Writer, now time.Time)
 }
 
-// shownWide is a result with more columns for -o wide.
+// shownWide is a result that has more columns for -o wide.
 type shownWide interface {
 	WriteWide(w io.Writer, now time.Time)
 }
 
-// shownNames is a result with names for -o name, which other commands accept.
+// shownNames is a result that has names for -o name, which other commands accept as arguments.
 type shownNames interface {
 	Names() []string
 }
@@ -38,14 +38,13 @@ type shownNames interface {
 // output is the flag -o with its value.
 type output struct {
 	format string
-	// formats are the command's formats other than jsonpath.
+	// formats are the output formats of the command, except jsonpath.
 	formats []string
 }
 
 const jsonpathFormat = "jsonpath="
 
-// addTo adds the flag to a command. also contains "wide" if the result is a shownWide, and "name" if it is a
-// shownNames.
+// addTo adds the flag to a command. also has "wide" if the result is a shownWide, and "name" if it is a shownNames.
 func (o *output) addTo(cmd *cobra.Command, also ...string) {
 	o.formats = append(also, "json", "yaml")
 	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: "+o.choice()+". Text if it is not given.")
@@ -111,7 +110,7 @@ func (o *output) print(w io.Writer, what shown) error {
 	return nil
 }
 
-// printPath prints the result of a JSONPath template on the JSON.
+// printPath prints the result of a JSONPath template that is applied to the JSON of the result.
 func printPath(w io.Writer, format string, what shown) error {
 	printer, err := jsonpathPrinter(format)
 	if err != nil {
@@ -128,7 +127,8 @@ func printPath(w io.Writer, format string, what shown) error {
 	return printer.PrintObj(&unstructured.Unstructured{Object: content}, w)
 }
 
-// screen adds the colours and the width of a terminal to w, if the output goes to a terminal. -o wide is not cut.
+// screen adds the colours and the width of a terminal to w, if the output is a terminal. The output of -o wide is not
+// cut.
 func (o *output) screen(w, terminal io.Writer) io.Writer {
 	f, ok := fileOf(terminal)
 	if !ok || !isTerminal(f) {
@@ -141,7 +141,7 @@ func (o *output) screen(w, terminal io.Writer) io.Writer {
 	return s
 }
 
-// written remembers the first error of a writer, because tables and lines are printed without looking at errors.
+// written records the first error of a writer, because tables and lines are printed without checking errors.
 type written struct {
 	io.Writer
 	err error
@@ -171,7 +171,7 @@ func (w *written) checkAfter(cmd *cobra.Command) {
 	}
 }
 
-// fileOf returns the file that a writer writes to, if it is one.
+// fileOf returns the file to which a writer writes. It returns false if the writer does not write to a file.
 func fileOf(w io.Writer) (*os.File, bool) {
 	if out, ok := w.(*written); ok {
 		w = out.Writer

@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// full is a disk without space.
+// full is a writer that fails like a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }

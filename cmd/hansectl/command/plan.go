@@ -21,7 +21,7 @@ type planRun struct {
 	window window
 	out    output
 	files  cliresource.FilenameOptions
-	// from names files that replace the hub.
+	// from names the files whose objects are used instead of the hub.
 	from     cliresource.FilenameOptions
 	denied   []string
 	live     bool
@@ -30,7 +30,7 @@ type planRun struct {
 	store    string
 }
 
-// markdownFormat is for pull requests.
+// markdownFormat is the output format for pull requests.
 const markdownFormat = "markdown"
 
 func newPlan(h *hub) *cobra.Command {

@@ -17,7 +17,7 @@ import (
 
 var plansDir = filepath.Join("testdata", "plan") + string(filepath.Separator)
 
-// plannedFrom runs plan on the files of the tests, and returns what it prints and its exit code.
+// plannedFrom runs plan on the files of the tests. It returns the output and the exit code.
 func plannedFrom(t *testing.T, args ...string) (stdout string, code int, err error) {
 	t.Helper()
 	args = append([]string{"plan", "--from", plansDir + "hub.yaml"}, args...)
@@ -168,7 +168,7 @@ func TestAPlanIsStored(t *testing.T) {
 	}
 }
 
-// planOf is the plan in what -o json prints.
+// planOf returns the plan in an output of -o json.
 func planOf(t *testing.T, text string) plan.Plan {
 	t.Helper()
 	var p plan.Plan
@@ -178,5 +178,5 @@ func planOf(t *testing.T, text string) plan.Plan {
 	return p
 }
 
-// jsonIn is the output of -o json without lines that tell the progress of a slow run.
+// jsonIn returns an output of -o json without the lines about the progress of a slow run.
 func jsonIn(text string) string { return text[max(0, strings.Index(text, "{")):] }

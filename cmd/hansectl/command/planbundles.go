@@ -20,7 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// haveOne reports whether an object of a bundle of this kind has one of the bindings.
+// haveOne reports whether one of the bindings belongs to an object of a bundle of this kind.
 func haveOne(bindings map[hubv1.ObjectIdentity]hubv1.BindingObject, kind string) bool {
 	for _, b := range bindings {
 		if ref := b.BindingSpec().ObjectRef.Bundle; ref != nil && ref.Kind == kind {
@@ -123,7 +123,7 @@ func (k *fileKinds) bundled() ([]hubv1.BundleObject, inputs.Source) {
 	}}
 }
 
-// configMap returns a ConfigMap of the files.
+// configMap returns a ConfigMap of the files. It returns an error if the files do not have the ConfigMap.
 func (k *fileKinds) configMap(key client.ObjectKey) (*corev1.ConfigMap, error) {
 	m := &corev1.ConfigMap{}
 	if u := k.files.configMap(key); u != nil {
@@ -132,7 +132,7 @@ func (k *fileKinds) configMap(key client.ObjectKey) (*corev1.ConfigMap, error) {
 	return nil, apierrors.NewNotFound(corev1.Resource("configmaps"), key.Name)
 }
 
-// configMap returns a ConfigMap of the files; nil if they have none of this name.
+// configMap returns a ConfigMap of the files. It is nil if the files have no ConfigMap of this name.
 func (f *fleetFiles) configMap(key client.ObjectKey) *unstructured.Unstructured {
 	id := hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: key.Namespace, Name: key.Name}
 	i := slices.IndexFunc(f.objects, func(u *unstructured.Unstructured) bool { return hubv1.IdentityOf(u) == id })
@@ -142,8 +142,8 @@ func (f *fleetFiles) configMap(key client.ObjectKey) *unstructured.Unstructured 
 	return f.objects[i]
 }
 
-// bundledFleet adds the objects of the files' bundles to a fleet of the files, and takes their bindings. It returns
-// notes on bundles that cannot be read.
+// bundledFleet adds the objects of the files' bundles to a fleet of the files, with their bindings. It returns notes
+// about bundles that cannot be read.
 func (f *fleetFiles) bundledFleet(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) (notes []string) {
 	bundles, source := kindsOfFiles(f, "").bundled()
 	for _, b := range bundles {
@@ -163,8 +163,8 @@ func (f *fleetFiles) bundledFleet(fleet *decide.Fleet, bindings map[hubv1.Object
 	return notes
 }
 
-// applyBundles changes the objects of bundles as the hub would after the files are applied: of the bundles in the
-// files, and of those whose ConfigMaps are in the files.
+// applyBundles changes the objects of bundles as the hub would after the files are applied. It changes the bundles in
+// the files, and the bundles whose ConfigMaps are in the files.
 func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 	there, source := kinds.bundled()
 	f.bundled = map[hubv1.ObjectIdentity]bool{}
@@ -215,7 +215,7 @@ func (f *fleetFiles) applyBundles(fleet *decide.Fleet, kinds hubKinds) error {
 	return nil
 }
 
-// configMapsOf returns the names of the ConfigMaps that decide which objects a bundle has.
+// configMapsOf returns the names of the ConfigMaps that determine which objects a bundle has.
 func configMapsOf(b hubv1.BundleObject) []string {
 	var names []string
 	for _, m := range b.BundleSpec().ConfigMaps {
@@ -232,7 +232,7 @@ func configMapsOf(b hubv1.BundleObject) []string {
 	return names
 }
 
-// applyBundle replaces the objects of one bundle, and marks the objects that the bundle has lost as removed.
+// applyBundle replaces the objects of one bundle. It marks the objects that the bundle no longer has as removed.
 func (f *fleetFiles) applyBundle(fleet *decide.Fleet, kinds hubKinds, source inputs.Source, b hubv1.BundleObject, file string) error {
 	objects, err := source.Objects(b)
 	if err != nil {
@@ -292,7 +292,7 @@ func (f *fleetFiles) replaceBundled(fleet *decide.Fleet, i int, u *unstructured.
 	fleet.Objects[i].Object = u
 }
 
-// ownerOf says who has an object: a bundle, or the hub itself.
+// ownerOf returns the bundle that contains an object, or "the hub" for an object of the hub.
 func ownerOf(u *unstructured.Unstructured) string {
 	if b := hubv1.BundleOf(u); b != nil {
 		return b.String()

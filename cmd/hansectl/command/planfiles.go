@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/inputs"
 )
 
-// fileKinds are the kinds of a hub that is read from files.
+// fileKinds has the kinds of a hub whose objects are read from files.
 type fileKinds struct {
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	namespaced  map[schema.GroupKind]bool // the kinds of the objects in the files
@@ -35,8 +35,8 @@ func kindsOfFiles(files *fleetFiles, home string) *fileKinds {
 	return k
 }
 
-// definition returns the definition of a kind, from known or from the files that replace the hub; nil if neither has
-// it.
+// definition returns the definition of a kind, from known or from the files that replace the hub. It is nil if neither
+// has the definition.
 func (k *fileKinds) definition(kind schema.GroupKind, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
 	if d, ok := known[kind]; ok {
 		return d
@@ -44,7 +44,7 @@ func (k *fileKinds) definition(kind schema.GroupKind, known map[schema.GroupKind
 	return k.definitions[kind]
 }
 
-// locate implements hubKinds. An unknown kind counts as namespaced if the user names a namespace.
+// locate implements hubKinds. An unknown kind is assumed to be namespaced if the user has named a namespace.
 func (k *fileKinds) locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error {
 	kind := u.GroupVersionKind().GroupKind()
 	if u.GetNamespace() != "" || kind == (schema.GroupKind{Kind: "Namespace"}) || kind == inputs.DefinitionKind.GroupKind() {
@@ -86,7 +86,7 @@ func (r *fleetReader) known(files *fleetFiles) error {
 	return nil
 }
 
-// inNamespace returns an error for an object in another namespace than the requested one. If the files have
+// inNamespace returns an error for an object in a namespace other than the requested one. If the files have
 // cluster-scoped objects, it returns a note about the limits of the result.
 func (f *fleetFiles) inNamespace(namespace string) (note string, err error) {
 	if namespace == "" {
@@ -105,8 +105,8 @@ func (f *fleetFiles) inNamespace(namespace string) (note string, err error) {
 	return "", nil
 }
 
-// hintNamespace adds to the error of a user without rights in all namespaces that one can be named. home is where the
-// kubeconfig looks without -n.
+// hintNamespace adds advice to the error of a user who lacks rights in all namespaces: to name a namespace. home is the
+// namespace of the kubeconfig, which is used without -n.
 func (f *fleetFiles) hintNamespace(err error, named, home string) error {
 	if named != "" || !apierrors.IsForbidden(err) {
 		return err
@@ -129,7 +129,7 @@ func (f *fleetFiles) hintNamespace(err error, named, home string) error {
 
 func isClusterScoped[P interface{ GetNamespace() string }](p P) bool { return p.GetNamespace() == "" }
 
-// source returns the file of an object. It also finds a policy to which the command has added a namespace.
+// source returns the file that has an object. It also finds a policy to which the command has added a namespace.
 func (f *fleetFiles) source(id hubv1.ObjectIdentity) string {
 	if source, ok := f.sources[id]; ok {
 		return source
@@ -138,8 +138,8 @@ func (f *fleetFiles) source(id hubv1.ObjectIdentity) string {
 	return f.sources[id]
 }
 
-// definitionsFor returns the definitions of the kinds in the files and in override policies, as far as the user may
-// read them.
+// definitionsFor returns the definitions of the kinds in the files and in override policies. It leaves out definitions
+// that the user may not read.
 func (r *fleetReader) definitionsFor(files *fleetFiles) (map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition, error) {
 	out := files.definitions()
 	var kinds []schema.GroupKind
@@ -177,7 +177,7 @@ type fits struct {
 	read        map[schema.GroupVersionKind]*definition
 }
 
-// check returns why an object does not fit. Objects of a kind without a definition are not checked.
+// check returns why an object does not match its definition. An object of a kind without a definition is not checked.
 func (f *fits) check(ctx context.Context, u *unstructured.Unstructured) error {
 	kind := u.GroupVersionKind()
 	crd := f.definitions[kind.GroupKind()]

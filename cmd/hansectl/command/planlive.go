@@ -12,12 +12,12 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// mostAskedLive is the maximum number of copies that are read from the members.
+// mostAskedLive is the maximum number of copies that one plan reads from members.
 const mostAskedLive = 500
 
 const changedItself = "the members were not asked: the files change the object itself, and the hub can try override policies alone"
 
-// ask reads from the members the copies that the plan changes.
+// ask reads the copies that the plan changes from the members.
 func (p *planRun) ask(ctx context.Context, made *plan.Plan, files *fleetFiles) error {
 	c, err := p.hub.reader(&p.window)
 	if err != nil {
@@ -54,7 +54,7 @@ func questionsOf(made *plan.Plan, files *fleetFiles) []memberQuestion {
 	return out
 }
 
-// answered adds the answers of members to a plan, in the order of its changes.
+// answered adds the answers of members to a plan, in the order of the plan's changes.
 func answered(made *plan.Plan, answers []memberAnswer) {
 	live, fields := made.Live, map[hubv1.ObjectIdentity]map[string][]plan.Field{}
 	live.Asked = len(answers)

@@ -48,7 +48,7 @@ func planHub(t *testing.T) {
 
 func TestPlanReadsTheHubAndWritesNothing(t *testing.T) {
 	planHub(t)
-	// What docs/plan.md says that one needs: no verb that writes.
+	// The user has exactly the rights that docs/plan.md requires, none of which writes.
 	kubeconfig := reader(t, "planner",
 		allowed(hubv1.GroupVersion.Group, "list", "memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies", "bundles", "clusterbundles", "federatedoperators", "resourcebindings"),
 		allowed(hubv1.GroupVersion.Group, "get", "resourcebindings"), allowed("", "list", "configmaps"), allowed("", "get", "namespaces", "configmaps"),

@@ -27,10 +27,10 @@ import (
 
 // storedPlan is a plan in a file.
 type storedPlan struct {
-	// Format of the file.
+	// Format is the version of the file's format.
 	Format string      `json:"format"`
 	Made   metav1.Time `json:"made"`
-	// Namespace of the plan; empty for all namespaces.
+	// Namespace of the plan. It is empty for all namespaces.
 	Namespace string         `json:"namespace,omitempty"`
 	Versions  []plan.Version `json:"versions"`
 	Plan      plan.Plan      `json:"plan"`
@@ -171,7 +171,7 @@ func isRead(o plan.Object) bool {
 	return o.Group == hubv1.GroupVersion.Group && !slices.Contains([]string{"ResourceBinding", "ClusterResourceBinding", hubv1.BundleKind, hubv1.ClusterBundleKind, hubv1.FederatedOperatorKind}, o.Kind)
 }
 
-// version returns the current version of an object; nil if the object is deleted.
+// version returns the current version of an object. It is nil if the object was deleted.
 func (r *fleetReader) version(of plan.Version) (*plan.Version, error) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(of.APIVersion)
@@ -190,7 +190,7 @@ func (r *fleetReader) version(of plan.Version) (*plan.Version, error) {
 	return &v, nil
 }
 
-// printPlan writes a plan in a format, or only its summary line.
+// printPlan prints a plan in a format, or only its summary line.
 func printPlan(w io.Writer, o *output, summary bool, p view.Plan) error {
 	switch {
 	case summary:

@@ -20,18 +20,19 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// playedHub plays the hub itself, beside its API server: it answers questions about members.
+// playedHub acts as the hub beside its API server: it answers requests about members.
 type playedHub struct {
 	*testing.T
 	url string
-	// answer is given the cluster, what is asked of it, and the body. An error is a refusal.
+	// answer returns the answer to a request. It gets the cluster, the type of the request, and its body. An error is a
+	// refusal.
 	answer func(cluster, what string, body []byte) (any, error)
 
 	mu    sync.Mutex
 	asked []string // cluster and question
 }
 
-// newPlayedHub needs the namespace of the system.
+// newPlayedHub starts a playedHub. The namespace hanse-system must exist.
 func newPlayedHub(t *testing.T, answer func(cluster, what string, body []byte) (any, error)) *playedHub {
 	t.Helper()
 	h := &playedHub{T: t, answer: answer}
@@ -81,7 +82,7 @@ func (h *playedHub) hansectl(args ...string) (string, error) {
 	return hansectl(h.T, append(args, "--hub-endpoint", h.url)...)
 }
 
-// took returns the questions since the last call.
+// took returns the requests since its last call.
 func (h *playedHub) took() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected texts under testdata")
 
-// isWhatIsPrinted compares what a command prints with the text of the case in a folder of testdata.
+// isWhatIsPrinted compares the output of a command with the file of the test case in a folder of testdata.
 func isWhatIsPrinted(t *testing.T, folder, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", folder, strings.ReplaceAll(strings.ReplaceAll(name, ",", ""), " ", "-")+".txt")

@@ -10,14 +10,14 @@ import (
 
 const (
 	pollEvery = 500 * time.Millisecond
-	// sayEvery is the interval between messages of a wait without progress.
+	// sayEvery is the interval between the messages of a wait without progress.
 	sayEvery = 10 * time.Second
 )
 
 // errTimeout means that a wait has timed out.
 var errTimeout = errors.New("timed out")
 
-// look reads the progress of an operation.
+// look is a function that reads the progress of an operation.
 type look func(ctx context.Context) (state string, done bool, err error)
 
 // await polls until the operation is done. It prints each new state with the elapsed time, and a message every
@@ -74,7 +74,7 @@ func (p *progress) tell(format string, args ...any) {
 	fmt.Fprintf(p.to, "  %3.0fs  %s\n", now.Sub(p.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// decided returns a function that prints for how many objects the decision is made.
+// decided returns a function that prints the number of objects that are decided so far.
 func (p *progress) decided(what string) func(n, of int) {
 	return func(n, of int) { p.tell("decided on %d of %d objects %s", n, of, what) }
 }

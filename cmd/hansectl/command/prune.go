@@ -73,7 +73,7 @@ func (h *hub) prune(ctx context.Context, w *window, clusters []string, yes bool)
 	return notAsked
 }
 
-// aboutToPrune describes the deletion that the user shall confirm.
+// aboutToPrune describes the deletion that the user is asked to confirm.
 func aboutToPrune(copies []view.UnclaimedCopy) string {
 	var deleted, orphaned, held int
 	for _, c := range copies {

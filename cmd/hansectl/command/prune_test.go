@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// viewedHub plays a hub's API server that passes requests on to the hub.
+// viewedHub acts as a hub's API server that passes requests on to the hub.
 type viewedHub struct {
 	*testing.T
 	args      []string // that name the hub

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// No API server can be made to refuse exactly the first write, hence the fake client.
+// The test uses a fake client, because a real API server cannot be made to refuse only the first write.
 func TestAnObjectThatTheHubWritesAtTheSameMomentIsWrittenAgain(t *testing.T) {
 	ctx, conflicts := t.Context(), 2
 	there := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}}

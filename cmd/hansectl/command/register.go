@@ -17,17 +17,18 @@ import (
 const (
 	// secretKey is the key of the kubeconfig in the Secret.
 	secretKey = "kubeconfig"
-	// clusterIDAnnotation on the Secret has the cluster's ID, so that a later unjoin cannot change another cluster.
+	// clusterIDAnnotation is an annotation of the Secret with the cluster's ID, so that a later unjoin cannot change
+	// another cluster.
 	clusterIDAnnotation = hubv1.Prefix + "cluster-id"
-	// serverAnnotation on the Secret has the address from its kubeconfig. A later rotate keeps the address, and
-	// hansectl never reads the Secret's data.
+	// serverAnnotation is an annotation of the Secret with the address in its kubeconfig. A later rotate uses this
+	// address, because hansectl never reads the Secret's data.
 	serverAnnotation = hubv1.Prefix + "server"
 )
 
 var errNoHub = errors.New("no hub of Hanse is installed there: install the chart hanse-hub first")
 
-// admit reads the MemberClusters and checks whether this cluster may join under this name. It returns the MemberCluster
-// of that name, or nil.
+// admit reads the MemberClusters, and checks whether this cluster may join under this name. It returns the
+// MemberCluster of that name, which may be nil.
 func admit(ctx context.Context, hub client.Client, name, clusterID string) (*hubv1.MemberCluster, error) {
 	var members hubv1.MemberClusterList
 	err := hub.List(ctx, &members)
@@ -46,7 +47,7 @@ func admit(ctx context.Context, hub client.Client, name, clusterID string) (*hub
 	return admitted(members.Items, name, clusterID)
 }
 
-// admitted decides whether a cluster may join. A cluster has one name, and a name has one cluster.
+// admitted checks whether a cluster may join. A cluster has one name, and a name belongs to one cluster.
 func admitted(members []hubv1.MemberCluster, name, clusterID string) (*hubv1.MemberCluster, error) {
 	var existing *hubv1.MemberCluster
 	for i := range members {
@@ -70,8 +71,8 @@ func admitted(members []hubv1.MemberCluster, name, clusterID string) (*hubv1.Mem
 	return existing, nil
 }
 
-// checkHubItself compares the identity of the cluster with the flag --hub-itself. The identity alone is no proof,
-// because any server can return the hub's identity.
+// checkHubItself compares the ID of the cluster with the flag --hub-itself. The ID alone proves nothing, because any
+// server can return the hub's ID.
 func checkHubItself(said bool, hubID, clusterID string) error {
 	switch {
 	case said && clusterID != hubID:
@@ -158,7 +159,7 @@ func secretMetadata(key client.ObjectKey) *metav1.PartialObjectMetadata {
 	return m
 }
 
-// awaitReady waits until the hub can reach the member.
+// awaitReady waits until the MemberCluster is Ready.
 func (j *join) awaitReady(ctx context.Context, hub client.Client) error {
 	out := j.hub.streams.Out
 	fmt.Fprintf(out, "Waiting until membercluster/%s is Ready\n", j.name)

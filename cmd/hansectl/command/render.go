@@ -203,7 +203,7 @@ func (r *renderRun) warnOf(files *fleetFiles) {
 	}
 }
 
-// chosen returns the clusters to render for.
+// chosen returns the clusters for which the object is rendered.
 func (r *renderRun) chosen(in plan.RenderInput) ([]*hubv1.MemberCluster, error) {
 	if r.all {
 		return in.Clusters, nil

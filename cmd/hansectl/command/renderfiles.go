@@ -19,7 +19,8 @@ import (
 
 var errNoClusterInFiles = errors.New("no MemberCluster in the files: add them, such as the output of kubectl get memberclusters -o yaml")
 
-// readFiles reads all inputs from the files. If they have no binding of the object, it uses their placements.
+// readFiles reads all inputs from the files. If the files have no binding of the object, it uses the placements in the
+// files.
 func (r *renderRun) readFiles(ctx context.Context, in *plan.RenderInput, files *fleetFiles, kind, name string) error {
 	namespace := *r.hub.flags.Namespace
 	fleet, _ := files.fleet(time.Now(), namespace)
@@ -67,12 +68,12 @@ func (f *fleetFiles) find(kind, name, namespace string) (*unstructured.Unstructu
 	return nil, fmt.Errorf("the files have %s: name the group, as in KIND.GROUP, or the namespace", strings.Join(names, " and "))
 }
 
-// isKind reports whether the user may mean the kind of an object.
+// isKind reports whether the text may name the kind of an object.
 func isKind(u *unstructured.Unstructured, text string) bool {
 	return isNamed(u.GroupVersionKind(), text)
 }
 
-// isNamed compares kinds as kubectl does, but without a server's short names and plurals.
+// isNamed compares kinds as kubectl does, but without the short names and plurals of a server.
 func isNamed(gvk schema.GroupVersionKind, text string) bool {
 	plural, singular := meta.UnsafeGuessKindToResource(gvk)
 	word, group, grouped := strings.Cut(strings.ToLower(text), ".")

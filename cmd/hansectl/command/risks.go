@@ -15,11 +15,11 @@ const (
 	isAdmin     = "it can give itself every right"
 )
 
-// risk is a right that makes its holder an administrator of the cluster if it is granted in all namespaces.
+// risk is a right that makes its holder an administrator of the cluster if the right is granted in all namespaces.
 type risk struct {
-	// what is the granted resource, with its group unless it is the core group, in the syntax of --grant.
+	// what is the granted resource in the syntax of --grant, with its group unless it is the core group.
 	what string
-	// verbs are the dangerous verbs. One of them is enough.
+	// verbs are the dangerous verbs. Each of them alone is dangerous.
 	verbs []string
 	why   string
 }
@@ -29,7 +29,8 @@ var (
 	writes         = []string{"create", "update", "patch"}
 )
 
-// kindRisks are the risky rights that a grant of a kind contains. They equal charts/hanse-member/files/risks.yaml.
+// kindRisks are the risky rights that a grant of a kind contains. They are the same as in
+// charts/hanse-member/files/risks.yaml.
 var kindRisks = []risk{
 	{"secrets", readsAndWrites, "it reads every Secret, those of kube-system too, and gets the token of any ServiceAccount by one"},
 	{"pods", writes, runsPods},
@@ -51,7 +52,8 @@ var kindRisks = []risk{
 	{"certificates.k8s.io/certificatesigningrequests", writes, "it asks for certificates, which some clusters approve by themselves"},
 }
 
-// otherRisks are risky rights that only a role written by hand can contain, not the chart or --grant.
+// otherRisks are risky rights that neither the chart nor --grant can add. Only a role that a user has written can
+// contain them.
 var otherRisks = []risk{
 	{"rbac.authorization.k8s.io/roles", []string{"escalate", "bind"}, isAdmin},
 	{"rbac.authorization.k8s.io/clusterroles", []string{"escalate", "bind"}, isAdmin},
@@ -66,7 +68,7 @@ var otherRisks = []risk{
 	{"certificates.k8s.io/certificatesigningrequests/approval", []string{"update", "patch"}, "it approves its own certificates"},
 }
 
-// risks returns the risky rights in rules for all namespaces. It skips rules for named objects.
+// risks returns the risky rights in rules for all namespaces. It skips rules with resource names.
 func risks(rules []rbacv1.PolicyRule) []string {
 	var out []string
 	add := func(text string) {
@@ -105,7 +107,8 @@ func named(groups []string) []string {
 	return out
 }
 
-// namespaced reports whether the right is dangerous in one namespace, too: its holder acts as any ServiceAccount there.
+// namespaced reports whether the right is also dangerous in one namespace, because its holder can act as any
+// ServiceAccount there.
 func (r risk) namespaced() bool {
 	return r.why == runsPods || strings.HasPrefix(r.what, "pods/") || strings.HasPrefix(r.what, "serviceaccounts") || r.what == "secrets"
 }

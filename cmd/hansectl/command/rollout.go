@@ -38,7 +38,7 @@ type staged struct {
 	binding hubv1.BindingObject
 }
 
-// readStaged reads an object that has a rollout. Without a rollout it returns an error with the reason.
+// readStaged reads an object that has a rollout. If the object has no rollout, it returns an error with the reason.
 func (h *hub) readStaged(ctx context.Context, c client.Client, id hubv1.ObjectIdentity, version string) (staged, error) {
 	s := staged{id: id}
 	var err error
@@ -68,7 +68,8 @@ func (h *hub) readStaged(ctx context.Context, c client.Client, id hubv1.ObjectId
 	return s, fmt.Errorf("%s has no revision yet: until the hub has stored one, a change goes to all clusters at once", id)
 }
 
-// followed returns the placement that an object follows; nil if there is none or the user may not read it.
+// followed returns the placement that an object follows. It is nil if the object follows no placement, or if the user
+// may not read it.
 func (h *hub) followed(ctx context.Context, c client.Client, b hubv1.BindingObject) (placementObject, error) {
 	ref := b.BindingSpec().PlacementRef
 	if ref == nil {
@@ -85,7 +86,7 @@ func (h *hub) followed(ctx context.Context, c client.Client, b hubv1.BindingObje
 	return nil, nil
 }
 
-// placementArguments requires a placement, and then arguments with these names.
+// placementArguments requires a placement, followed by arguments with these names.
 func placementArguments(names ...string) cobra.PositionalArgs {
 	return usage(func(cmd *cobra.Command, args []string) error {
 		if err := arguments(append([]string{"PLACEMENT"}, names...)...)(cmd, args); err != nil {
@@ -98,7 +99,8 @@ func placementArguments(names ...string) cobra.PositionalArgs {
 	})
 }
 
-// placementArgument splits an argument into the kind and the name of a placement. Without a kind it is a Placement.
+// placementArgument splits an argument into the kind and the name of a placement. Without a kind, it returns the kind
+// Placement.
 func placementArgument(arg string) (kind, name string) {
 	if kind, name, found := strings.Cut(arg, "/"); found {
 		return kind, name

@@ -15,10 +15,10 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// began is the time at which the change of the test began, by the clock of the hub.
+// began is the time at which the rollout of the test began, by the clock of the hub.
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// rolling is a ConfigMap of the hub at its second revision, under a placement with two waves.
+// rolling creates a ConfigMap at its second revision, with a placement that has two waves.
 func rolling(t *testing.T) (*hubv1.Placement, *corev1.ConfigMap, *hubv1.ResourceBinding) {
 	t.Helper()
 	fresh(t)
@@ -54,14 +54,14 @@ func rolling(t *testing.T) (*hubv1.Placement, *corev1.ConfigMap, *hubv1.Resource
 	return p, object, binding
 }
 
-// annotation is what an object says now.
+// annotation returns the current value of an object's annotation.
 func annotation(t *testing.T, o client.Object, name string) string {
 	t.Helper()
 	must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(o), o))
 	return o.GetAnnotations()[name]
 }
 
-// setPhase plays the hub.
+// setPhase acts as the hub: it sets the phase of a rollout.
 func setPhase(t *testing.T, b *hubv1.ResourceBinding, phase hubv1.RolloutPhase) {
 	t.Helper()
 	must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(b), b))

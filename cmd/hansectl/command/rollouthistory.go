@@ -128,8 +128,8 @@ func (h *hub) rolloutUndo(ctx context.Context, kind, name string, to int64) erro
 	return nil
 }
 
-// undoneInBundle returns an error for a bundle and for an object of a bundle: they have no revision of their own to
-// return to. For an operator, it says which versions an earlier chart must have.
+// undoneInBundle returns an error for a bundle and for an object of a bundle, because these have no revisions. For an
+// operator, the error says which versions an earlier chart must have.
 func (h *hub) undoneInBundle(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) error {
 	binding, err := readBinding(ctx, c, id)
 	if err != nil {

@@ -80,7 +80,7 @@ type sight struct {
 	progress string
 }
 
-// errRollout means that a revision has failed.
+// errRollout means that the rollout of a revision has failed.
 var errRollout = errors.New("the rollout has failed")
 
 func (s *rolloutStatus) run(ctx context.Context, kind, name string) error {
@@ -108,7 +108,7 @@ func (s *rolloutStatus) run(ctx context.Context, kind, name string) error {
 	return err
 }
 
-// follow prints each step until the rollout has ended. If the hub does not answer, it tries again.
+// follow prints each step until the rollout has ended. If the hub's API server does not answer, it tries again.
 func (s *rolloutStatus) follow(ctx context.Context, first sight, see func(context.Context) (sight, error)) (sight, error) {
 	last := first
 	timeout := cmp.Or(s.timeout, math.MaxInt64)
@@ -156,7 +156,7 @@ func (s *rolloutStatus) seeObject(ctx context.Context, c client.Client, kind, na
 	return sight{r, r.Result, r.Progress}, nil
 }
 
-// seePlacement reads the rollouts of a placement. It reads the objects only if they are shown.
+// seePlacement reads the rollouts of a placement. It reads the objects only if the output needs them.
 func (s *rolloutStatus) seePlacement(ctx context.Context, c client.Client, kind, name string) (sight, error) {
 	p, err := s.hub.rollingPlacement(ctx, c, kind, name)
 	if err != nil {

@@ -244,7 +244,7 @@ func (p *promotion) run(ctx context.Context, placement string) error {
 	return nil
 }
 
-// completeWaves offers placements, and then the waves of the placement that wait for approval.
+// completeWaves completes placements, and then the waves of the placement that wait for an approval.
 func (h *hub) completeWaves(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) != 1 {
 		return h.completePlacements(cmd, args, typed)

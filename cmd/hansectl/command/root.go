@@ -1,8 +1,8 @@
 // Package command has the commands of hansectl, one file each, and their shared code.
 //
-// Commands send requests to API servers with the user's own rights and decide little. Package view decides what they
-// show, package placement decides which placement an object follows, and the hub decides everything else. Package
-// decide makes the decisions that explain and simulate show.
+// Commands send requests to API servers with the user's own rights. They make few decisions: package view determines
+// their output, package placement determines which placement an object follows, and the hub decides everything else.
+// Package decide makes the decisions that explain and simulate show.
 //   - A command names each change, line by line, on standard output when it happens.
 //   - Every command can be run again: it finishes the work of an interrupted run.
 //   - Commands write credentials of members to the hub and never read them back.
@@ -17,7 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// New returns the root command. name is what the user calls it, "hansectl" or "kubectl hanse".
+// New returns the root command. name is the name by which the user calls it, "hansectl" or "kubectl hanse".
 func New(name, version string, streams genericiooptions.IOStreams) *cobra.Command {
 	out := &written{Writer: streams.Out}
 	streams.Out = out
@@ -53,7 +53,7 @@ func New(name, version string, streams genericiooptions.IOStreams) *cobra.Comman
 	return root
 }
 
-// forgetAfter makes every command clean up the objects that it created for the hub, also after an error.
+// forgetAfter makes every command delete the objects that it created on the hub, also after an error.
 func (h *hub) forgetAfter(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -66,7 +66,7 @@ func (h *hub) forgetAfter(cmd *cobra.Command) {
 	}
 }
 
-// rename writes the examples for the name that the user calls.
+// rename replaces the name of the program in the examples by the name that the user calls.
 func rename(cmd *cobra.Command, name string) {
 	cmd.Example = strings.ReplaceAll(cmd.Example, "  hansectl ", "  "+name+" ")
 	for _, sub := range cmd.Commands() {
@@ -74,7 +74,7 @@ func rename(cmd *cobra.Command, name string) {
 	}
 }
 
-// usage gives errors about arguments a hint.
+// usage adds a hint to errors about arguments.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
@@ -84,12 +84,13 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// usageError ends the process with 2.
+// usageError returns the error with the exit code 2.
 func usageError(cmd *cobra.Command, err error) error {
 	return &ExitError{Code: 2, Err: fmt.Errorf("%w\nsee '%s --help'", err, cmd.CommandPath())}
 }
 
-// knownCommand is for commands that only have others: an argument is a command that there is not.
+// knownCommand checks the arguments of a command that only has subcommands: an argument is the name of an unknown
+// subcommand.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -98,7 +99,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("there is no command %q%s", args[0], didYouMean(cmd.SuggestionsFor(args[0])))
 }
 
-// deprecated makes a command say that another one has taken its place.
+// deprecated makes a command print the command that replaces it.
 func (h *hub) deprecated(cmd *cobra.Command, name string) *cobra.Command {
 	cmd.PreRun = func(*cobra.Command, []string) {
 		h.warn(fmt.Sprintf("warning: hansectl %s is deprecated and goes with the next minor version: use hansectl %s\n", name, successors[name]))
@@ -109,7 +110,7 @@ func (h *hub) deprecated(cmd *cobra.Command, name string) *cobra.Command {
 // successors of deprecated commands.
 var successors = map[string]string{"get clusters": "clusters", "top": "problems"}
 
-// arguments wants just these, by name.
+// arguments requires exactly the arguments with these names.
 func arguments(names ...string) cobra.PositionalArgs {
 	return usage(func(_ *cobra.Command, args []string) error {
 		switch {

@@ -96,7 +96,7 @@ func (r *rotate) run(ctx context.Context) error {
 	return r.byHub(ctx, hub, cluster)
 }
 
-// byHub lets the hub request the new token over its connection to the member.
+// byHub makes the hub request the new token over its connection to the member.
 func (r *rotate) byHub(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster) error {
 	out := r.hub.streams.Out
 	before := cluster.Status.Credentials
@@ -153,7 +153,8 @@ func (r *rotate) byAdmin(ctx context.Context, hub client.Client, cluster *hubv1.
 	return m.revokeOthers(ctx, out, uid, made.Secret)
 }
 
-// awaitCredentials waits until the hub uses the new credentials and has revoked the old ones, if it may revoke them.
+// awaitCredentials waits until the hub uses the new credentials, and has revoked the old ones if it has the right to do
+// so.
 func awaitCredentials(ctx context.Context, out io.Writer, hub client.Client, name string, timeout time.Duration, wanted func(*hubv1.CredentialsStatus) bool) error {
 	state, err := await(ctx, out, timeout, func(ctx context.Context) (string, bool, error) {
 		m, err := readCluster(ctx, hub, name)

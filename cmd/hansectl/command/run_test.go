@@ -8,7 +8,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// run runs hansectl as a user would, without a terminal, and returns what it prints.
+// run runs hansectl without a terminal, and returns the output.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	return runVersion(t, "test", args...)

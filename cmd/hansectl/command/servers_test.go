@@ -143,7 +143,7 @@ func report(ctx context.Context, name string, ready metav1.ConditionStatus, reas
 	return onHub.Status().Update(ctx, &m)
 }
 
-// whenever calls what in the background, until it returns no error or the test ends.
+// whenever calls what in the background, repeatedly until it returns no error or the test ends.
 func whenever(t *testing.T, what func(context.Context) error) {
 	t.Helper()
 	done := make(chan struct{})
@@ -415,8 +415,8 @@ func TestATokenEndsWithASecretOfItsOwnHub(t *testing.T) {
 }
 
 // reportCredentials writes the ID of the credentials in use to the status of a MemberCluster, as the hub would. These
-// are the credentials in the Secret, or new ones of the hub if an annotation requests their rotation. It always returns
-// an error, so that whenever calls it until the test ends.
+// are the credentials in the Secret, or new credentials of the hub if an annotation requests a rotation. It always
+// returns an error, so that whenever calls it until the test ends.
 func reportCredentials(ctx context.Context, name string) error {
 	var secret corev1.Secret
 	if err := onHub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: name}, &secret); err != nil {

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// mostTypos is the maximum number of letters in which a word and a suggested name differ.
+	// mostTypos is the maximum number of letters by which a word and a suggested name may differ.
 	mostTypos = 2
 	// mostSimilar is the maximum number of suggested names.
 	mostSimilar = 3
 )
 
-// similar returns the names that a mistyped word may mean, the most similar ones first. At most half of the letters may
+// similar returns the names that a mistyped word may mean, the most similar name first. At most half of the letters may
 // differ.
 func similar(word string, names []string) []string {
 	var found []string
@@ -35,7 +35,7 @@ func similar(word string, names []string) []string {
 	return found[:min(len(found), mostSimilar)]
 }
 
-// distance returns the number of letters to add, drop or replace to turn one word into the other (Levenshtein).
+// distance returns the number of letters to add, remove or replace to turn one word into the other (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -56,7 +56,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// didYouMean returns the question to append to an error; empty without names.
+// didYouMean returns a question with the names, to append to an error. It is empty without names.
 func didYouMean(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -76,7 +76,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usageError(cmd, err)
 }
 
-// similarKinds returns kinds of the hub that a mistyped kind may mean. They have a group if the mistyped kind has one.
+// similarKinds returns the kinds of the hub that a mistyped kind may mean. The kinds have a group if the mistyped kind
+// has a group.
 func (h *hub) similarKinds(typed string) []string {
 	var names []string
 	for _, r := range h.readableKinds() {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// offline runs simulate on the files of the tests, and returns what it prints and its exit code.
+// offline runs simulate on the files of the tests. It returns the output and the exit code.
 func offline(t *testing.T, args ...string) (stdout string, code int, err error) {
 	t.Helper()
 	args = append([]string{"simulate", "--offline", "-f", filepath.Join("testdata", "simulate", "fleet.yaml")}, args...)

@@ -21,12 +21,12 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// fleetChanges are the assumptions that the flags of simulate make.
+// fleetChanges are the changes of the fleet that the flags of simulate describe.
 type fleetChanges struct {
 	withoutClusters, withoutRegions, addClusters, setLabels []string
 }
 
-// applyTo changes the fleet and returns one line per change. An error names the flag and its value.
+// applyTo changes the fleet, and returns one line for each change. An error names the flag and its value.
 func (c fleetChanges) applyTo(ctx context.Context, f *decide.Fleet) ([]string, error) {
 	f.Clusters = slices.Clone(f.Clusters)
 	var said []string
@@ -156,7 +156,7 @@ func parseCluster(text string) (*hubv1.MemberCluster, error) {
 	return c, nil
 }
 
-// assumed fills in defaults of a simulated cluster: it accepts objects of every namespace and is Ready.
+// assumed sets the defaults of a simulated cluster: it accepts objects of every namespace and is Ready.
 func assumed(c *hubv1.MemberCluster, now time.Time) *hubv1.MemberCluster {
 	c = c.DeepCopy()
 	if c.Spec.AllowedNamespaces.From == "" {
@@ -170,7 +170,7 @@ func assumed(c *hubv1.MemberCluster, now time.Time) *hubv1.MemberCluster {
 	return c
 }
 
-// described returns how a cluster joins, and which of its facts are not known.
+// described returns the description of an added cluster, and the data of the cluster that is not known.
 func described(c *hubv1.MemberCluster) string {
 	text := fmt.Sprintf("cluster %s joins", c.Name)
 	var labels []string

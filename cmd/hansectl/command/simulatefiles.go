@@ -29,7 +29,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// fleetFiles contains the objects in the files of plan, simulate, diff and render, each object once.
+// fleetFiles has the objects in the files of plan, simulate, diff and render, each object once.
 type fleetFiles struct {
 	sources    map[hubv1.ObjectIdentity]string                     // file of each object
 	policies   map[hubv1.ObjectIdentity]*unstructured.Unstructured // clusters, placements and overrides, as written in the files
@@ -128,7 +128,7 @@ func (f *fleetFiles) empty() bool {
 	return len(f.clusters)+len(f.placements)+len(f.overrides)+len(f.bundles)+len(f.objects) == 0
 }
 
-// said returns the numbers of objects as the begin of a sentence: "2 placements and 1 object of the files are".
+// said returns the numbers of objects as the beginning of a sentence: "2 placements and 1 object of the files are".
 func (f *fleetFiles) said() string {
 	var parts []string
 	for _, p := range []struct {
@@ -153,7 +153,7 @@ func (f *fleetFiles) said() string {
 	return text + " of the files are"
 }
 
-// fleet returns a fleet with only the objects of the files. An object without a namespace is cluster-scoped.
+// fleet returns a fleet that has only the objects of the files. An object without a namespace is cluster-scoped.
 func (f *fleetFiles) fleet(now time.Time, namespace string) (decide.Fleet, []string) {
 	fleet := decide.Fleet{Now: now, NamespaceLabels: map[string]map[string]string{}}
 	for _, c := range f.clusters {
@@ -185,7 +185,7 @@ func (f *fleetFiles) fleet(now time.Time, namespace string) (decide.Fleet, []str
 	return fleet, notes
 }
 
-// defaultNamespaces sets the namespace of policies without one, if their kind has namespaces.
+// defaultNamespaces sets the namespace of policies without a namespace, if their kind is namespaced.
 func (f *fleetFiles) defaultNamespaces(namespace string) {
 	locate := func(o client.Object) {
 		if o.GetNamespace() == "" {
@@ -228,7 +228,7 @@ func addNamespaceLabels(all map[string]map[string]string, u *unstructured.Unstru
 	}
 }
 
-// definitions returns the definitions in the files by kind. It skips a definition that cannot be read.
+// definitions returns the definitions in the files, by kind. It skips a definition that cannot be read.
 func (f *fleetFiles) definitions() map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition {
 	definitions := map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{}
 	for _, u := range f.objects {
@@ -244,16 +244,16 @@ func (f *fleetFiles) definitions() map[schema.GroupKind]*apiextensionsv1.CustomR
 
 var errBindings = errors.New("bindings are written by the hub alone: leave them out, or ask no hub with --offline")
 
-// hubKinds returns facts about the kinds and bundles of a hub.
+// hubKinds has the kinds and bundles of a hub.
 type hubKinds interface {
-	// locate sets the namespace of an object without one, if its kind has namespaces.
+	// locate sets the namespace of an object without a namespace, if its kind is namespaced.
 	locate(u *unstructured.Unstructured, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
-	// complete adds facts that affect the decision and are not in the object, such as its binding. known has definitions
-	// for which no request to the hub is needed.
+	// complete adds data that affects the decision and is not part of the object, such as its binding. known has
+	// definitions that need not be read from the hub.
 	complete(o *decide.FleetObject, known map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition) error
 	// bundled returns the bundles of the hub, and the source of the inputs for decisions on their objects.
 	bundled() ([]hubv1.BundleObject, inputs.Source)
-	// within reports whether objects of a namespace are in the fleet.
+	// within reports whether the fleet has the objects of a namespace.
 	within(namespace string) bool
 }
 
@@ -308,7 +308,7 @@ func (f *fleetFiles) applyTo(fleet *decide.Fleet, kinds hubKinds) error {
 	return f.applyBundles(fleet, kinds)
 }
 
-// policiesOver returns the override policies after the files are applied. there are the hub's policies.
+// policiesOver returns the override policies after the files are applied. there are the policies of the hub.
 func (f *fleetFiles) policiesOver(there []hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject {
 	out := slices.DeleteFunc(slices.Clone(there), func(p hubv1.OverridePolicyObject) bool {
 		return slices.ContainsFunc(f.overrides, func(o hubv1.OverridePolicyObject) bool { return overrides.RefOf(o) == overrides.RefOf(p) })
@@ -316,7 +316,7 @@ func (f *fleetFiles) policiesOver(there []hubv1.OverridePolicyObject) []hubv1.Ov
 	return append(out, f.overrides...)
 }
 
-// written returns an object as it is in its file. It also finds a policy to which the command has added a namespace.
+// written returns an object as its file contains it. It also finds a policy to which the command has added a namespace.
 func (f *fleetFiles) written(kind string, o client.Object) *unstructured.Unstructured {
 	id := hubv1.ObjectIdentity{Group: hubv1.GroupVersion.Group, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 	if u, ok := f.policies[id]; ok {

@@ -21,7 +21,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// reader gives a user of the hub no more than these rules, and returns his kubeconfig.
+// reader creates a user of the hub with only these rules, and returns the user's kubeconfig.
 func reader(t *testing.T, name string, rules ...rbacv1.PolicyRule) string {
 	t.Helper()
 	apply(t, onHub, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
@@ -74,7 +74,7 @@ func TestSimulateAsksTheHubAndWritesNothing(t *testing.T) {
 	}})
 	apply(t, onHub, binding)
 
-	// What docs/hansectl.md says that one needs: no verb that writes.
+	// The user has exactly the rights that docs/hansectl.md requires, none of which writes.
 	kubeconfig := reader(t, "simulator",
 		allowed(hubv1.GroupVersion.Group, "list", "memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies", "bundles", "clusterbundles", "federatedoperators", "resourcebindings", "clusterresourcebindings"),
 		allowed("", "list", "namespaces", "configmaps", "nodes"), allowed("", "get", "namespaces"), allowed("apps", "list", "*"),

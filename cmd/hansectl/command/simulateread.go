@@ -28,22 +28,22 @@ type fleetReader struct {
 	hub  *hub
 	said *progress
 	client.Client
-	// namespace limits the objects; empty for all. home is the namespace for objects without one.
+	// namespace limits the objects. It is empty for all namespaces. home is the namespace of objects without a namespace.
 	namespace, home string
-	// whole is true if objects are read with their content, and not only where replicas are divided.
+	// whole is true if objects are read with their content. Otherwise content is read only where replicas are divided.
 	whole bool
 	gaps
 
 	placements []hubv1.PlacementObject
 	clusters   []*hubv1.MemberCluster
-	// definitions has the definitions from the hub or the files; nil for a kind without one.
+	// definitions has the definitions from the hub or the files. It has nil for a kind without a definition.
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	runs        *bool // whether the hub runs workloads
-	// bundles of the hub whose objects are in the fleet.
+	// bundles are the bundles of the hub whose objects are in the fleet.
 	bundles []hubv1.BundleObject
 }
 
-// gaps are what could not be read.
+// gaps are the inputs that could not be read.
 type gaps struct {
 	notes []string
 	// unread are the kinds whose objects the user may not list.
@@ -62,8 +62,8 @@ func newFleetReader(ctx context.Context, h *hub, w *window, said *progress) (*fl
 	return r, nil
 }
 
-// narrowed reports whether the hub has answered for a user who may not list clusters. Then the answer has only the
-// clusters that concern the namespace.
+// narrowed reports whether the fleet has only the clusters that concern the namespace, because the user may not list
+// clusters and the hub has answered instead.
 func (r *fleetReader) narrowed() bool {
 	c, ok := r.Client.(*memberview.Narrowed)
 	return ok && c.Partial()
@@ -107,7 +107,7 @@ func (r *fleetReader) readAround(fleet *decide.Fleet) error {
 }
 
 // readBindings reads the bindings of the simulated objects. If a placement scores clusters by their number of objects,
-// it also counts all other bindings.
+// it also counts the objects of all other bindings.
 func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.ObjectIdentity]hubv1.BindingObject) error {
 	if r.namespace == "" {
 		return eachBinding(r.ctx, r.Client, func(b hubv1.BindingObject) { bindings[hubv1.ObjectOf(b)] = b })
@@ -133,7 +133,7 @@ func (r *fleetReader) readBindings(fleet *decide.Fleet, bindings map[hubv1.Objec
 	return nil
 }
 
-// unlessForbidden turns a Forbidden error into a note. It returns other errors.
+// unlessForbidden returns nil for a Forbidden error, and adds a note instead. It returns other errors.
 func (r *fleetReader) unlessForbidden(err error, so string) error {
 	said := r.hub.unlessForbidden(err, so)
 	if err != nil && said == nil {
@@ -165,7 +165,7 @@ func (r *fleetReader) kinds(bindings map[hubv1.ObjectIdentity]hubv1.BindingObjec
 	return out, nil
 }
 
-// kindsOf adds the kinds of groups that can be listed.
+// kindsOf adds the kinds of groups whose objects can be listed.
 func (r *fleetReader) kindsOf(groups map[string]bool, found map[schema.GroupKind]bool) error {
 	disco, err := r.hub.flags.ToDiscoveryClient()
 	if err != nil {
@@ -277,8 +277,8 @@ func (r *fleetReader) complete(o *decide.FleetObject, known map[schema.GroupKind
 	return nil
 }
 
-// hubRunsWorkloads checks, like the hub, for nodes or a working controller-manager. If it cannot read them, it assumes
-// that the hub runs workloads.
+// hubRunsWorkloads checks, as the hub does, for nodes or a running controller-manager. If these cannot be read, it
+// assumes that the hub runs workloads.
 func (r *fleetReader) hubRunsWorkloads() bool {
 	if r.runs != nil {
 		return *r.runs

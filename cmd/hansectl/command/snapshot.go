@@ -22,7 +22,7 @@ import (
 // snapshot is the input of package plan: the fleet without and with the changes of plan or simulate.
 type snapshot struct {
 	before, after decide.Fleet
-	// changes of the flags, in words.
+	// changes are descriptions of the changes that the flags make.
 	changes     []string
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	namespace   string
@@ -31,18 +31,18 @@ type snapshot struct {
 	bundles []plan.Version
 }
 
-// snapshotInput says from what a snapshot is made.
+// snapshotInput has the inputs of a snapshot.
 type snapshotInput struct {
-	// from are files that replace the hub; nil if the hub is read.
+	// from has the files that replace the hub. It is nil if the hub is read.
 	from *fleetFiles
-	// files are applied to a copy of the fleet, and then changes.
+	// files are applied to a copy of the fleet, and then the changes are made.
 	files   *fleetFiles
 	changes fleetChanges
-	// content is true if the content of copies is compared, and not only where they are.
+	// content is true if the content of copies is compared. Otherwise only their clusters are compared.
 	content bool
 }
 
-// snapshot reads the hub, or the files that replace it, and makes the changes to a copy.
+// snapshot reads the hub, or the files that replace it, and makes the changes in a copy of the fleet.
 func (h *hub) snapshot(ctx context.Context, w *window, in snapshotInput, said *progress) (*snapshot, error) {
 	s := &snapshot{namespace: *h.flags.Namespace}
 	note, err := in.files.inNamespace(s.namespace)

@@ -99,8 +99,8 @@ KIND is a kind, a plural or a short name, with its group if it needs one: promet
 	return cmd
 }
 
-// statusOf returns a function that reads the status of an object. The function returns errNoObject when object and
-// binding are gone.
+// statusOf returns a function that reads the status of an object. The function returns errNoObject when neither the
+// object nor its binding exists any more.
 func (h *hub) statusOf(ctx context.Context, w *window, kind, name string) (func(context.Context) (view.Status, error), error) {
 	c, err := h.reader(w)
 	if err != nil {
@@ -113,12 +113,12 @@ func (h *hub) statusOf(ctx context.Context, w *window, kind, name string) (func(
 	return func(ctx context.Context) (view.Status, error) { return h.status(ctx, c, id, version) }, nil
 }
 
-// hasMany reports whether the kind is a placement, a bundle or an operator, of which the status has many objects.
+// hasMany reports whether the kind is a placement, a bundle or an operator, whose status shows many objects.
 func hasMany(kind string) bool {
 	return emptyPlacement(kind) != nil || emptyBundle(kind, client.ObjectKey{}) != nil
 }
 
-// statusOfMany shows the objects of a placement, of a bundle, of a namespace, or all objects.
+// statusOfMany shows the objects of a placement, of a bundle, of a namespace, or of all namespaces.
 func (h *hub) statusOfMany(ctx context.Context, w *window, out output, args []string, everywhere bool) error {
 	c, err := h.reader(w)
 	if err != nil {
@@ -169,8 +169,8 @@ func (h *hub) statusOfMany(ctx context.Context, w *window, out output, args []st
 // errNoObject means that the hub has neither the object nor a binding for it.
 var errNoObject = errors.New("the hub has no")
 
-// noObject is errNoObject for an object. It names a bundle that has the object. If the user named no namespace, it says
-// that there are others.
+// noObject returns errNoObject for an object. It names a bundle that contains the object. If the user has named no
+// namespace, it adds a hint that other namespaces may have the object.
 func (h *hub) noObject(ctx context.Context, c client.Client, id hubv1.ObjectIdentity) error {
 	if of := bundleWith(ctx, c, id); of != "" {
 		return fmt.Errorf("%w %s: %s has it, and no placement selects it, or the hub has not stored it yet", errNoObject, id, of)
@@ -178,8 +178,8 @@ func (h *hub) noObject(ctx context.Context, c client.Client, id hubv1.ObjectIden
 	return fmt.Errorf("%w %s%s", errNoObject, id, h.elsewhere(id.Namespace))
 }
 
-// elsewhere is a hint that follows the error about a name in the default namespace; it is empty if the user named the
-// namespace.
+// elsewhere returns the hint about other namespaces, for an error about a name in the default namespace. It is empty if
+// the user has named the namespace.
 func (h *hub) elsewhere(namespace string) string {
 	if namespace == "" || *h.flags.Namespace != "" {
 		return ""

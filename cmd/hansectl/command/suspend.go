@@ -85,7 +85,7 @@ func (s *suspension) command(name, short, long, example string) *cobra.Command {
 	return cmd
 }
 
-// clusterSelector parses the flag of suspend; nil if it is not set.
+// clusterSelector parses the selector flag of suspend. It returns nil if the flag is not set.
 func (s *suspension) clusterSelector() (*metav1.LabelSelector, error) {
 	if s.selector == "" {
 		return nil, nil
@@ -103,7 +103,7 @@ type placementObject interface {
 	hubv1.PlacementObject
 }
 
-// emptyPlacement returns an empty object of the kind, nil if the kind is no placement.
+// emptyPlacement returns an empty object of the kind. It is nil if the kind is not a kind of placements.
 func emptyPlacement(kind string) placementObject {
 	kind, group, found := strings.Cut(strings.ToLower(kind), ".")
 	if found && group != hubv1.GroupVersion.Group {
@@ -118,7 +118,7 @@ func emptyPlacement(kind string) placementObject {
 	return nil
 }
 
-// readPlacement reads a placement into an empty one.
+// readPlacement reads a placement into an empty object.
 func (h *hub) readPlacement(ctx context.Context, c client.Client, into placementObject, name string) error {
 	key, kind := client.ObjectKey{Name: name}, "ClusterPlacement"
 	if _, namespaced := into.(*hubv1.Placement); namespaced {
@@ -164,8 +164,8 @@ func (s *suspension) run(ctx context.Context, object placementObject, name strin
 	return nil
 }
 
-// apply changes the settings that the flags name. Without flags it changes scheduling and dispatching; resume also
-// clears the clusters.
+// apply changes the settings that the flags name. Without flags, it changes scheduling and dispatching, and resume also
+// removes the suspended clusters.
 func (s *suspension) apply(p *hubv1.SuspendPolicy, selector *metav1.LabelSelector) {
 	all := !s.scheduling && !s.dispatching && len(s.clusters) == 0 && selector == nil && !s.selected
 	if s.scheduling || all {

@@ -29,7 +29,7 @@ type issued struct {
 }
 
 // token requests a token of the hub's ServiceAccount that is bound to a new Secret. inUse is the Secret of the hub's
-// current token, if known. The server may grant another lifetime.
+// current token, if it is known. The server may grant another lifetime.
 func (m *memberCluster) token(ctx context.Context, w io.Writer, lifetime time.Duration, hubUID types.UID, inUse string) (issued, error) {
 	secret, err := m.tokenSecret(ctx, w, hubUID, inUse)
 	if err != nil {
@@ -47,8 +47,8 @@ func (m *memberCluster) token(ctx context.Context, w io.Writer, lifetime time.Du
 	return issued{request.Status.Token, credential.Of(request.Status.Token, "")}, nil
 }
 
-// tokenSecret creates an empty Secret to which a token can be bound. If all names in credential.TokenSecrets are taken,
-// it first deletes this hub's unused Secrets.
+// tokenSecret creates an empty Secret to which a token can be bound. If all names of credential.TokenSecrets are in
+// use, it first deletes the unused Secrets of this hub.
 func (m *memberCluster) tokenSecret(ctx context.Context, w io.Writer, hubUID types.UID, inUse string) (*corev1.Secret, error) {
 	for range 2 {
 		for _, name := range credential.TokenSecrets {
@@ -74,7 +74,7 @@ func (m *memberCluster) tokenSecret(ctx context.Context, w io.Writer, hubUID typ
 }
 
 // revokeOthers deletes the member's Secrets to which tokens of this hub are bound, except keep. It also deletes a
-// Secret with a non-expiring token that hansectl made.
+// Secret with a token that does not expire, if hansectl created the Secret.
 func (m *memberCluster) revokeOthers(ctx context.Context, w io.Writer, hubUID types.UID, keep string) error {
 	for _, name := range append(slices.Clone(credential.TokenSecrets), credential.LastingSecret) {
 		secret := secretMetadata(client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: name})
@@ -108,7 +108,7 @@ func hubUID(ctx context.Context, hub client.Client) (types.UID, error) {
 	return system.UID, nil
 }
 
-// tokenInUse returns the Secret to which the hub's current token is bound; empty if not known.
+// tokenInUse returns the Secret to which the hub's current token is bound. It is empty if it is not known.
 func tokenInUse(m *hubv1.MemberCluster) string {
 	if m == nil || m.Status.Credentials == nil || m.Status.Credentials.TokenSecret == nil {
 		return ""

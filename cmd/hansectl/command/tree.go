@@ -175,7 +175,7 @@ func following(ctx context.Context, c client.Client, p hubv1.PlacementObject) ([
 // askedTogether is the number of objects in one request. It is below the hub's limit.
 const askedTogether = 25
 
-// grow adds the objects on the members. If a member does not answer, only its branches are missing.
+// grow adds the children on the members. If a member does not answer, only its branches are missing.
 func (t *tree) grow(ctx context.Context, views *memberview.Client, namespace string, shown view.Tree) (notes []string) {
 	for _, cluster := range shown.Clusters() {
 		for objects := range slices.Chunk(shown.On(cluster), askedTogether) {

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// nameLabel is the label by which the chart names the pods of the hub.
+	// nameLabel is the label with which the chart marks the pods of the hub.
 	nameLabel = "app.kubernetes.io/name"
 	// consolePortName is the name of the console's port in a pod.
 	consolePortName = "console"
@@ -33,16 +33,16 @@ const (
 	openWithin = 30 * time.Second
 )
 
-// tunnel leads through the API server to the console of one pod at a time.
+// tunnel connects through the API server to the console of one pod at a time.
 type tunnel struct {
 	config *rest.Config
 	pods   client.Reader
 	out    io.Writer // for messages about the connection
-	// local is the address of this machine that leads to the pod; nil while no pod is connected.
+	// local is the address of this machine that is connected to the pod. It is nil while no pod is connected.
 	local atomic.Pointer[string]
 }
 
-// pod chooses a ready pod of the hub with a console, and returns its port.
+// pod chooses a Ready pod of the hub that has a console, and returns the port of the console.
 func (t *tunnel) pod(ctx context.Context) (name string, port int32, err error) {
 	var list corev1.PodList
 	if err := t.pods.List(ctx, &list, client.InNamespace(hubv1.SystemNamespace), client.MatchingLabels{nameLabel: hubName}); err != nil {
@@ -74,7 +74,7 @@ func (t *tunnel) pod(ctx context.Context) (name string, port int32, err error) {
 	return "", 0, fmt.Errorf("no pod of the hub is ready: see kubectl get pods -n %s -l %s=%s", hubv1.SystemNamespace, nameLabel, hubName)
 }
 
-// open connects to a pod. The channel gets the error that ends the connection.
+// open connects to a pod. The channel gets the error with which the connection ends.
 func (t *tunnel) open(ctx context.Context, pod string, port int32) (<-chan error, error) {
 	dialer, err := t.dialer(pod)
 	if err != nil {
@@ -108,7 +108,7 @@ func (t *tunnel) open(ctx context.Context, pod string, port int32) (<-chan error
 	return ended, nil
 }
 
-// dialer connects by websockets, or by SPDY if the API server or a proxy on the way has no websockets.
+// dialer connects by websockets. It uses SPDY if the API server, or a proxy on the way, does not support websockets.
 func (t *tunnel) dialer(pod string) (httpstream.Dialer, error) {
 	to, _, err := rest.DefaultServerUrlFor(t.config)
 	if err != nil {
@@ -129,7 +129,7 @@ func (t *tunnel) dialer(pod string) (httpstream.Dialer, error) {
 	}), nil
 }
 
-// keep connects again, each time that the connection ends.
+// keep connects again each time the connection ends.
 func (t *tunnel) keep(ctx context.Context, ended <-chan error) {
 	for {
 		select {
@@ -162,8 +162,8 @@ func (t *tunnel) keep(ctx context.Context, ended <-chan error) {
 
 var errNoConnection = errors.New("no pod of the hub is connected")
 
-// transport sends requests to the pod. It does not check the certificate, whose CA few users may read: the API server,
-// which is checked, leads to this pod alone.
+// transport sends requests to the pod. It does not check the pod's certificate, because few users may read its CA. The
+// API server's certificate is checked, and the API server connects only to this pod.
 func (t *tunnel) transport() http.RoundTripper {
 	return &http.Transport{
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true},

@@ -54,14 +54,14 @@ took them over. Only kinds are listed that the member grants the hub, and that y
 	return cmd
 }
 
-// completeMoreClusters offers the names of MemberClusters for each argument.
+// completeMoreClusters completes the names of MemberClusters for each argument.
 func (h *hub) completeMoreClusters(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	names, directive := h.completeClusters(cmd, nil, typed)
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), directive
 }
 
-// unclaimed lists the copies without a binding on the given clusters, or on all. faults are the errors of clusters that
-// could not be asked.
+// unclaimed lists the copies without a binding on the given clusters, or on all clusters. faults are the errors of
+// clusters that did not answer.
 func (h *hub) unclaimed(ctx context.Context, c client.Client, views *memberview.Client, clusters []string) (found view.Unclaimed, faults []view.ClusterNote, err error) {
 	if err := existing(ctx, c, clusters, nil); err != nil {
 		return found, nil, err
@@ -110,8 +110,7 @@ func memberNames(ctx context.Context, c client.Client) ([]string, error) {
 	return names, nil
 }
 
-// noteUnclaimed prints on standard error which kinds are not listed. It returns an error if clusters could not be
-// asked.
+// noteUnclaimed prints on standard error which kinds are not listed. It returns an error if clusters did not answer.
 func (h *hub) noteUnclaimed(found view.Unclaimed, faults []view.ClusterNote) error {
 	return h.noteMembers(found.Notes, faults)
 }

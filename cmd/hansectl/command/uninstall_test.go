@@ -21,7 +21,7 @@ import (
 	"github.com/hanse-dev/hanse/test/charts"
 )
 
-// asHook are the flags that make a command run as the ServiceAccount of the chart's hook.
+// asHook has the flags with which a command runs as the ServiceAccount of the chart's hook.
 var asHook = []string{"--as", "system:serviceaccount:hanse-system:hanse-uninstall", "--as-group", "system:serviceaccounts", "--as-group", "system:authenticated"}
 
 func TestUninstallStopsTheHubThenTakesItsFinalizersOff(t *testing.T) {

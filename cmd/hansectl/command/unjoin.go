@@ -95,7 +95,7 @@ func (u *unjoin) run(ctx context.Context) error {
 	return u.clean(ctx, hub, m)
 }
 
-// read finds the member's remaining objects on the hub, since an earlier run may have been interrupted.
+// read reads the member's remaining objects from the hub, because an earlier run may have been interrupted.
 func (u *unjoin) read(ctx context.Context, hub client.Client) (*hubv1.MemberCluster, *metav1.PartialObjectMetadata, error) {
 	key := client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: u.name}
 	cluster := &hubv1.MemberCluster{}
@@ -123,7 +123,7 @@ func (u *unjoin) read(ctx context.Context, hub client.Client) (*hubv1.MemberClus
 	return cluster, secret, nil
 }
 
-// openMember connects to the member and verifies that it is the cluster that leaves.
+// openMember connects to the member, and checks that it is the cluster that leaves.
 func (u *unjoin) openMember(ctx context.Context, cluster *hubv1.MemberCluster, secret *metav1.PartialObjectMetadata) (*memberCluster, error) {
 	m, err := u.member.open(ctx, u.hub, "")
 	if err != nil {
@@ -145,7 +145,7 @@ func (u *unjoin) openMember(ctx context.Context, cluster *hubv1.MemberCluster, s
 	return nil, fmt.Errorf("%s is of another cluster (kube-system uid %s, %s is %s): nothing was changed", u.member.kubeconfig, m.clusterID, u.name, id)
 }
 
-// leave deletes the MemberCluster and waits until it is gone.
+// leave deletes the MemberCluster, and waits until the hub has removed it.
 func (u *unjoin) leave(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster) error {
 	out := u.hub.streams.Out
 	before := cluster.DeepCopy()
@@ -206,7 +206,7 @@ func (u *unjoin) awaitGone(ctx context.Context, hub client.Client) error {
 	return err
 }
 
-// tokenKept reports whether the hub's token on the member stays valid. The hub records on the Secret whether it has
+// tokenKept reports whether the hub's token on the member stays valid. The hub records in the Secret whether it has
 // revoked the token.
 func (u *unjoin) tokenKept(ctx context.Context, hub client.Client, cluster *hubv1.MemberCluster, secret *metav1.PartialObjectMetadata) (string, error) {
 	if secret == nil {
@@ -247,7 +247,7 @@ func (u *unjoin) dropSecret(ctx context.Context, hub client.Client, secret *meta
 	return nil
 }
 
-// made is an object that join makes on a member.
+// made is an object that join creates on a member.
 type made struct {
 	kind string
 	o    client.Object
@@ -255,7 +255,7 @@ type made struct {
 
 func (o made) String() string { return o.kind + "/" + o.o.GetName() }
 
-// clean removes from the member the objects that join made there.
+// clean removes from the member the objects that join created there.
 func (u *unjoin) clean(ctx context.Context, hub client.Client, m *memberCluster) error {
 	out := u.hub.streams.Out
 	fmt.Fprintf(out, "Member %s at %s\n", u.name, m.address.server)

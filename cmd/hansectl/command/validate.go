@@ -33,7 +33,7 @@ type definition struct {
 	rules      *cel.Validator
 }
 
-// definitions are the definitions of Hanse's kinds, by kind. They are read once, because compiling their rules is slow.
+// definitions has the definitions of Hanse's kinds. They are read once, because compiling their rules is slow.
 var definitions = sync.OnceValues(readDefinitions)
 
 func readDefinitions() (map[string]definition, error) {
@@ -78,8 +78,8 @@ func readDefinition(version *apiextensionsv1.CustomResourceDefinitionVersion) (d
 	return definition{structural: structural, schema: validator, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// validate checks an object of Hanse's kinds as an API server does on creation: its metadata, and with defaults its
-// schema, lists and rules. A namespace may be missing, because the command adds it.
+// validate checks an object of Hanse's kinds as an API server does on creation: its metadata, and after defaulting its
+// schema, lists and rules. A missing namespace is accepted, because the command adds it.
 func validate(ctx context.Context, u *unstructured.Unstructured) error {
 	all, err := definitions()
 	if err != nil {
@@ -97,7 +97,8 @@ func validate(ctx context.Context, u *unstructured.Unstructured) error {
 	return errors.Join(errs.ToAggregate(), d.check(ctx, u))
 }
 
-// check checks an object as an API server does on creation: with defaults by schema, lists and rules.
+// check sets the defaults of the schema, and checks an object as an API server does on creation: its schema, lists and
+// rules.
 func (d definition) check(ctx context.Context, u *unstructured.Unstructured) error {
 	content := u.DeepCopy().Object
 	defaulting.Default(content, d.structural)

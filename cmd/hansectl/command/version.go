@@ -20,7 +20,7 @@ import (
 // versions is the output of the command version.
 type versions struct {
 	Client clientVersion `json:"client"`
-	// Hub is nil if the hub was not asked.
+	// Hub is nil if the hub was not asked for its version.
 	Hub *hubVersion `json:"hub,omitempty"`
 }
 
@@ -30,7 +30,7 @@ type clientVersion struct {
 	Platform string `json:"platform"`
 }
 
-// hubVersion is the version of the leading replica; Unknown is the reason why it is not known.
+// hubVersion is the version of the leading replica. If the version is not known, Unknown is the reason.
 type hubVersion struct {
 	Version string `json:"version,omitempty"`
 	Unknown string `json:"unknown,omitempty"`
@@ -78,14 +78,16 @@ A warning says so if the versions are more than one minor version apart.`,
 	return cmd
 }
 
-// warnOfSkew warns if the versions of hansectl and the hub are too far apart. hub is empty if it is not known.
+// warnOfSkew warns if the versions of hansectl and the hub are too far apart. hub is empty if the version of the hub is
+// not known.
 func (h *hub) warnOfSkew(hub string) {
 	if check := view.CheckVersions(h.version, hub, ""); check.Result == view.FindingWarning {
 		h.warn(fmt.Sprintf("warning: %s: %s\n", check.Message, check.Do))
 	}
 }
 
-// hubVersion says why the version is not known if the hub does not answer: hansectl's own version is printed anyway.
+// hubVersion returns the version of the hub. If the hub does not answer, it returns why the version is not known, so
+// that hansectl's own version is still printed.
 func (h *hub) hubVersion(ctx context.Context) *hubVersion {
 	ctx, cancel := context.WithTimeout(ctx, dispensableWithin)
 	defer cancel()

@@ -18,11 +18,12 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// viewedPolicy changes a copy on one cluster, and takes another one away. It selects one of two objects.
+// viewedPolicy is an override policy that selects one of two objects. It changes the copy on one cluster, and removes
+// the copy from another cluster.
 const viewedPolicy = `{apiVersion: hanse.dev/v1alpha1, kind: OverridePolicy, metadata: {name: x}, spec: {resourceSelectors: [{kind: ConfigMap, name: settings}],
 	rules: [{name: change, clusters: {names: [ap-se-1]}, mergePatch: {data: {mode: dark}}}, {name: remove, exclude: true, clusters: {names: [cn-sha-1]}}]}}`
 
-// dryRun plays the answer of a member that has the hub's object and no defaults.
+// dryRun is the answer of a member that returns the hub's object without additional defaults.
 func dryRun(t *testing.T, cluster string, body []byte) (any, error) {
 	t.Helper()
 	var q memberview.DiffRequest
@@ -50,7 +51,7 @@ func dryRun(t *testing.T, cluster string, body []byte) (any, error) {
 	return memberview.DiffAnswer{Before: before, After: after.Manifest}, nil
 }
 
-// others adds an object on both clusters of planHub that no edit selects.
+// others adds an object on both clusters of planHub. No edit selects this object.
 func others(t *testing.T) {
 	t.Helper()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other"}}
@@ -82,7 +83,7 @@ func TestPlanSimulateAndDiffNameTheSameChangedObjects(t *testing.T) {
 		}
 		must(t, json.Unmarshal([]byte(jsonIn(out)), into))
 	}
-	// Of each command: the objects with a change, with the clusters whose copy changes or goes.
+	// effect has, for each command, the objects that change, with the clusters on which a copy changes or is removed.
 	type effect struct {
 		Object        string
 		Changed, Lost []string

@@ -23,7 +23,7 @@ type waiting struct {
 	timeout time.Duration
 }
 
-// The conditions for which wait can wait.
+// The values of --for.
 const (
 	aimScheduled = "scheduled"
 	aimApplied   = "applied"
@@ -117,7 +117,8 @@ func (w *waiting) run(ctx context.Context, kind, name string) error {
 	return err
 }
 
-// reached returns whether an object has reached the condition aim, and its state. object or binding may be nil.
+// reached reports whether an object has reached the condition aim, and returns its state as text. object or binding may
+// be nil.
 func reached(aim string, object *unstructured.Unstructured, binding hubv1.BindingObject) (state string, done bool) {
 	if aim == aimDeleted {
 		return leftOf(object, binding)
@@ -153,13 +154,14 @@ func leftOf(object *unstructured.Unstructured, binding hubv1.BindingObject) (str
 	return "nothing is left of it", true
 }
 
-// behindNewest reports whether a rollout has not yet brought the newest revision to a cluster.
+// behindNewest reports whether a rollout has not sent the newest revision to a cluster yet.
 func behindNewest(b hubv1.BindingObject, row *hubv1.ClusterRow) bool {
 	rollout := b.BindingSpec().Rollout
 	return rollout != nil && row.Revision != rollout.Newest
 }
 
-// onEveryCluster is done when every selected cluster holds the newest generation and, for the aim healthy, is Healthy.
+// onEveryCluster reports whether every selected cluster holds the newest generation and, for the aim healthy, is
+// Healthy.
 func onEveryCluster(aim string, object *unstructured.Unstructured, binding hubv1.BindingObject) (string, bool) {
 	all, good, first := 0, 0, ""
 	for _, target := range binding.BindingSpec().Clusters {

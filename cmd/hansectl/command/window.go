@@ -21,16 +21,16 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// window is the access of a command to members through the hub. The hub checks the user's rights, see hub/memberview.
+// window is the way of a command to members, through the hub. The hub checks the user's rights, see hub/memberview.
 type window struct{ endpoint, tokenFile string }
 
 const (
 	// endpointVariable is the environment variable for --hub-endpoint.
 	endpointVariable = "HANSE_HUB_ENDPOINT"
-	// viewService names the hub's Service for the proxy of its API server: scheme, name and port.
+	// viewService names the hub's Service in requests to the API server's service proxy: scheme, name and port.
 	viewService = "https:hanse-hub-view:8444"
 	askTimeout  = 40 * time.Second
-	// dispensableWithin is how long a command waits for an answer of the hub's API server that it can do without.
+	// dispensableWithin is how long a command waits for an optional answer of the hub's API server.
 	dispensableWithin = 5 * time.Second
 )
 
@@ -40,7 +40,7 @@ func (w *window) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&w.tokenFile, "token-file", "", "File with a token that says who you are, if your kubeconfig has none.")
 }
 
-// open finds the address of the hub. It sends no request yet.
+// open determines the address of the hub. It sends no request yet.
 func (w *window) open(ctx context.Context, h *hub, c client.Client) (*memberview.Client, error) {
 	config, err := h.flags.ToRESTConfig()
 	if err != nil {
@@ -101,7 +101,7 @@ var (
 		"leave out --as, --as-group and --as-uid, or pass a token of that user by --token-file")
 )
 
-// token returns the token from the file, or the token that the user's requests to the hub's API server carry.
+// token returns the token from the file, or the token in the user's requests to the hub's API server.
 func (w *window) token(config *rest.Config) (string, error) {
 	if w.tokenFile != "" {
 		raw, err := os.ReadFile(w.tokenFile)
@@ -134,7 +134,8 @@ func (w *window) token(config *rest.Config) (string, error) {
 	return token, nil
 }
 
-// prove creates a proof for a user without a token; why is the reason. The proof is deleted at the end of the command.
+// prove creates a proof of identity for a user without a token. why is the reason why the user has no token. The proof
+// is deleted at the end of the command.
 func (h *hub) prove(ctx context.Context, c client.Client, why error) (string, error) {
 	if h.proof != nil {
 		return h.proof.Token()
@@ -163,7 +164,7 @@ func (h *hub) forget(ctx context.Context) {
 	}
 }
 
-// headers replaces a connection and records the headers of a request, some of which come from plugins.
+// headers replaces a connection, and records the headers of a request. Some of these headers come from plugins.
 type headers struct{ sent http.Header }
 
 // RoundTrip implements http.RoundTripper.

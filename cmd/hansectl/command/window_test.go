@@ -53,7 +53,7 @@ func TestTheTokenIsThatOfTheUsersRequests(t *testing.T) {
 	}
 }
 
-// TestTheHubIsAskedByItsAPIServer plays the API server, which passes a request on to a Service without the header
+// TestTheHubIsAskedByItsAPIServer acts as the API server, which passes a request on to a Service without the header
 // Authorization.
 func TestTheHubIsAskedByItsAPIServer(t *testing.T) {
 	const proxied = "/api/v1/namespaces/hanse-system/services/https:hanse-hub-view:8444/proxy"

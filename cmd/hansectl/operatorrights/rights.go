@@ -1,4 +1,4 @@
-// Package operatorrights finds the rights that the operator of a chart needs on a member.
+// Package operatorrights computes the rights that the hub needs on a member to install the operator of a chart.
 package operatorrights
 
 import (
@@ -25,17 +25,19 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// RolePrefix begins the name of each role with rules of an operator. The chart hanse-member uses the same.
+// RolePrefix is the prefix of the name of each role with rules of an operator. The chart hanse-member uses the same
+// prefix.
 const RolePrefix = "hanse-operator-"
 
-// Rights are the rights with which the hub can install a chart on a member, the output of the command operator rbac.
+// Rights are the rights with which the hub can install a chart on a member. They are the output of the command operator
+// rbac.
 type Rights struct {
 	Chart   string `json:"chart"`
 	Version string `json:"version"`
 	// Values of the chart hanse-member.
 	Values MemberValues `json:"values"`
-	// Manifests is a v1 List of roles with the rules of Values.Operators, and their bindings, for a member without the
-	// chart hanse-member.
+	// Manifests is a v1 List of roles with the rules of Values.Operators, and of their bindings. It is for a member
+	// without the chart hanse-member.
 	Manifests RoleList `json:"manifests"`
 	Warnings  []string `json:"warnings,omitempty"`
 }
@@ -46,8 +48,8 @@ type MemberValues struct {
 	Operators    []OperatorRules `json:"operators,omitempty"`
 }
 
-// OperatorRules are the rules of the chart's own roles, without those for all resources or groups. The API server of a
-// member lets the hub write a role only if the hub has its rules.
+// OperatorRules are the rules of the chart's own roles, without the rules for all resources or groups. The API server
+// of a member lets the hub write a role only if the hub itself has the rules of the role.
 type OperatorRules struct {
 	Name string `json:"name"`
 	// Rules of ClusterRoles.
@@ -69,7 +71,7 @@ type RoleList struct {
 	Items      []map[string]any `json:"items"`
 }
 
-// Of collects the rights for a rendered chart.
+// Of returns the rights for a rendered chart.
 func Of(rendered chart.Rendered) (Rights, error) {
 	out := Rights{Chart: rendered.Name, Version: rendered.Version, Values: MemberValues{GrantedKinds: []GrantedKinds{}},
 		Manifests: RoleList{APIVersion: "v1", Kind: "List", Items: []map[string]any{}}}
@@ -127,8 +129,8 @@ func (w *warnings) add(object *unstructured.Unstructured, format string, args ..
 	w.texts = append(w.texts, fmt.Sprintf("%s %s ", object.GetKind(), name)+fmt.Sprintf(format, args...))
 }
 
-// grantedKinds returns the kinds of the objects. The hub needs no grant for namespaces: the chart hanse-member lets it
-// create them.
+// grantedKinds returns the kinds of the objects. The hub needs no grant for namespaces, because the chart hanse-member
+// lets the hub create them.
 func grantedKinds(objects []*unstructured.Unstructured, w *warnings) []GrantedKinds {
 	plurals := map[schema.GroupKind]string{}
 	for _, o := range objects {
@@ -169,8 +171,8 @@ func grantedKinds(objects []*unstructured.Unstructured, w *warnings) []GrantedKi
 	return out
 }
 
-// roleRules returns the rules of roles by their namespace; ClusterRoles have the empty one. It warns of rights that
-// make their holder an admin, and of bindings to roles outside of the chart.
+// roleRules returns the rules of roles by namespace. ClusterRoles have the empty namespace. It warns of rights that
+// make their holder an admin, and of bindings to roles that are not in the chart.
 func roleRules(objects []*unstructured.Unstructured, w *warnings) (map[string][]rbacv1.PolicyRule, error) {
 	out := map[string][]rbacv1.PolicyRule{}
 	roles := map[string]bool{}
@@ -217,16 +219,17 @@ func ofRBAC(objects []*unstructured.Unstructured, kinds ...string) []*unstructur
 	return out
 }
 
-// Unbounded reports whether a rule has a wildcard in its groups or resources, or is for all URLs. Verbs may be *.
+// Unbounded reports whether a rule has a wildcard in its groups or resources, or applies to all URLs. Its verbs may be
+// "*".
 func Unbounded(rule rbacv1.PolicyRule) bool {
 	return slices.ContainsFunc(slices.Concat(rule.APIGroups, rule.Resources), func(s string) bool { return strings.Contains(s, "*") }) ||
 		slices.ContainsFunc(rule.NonResourceURLs, func(url string) bool { return url == "*" || url == "/*" })
 }
 
-// ruleKey is a resource, or a URL.
+// ruleKey identifies a resource or a URL in a rule.
 type ruleKey struct{ group, resource, names, url string }
 
-// MergeRules returns the rules without repetitions, sorted, with all resources of a group and equal verbs in one rule.
+// MergeRules returns the rules without repetitions, sorted. Resources of one group with equal verbs share one rule.
 func MergeRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	verbs := map[ruleKey]map[string]bool{}
 	add := func(key ruleKey, of []string) {
@@ -258,7 +261,7 @@ func MergeRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return out
 }
 
-// addRule adds a resource to the rule for others of its group that has the same verbs, if there is one.
+// addRule adds a resource to a rule that has the same group and verbs. If there is no such rule, it adds a new rule.
 func addRule(rules []rbacv1.PolicyRule, key ruleKey, verbs []string) []rbacv1.PolicyRule {
 	if key.url != "" {
 		return append(rules, rbacv1.PolicyRule{NonResourceURLs: []string{key.url}, Verbs: verbs})
@@ -277,8 +280,8 @@ func addRule(rules []rbacv1.PolicyRule, key ruleKey, verbs []string) []rbacv1.Po
 	return append(rules, rule)
 }
 
-// roleFor returns a role with the rules and its binding to the hub's ServiceAccount on members, for all namespaces if
-// namespace is empty.
+// roleFor returns a role with the rules, and its binding to the hub's ServiceAccount on members. An empty namespace
+// means all namespaces.
 func roleFor(name, namespace string, rules []rbacv1.PolicyRule) ([]map[string]any, error) {
 	if len(rules) == 0 {
 		return nil, nil
