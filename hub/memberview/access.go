@@ -19,15 +19,15 @@ import (
 	"github.com/hanse-dev/hanse/hub/rights"
 )
 
-// who asks.
+// who is the user who sent a request.
 type who struct {
 	name  string
 	info  authenticationv1.UserInfo
-	asked []string // names of the objects, for the log
+	asked []string // names of the requested objects, for the log
 }
 
-// identify asks the hub's API server for the user of a token. The token may be for the API server or for this service
-// alone. A user without a token sends a proof instead.
+// identify returns the user of a token, by a TokenReview on the hub's API server. The token may be for the API server
+// or for this service alone. A user without a token sends a proof instead; see proof.go.
 func (v *View) identify(ctx context.Context, token string) (who, error) {
 	if strings.HasPrefix(token, proofPrefix) {
 		return v.identifyByProof(ctx, token)
@@ -44,8 +44,8 @@ func (v *View) identify(ctx context.Context, token string) (who, error) {
 	return who{}, apierrors.NewUnauthorized("the hub's API server does not know the token, or it has expired")
 }
 
-// mayLook checks the verb view on the MemberCluster. Without it, the verb view on the bindings of the namespace lets
-// the user look at objects of that namespace.
+// mayLook checks the verb view on the MemberCluster. A user without this right may still look at the objects of a
+// namespace with the verb view on that namespace's bindings.
 func (v *View) mayLook(ctx context.Context, q *question) error {
 	err := needsRole(q.who, q.namespace)
 	if q.cluster != "" {
@@ -77,13 +77,13 @@ func (v *View) mayView(ctx context.Context, q *question) error {
 	return err
 }
 
-// needsView is the error for a user who may not view the member.
+// needsView is the error for a user without the verb view on the MemberCluster.
 func needsView(q *question) error {
 	members := hubv1.GroupVersion.WithResource("memberclusters").GroupResource()
 	return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb view on the MemberCluster%s", q.who.name, roleIn(q.namespace)))
 }
 
-// roleIn names the role that lets a user view the objects of a namespace.
+// roleIn names the ClusterRole that lets a user view the objects of a namespace.
 func roleIn(namespace string) string {
 	if namespace == "" {
 		return ""
@@ -91,19 +91,19 @@ func roleIn(namespace string) string {
 	return fmt.Sprintf(", or on resourcebindings in namespace %s: ask for the ClusterRole hanse-view in namespace %s", namespace, namespace)
 }
 
-// placed is an object that the hub sends to the requested member.
+// placed is an object that has a binding which names the requested member.
 type placed struct {
 	id      hubv1.ObjectIdentity
 	binding hubv1.BindingObject // shared with the cache
-	// resource of its kind on the hub's API server.
+	// resource is the kind's resource on the hub's API server.
 	resource schema.GroupVersionResource
 }
 
 // longestName is the limit of API servers for names.
 const longestName = 253
 
-// find returns the object if the user may get it. A user without the right gets the same answer as for a missing
-// object.
+// find returns the object if the user may get it on the hub. A user without the right gets the same answer as for a
+// missing object.
 func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) {
 	p := placed{id: o.identity()}
 	if err := checkName(o); err != nil {
@@ -128,11 +128,11 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 	mapping, err := v.opts.Mapper.RESTMapping(p.id.GroupKind())
 	switch {
 	case meta.IsNoMatchError(err) && p.binding.BindingSpec().ObjectRef.Bundle != nil:
-		// A Bundle may have objects of a kind that the hub does not serve. Then the user needs the right to the usual plural
-		// of the kind, as the account of the Bundle does.
+		// A Bundle may have objects of a kind that the hub does not serve. The rights of the user and of the Bundle's
+		// account are then checked for the plural that is usual for the kind.
 		p.resource, _ = meta.UnsafeGuessKindToResource(p.binding.BindingSpec().ObjectRef.GroupVersionKind())
 	case meta.IsNoMatchError(err):
-		return p, refused // its definition does not exist
+		return p, refused // the kind's CRD does not exist on the hub
 	case err != nil:
 		return p, v.resourceUnknown(p.id.GroupKind(), err)
 	default:
@@ -147,7 +147,7 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 	return p, err
 }
 
-// checkName returns an error for an invalid name.
+// checkName returns an error if the request does not name an object with a valid kind, namespace and name.
 func checkName(o Object) error {
 	if o.Kind == "" || o.Name == "" || max(len(o.Group), len(o.Kind), len(o.Namespace), len(o.Name)) > longestName {
 		return apierrors.NewBadRequest("the request names no object")
@@ -158,8 +158,8 @@ func checkName(o Object) error {
 	return checkSegment("name", o.Name)
 }
 
-// checkNamespace returns an error for a namespace that no object can have. Namespaces and names of users get into the
-// paths of requests to members, and must not lead to another resource there.
+// checkNamespace returns an error for a namespace that no object can have. A user's namespaces and names become path
+// segments of requests to members, so that a "/" could select another resource.
 func checkNamespace(namespace string) error {
 	if namespace == "" {
 		return nil
@@ -170,7 +170,7 @@ func checkNamespace(namespace string) error {
 	return nil
 }
 
-// checkSegment returns an error for a text that is no segment of a path. field is the field of the request.
+// checkSegment returns an error for a text that is no single path segment. field is the field of the request.
 func checkSegment(field, text string) error {
 	if faults := pathcontent.IsPathSegmentName(text); len(faults) > 0 {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s %.64q is not valid: it %s", field, text, faults[0]))
@@ -184,7 +184,7 @@ func (v *View) resourceUnknown(kind schema.GroupKind, err error) error {
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("the hub cannot say now what resource %s is (%s): try again", kind, causeOf(err)))
 }
 
-// may reports whether a user has a right on the hub.
+// may reports whether a user has a right on the hub, by a SubjectAccessReview.
 func (v *View) may(ctx context.Context, user who, what authorizationv1.ResourceAttributes) (bool, error) {
 	has, err := rights.Has(ctx, v.opts.Client, user.info, what)
 	if err != nil {
@@ -201,7 +201,7 @@ func causeOf(err error) string {
 	return "its API server does not answer"
 }
 
-// internal logs an error that a user cannot fix and must not read.
+// internal logs an error that the user cannot mend and must not read. It returns an error without the text.
 func (v *View) internal(doing string, err error) error {
 	err = fmt.Errorf("%s: %w", doing, err)
 	v.opts.Logger.Error(err, "Not answering a user")

@@ -14,7 +14,7 @@ import (
 	membercontent "github.com/hanse-dev/hanse/member/content"
 )
 
-// adopt adopts an object, or returns the changes that it would make.
+// adopt handles an AdoptRequest: it adopts an object, or returns the changes that adoption would make.
 func (v *View) adopt(ctx context.Context, q *question) (any, error) {
 	var in AdoptRequest
 	if err := q.read(&in); err != nil {
@@ -52,8 +52,8 @@ func (v *View) adopt(ctx context.Context, q *question) (any, error) {
 	return AdoptAnswer{State: AdoptRefused, Refused: reasonOf(&o)}, nil
 }
 
-// demandAdopt checks that the user may adopt objects of the member. The user must also have the right to change the hub
-// object, because its content is written to the member.
+// demandAdopt checks the right to adopt objects of the member. The user must also have the right to update the hub
+// object, because adoption writes the hub object's content to the member.
 func (v *View) demandAdopt(ctx context.Context, q *question, p placed, write bool) error {
 	allowed, err := v.mayAdopt(ctx, q)
 	if err != nil {
@@ -77,22 +77,22 @@ func (v *View) demandAdopt(ctx context.Context, q *question, p placed, write boo
 	return err
 }
 
-// mayAdopt checks the right that authors of placements need for apply.adoption.
+// mayAdopt checks the same right that authors of placements need for apply.adoption.
 func (v *View) mayAdopt(ctx context.Context, q *question) (bool, error) {
 	return v.may(ctx, q.who, authorizationv1.ResourceAttributes{
 		Verb: "adopt", Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: q.cluster,
 	})
 }
 
-// notShown is the reason for a user who may not see an unmanaged object. Only users with the right to adopt it may see
-// it. Otherwise a user who may create a hub object could read the object of its kind and name on every member.
+// notShown is the refusal for a user who may not see an object that Hanse does not manage. Seeing it needs the right to
+// adopt it. Otherwise a user could create a hub object to read the object of the same kind and name on every member.
 func notShown(q *question) *Reason {
 	return &Reason{Reason: hubv1.ReasonAlreadyExists, Message: fmt.Sprintf(
 		"the object exists on the cluster and is not Hanse's; user %q needs the verb adopt on MemberCluster %s to see it",
 		q.who.name, q.cluster)}
 }
 
-// wouldAdopt returns the changes that adopting an object would make.
+// wouldAdopt returns the changes that the adoption of an object would make.
 func (v *View) wouldAdopt(ctx context.Context, q *question, m Member, p placed, in AdoptRequest) (any, error) {
 	intent, stop, err := v.opts.Intent(ctx, q.cluster, p.id, nil)
 	if err != nil {

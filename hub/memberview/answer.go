@@ -23,23 +23,25 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// question is one request with a known sender.
+// question is one request of an identified user.
 type question struct {
 	who     who
-	cluster string // empty if the request concerns no member
-	// namespace of the request; empty for all objects that the user may get.
+	cluster string // empty if the request is not about a member
+	// namespace is the namespace of the requested objects. If it is empty, the request may be about every object that
+	// the user may get.
 	namespace string
-	// bounded is true for a user who may view only objects of the namespace.
+	// bounded is true for a user who may view only the objects of namespace.
 	bounded bool
 	body    []byte
 	passed  bool
 	held    []func()
 }
 
-// hold keeps a slot or memory until the answer is written, because the answer needs the memory until then.
+// hold calls free, which frees a slot or memory, only after the answer is written.
 func (q *question) hold(free func()) { q.held = append(q.held, free) }
 
-// keep charges the answers of the member until the answer to the user is written.
+// keep returns a context under which the responses of the member count against the memory limit until the user's answer
+// is written.
 func (q *question) keep(ctx context.Context) context.Context {
 	ctx, done := answer.Keep(ctx)
 	q.hold(done)
@@ -52,7 +54,7 @@ func (q *question) release() {
 	}
 }
 
-// answer makes a handler: it identifies the user, lets f answer, and logs the request.
+// answer returns a handler that identifies the user, calls f for the answer, and logs the request.
 func (v *View) answer(what string, f func(context.Context, *question) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
@@ -66,14 +68,14 @@ func (v *View) answer(what string, f func(context.Context, *question) (any, erro
 			code, result = int(status.Code), status
 		}
 		requests.WithLabelValues(what, strconv.Itoa(code)).Inc()
-		if q.who.name != "" { // unknown senders must not fill the log
+		if q.who.name != "" { // requests of unidentified senders are not logged, because they could fill the log
 			v.opts.Logger.Info("Looked at a member", "user", q.who.name, "cluster", q.cluster, "namespace", q.namespace, "what", what, "objects", q.who.asked, "code", code)
 		}
 		write(w, code, result)
 	}
 }
 
-// ask answers the question, or passes it to another replica.
+// ask answers the request, or passes it to the replica whose shard has the member.
 func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, q *question, what string, f func(context.Context, *question) (any, error)) (any, error) {
 	token := r.Header.Get(TokenHeader)
 	if token == "" {
@@ -106,8 +108,8 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	return v.passOn(ctx, holder, q, token, what)
 }
 
-// know identifies the user, and checks the right to view the member or the namespace. It runs before all other work for
-// a request.
+// know identifies the user, and checks the right to view the member or the namespace. No other work for a request
+// begins before.
 func (v *View) know(ctx context.Context, r *http.Request, q *question, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
@@ -136,7 +138,7 @@ func peer(r *http.Request) string {
 	return host
 }
 
-// accounts returns the namespace of a ServiceAccount as a party.
+// accounts returns the namespace of a ServiceAccount as a party for slots. It returns no party for any other user.
 func accounts(w who) []slots.Party {
 	namespace, _, err := serviceaccount.SplitUsername(w.name)
 	if err != nil {
@@ -145,8 +147,8 @@ func accounts(w who) []slots.Party {
 	return []slots.Party{{Name: namespace, Most: accountsOfNamespace}}
 }
 
-// memberSlot takes a slot of the member for objects that the user may get. The parties are the user, the namespace of
-// the user's ServiceAccount, and the namespaces of the objects.
+// memberSlot takes a slot of the member for a request about the given objects. The slot counts against the shares of
+// the user, of the namespace of the user's ServiceAccount, and of the objects' namespaces.
 func (v *View) memberSlot(ctx context.Context, of *slots.Slots, q *question, objects ...placed) error {
 	var namespaces []string
 	if own, _, err := serviceaccount.SplitUsername(q.who.name); err == nil {
@@ -170,8 +172,8 @@ func (v *View) memberSlot(ctx context.Context, of *slots.Slots, q *question, obj
 	return nil
 }
 
-// member returns the member, and takes slots of it for objects that the user may get. Slow questions need an additional
-// slot. The slots are free once the answer is written.
+// member returns the member, and takes the needed slots for a request about the given objects. A request that is slow
+// takes a second slot. The slots are freed once the answer is written.
 func (v *View) member(ctx context.Context, q *question, slow bool, objects ...placed) (Member, error) {
 	if err := v.memberSlot(ctx, v.members.get(q.cluster), q, objects...); err != nil {
 		return nil, err
@@ -184,7 +186,7 @@ func (v *View) member(ctx context.Context, q *question, slow bool, objects ...pl
 	return v.opts.Members(q.cluster)
 }
 
-// body reads the body of a request with a short timeout, because a slow sender holds a slot that others could use.
+// body reads the body of a request within a short timeout, because a slow sender holds a slot.
 func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	connection := http.NewResponseController(w)
 	if err := connection.SetReadDeadline(time.Now().Add(readWithin)); err != nil {
@@ -198,7 +200,7 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the request has not arrived whole within %s", readWithin))
 	}
-	// Later reads only detect that the sender has closed the connection.
+	// Later reads only detect that the sender has closed the connection, so that they need no timeout.
 	if err := connection.SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("lifting the bound of how long a request may take to arrive: %w", err)
 	}
@@ -208,7 +210,7 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // largestAnswer is the maximum size of an answer.
 const largestAnswer = 16 << 20
 
-// passOn sends the request to the replica that works on the member. That replica checks the token itself.
+// passOn sends the request to the replica whose shard has the member. That replica checks the token again.
 func (v *View) passOn(ctx context.Context, to Holder, q *question, token, what string) (any, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+to.Address+PathIn(q.cluster, what, q.namespace), bytes.NewReader(q.body))
 	if err != nil {
@@ -235,7 +237,7 @@ func (v *View) passOn(ctx context.Context, to Holder, q *question, token, what s
 	return nil, &apierrors.StatusError{ErrStatus: status}
 }
 
-// statusOf returns the status for an error. It hides the text of internal errors.
+// statusOf returns the metav1.Status for an error. It hides the text of an internal error.
 func statusOf(ctx context.Context, err error) metav1.Status {
 	var status apierrors.APIStatus
 	switch {
@@ -265,10 +267,10 @@ func write(w http.ResponseWriter, code int, result any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	// A slow reader holds slots that others could use. Without this deadline the server has a later one.
+	// A client that reads slowly holds slots, so that this deadline is shorter than the server's.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin))
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // the sender may have gone
+	_, _ = w.Write(body) // the client may have closed the connection
 }
 
 // read decodes the body of a request.
@@ -281,7 +283,7 @@ func (q *question) read(into any) error {
 	return nil
 }
 
-// takeSlot waits for a slot for a short time.
+// takeSlot waits up to waitForSlot for a slot.
 func takeSlot(ctx context.Context, of *slots.Slots, parties ...slots.Party) (free func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, waitForSlot)
 	defer cancel()
@@ -292,13 +294,13 @@ func takeSlot(ctx context.Context, of *slots.Slots, parties ...slots.Party) (fre
 	return free, nil
 }
 
-// heldByUser limits the concurrent requests of one user.
+// heldByUser counts the concurrent requests of each user.
 type heldByUser struct {
 	mu   sync.Mutex
-	held map[string]int // by user name
+	held map[string]int // number of requests by user name
 }
 
-// take does not wait, because a waiting request would hold a slot that others could use.
+// take refuses a request above the user's limit at once, because a waiting request would hold a slot.
 func (s *heldByUser) take(user string) (free func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,7 +317,8 @@ func (s *heldByUser) take(user string) (free func(), err error) {
 	}, nil
 }
 
-// slotsByName are the slots of each member. It gets an entry only for a member of this replica that the user may view.
+// slotsByName has the slots of each member. A member gets an entry at the first request of a user who may view it, if
+// this replica's shard has the member.
 type slotsByName struct {
 	mu sync.Mutex
 	of map[string]*slots.Slots

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// MostLines is the maximum number of lines of one log in one answer.
+	// MostLines limits the lines of one log in one answer.
 	MostLines = 10_000
-	// mostLogs is the maximum number of logs in one answer, each of at most longestLog bytes.
+	// mostLogs limits the logs in one answer; longestLog limits the bytes of each.
 	mostLogs   = 20
 	longestLog = 100 << 10
 )
 
-// belongings are the copy of a hub object on a member and the objects that controllers made for it.
+// belongings are the copy of a hub object on a member, and the objects below it that controllers on the member made.
 type belongings struct {
 	placed
 	member   Member
@@ -34,14 +34,14 @@ type belongings struct {
 	notes    []string
 }
 
-// noCopy is the reason why a member has nothing that belongs to an object. Only a copy has a UID: an object of the same
-// name that is not Hanse's is not looked at.
+// noCopy is the reason why nothing on a member belongs to the hub object. The hub recognises a copy by its UID, and
+// does not read an object of the same name that is not its copy.
 func noCopy(id hubv1.ObjectIdentity, cluster string) *Reason {
 	return &Reason{Reason: hubv1.ReasonMissing, Message: fmt.Sprintf("the hub knows of no copy of %s on cluster %s", id, cluster)}
 }
 
-// belonging finds the copy and the objects below it, if the user may get the hub object and has the right to read more
-// of it. b is nil if there is no copy.
+// belonging finds the copy and the objects below it. The user must have the right to get the hub object, and the given
+// right. b is nil if there is no copy.
 func (v *View) belonging(ctx context.Context, q *question, o Object, right authorizationv1.ResourceAttributes) (b *belongings, refused *Reason, err error) {
 	p, err := v.find(ctx, q, o)
 	if err != nil {
@@ -65,7 +65,7 @@ func (v *View) belonging(ctx context.Context, q *question, o Object, right autho
 	return b, nil, nil
 }
 
-// namespaceOf is the namespace of the events of an object.
+// namespaceOf returns the namespace in which the events about an object are.
 func namespaceOf(id hubv1.ObjectIdentity) string {
 	return cmp.Or(id.Namespace, metav1.NamespaceDefault)
 }
@@ -78,7 +78,7 @@ func each(children []member.Child, visit func(member.Child)) {
 	}
 }
 
-// events returns the events about a copy and the objects below it.
+// events handles an EventsRequest: it returns the events about a copy and about the objects below it.
 func (v *View) events(ctx context.Context, q *question) (any, error) {
 	var in EventsRequest
 	if err := q.read(&in); err != nil {
@@ -101,7 +101,7 @@ func (v *View) events(ctx context.Context, q *question) (any, error) {
 	return EventsAnswer{Events: found.Items, More: found.More, Notes: b.notes}, nil
 }
 
-// logs returns the logs of the pods below a copy, or of a copy that is a pod.
+// logs handles a LogsRequest: it returns the logs of the pods below a copy, or of a copy that is a pod.
 func (v *View) logs(ctx context.Context, q *question) (any, error) {
 	var in LogsRequest
 	if err := q.read(&in); err != nil {
@@ -134,7 +134,7 @@ func (v *View) logs(ctx context.Context, q *question) (any, error) {
 		case apierrors.IsForbidden(err):
 			return nil, v.unread(q.cluster, schema.GroupResource{Resource: "pods/log"}, err)
 		case apierrors.IsNotFound(err):
-			continue // the pod has gone since it was listed
+			continue // the pod was deleted after it was listed
 		case err != nil:
 			out.Error = logFault(err)
 		}
@@ -143,7 +143,8 @@ func (v *View) logs(ctx context.Context, q *question) (any, error) {
 	return answer, nil
 }
 
-// containers returns the logs that belong to the copy: of one container of each pod, or of all.
+// containers returns the logs to read: those of the container `only` in each pod, or of all containers if `only` is
+// empty.
 func (b *belongings) containers(only string) (out []member.LogIntent, notes []string) {
 	add := func(pod string, names []string) {
 		for _, name := range names {
@@ -153,7 +154,7 @@ func (b *belongings) containers(only string) (out []member.LogIntent, notes []st
 	pods := 0
 	if b.id.GroupKind() == (schema.GroupKind{Kind: "Pod"}) {
 		pods++
-		add(b.id.Name, []string{only}) // the member chooses the only container of a pod
+		add(b.id.Name, []string{only}) // an empty name lets the member choose a pod's only container
 	}
 	each(b.children, func(c member.Child) {
 		if c.Group != "" || c.Kind != "Pod" {
@@ -178,8 +179,8 @@ func (b *belongings) containers(only string) (out []member.LogIntent, notes []st
 	return out, notes
 }
 
-// logFault returns why a log could not be read. The member's text for a container that has not started is shown,
-// because it alone tells the state.
+// logFault returns why a log could not be read. For a container that has not started, it returns the member's text,
+// because only that text has the container's state.
 func logFault(err error) string {
 	var status apierrors.APIStatus
 	if apierrors.IsBadRequest(err) && errors.As(err, &status) {

@@ -22,7 +22,7 @@ import (
 
 func TestARequestThatDoesNotArriveIsNotWaitedFor(t *testing.T) {
 	w := newWorld(t)
-	// What the server does about connections that say nothing comes later.
+	// The server closes an idle connection only later.
 	const within = 15 * time.Second
 	begin := time.Now()
 	connection, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(
@@ -46,7 +46,7 @@ func TestAUserDoesNotKeepOthersFromAsking(t *testing.T) {
 	greedy, other := w.user("greedy", getAll, viewAll), w.user("other", getAll, viewAll)
 	request := memberview.CopyRequest{Object: w.object("ConfigMap", "settings")}
 	var waiting sync.WaitGroup
-	for cluster, m := range w.members { // elsewhere is asked by way of the first replica, too
+	for cluster, m := range w.members { // the first replica passes requests about elsewhere on
 		m.blocks()
 		for range 2 {
 			waiting.Go(func() {
@@ -102,7 +102,8 @@ func TestTheUsersOfANamespaceLeaveAMemberToOthers(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestAPeerDoesNotKeepOthersFromAsking sends tokens whose review hangs, as one of a hanging identity provider does.
+// TestAPeerDoesNotKeepOthersFromAsking sends tokens whose TokenReview hangs, as with an identity provider that does not
+// answer.
 func TestAPeerDoesNotKeepOthersFromAsking(t *testing.T) {
 	w := newWorld(t)
 	w.members[here].live = configMap("red")
@@ -125,7 +126,7 @@ func TestAPeerDoesNotKeepOthersFromAsking(t *testing.T) {
 		return w.sendBy(transport, token, here, memberview.Copy, body, &memberview.CopyAnswer{})
 	}
 	var waiting sync.WaitGroup
-	for range 64 { // of which 16 are looked at and the others wait for these
+	for range 64 { // 16 of them are being identified; the others wait
 		waiting.Go(func() {
 			if err := from("127.0.0.1", "stranger"); !apierrors.IsServiceUnavailable(err) && !apierrors.IsTooManyRequests(err) {
 				t.Errorf("a stranger: %v", err)
@@ -184,7 +185,7 @@ func TestFewLookForChildrenAtATime(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestAnAnswerHoldsItsSlotUntilItIsWritten lets two clients read nothing of answers that fit into no buffer.
+// TestAnAnswerHoldsItsSlotUntilItIsWritten: two clients do not read their answers, which are larger than any buffer.
 func TestAnAnswerHoldsItsSlotUntilItIsWritten(t *testing.T) {
 	w := newWorld(t)
 	m := w.members[here]
@@ -207,7 +208,7 @@ func TestAnAnswerHoldsItsSlotUntilItIsWritten(t *testing.T) {
 	if err := w.ask(token, here, memberview.List, memberview.ListRequest{Kind: "Pod"}, &memberview.ListAnswer{}); !apierrors.IsTooManyRequests(err) {
 		t.Errorf("the third: %v", err)
 	}
-	// The two clients are given up after some time.
+	// The server closes the two connections after some time.
 	deadline := time.Now().Add(40 * time.Second)
 	for {
 		err := w.ask(token, here, memberview.List, memberview.ListRequest{Kind: "Pod"}, &memberview.ListAnswer{})

@@ -86,14 +86,14 @@ func (c *Client) askOnce(ctx context.Context, cluster, what, namespace string, i
 	if response.StatusCode != http.StatusOK {
 		return refusal(response, answer)
 	}
-	// Objects may have integers that a float64 cannot hold.
+	// JSON integers of objects may exceed the precision of a float64.
 	if err := utiljson.Unmarshal(answer, out); err != nil {
 		return fmt.Errorf("reading the hub's answer about %s: %w", about, err)
 	}
 	return nil
 }
 
-// refusal returns the error of a response from the hub, or from its API server as a proxy.
+// refusal returns the error in a response of the hub, or of the API server that passed the request on.
 func refusal(response *http.Response, answer []byte) error {
 	status := metav1.Status{}
 	if json.Unmarshal(answer, &status) != nil || status.Kind != "Status" {

@@ -21,7 +21,8 @@ func (v *View) mayViewNamespace(ctx context.Context, user who, namespace string)
 	return v.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "view", Group: bindings.Group, Resource: bindings.Resource, Namespace: namespace})
 }
 
-// facts returns the cluster-scoped objects that affect the objects of a namespace: see narrow.go for the omitted parts.
+// facts handles a FactsRequest: it returns the clusters and cluster-scoped policies that affect the objects of a
+// namespace. See narrow.go for the omitted parts.
 func (v *View) facts(ctx context.Context, q *question) (any, error) {
 	if err := q.read(&FactsRequest{}); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ import (
 	"github.com/hanse-dev/hanse/test/charts"
 )
 
-// chartRole returns the rules of a ClusterRole for users.
+// chartRole returns the rules of a ClusterRole in the chart.
 func chartRole(t *testing.T, name string) []rbacv1.PolicyRule {
 	t.Helper()
 	values := map[string]any{"userRoles": map[string]any{"aggregate": true}}
@@ -46,7 +46,7 @@ func (w *world) viewer(name string, rules ...rbacv1.PolicyRule) string {
 // getConfigMaps is the part of the ClusterRole view that these tests need.
 var getConfigMaps = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}
 
-// create makes objects that have no namespace, and deletes them after the test. NS stands for the namespace.
+// create creates cluster-scoped objects, and deletes them after the test. NS in a text stands for the namespace.
 func (w *world) create(texts ...string) {
 	w.Helper()
 	for _, text := range texts {
@@ -235,7 +235,7 @@ func TestAViewerOfANamespaceLooksAtItsObjectsAlone(t *testing.T) {
 	w.members[here].live, w.members[elsewhere].live = configMap("red"), configMap("blue")
 	viewer, bank := w.viewer("viewer", getConfigMaps), w.inAnotherNamespace()
 	request := memberview.CopyRequest{Object: w.object("ConfigMap", "settings")}
-	for _, cluster := range []string{here, elsewhere} { // elsewhere by way of another replica
+	for _, cluster := range []string{here, elsewhere} { // the request about elsewhere is passed to another replica
 		var answer memberview.CopyAnswer
 		must(t, w.askIn(viewer, cluster, memberview.Copy, w.ns, request, &answer))
 		if answer.Object == nil {

@@ -23,15 +23,16 @@ import (
 )
 
 const (
-	// MostListed is the maximum number of objects of one ListRequest.
+	// MostListed limits the objects in the answer to one ListRequest.
 	MostListed = 500
-	// listWithin limits the requests to the member for one list, so that a hanging member delays no other for long.
+	// listWithin limits the requests to the member for one list, so that a hanging member does not hold a slot for
+	// long.
 	listWithin = 5 * time.Second
 	// longestSelector is the maximum length of a label selector.
 	longestSelector = 4 << 10
 )
 
-// list lists objects of a member, whether or not they are copies.
+// list handles a ListRequest for objects of a member, whether or not they are copies.
 func (v *View) list(ctx context.Context, q *question) (any, error) {
 	var in ListRequest
 	if err := q.read(&in); err != nil {
@@ -40,7 +41,7 @@ func (v *View) list(ctx context.Context, q *question) (any, error) {
 	if err := checkList(q, &in); err != nil {
 		return nil, err
 	}
-	// A user without the verb read learns nothing of the hub's kinds.
+	// A user without the verb read must not learn which kinds the hub serves.
 	if err := v.mayRead(ctx, q); err != nil {
 		return nil, err
 	}
@@ -85,8 +86,8 @@ func (v *View) list(ctx context.Context, q *question) (any, error) {
 	return ListAnswer{Listed: found}, nil
 }
 
-// kindOn returns the kind at the hub's version, or at the version that the member prefers if it does not serve that
-// of the hub.
+// kindOn returns the kind at the hub's version. If the member does not serve that version, it returns the version that
+// the member prefers.
 func (v *View) kindOn(ctx context.Context, cluster string, gvk schema.GroupVersionKind) (schema.GroupVersionKind, error) {
 	c, err := v.memberCluster(ctx, cluster)
 	if err != nil {
@@ -98,7 +99,7 @@ func (v *View) kindOn(ctx context.Context, cluster string, gvk schema.GroupVersi
 	return gvk, nil
 }
 
-// checkList checks the request and sets its default.
+// checkList validates the request, and sets the default of Most.
 func checkList(q *question, in *ListRequest) error {
 	if in.Kind == "" || max(len(in.Group), len(in.Kind), len(in.Version), len(in.Name), len(q.namespace)) > longestName {
 		return apierrors.NewBadRequest("the request names no kind")
@@ -121,7 +122,8 @@ func checkList(q *question, in *ListRequest) error {
 	return nil
 }
 
-// listed returns the resource of the requested kind. The hub must serve the kind: rights are asked for by its resource.
+// listed returns the resource of the requested kind. The hub must serve the kind, because the user's rights are checked
+// for its resource.
 func (v *View) listed(in ListRequest) (*meta.RESTMapping, error) {
 	kind := schema.GroupKind{Group: in.Group, Kind: in.Kind}
 	mapping, err := v.opts.Mapper.RESTMapping(kind, in.Version)
@@ -134,8 +136,8 @@ func (v *View) listed(in ListRequest) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
-// mayRead checks the verb read on the MemberCluster. In a namespace, the verb read on its bindings is enough. view is
-// not enough, because it is for copies of hub objects, and a member has objects of others, too.
+// mayRead checks the verb read on the MemberCluster, or, for a namespace, on its bindings. The verb view does not
+// suffice, because it covers only copies, and a list also has objects that are not copies.
 func (v *View) mayRead(ctx context.Context, q *question) error {
 	own := hubv1.GroupVersion.Group
 	rights := []authorizationv1.ResourceAttributes{{Verb: "read", Group: own, Resource: "memberclusters", Name: q.cluster}}
@@ -155,7 +157,7 @@ func (v *View) mayRead(ctx context.Context, q *question) error {
 	return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb read on the MemberCluster, %s", q.who.name, which))
 }
 
-// demand returns an error if the user lacks a right on the hub.
+// demand returns a Forbidden error if the user lacks a right on the hub.
 func (v *View) demand(ctx context.Context, user who, right authorizationv1.ResourceAttributes) error {
 	allowed, err := v.may(ctx, user, right)
 	if err == nil && !allowed {
@@ -168,12 +170,12 @@ func (v *View) demand(ctx context.Context, user who, right authorizationv1.Resou
 	return err
 }
 
-// reader takes a slot of the member for a request about no hub object.
+// reader takes a slot of the member for a request that is not about a hub object.
 func (v *View) reader(ctx context.Context, q *question) (Member, error) {
 	return v.member(ctx, q, false, placed{id: hubv1.ObjectIdentity{Namespace: q.namespace}})
 }
 
-// unread is the error for a request that the member did not answer. It hides the member's text.
+// unread is the error for a list that the member did not answer. It hides the member's text.
 func (v *View) unread(cluster string, resource schema.GroupResource, err error) error {
 	failed := func(code int32, reason metav1.StatusReason, why string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{

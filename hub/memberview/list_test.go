@@ -20,7 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Rights of users who read members.
+// Rights of users who list objects of members.
 var (
 	listPods      = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "secrets", "nodes"}, Verbs: []string{"list"}}
 	readMembers   = rbacv1.PolicyRule{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"read"}}
@@ -41,7 +41,7 @@ func TestWhoMayListObjectsOfMembers(t *testing.T) {
 		token     string
 		namespace string
 		in        memberview.ListRequest
-		refused   string // empty if the member is asked
+		refused   string // part of the refusal; empty if the request reaches the member
 	}{
 		"an admin, of a namespace":                             {admin, w.ns, pods, ""},
 		"an admin, of all namespaces":                          {admin, "", pods, ""},
@@ -115,7 +115,7 @@ func TestListedSecretsHaveNoValues(t *testing.T) {
 		"metadata": map[string]any{"name": "password", "annotations": map[string]any{"last-applied": "aGlkZGVu"}},
 	}}
 	var out memberview.ListAnswer
-	must(t, w.ask(token, elsewhere, memberview.List, memberview.ListRequest{Kind: "Secret", Whole: true}, &out)) // by another replica
+	must(t, w.ask(token, elsewhere, memberview.List, memberview.ListRequest{Kind: "Secret", Whole: true}, &out)) // passed to another replica
 	if text := fmt.Sprint(out.Objects); len(out.Objects) != 1 || strings.Contains(text, "aGlkZGVu") || !strings.Contains(text, "password:***") {
 		t.Errorf("got %s", text)
 	}
@@ -157,7 +157,7 @@ func TestAMemberThatDoesNotAnswerAListIsToldWithoutItsText(t *testing.T) {
 func TestAnAnswerThatIsTooLargeIsNotCut(t *testing.T) {
 	w := newWorld(t)
 	token := w.user("admin", nil, append([]rbacv1.PolicyRule{readMembers, listPods}, viewAll...))
-	grows := map[string]any{"text": strings.Repeat("<", 4<<20)} // six bytes each, as JSON
+	grows := map[string]any{"text": strings.Repeat("<", 4<<20)} // each character becomes six bytes of JSON
 	for _, cluster := range []string{here, elsewhere} {
 		w.members[cluster].listed.Objects = []map[string]any{grows}
 		err := w.ask(token, cluster, memberview.List, memberview.ListRequest{Kind: "Pod", Whole: true}, &memberview.ListAnswer{})

@@ -2,36 +2,42 @@
 // binding. Requests go through the hub, because only the hub has credentials for members. Every replica serves them
 // over HTTPS.
 //
-//   - Only Adopt and Prune change objects. Other requests are reads of a member, and dry runs of the hub's own writes.
-//   - Adopt adopts one object on one member, once, as a placement with apply.adoption would. It needs the verb adopt on
-//     the MemberCluster and update on the hub object, see adopt.go.
-//   - Prune removes individually listed copies. It needs the verb prune on the MemberCluster, see prune.go.
+//   - Only Adopt and Prune change objects. All other requests read from a member, or send the hub's own writes as dry
+//     runs.
+//   - Adopt adopts one object on one member, once, as a placement with apply.adoption would. It needs the verb adopt
+//     on
+//     the MemberCluster, and update on the hub object; see adopt.go.
+//   - Prune removes copies that the request lists by name. It needs the verb prune on the MemberCluster; see prune.go.
 //   - The user is identified by the bearer token (TokenReview), or by the key of a CertificateSigningRequest that the
-//     user has created, see proof.go. The user needs the verb view on the MemberCluster, and get on the hub object of
-//     the copy (SubjectAccessReview). Rendering with other policies needs the rights to write such policies and to
-//     change the object, see try.go. With the verb view on ResourceBindings of a namespace, users may view the objects
+//     user has created; see proof.go. The user needs the verb view on the MemberCluster, and get on the hub object of
+//     the copy (SubjectAccessReview). Rendering with changed policies needs the rights to write such policies and to
+//     change the object; see try.go. With the verb view on ResourceBindings of a namespace, users may view the objects
 //     of that namespace on every member.
-//   - Users who may view a namespace get the facts that affect its objects: clusters, cluster-scoped policies and
-//     override policies, without data of other tenants, see narrow.go.
-//   - List shows objects that need not be copies. It needs the verb read on the MemberCluster, or on ResourceBindings
-//     of the namespace, and list on the kind on the hub, see list.go.
+//   - Users who may view a namespace may read the clusters, cluster-scoped policies and override policies that affect
+//     its objects, without data of other tenants; see narrow.go.
+//   - List shows objects of a member, whether or not they are copies. It needs the verb read on the MemberCluster, or
+//     on
+//     ResourceBindings of the namespace, and list on the kind on the hub; see list.go.
 //   - Events and Logs are about the copy of a hub object and the objects below it. They need list on events and get on
-//     pods/log on the hub, see belongings.go.
-//   - Otherwise, a single object is shown only if it is a copy with a binding; of its children only names and states
-//     are shown. An unmanaged object is shown to users with the verb adopt on the MemberCluster. Of copies without a
-//     binding only names, labels and annotations of the hub are shown, for kinds that the user may list. Values of
-//     Secrets are removed, see redact.go.
-//   - The replica that works on a member sends the requests to it. Another replica passes the request on, once. The
+//     pods/log on the hub; see belongings.go.
+//   - All other requests show a single object only if it is a copy with a binding. Of the copy's children, they show
+//     only
+//     names and states. Adopt also shows an object that Hanse does not manage. Of copies without a binding, Unclaimed
+//     shows only names, labels and annotations of the hub, for kinds that the user may list. Values of Secrets are
+//     removed; see redact.go.
+//   - The replica whose shard has the member sends the requests to it. Another replica passes the request on, once.
+//     The
 //     receiving replica repeats all checks, because replicas do not trust each other. A replica's Lease has its
 //     certificate, see Transport.
-//   - A member gets few requests at a time, each with a timeout. So a hanging member delays only the users who view it.
-//     The circuit of hub/dispatch does not apply: it is for writes, and users need the view most while writes fail.
+//   - A member gets few requests at a time, each with a timeout, so that a hanging member delays only the users who
+//     view
+//     it. The circuit breaker of hub/dispatch does not stop views, because users need them most while writes fail.
 //   - No user and no namespace can block the others: each has a share of all slots and of a member's slots. Until the
-//     user and its rights are known, a request takes a slot of another kind for a short time, of which each peer has a
-//     share.
+//     user is identified and authorized, a request takes another kind of slot for a short time, and each source address
+//     has a share of these slots.
 //
-// hub/dispatch decides what the hub would apply. Package member knows the owner of an object and how to reach a member.
-// hub/shard decides which replica works on which member.
+// hub/dispatch decides what the hub would apply. Package member determines the owner of an object and connects to
+// members. hub/shard decides which replica has which member in its shard.
 package memberview
 
 import (
@@ -54,16 +60,16 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// Holder is the replica that works on a member.
+// Holder is the replica whose shard has a member.
 type Holder struct {
 	// Here is true for this replica.
 	Here bool
-	// Address, host:port, and Certificate are the replica's annotations, see Annotations. They are empty if no replica
-	// works on the member now, or if that replica serves no views.
+	// Address (host:port) and Certificate are from the annotations of the replica's Lease, see Annotations. They are
+	// empty if no replica has the member in its shard now, or if that replica serves no views.
 	Address, Certificate string
 }
 
-// Member is the part of a member for viewing, reading, adopting and pruning.
+// Member has the methods of a member for viewing, reading, adopting and pruning.
 type Member interface {
 	member.Viewer
 	member.Reader
@@ -85,26 +91,28 @@ func MembersOf(fleet member.Fleet) func(cluster string) (Member, error) {
 	}
 }
 
-// Epochs of the hub, see package epochs.
+// Epochs returns the epochs of the hub, see package epochs.
 type Epochs interface {
-	// Current returns the known epochs.
+	// Current returns the epochs that this process has read last.
 	Current() source.Epochs
-	// Confirm returns the epochs by an uncached read. It may reuse an earlier read that found the given epoch foreign.
+	// Confirm returns the epochs by an uncached read. It may reuse an earlier read in which the given epoch was already
+	// foreign.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
 }
 
-// Options of a View. All are required.
+// Options of a View. All fields are required.
 type Options struct {
-	// Client reads bindings from the cache and creates reviews. APIReader reads uncached.
+	// Client reads bindings from the cache, and creates reviews. APIReader reads without a cache.
 	Client    client.Client
 	APIReader client.Reader
-	// HubObject returns the versions at which clusters may get an object; template is nil if the object is not known.
+	// HubObject returns the versions of an object that clusters may get. template is nil if the caller does not have
+	// the object.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
-	// Mapper has the kinds of the hub.
+	// Mapper maps the kinds that the hub serves.
 	Mapper meta.RESTMapper
-	// Members returns a member in this replica's shard, or member.ErrNotConnected.
+	// Members returns a member in this replica's shard. The error is member.ErrNotConnected if its link is down.
 	Members func(cluster string) (Member, error)
-	// Intent returns the write that the hub would make, see dispatch.Dispatcher.
+	// Intent returns the write that the hub would make for a copy, see dispatch.Dispatcher.
 	Intent func(ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error)
 	// Adopt adopts an object of a member, see dispatch.Dispatcher.
 	Adopt func(
@@ -112,15 +120,16 @@ type Options struct {
 	) (member.Outcome, error)
 	Holder func(cluster string) Holder
 	Epochs Epochs
-	// Rank is the order in which kinds are sent to members. They are removed in the opposite order.
+	// Rank is the position of a kind in the order in which objects are written to members. Objects are removed in the
+	// opposite order.
 	Rank   func(schema.GroupKind) int
 	Logger logr.Logger
 }
 
-// View answers requests.
+// View answers the requests of users.
 type View struct {
 	opts    Options
-	unknown *slots.Slots // slots of requests whose user is not known yet
+	unknown *slots.Slots // slots of requests whose user is not identified yet
 	all     *slots.Slots
 	trees   *slots.Slots
 	users   *heldByUser
@@ -129,33 +138,34 @@ type View struct {
 }
 
 const (
-	// mostRequests is the maximum number of concurrent requests, mostPerMember of them about one member. mostTrees of
-	// them may look for children or list copies, which takes many requests. Other requests wait for up to waitForSlot.
+	// mostRequests limits the concurrent requests, and mostPerMember those about one member. mostTrees limits the
+	// requests that search children or list copies, because each sends many requests to the member. Further requests
+	// wait for up to waitForSlot.
 	mostRequests  = 64
 	mostPerMember = 4
 	mostTrees     = 4
 	waitForSlot   = 3 * time.Second
-	// accountsOfNamespace is the share of mostRequests for the ServiceAccounts of one namespace. A user who may create
-	// one account may create many.
+	// accountsOfNamespace is how many of the mostRequests slots the ServiceAccounts of one namespace may hold together.
+	// Without it, a user could create many accounts to hold many slots.
 	accountsOfNamespace = 16
-	// ofUser and ofNamespace are the shares of one user, and of one namespace by accounts and by objects, in
-	// mostPerMember and mostTrees.
+	// ofUser is how many slots of mostPerMember and of mostTrees one user may hold. ofNamespace is how many the
+	// accounts of one namespace, or requests about its objects, may hold.
 	ofUser      = 2
 	ofNamespace = 3
-	// mostUnknown is the maximum number of requests being identified, ofPeer of them from one address, each for up to
-	// knownWithin. All users may come from the address of the hub's API server.
+	// mostUnknown limits the requests that are being identified, and ofPeer those from one address. Each takes at most
+	// knownWithin. ofPeer is not small, because all users may come from the address of the hub's API server.
 	mostUnknown = 64
 	ofPeer      = 16
 	knownWithin = 5 * time.Second
-	// mostPerUser is the maximum number of one user's requests. Further ones are refused.
+	// mostPerUser limits the concurrent requests of one user. Further requests are refused.
 	mostPerUser = 8
-	// readWithin limits the time to receive a request after its sender is known.
+	// readWithin limits the time to receive a request's body, after the user is identified.
 	readWithin = 3 * time.Second
-	// answerWithin limits a whole request, including the reviews.
+	// answerWithin limits the time for a whole request, including its reviews.
 	answerWithin = 25 * time.Second
-	// writeWithin limits the time to send an answer. Its slots and its memory are held until then.
+	// writeWithin limits the time to send an answer, because the answer holds slots and memory.
 	writeWithin = 15 * time.Second
-	// largestRequest and mostObjects limit one request.
+	// largestRequest limits the bytes of a request, and mostObjects the objects in it.
 	largestRequest = 512 << 10
 	mostObjects    = 50
 )
@@ -185,9 +195,9 @@ func (v *View) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.ServeHTTP(w, r)
 }
 
-// Transport connects only to replicas with one of these certificates, given by digest. It does not check names, dates
-// and authorities. A replica creates its certificate at its start and publishes the digest in its Lease, which only the
-// hub may write.
+// Transport connects only to replicas with one of the certificates, given by their digests. It does not check the
+// certificate's name, dates and issuer. A replica creates its certificate at its start, and publishes the digest in its
+// Lease, which only the hub may write.
 func Transport(certificates ...string) http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil

@@ -36,7 +36,7 @@ func TestWhoMayLook(t *testing.T) {
 		token   string
 		cluster string
 		object  memberview.Object
-		refused func(error) bool // nil: it is shown
+		refused func(error) bool // nil: the copy is shown
 		says    string
 	}{
 		"who may view the member and get the object": {reader, here, w.object("ConfigMap", "settings"), nil, ""},
@@ -168,8 +168,8 @@ func TestValuesOfSecretsAreNotShown(t *testing.T) {
 		t.Error(diff)
 	}
 	var compared memberview.DiffAnswer
-	// What the hub would write is shown as changed whether its values are those of the member or not: that would answer a
-	// guess.
+	// Each value that the hub would write is shown as changed, even if the member has the same value. Otherwise a user
+	// could guess the member's value by trying.
 	must(t, w.ask(token, here, memberview.Diff, memberview.DiffRequest{Object: object}, &compared))
 	state := func(value string, data map[string]any) map[string]any {
 		metadata := map[string]any{"name": "password", "annotations": map[string]any{"team": value, "kubectl.kubernetes.io/last-applied-configuration": value}}

@@ -10,7 +10,7 @@ var requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Help: "Requests of users about members, by request and HTTP status of the answer.",
 }, []string{"what", "code"})
 
-// Metrics of this package, for docs/metrics.md.
+// Metrics are the collectors of this package, from which docs/metrics.md is generated.
 var Metrics = []prometheus.Collector{requests}
 
 func init() { metrics.Registry.MustRegister(Metrics...) }

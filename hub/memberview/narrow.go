@@ -29,10 +29,10 @@ type namespaceFacts struct {
 	readable map[schema.GroupKind]bool
 }
 
-// everyKind of a group, in a selector.
+// everyKind selects all kinds of a group in a selector.
 const everyKind = "*"
 
-// kinds returns the kinds of all bindings of the namespace, and the kinds that selectors of policies name.
+// kinds returns the kinds of all bindings in the namespace, and the kinds in the selectors of policies.
 func (n *namespaceFacts) kinds() []schema.GroupKind {
 	found := map[schema.GroupKind]bool{}
 	for _, b := range n.bindings {
@@ -55,12 +55,13 @@ func addKinds(to map[schema.GroupKind]bool, selectors []hubv1.ResourceSelector) 
 	}
 }
 
-// narrow removes data that does not concern objects that the user may read:
+// narrow removes data that does not concern the objects that the user may read:
 //
-//   - cluster-scoped policies that do not select the namespace, or select no kind that the user may get; and override
-//     policies that also select a kind that the user may not get, because their values may be of such objects;
-//   - clusters that accept no objects of the namespace and hold none of it;
-//   - from a cluster, all facts that the shown policies do not read, its connection and its messages.
+//   - cluster-scoped policies that do not select the namespace, or that select no kind which the user may get;
+//   - override policies that also select a kind which the user may not get, because their values may be of such
+//     objects;
+//   - clusters that accept no objects of the namespace and have none of its copies;
+//   - from a cluster, every fact that the shown policies do not read, its connection and its messages.
 func (n *namespaceFacts) narrow() FactsAnswer {
 	var out FactsAnswer
 	reads := factReads{}
@@ -113,7 +114,7 @@ func (n *namespaceFacts) narrow() FactsAnswer {
 }
 
 func (n *namespaceFacts) addClusters(out *FactsAnswer, reads factReads, tolerations []corev1.Toleration) {
-	named, groups, hidden := n.namedClusters(), map[string]bool{}, 0 // groups whose kinds may all be selected
+	named, groups, hidden := n.namedClusters(), map[string]bool{}, 0 // groups all of whose kinds a policy may select
 	for _, p := range n.placements {
 		if !n.inScope(p.GetNamespace(), p.SelectedNamespaces()) {
 			continue
@@ -159,14 +160,14 @@ func (n *namespaceFacts) namedClusters() map[string]bool {
 	return out
 }
 
-// inScope reports whether a policy may select objects of the namespace. An invalid policy does not.
+// inScope reports whether a policy may select objects of the namespace. It returns false for an invalid selector.
 func (n *namespaceFacts) inScope(namespace string, selected *metav1.LabelSelector) bool {
 	somewhere := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectIdentity{Namespace: n.name}, NamespaceLabels: n.labels}
 	in, err := hubv1.InScope(namespace, selected, somewhere)
 	return in && err == nil
 }
 
-// selector selects only the namespace, and names no others.
+// selector returns a selector for this namespace alone, so that it does not name other namespaces.
 func (n *namespaceFacts) selector() *metav1.LabelSelector {
 	if hubv1.IsSystemNamespace(n.name) { // the empty selector excludes system namespaces
 		return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: n.name}}
@@ -174,8 +175,8 @@ func (n *namespaceFacts) selector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{}
 }
 
-// reads reports whether the user may get some, and all, of the selected kinds. A selector for every kind of a group
-// counts as readable if one of its kinds is.
+// reads reports whether the user may get some of the selected kinds, and whether the user may get all of them. A
+// selector for every kind of a group passes both checks if the user may get one of the kinds.
 func (n *namespaceFacts) reads(selectors []hubv1.ResourceSelector) (some, all bool) {
 	all = true
 	for _, s := range selectors {
@@ -191,7 +192,7 @@ func (n *namespaceFacts) reads(selectors []hubv1.ResourceSelector) (some, all bo
 	return some, all
 }
 
-// identityOf returns the metadata of a policy to show.
+// identityOf returns the metadata of an object that users may see.
 func identityOf(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration(), ResourceVersion: o.GetResourceVersion(),
@@ -199,7 +200,8 @@ func identityOf(o metav1.Object) metav1.ObjectMeta {
 	}
 }
 
-// factReads are the facts of clusters that are read, each with its keys; "" means all keys.
+// factReads has the facts of clusters that policies read, each with the read keys. The key "" means that all keys are
+// read.
 type factReads map[string]map[string]bool
 
 func (r factReads) add(readings ...expression.Reading) {
@@ -237,10 +239,10 @@ func (r factReads) addPlacement(spec *hubv1.PlacementSpec) {
 	}
 }
 
-// has reports whether an entry of a fact is read.
+// has reports whether policies read a key of a fact.
 func (r factReads) has(fact, key string) bool { return r[fact][key] || r[fact][""] }
 
-// of returns the part of a cluster to show, without its namespaces and kinds.
+// of returns the parts of a cluster that may be shown, without its namespaces and kinds.
 func (r factReads) of(c *hubv1.MemberCluster, tolerations []corev1.Toleration) hubv1.MemberCluster {
 	out := hubv1.MemberCluster{ObjectMeta: identityOf(c)}
 	for key, value := range c.SelectableLabels() {
@@ -268,7 +270,7 @@ func (r factReads) of(c *hubv1.MemberCluster, tolerations []corev1.Toleration) h
 	out.Status.LastObservedTime = c.Status.LastObservedTime.DeepCopy()
 	if ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady); ready != nil {
 		shown := *ready
-		shown.Message = "" // it may contain addresses
+		shown.Message = "" // the message may have addresses
 		out.Status.Conditions = []metav1.Condition{shown}
 	}
 	if len(r["version"]) > 0 {

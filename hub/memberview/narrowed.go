@@ -13,14 +13,14 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Narrowed is the client of a user who may see one namespace. It lists the clusters and policies that affect the
-// namespace: if the user may not list a kind, it asks the views for the part that concerns the namespace.
+// Narrowed is the client of a user who may view only one namespace. It lists the clusters and policies that affect the
+// namespace. If the user may not list a kind, it sends a FactsRequest to the hub.
 type Narrowed struct {
 	client.Client
 	Namespace string
-	// Views returns the client for the views. It is called only if the user may not list a kind.
+	// Views returns the client for requests to the hub. It is called only if the user may not list a kind.
 	Views func(context.Context) (*Client, error)
-	// Note is called with each note about omitted data.
+	// Note is called with the text of each note about omitted data.
 	Note func(text string)
 
 	mu    sync.Mutex
@@ -29,7 +29,7 @@ type Narrowed struct {
 	asked time.Time
 }
 
-// factsLast is how long an answer is used: for all kinds that one look at an object lists.
+// factsLast is how long an answer is reused, so that all lists for one command need one request.
 const factsLast = time.Second
 
 // List implements client.Reader.
@@ -55,14 +55,14 @@ func (n *Narrowed) List(ctx context.Context, list client.ObjectList, opts ...cli
 	return err
 }
 
-// Partial reports whether the views have answered for a kind. Then its list has only the part about the namespace.
+// Partial reports whether a list came from a FactsAnswer, so that it has only the part about the namespace.
 func (n *Narrowed) Partial() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return !n.asked.IsZero()
 }
 
-// take takes a kind from the facts of the namespace. refused is the error of the list that the user may not make.
+// take fills a list from the FactsAnswer. refused is the error of the list that the user may not make.
 func (n *Narrowed) take(ctx context.Context, refused error, from func(*FactsAnswer)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -74,7 +74,7 @@ func (n *Narrowed) take(ctx context.Context, refused error, from func(*FactsAnsw
 	switch {
 	case errors.Is(n.fault, ErrNoViews):
 		return refused
-	case apierrors.IsForbidden(n.fault): // it names the role to ask for
+	case apierrors.IsForbidden(n.fault): // the error names the needed role
 		return fmt.Errorf("reading the policies and clusters of namespace %s from the hub: %w; %w", n.Namespace, n.fault, refused)
 	case n.fault != nil:
 		return fmt.Errorf("%w; reading the policies and clusters of namespace %s from the hub: %w", refused, n.Namespace, n.fault)
@@ -86,7 +86,7 @@ func (n *Narrowed) take(ctx context.Context, refused error, from func(*FactsAnsw
 	return nil
 }
 
-// ErrNoViews is the error of Narrowed.Views if the hub serves no views.
+// ErrNoViews is the error of Narrowed.Views if the hub does not serve requests about members.
 var ErrNoViews = errors.New("the hub serves no views of members: it runs without --view-bind-address")
 
 func (n *Narrowed) read(ctx context.Context) error {

@@ -22,26 +22,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A user without a bearer token proves the identity by a CertificateSigningRequest. The API server writes the name and
-// the groups of the author into the request, where no user can change them. The request has a public key, and the
-// author signs requests to the hub with the private key. The signer does not exist, so that no certificate is ever
-// issued.
+// A user without a bearer token proves the identity by a CertificateSigningRequest (CSR). The API server writes the
+// author's name and groups into the CSR, where no user can change them. The CSR has a public key, and the author signs
+// requests to the hub with the private key. The signer does not exist, so that no certificate is ever issued.
 const (
-	// ProofSigner is the signer in such a CertificateSigningRequest.
+	// ProofSigner is the signerName of such a CertificateSigningRequest.
 	ProofSigner = "hanse.dev/view"
-	// proofPrefix is the prefix of the header that replaces a token.
+	// proofPrefix marks a header value that is a proof and not a token.
 	proofPrefix = "csr."
-	// proofAge is the maximum age of a CertificateSigningRequest. It allows for clock differences.
+	// proofAge is the maximum age of a CertificateSigningRequest. It leaves room for clock differences.
 	proofAge = 15 * time.Minute
 )
 
-// claim names the CertificateSigningRequest with the key of a proof.
+// claim names the CertificateSigningRequest that has the public key of a proof.
 type claim struct {
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
 }
 
-// Proof creates the CertificateSigningRequest of a user and, after its creation, the value that replaces a token.
+// Proof has the CertificateSigningRequest of a user. Once the request exists on the hub, Proof makes the value that
+// replaces a token.
 type Proof struct {
 	Request *certificatesv1.CertificateSigningRequest
 	key     ed25519.PrivateKey
@@ -66,7 +66,8 @@ func NewProof() (*Proof, error) {
 	}}, nil
 }
 
-// Token returns the value to send instead of a bearer token. The CertificateSigningRequest must exist before.
+// Token returns the value to send instead of a bearer token. The CertificateSigningRequest must exist on the hub
+// before.
 func (p *Proof) Token() (string, error) {
 	payload, err := json.Marshal(claim{Name: p.Request.Name, UID: p.Request.UID})
 	if err != nil {
@@ -76,10 +77,11 @@ func (p *Proof) Token() (string, error) {
 	return proofPrefix + encode(payload) + "." + encode(ed25519.Sign(p.key, signed(payload))), nil
 }
 
-// signed returns the text to sign. Because of its prefix, the signature is valid for this purpose only.
+// signed returns the text to sign. Its prefix makes the signature useless for any other purpose.
 func signed(payload []byte) []byte { return append([]byte(ProofSigner+"\n"), payload...) }
 
-// identifyByProof asks the hub's API server for the author of the CertificateSigningRequest in a proof.
+// identifyByProof returns the author of the CertificateSigningRequest that a proof names, after it has checked the
+// signature.
 func (v *View) identifyByProof(ctx context.Context, token string) (who, error) {
 	refused := func(why error) (who, error) {
 		return who{}, apierrors.NewUnauthorized("the hub does not know who you are: " + why.Error())
@@ -125,7 +127,7 @@ func readProof(token string) (c claim, payload, signature []byte, err error) {
 	return c, payload, signature, nil
 }
 
-// check returns why the CertificateSigningRequest does not prove the identity.
+// check returns an error if the CertificateSigningRequest does not prove the user's identity.
 func (c claim) check(request *certificatesv1.CertificateSigningRequest, payload, signature []byte, now time.Time) error {
 	age := now.Sub(request.CreationTimestamp.Time)
 	switch {

@@ -17,7 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// prove makes what stands for a token of a user with these rights, who has none. change is done to the request before.
+// prove returns a proof of a new user with these rights, who has no token. change edits the CertificateSigningRequest
+// before its creation.
 func (w *world) prove(user string, change func(*certificatesv1.CertificateSigningRequest)) (string, *memberview.Proof) {
 	w.Helper()
 	config := rest.CopyConfig(hubConfig)
@@ -74,7 +75,7 @@ func TestAUserWithoutATokenIsTheAuthorOfARequest(t *testing.T) {
 	}
 	token, proof := w.prove(jane, nil)
 	w.members[elsewhere].live = configMap("blue")
-	for _, cluster := range []string{here, elsewhere} { // another replica reads the request, too
+	for _, cluster := range []string{here, elsewhere} { // another replica also reads the CertificateSigningRequest
 		must(t, ask(token, cluster))
 	}
 	if err := ask(first(w.prove(joe, nil)), here); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"`+joe+`" needs the verb view`) {

@@ -23,16 +23,17 @@ import (
 )
 
 const (
-	// mostUnclaimed is the maximum number of listed copies, mostPruned of copies in one removal.
+	// mostUnclaimed limits the listed copies, and mostPruned the copies in one removal.
 	mostUnclaimed = 5000
 	mostPruned    = 25
-	// workWithin limits the requests to the member for one listing or removal. It leaves time for the answer.
+	// workWithin limits the requests to the member for one listing or removal, so that time is left for the answer.
 	workWithin = 15 * time.Second
-	// mostReviews limits the access reviews for the kinds that the user may list.
+	// mostReviews limits the access reviews that find the kinds which the user may list.
 	mostReviews = 200
 )
 
-// unclaimed lists the copies on a member that no binding claims, as far as the user may list them on the hub.
+// unclaimed handles an UnclaimedRequest: it lists the copies on a member that no binding claims. It omits kinds that
+// the user may not list on the hub.
 func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
 	if q.bounded {
 		return nil, needsView(q)
@@ -47,7 +48,7 @@ func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
 	epochs, rights, hidden := v.opts.Epochs.Current(), v.listRights(q.who), 0
 	asking, cancel := context.WithTimeout(ctx, workWithin)
 	defer cancel()
-	var failed error // an error of the hub
+	var failed error // an error of the hub, not of the member
 	found, err := m.Copies(asking, mostUnclaimed, func(c member.Copy) (bool, error) {
 		_, claimed, err := claims(ctx, v.opts.Client, c.Object, q.cluster)
 		if err != nil {
@@ -65,7 +66,7 @@ func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
 	switch {
 	case failed != nil:
 		return nil, failed
-	case err != nil: // its text comes from the member
+	case err != nil: // the error's text comes from the member and is not shown
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("cluster %q did not say which kinds it serves: try again", q.cluster))
 	}
 	answer := UnclaimedAnswer{Notes: found.Notes}
@@ -83,7 +84,7 @@ func (v *View) unclaimed(ctx context.Context, q *question) (any, error) {
 	return answer, nil
 }
 
-// sortForRemoval puts copies first on which no other copies depend.
+// sortForRemoval sorts copies so that a copy comes before the copies on which it depends.
 func (v *View) sortForRemoval(copies []member.Copy) {
 	slices.SortFunc(copies, func(a, b member.Copy) int {
 		return cmp.Or(
@@ -92,7 +93,8 @@ func (v *View) sortForRemoval(copies []member.Copy) {
 	})
 }
 
-// removalOf returns whether a copy is deleted or orphaned, by the default for a deleted hub object.
+// removalOf returns whether Prune deletes or orphans a copy. The default is the same as after the deletion of the hub
+// object.
 func removalOf(id hubv1.ObjectIdentity, adopted bool) hubv1.RemovalPolicy {
 	policy, _ := placement.DefaultRemoval(id.GroupKind(), hubv1.DeletionPolicy{})
 	if adopted {
@@ -101,7 +103,8 @@ func removalOf(id hubv1.ObjectIdentity, adopted bool) hubv1.RemovalPolicy {
 	return policy
 }
 
-// claims reports whether the object has a binding, and whether the binding has an entry for the cluster in any state.
+// claims reports whether the object has a binding (bound), and whether the binding has an entry for the cluster, in any
+// state (claimed).
 func claims(ctx context.Context, bindings client.Reader, id hubv1.ObjectIdentity, cluster string) (bound, claimed bool, err error) {
 	b := hubv1.NewBinding(id.BindingKey())
 	if err := bindings.Get(ctx, id.BindingKey(), b, client.UnsafeDisableDeepCopy); err != nil {
@@ -110,7 +113,7 @@ func claims(ctx context.Context, bindings client.Reader, id hubv1.ObjectIdentity
 	return true, b.BindingSpec().Target(cluster) != nil, nil
 }
 
-// prune removes copies that no binding claims.
+// prune handles a PruneRequest: it removes copies that no binding claims.
 func (v *View) prune(ctx context.Context, q *question) (any, error) {
 	if q.bounded {
 		return nil, needsView(q)
@@ -158,7 +161,7 @@ func (v *View) prune(ctx context.Context, q *question) (any, error) {
 	return answer, nil
 }
 
-// pruneOne removes a copy if an uncached read confirms that no binding claims it.
+// pruneOne removes a copy after an uncached read has confirmed that no binding claims it.
 func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *listRights, c ShownCopy) (outcome PruneOutcome, message string) {
 	id := c.Object.identity()
 	visible, err := rights.allow(ctx, id)
@@ -182,7 +185,7 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 	if err := v.describeHubObject(ctx, &in); err != nil {
 		return PruneFailed, v.internal("reading a hub object uncached", err).Error()
 	}
-	if in.OwnerUID != "" && !bound { // it may be scheduled soon
+	if in.OwnerUID != "" && !bound { // the scheduler may soon create a binding
 		return PruneFailed, "the hub has the object, but no binding yet: place the object, or delete it on the hub"
 	}
 	o := m.Prune(ctx, in)
@@ -191,7 +194,7 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 		if err != nil {
 			return PruneFailed, v.internal("reading the epochs of the hub uncached", err).Error()
 		}
-		if !epochs.Foreign(o.Newer.Mark.Epoch) { // another replica wrote the copy
+		if !epochs.Foreign(o.Newer.Mark.Epoch) { // the copy was written by another replica of this hub
 			in.Source.Epochs = epochs
 			o = m.Prune(ctx, in)
 		}
@@ -199,8 +202,8 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 	return outcomeOf(&o), o.Message
 }
 
-// describeHubObject adds UID and generation of the hub object. If the hub object does not exist or cannot be read, no
-// copy counts as newer by its generation.
+// describeHubObject sets the UID and generation of the hub object in the intent. If the hub object does not exist or
+// cannot be read, the generation is the maximum, so that no copy is newer.
 func (v *View) describeHubObject(ctx context.Context, in *member.PruneIntent) error {
 	in.Source.Mark.Generation = math.MaxInt64
 	object := &metav1.PartialObjectMetadata{}
@@ -239,7 +242,7 @@ func outcomeOf(o *member.Outcome) PruneOutcome {
 	return PruneFailed
 }
 
-// listRights caches for which kinds the user may list the objects on the hub.
+// listRights caches which kinds the user may list on the hub.
 type listRights struct {
 	view      *View
 	who       who
@@ -251,7 +254,7 @@ func (v *View) listRights(user who) *listRights {
 	return &listRights{view: v, who: user, resources: map[schema.GroupKind]schema.GroupVersionResource{}, answers: map[authorizationv1.ResourceAttributes]bool{}}
 }
 
-// allow reports whether the user may list the kind in all namespaces, or in the object's namespace.
+// allow reports whether the user may list the kind, either in all namespaces or in the object's namespace.
 func (l *listRights) allow(ctx context.Context, id hubv1.ObjectIdentity) (bool, error) {
 	resource, err := l.resource(id.GroupKind())
 	if err != nil {
@@ -280,7 +283,7 @@ func (l *listRights) ask(ctx context.Context, what authorizationv1.ResourceAttri
 }
 
 // resource returns the resource of a kind on the hub. If the hub does not serve the kind, it returns all resources of
-// the kind's group: the user then needs the right to list every one of them.
+// the kind's group, so that the user needs the right to list all of them.
 func (l *listRights) resource(kind schema.GroupKind) (schema.GroupVersionResource, error) {
 	if known, asked := l.resources[kind]; asked {
 		return known, nil

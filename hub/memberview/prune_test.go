@@ -27,7 +27,7 @@ var (
 	mayPrune       = []rbacv1.PolicyRule{{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, Verbs: []string{"view", "prune"}}}
 )
 
-// copied is a copy on a member.
+// copied returns a copy on a member.
 func (w *world) copied(kind, name string) member.Copy {
 	c := member.Copy{
 		Object: w.id(kind, name), UID: types.UID("copy-" + name), ResourceVersion: "7", Created: time.Unix(1000, 0), Source: source.ParseMark("3;10-a"),
@@ -39,7 +39,7 @@ func (w *world) copied(kind, name string) member.Copy {
 	return c
 }
 
-// configMapOn is a ConfigMap of the hub.
+// configMapOn returns a ConfigMap of the hub.
 func configMapOn(w *world, name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
 		"namespace": w.ns, "name": name, "annotations": map[string]any{hubv1.AcceptSourceAnnotation: "3;12-lost"},

@@ -44,7 +44,7 @@ func (v *View) copy(ctx context.Context, q *question) (any, error) {
 	return answer, nil
 }
 
-// copyGVK is the group, version and kind at which a cluster holds an object.
+// copyGVK returns the group, version and kind of the copy on a cluster.
 func (v *View) copyGVK(ctx context.Context, cluster string, p placed) (schema.GroupVersionKind, error) {
 	o, err := v.opts.HubObject(ctx, p.binding.BindingSpec().ObjectRef, nil)
 	if err != nil {
@@ -57,7 +57,7 @@ func (v *View) copyGVK(ctx context.Context, cluster string, p placed) (schema.Gr
 	return hubv1.Wanted(*p.binding.BindingSpec().Target(cluster), o).At(c), nil
 }
 
-// memberCluster returns a MemberCluster from the cache; one without fields if it does not exist.
+// memberCluster returns a MemberCluster from the cache. If there is none of the name, it returns one without fields.
 func (v *View) memberCluster(ctx context.Context, name string) (*hubv1.MemberCluster, error) {
 	c := &hubv1.MemberCluster{}
 	if err := v.opts.Client.Get(ctx, client.ObjectKey{Name: name}, c, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
@@ -123,7 +123,7 @@ func (v *View) unlessAway(err error) error {
 	return v.internal("rendering for a preview", err)
 }
 
-// policiesOf decodes policies that may select an object.
+// policiesOf decodes the policies of a request. It refuses a policy that cannot select the object.
 func policiesOf(raw []json.RawMessage, id hubv1.ObjectIdentity) ([]hubv1.OverridePolicyObject, error) {
 	if len(raw) > mostPolicies {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("at most %d policies can be tried at a time", mostPolicies))

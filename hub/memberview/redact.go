@@ -8,28 +8,30 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// The texts that replace values of a Secret. If a write is simulated, the two states get different texts, even for
-// equal values: otherwise a user could guess the member's value by trying.
+// The texts that replace values of a Secret. If a write is simulated, the states before and after it get different
+// texts, even for equal values. Otherwise a user could guess the member's value by trying.
 const (
 	redacted       = "***"
 	redactedBefore = "*** (before)"
 	redactedAfter  = "*** (after)"
 )
 
-// secretFields are not shown to any user. Neither are annotations, because tools record whole objects there.
+// secretFields are the fields of a Secret that no user may see. Annotations are among them, because tools store whole
+// objects in annotations.
 var secretFields = [][]string{{"data"}, {"stringData"}, {"metadata", "annotations"}}
 
 func isSecret(obj *unstructured.Unstructured) bool {
 	return obj != nil && hubv1.IsSecret(obj.GroupVersionKind().GroupKind())
 }
 
-// withoutSecrets returns the object, which is changed if it is a Secret.
+// withoutSecrets returns the object. If it is a Secret, its values are replaced in place.
 func withoutSecrets(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	redactBoth(obj, nil, true)
 	return obj
 }
 
-// redactBoth removes the values from two states of one object, in place. inSync means that there is nothing to write.
+// redactBoth replaces the secret values in two states of one object, in place. inSync means that the hub has nothing to
+// write.
 func redactBoth(before, after *unstructured.Unstructured, inSync bool) {
 	if !isSecret(before) && !isSecret(after) {
 		return
@@ -60,7 +62,7 @@ func redactMaps(before, after *unstructured.Unstructured, path []string, inSync 
 	}
 }
 
-// values returns the map at a path. A value of another type is removed completely.
+// values returns the map at a path. If the value is no map, values removes it and returns nil.
 func values(obj *unstructured.Unstructured, path []string) map[string]any {
 	if obj == nil {
 		return nil

@@ -17,15 +17,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Annotations of a replica's Lease, by which other replicas and hansectl find and recognise it.
+// Annotations of a replica's Lease. Other replicas and hansectl read them to connect to the replica and to check its
+// certificate.
 const (
-	// AddressAnnotation is the host:port of the replica.
+	// AddressAnnotation has the host:port of the replica.
 	AddressAnnotation = hubv1.Prefix + "view-address"
-	// CertificateAnnotation is the SHA-256 of its certificate, in hexadecimal digits.
+	// CertificateAnnotation has the SHA-256 digest of the replica's certificate, in hexadecimal digits.
 	CertificateAnnotation = hubv1.Prefix + "view-certificate"
 )
 
-// Server serves a View over TLS, with its own certificate.
+// Server serves a View over TLS, with a certificate of its own.
 type Server struct {
 	listener    net.Listener
 	certificate tls.Certificate
@@ -34,8 +35,8 @@ type Server struct {
 	Handler http.Handler
 }
 
-// Listen opens the port. host is the address for other replicas; empty means the listening address. If address is "0"
-// or empty, views are turned off and the Server is nil.
+// Listen opens the port. host is the host of the address that other replicas use; if it is empty, the listening address
+// is used. If address is "0" or empty, views are turned off, and the Server is nil.
 func Listen(address, host string) (*Server, error) {
 	if address == "" || address == "0" {
 		return nil, nil
@@ -62,7 +63,8 @@ func Listen(address, host string) (*Server, error) {
 	return &Server{listener: l, certificate: pair, advertised: net.JoinHostPort(host, port)}, nil
 }
 
-// Annotations of the replica's Lease: its address and its certificate.
+// Annotations returns the annotations of the replica's Lease: its address and its certificate. They are nil if views
+// are turned off.
 func (s *Server) Annotations() map[string]string {
 	if s == nil {
 		return nil // views are turned off
@@ -70,7 +72,7 @@ func (s *Server) Annotations() map[string]string {
 	return map[string]string{AddressAnnotation: s.advertised, CertificateAnnotation: digest(s.certificate.Certificate[0])}
 }
 
-// HolderOf reads the annotations of a Lease.
+// HolderOf returns the replica that wrote the annotations to its Lease.
 func HolderOf(annotations map[string]string) Holder {
 	return Holder{Address: annotations[AddressAnnotation], Certificate: annotations[CertificateAnnotation]}
 }
@@ -79,14 +81,14 @@ func HolderOf(annotations map[string]string) Holder {
 func (s *Server) Start(ctx context.Context) error {
 	server := &http.Server{
 		Handler: s.Handler, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{s.certificate}},
-		TLSNextProto:   map[string]func(*http.Server, *tls.Conn, http.Handler){}, // one request at a time on a connection
+		TLSNextProto:   map[string]func(*http.Server, *tls.Conn, http.Handler){}, // HTTP/1.1 only: one request at a time on a connection
 		MaxHeaderBytes: 64 << 10, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: answerWithin, WriteTimeout: 2 * answerWithin, IdleTimeout: 90 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	ended := context.AfterFunc(ctx, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = server.Shutdown(ctx) // clients of open requests retry with another replica
+		_ = server.Shutdown(ctx) // clients of unfinished requests retry with another replica
 		_ = server.Close()
 	})
 	defer ended()
@@ -96,7 +98,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false, because every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }
 
 func digest(certificate []byte) string {

@@ -16,12 +16,12 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// mostPolicies is the maximum number of policies in a request. overrides.Validate limits the rules of each.
+// mostPolicies limits the policies in a request. overrides.Validate limits the rules of each policy.
 const mostPolicies = 64
 
-// mayTry checks that the user may write such policies, and may make their changes. Otherwise the hub must not render
-// them, or try them on a member. The checked rights are those of hub/admission, but only for the one rendered object
-// instead of all selected objects.
+// mayTry checks that the user may write such policies, and may make their changes to the object. Without these rights
+// the hub must not render the policies or send them to a member. hub/admission checks the same rights, but for all
+// objects that the policy selects.
 func (v *View) mayTry(ctx context.Context, q *question, object placed, policies []hubv1.OverridePolicyObject) error {
 	var needs []authorizationv1.ResourceAttributes
 	for _, p := range policies {
@@ -51,7 +51,7 @@ func in(namespace string) string {
 	return " in namespace " + namespace
 }
 
-// needed returns the rights to change an object by a policy.
+// needed returns the rights that a user needs to change an object by a policy.
 func needed(object placed, p hubv1.OverridePolicyObject) []authorizationv1.ResourceAttributes {
 	own := hubv1.GroupVersion.Group
 	policies := "overridepolicies"
@@ -63,7 +63,7 @@ func needed(object placed, p hubv1.OverridePolicyObject) []authorizationv1.Resou
 		{Verb: "override", Group: own, Resource: "placements", Namespace: p.GetNamespace()},
 		{Verb: "update", Group: object.resource.Group, Version: object.resource.Version, Resource: object.resource.Resource, Namespace: object.id.Namespace, Name: object.id.Name},
 	}
-	// rbac is the API group whose objects grant rights to others.
+	// rbac is the API group of Roles and RoleBindings, which grant rights to others.
 	const rbac = "rbac.authorization.k8s.io"
 	add := func(verb, namespace string, resources ...string) {
 		for _, resource := range resources {
@@ -86,7 +86,7 @@ func needed(object placed, p hubv1.OverridePolicyObject) []authorizationv1.Resou
 	return out
 }
 
-// readable returns an error for policies that the hub's API server or its webhook would refuse for any object.
+// readable returns an error for a policy that the hub's API server or its webhook would refuse for any object.
 func readable(policies []hubv1.OverridePolicyObject) error {
 	for _, p := range policies {
 		var faults []string

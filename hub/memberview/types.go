@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// TokenHeader has the user's bearer token. The header Authorization cannot be used, because API servers do not pass
-	// it on to a Service.
+	// TokenHeader has the user's bearer token. The header Authorization does not work, because API servers remove it
+	// before they pass a request on to a Service.
 	TokenHeader = "Hanse-Token"
-	// Audience for tokens that are valid for this service only.
+	// Audience is the audience of tokens that are valid for this service only.
 	Audience = "hanse-hub"
-	// passedOn marks a request that comes from another replica.
+	// passedOn marks a request that another replica passed on.
 	passedOn = "Hanse-Passed-On"
 )
 
@@ -26,9 +26,9 @@ const (
 	Copy     = "copy"     // CopyRequest, CopyAnswer
 	Diff     = "diff"     // DiffRequest, DiffAnswer
 	Children = "children" // ChildrenRequest, ChildrenAnswer
-	// Adopt adopts an object that is not Hanse's, or returns the changes that it would make.
+	// Adopt adopts an object that Hanse does not manage, or returns the changes that adoption would make.
 	Adopt = "adopt" // AdoptRequest, AdoptAnswer
-	// Unclaimed lists the copies that no binding claims, and Prune removes such copies.
+	// Unclaimed lists the copies on a member that no binding claims. Prune removes such copies.
 	Unclaimed = "unclaimed" // UnclaimedRequest, UnclaimedAnswer
 	Prune     = "prune"     // PruneRequest, PruneAnswer
 	// List lists objects of a kind, whether or not they are copies. Events and Logs are about the copy of a hub object and
@@ -38,19 +38,19 @@ const (
 	Logs   = "logs"   // LogsRequest, LogsAnswer
 )
 
-// Facts returns the policies and clusters outside a namespace that affect its objects: FactsRequest, FactsAnswer. No
-// member is involved.
+// Facts returns the cluster-scoped policies and the clusters that affect the objects of a namespace: FactsRequest,
+// FactsAnswer. The hub asks no member.
 const Facts = "facts"
 
-// namespaceParameter is the query parameter with the namespace of all requested objects. Users who may view only that
+// namespaceParameter is the query parameter with the namespace of all requested objects. A user who may view only that
 // namespace must set it.
 const namespaceParameter = "namespace"
 
 // Path returns the path of a request about a member.
 func Path(cluster, what string) string { return "/members/" + cluster + "/" + what }
 
-// PathIn returns the path and query of a request about objects of a namespace; empty for objects of several namespaces,
-// or without one. A request about no member has no cluster.
+// PathIn returns the path and query of a request about objects of one namespace. The namespace is empty if the objects
+// are cluster-scoped or in several namespaces. cluster is empty if the request is not about a member.
 func PathIn(cluster, what, namespace string) string {
 	path := Path(cluster, what)
 	if cluster == "" {
@@ -62,17 +62,17 @@ func PathIn(cluster, what, namespace string) string {
 	return path + "?" + url.Values{namespaceParameter: {namespace}}.Encode()
 }
 
-// FactsRequest requests the facts for the namespace in the path.
+// FactsRequest requests the policies and clusters that affect the namespace in the path.
 type FactsRequest struct{}
 
-// FactsAnswer has the facts about the fleet for an author of the namespace. A cluster has only the facts that the shown
-// policies read.
+// FactsAnswer has the policies and clusters that affect the objects of a namespace. A cluster has only the facts that
+// these policies read.
 type FactsAnswer struct {
 	MemberClusters          []hubv1.MemberCluster         `json:"memberClusters,omitempty"`
 	ClusterPlacements       []hubv1.ClusterPlacement      `json:"clusterPlacements,omitempty"`
 	ClusterOverridePolicies []hubv1.ClusterOverridePolicy `json:"clusterOverridePolicies,omitempty"`
 	OverridePolicies        []hubv1.OverridePolicy        `json:"overridePolicies,omitempty"`
-	// Notes name omitted data that may affect the objects, too.
+	// Notes say which omitted data may affect the objects, too.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -84,7 +84,7 @@ type Object struct {
 	Name      string `json:"name"`
 }
 
-// ObjectOf converts the identity of an object for a request.
+// ObjectOf converts an object's identity to the form of a request.
 func ObjectOf(id hubv1.ObjectIdentity) Object {
 	return Object{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name}
 }
@@ -98,7 +98,7 @@ type CopyRequest struct {
 	Object Object `json:"object"`
 }
 
-// CopyAnswer has the current copy on the member, with its managedFields, without values of Secrets.
+// CopyAnswer has the current copy on the member, with managedFields, but without values of Secrets.
 type CopyAnswer struct {
 	Object  map[string]any `json:"object,omitempty"`
 	Refused *Reason        `json:"refused,omitempty"` // why there is no copy
@@ -107,61 +107,64 @@ type CopyAnswer struct {
 // DiffRequest asks for the changes that the hub would make to the copy of an object.
 type DiffRequest struct {
 	Object Object `json:"object"`
-	// Policies are OverridePolicies and ClusterOverridePolicies that replace those of the same names on the hub.
+	// Policies are OverridePolicies and ClusterOverridePolicies. Each replaces the hub's policy of the same name for
+	// this request.
 	Policies []json.RawMessage `json:"policies,omitempty"`
 }
 
-// DiffAnswer has both states without status, managedFields, and the hub's labels and annotations.
+// DiffAnswer has the copy before and after the hub's next write. Both are without status, managedFields, and the hub's
+// labels and annotations.
 type DiffAnswer struct {
-	// Before is absent if there is no copy; After is absent if it cannot be computed.
+	// Before is absent if there is no copy. After is absent if the hub cannot compute it.
 	Before map[string]any `json:"before,omitempty"`
 	After  map[string]any `json:"after,omitempty"`
-	// Unadopted is true if Hanse does not manage Before. Then After is the object as adopted. It is shown only to users
-	// with the verb adopt on the MemberCluster.
+	// Unadopted is true if Hanse does not manage Before; After is then the object as adoption would leave it. Only
+	// users with the verb adopt on the MemberCluster see such an object.
 	Unadopted bool `json:"unadopted,omitempty"`
-	// Refused is the reason why the hub would not write After now.
+	// Refused is why the hub would not write After now.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
-// AdoptRequest requests the adoption of the member's object with the kind and name of a hub object.
+// AdoptRequest asks to adopt the member's object that has the kind and name of a hub object.
 type AdoptRequest struct {
 	Object Object `json:"object"`
-	// Adoption policy: IfNoDiff or Always.
+	// Adoption is the policy for the adoption: IfNoDiff or Always.
 	Adoption hubv1.Adoption `json:"adoption"`
-	// UID of the object that was shown. If empty, nothing is changed, and the answer has the simulated changes.
+	// UID is the UID of the object that the user has seen. If it is empty, nothing is changed, and the answer has the
+	// simulated changes.
 	UID types.UID `json:"uid,omitempty"`
 }
 
-// AdoptAnswer has the owner of the object, and the real or simulated result.
+// AdoptAnswer says who manages the object, and has the real or the simulated result.
 type AdoptAnswer struct {
 	State AdoptState `json:"state"`
-	// UID of the object, if it can be adopted.
+	// UID is the UID of the object if it can be adopted.
 	UID types.UID `json:"uid,omitempty"`
 	// Changes are the paths that adoption would change, without values. They are empty for a Secret.
 	Changes []string `json:"changes,omitempty"`
-	// Refused is the reason why the object is not adopted.
+	// Refused is why the object is not adopted.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
-// AdoptState is the state of a member's object for adoption.
+// AdoptState says whether a member's object can be adopted.
 type AdoptState string
 
-// The states for adoption.
+// The states of a member's object.
 const (
-	AdoptCopy     AdoptState = "Copy"      // it already is the copy of the hub object
-	AdoptMissing  AdoptState = "Missing"   // there is no object
-	AdoptPossible AdoptState = "Adoptable" // Hanse does not manage it, and can adopt it
-	AdoptDiffers  AdoptState = "Differs"   // Hanse does not manage it, and the Adoption policy forbids adoption
-	AdoptAdopted  AdoptState = "Adopted"   // it has just been adopted
-	AdoptRefused  AdoptState = "Refused"   // Refused has the reason
+	AdoptCopy     AdoptState = "Copy"      // the object already is the copy of the hub object
+	AdoptMissing  AdoptState = "Missing"   // the member has no such object
+	AdoptPossible AdoptState = "Adoptable" // Hanse does not manage the object, and can adopt it
+	AdoptDiffers  AdoptState = "Differs"   // Hanse does not manage the object, and the Adoption policy forbids adoption
+	AdoptAdopted  AdoptState = "Adopted"   // this request has adopted the object
+	AdoptRefused  AdoptState = "Refused"   // the hub does not adopt the object; Refused has the reason
 )
 
-// ChildrenRequest asks for the objects that controllers on the member made for copies of at most 50 objects.
+// ChildrenRequest asks for the objects that controllers on the member made for the copies of at most 50 hub objects.
 type ChildrenRequest struct {
 	Objects []Object `json:"objects"`
 }
 
-// ChildrenAnswer has the objects in the order of the request.
+// ChildrenAnswer has the hub objects in the order of the request.
 type ChildrenAnswer struct {
 	Objects []ObjectChildren `json:"objects"`
 	// Notes name the kinds that could not be read.
@@ -171,24 +174,24 @@ type ChildrenAnswer struct {
 // ObjectChildren are the children of one copy.
 type ObjectChildren struct {
 	Object   Object         `json:"object"`
-	UID      types.UID      `json:"uid,omitempty"` // UID of the copy; empty if none is known
+	UID      types.UID      `json:"uid,omitempty"` // UID of the copy; empty if the hub does not know of a copy
 	Children []member.Child `json:"children,omitempty"`
-	// Refused is the reason why there is no answer for this object. A missing right and an object that is not sent to
-	// the cluster have the same text.
+	// Refused is why the object has no answer. Its text is the same for a missing right and for an object that is not
+	// sent to the cluster.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
 // UnclaimedRequest asks for the copies on a member that no binding claims.
 type UnclaimedRequest struct{}
 
-// UnclaimedAnswer has the copies in the order of their removal: objects on which others depend come last.
+// UnclaimedAnswer has the copies in the order of their removal: a copy comes before the copies on which it depends.
 type UnclaimedAnswer struct {
 	Copies []UnclaimedCopy `json:"copies,omitempty"`
 	// Notes name the kinds that are not listed, with the reason.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// ShownCopy is one copy as listed before.
+// ShownCopy identifies a copy and the version of it that an UnclaimedAnswer listed.
 type ShownCopy struct {
 	Object          Object    `json:"object"`
 	Version         string    `json:"version"` // of the kind, such as v1
@@ -200,13 +203,14 @@ type ShownCopy struct {
 type UnclaimedCopy struct {
 	ShownCopy
 	Created metav1.Time `json:"created"`
-	// Removal is the action of Prune on the copy: Delete, or Orphan for definitions, namespaces and adopted copies.
+	// Removal says what Prune does with the copy: Delete, or Orphan for definitions, namespaces and adopted copies.
 	Removal hubv1.RemovalPolicy `json:"removal"`
-	// Newer is true if a later state of the hub wrote the copy. Prune holds it until the restore of the hub is accepted.
+	// Newer is true if a later state of the hub, before a restore from a backup, wrote the copy. Prune does not remove
+	// it until an admin has accepted the restore.
 	Newer bool `json:"newer,omitempty"`
 }
 
-// PruneRequest names at most 25 copies.
+// PruneRequest asks to remove at most 25 copies.
 type PruneRequest struct {
 	Copies []ShownCopy `json:"copies"`
 }
@@ -229,29 +233,29 @@ type PruneOutcome string
 // The outcomes of copies.
 const (
 	PruneRemoved  PruneOutcome = "Removed"
-	PruneDeleting PruneOutcome = "Deleting" // the delete was accepted, and the object waits, for example for finalizers
+	PruneDeleting PruneOutcome = "Deleting" // the member accepted the deletion, but the object waits, for example for finalizers
 	PruneOrphaned PruneOutcome = "Orphaned" // the object stays, without the hub's labels and annotations
-	PruneClaimed  PruneOutcome = "Claimed"  // a binding claims the copy now: it stays
-	PruneNotOurs  PruneOutcome = "NotOurs"  // the object is not this hub's copy: it stays
-	PruneHeld     PruneOutcome = "Held"     // the copy is newer than the hub: it stays
+	PruneClaimed  PruneOutcome = "Claimed"  // a binding claims the copy now, so that it stays
+	PruneNotOurs  PruneOutcome = "NotOurs"  // the object is not this hub's copy, so that it stays
+	PruneHeld     PruneOutcome = "Held"     // the copy is newer than the hub's state, so that it stays
 	PruneFailed   PruneOutcome = "Failed"
 )
 
-// ListRequest asks for the objects of a kind in the namespace of the path, or in all.
+// ListRequest asks for the objects of a kind, in the namespace of the path or in all namespaces.
 type ListRequest struct {
 	Group   string `json:"group,omitempty"`
 	Version string `json:"version,omitempty"`
 	Kind    string `json:"kind"`
-	// Name is empty for all objects.
+	// Name selects one object; if it is empty, all objects are listed.
 	Name          string `json:"name,omitempty"`
 	LabelSelector string `json:"labelSelector,omitempty"`
-	// Whole asks for objects, without managedFields and without values of Secrets, instead of rows of a table.
+	// Whole asks for whole objects instead of table rows. The objects are without managedFields and values of Secrets.
 	Whole bool `json:"whole,omitempty"`
-	// Most is the maximum number of objects: MostListed if it is zero.
+	// Most limits the listed objects. The default, for zero, is MostListed.
 	Most int `json:"most,omitempty"`
 }
 
-// ListAnswer has the rows or the objects.
+// ListAnswer has table rows or objects.
 type ListAnswer struct {
 	member.Listed
 	// NotServed is true if the member does not serve the kind at this version.
@@ -263,56 +267,57 @@ type EventsRequest struct {
 	Object Object `json:"object"`
 }
 
-// EventsAnswer has the newest events, the oldest first.
+// EventsAnswer has the newest events, in the order from old to new.
 type EventsAnswer struct {
 	Events []member.Event `json:"events,omitempty"`
-	// More is true if the member has more events, or more objects.
+	// More is true if the member has more events than the answer, or more objects below the copy than were read.
 	More bool `json:"more,omitempty"`
 	// Notes name the kinds that could not be read.
 	Notes []string `json:"notes,omitempty"`
-	// Refused is the reason why there is no answer.
+	// Refused is why there are no events.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
 // LogsRequest asks for the logs of the pods that belong to the copy of an object.
 type LogsRequest struct {
 	Object Object `json:"object"`
-	// Container is empty for all containers.
+	// Container selects one container; if it is empty, all containers are selected.
 	Container string `json:"container,omitempty"`
-	// Lines is the maximum number of lines of each container.
+	// Lines limits the lines of each container's log.
 	Lines int64 `json:"lines,omitempty"`
-	// Since has the logs of which the user has lines already. Only their newer lines are read.
+	// Since has the logs of which the user already has lines. Of these logs, only newer lines are read.
 	Since []LogSince `json:"since,omitempty"`
 }
 
-// LogSince is the time since when lines of a log are read, in full seconds.
+// LogSince says from which time lines of a log are read, in full seconds.
 type LogSince struct {
 	Pod       string      `json:"pod"`
 	Container string      `json:"container,omitempty"`
 	Time      metav1.Time `json:"time"`
 }
 
-// LogsAnswer has the end of each log.
+// LogsAnswer has the last lines of each log.
 type LogsAnswer struct {
 	Logs []ContainerLog `json:"logs,omitempty"`
-	// Notes name the kinds that could not be read, and omitted pods.
+	// Notes name the kinds that could not be read, and the omitted pods.
 	Notes []string `json:"notes,omitempty"`
-	// Refused is the reason why there is no answer.
+	// Refused is why there are no logs.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
-// ContainerLog is the end of the log of one container. Each line begins with its time. The text is the container's own.
+// ContainerLog has the last lines of one container's log. Each line begins with its time. The text may have anything
+// that the container wrote.
 type ContainerLog struct {
 	Pod       string `json:"pod"`
 	Container string `json:"container,omitempty"`
 	Text      string `json:"text,omitempty"`
-	// Cut is true if the log has more than the hub returns.
+	// Cut is true if lines are missing, because the log exceeds the limit of an answer.
 	Cut bool `json:"cut,omitempty"`
-	// Error is the reason why the log could not be read.
+	// Error is why the log could not be read.
 	Error string `json:"error,omitempty"`
 }
 
-// Reason is the reason why an action is not done.
+// Reason says why the hub does not do what a request asks for.
 type Reason struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`

@@ -51,32 +51,33 @@ func must(t *testing.T, err error) {
 }
 
 const (
-	here      = "cn-sha-1" // clusters that the first replica works on
+	here      = "cn-sha-1" // the cluster in the shard of the first replica
 	hereToo   = "cn-sha-2"
 	hereAlso  = "cn-sha-3"
-	elsewhere = "eu-fra-1" // that of the second one
+	elsewhere = "eu-fra-1" // the cluster in the shard of the second replica
 	nowhere   = "us-east-1"
 )
 
-// world is a namespace on the hub with a ConfigMap and a Secret that go to all clusters, two replicas, and users.
+// world is a namespace on the hub, with a ConfigMap and a Secret that are placed on all clusters, with two replicas and
+// with users.
 type world struct {
 	*testing.T
 	ns      string
 	members map[string]*fakeMember
-	// replicas by the cluster that they work on.
+	// replicas has the replica of each cluster's shard.
 	replicas map[string]*memberview.Server
-	// intent is what the hub would apply.
+	// intent returns the write that the hub would make.
 	intent func(object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject) (member.ApplyIntent, *member.Outcome, error)
-	// adopts is what comes of taking an object over, and adopted says which were.
+	// adopts is the outcome of an adoption, and adopted has the adopted objects.
 	adopts  member.Outcome
 	adopted []string
-	// holds says which replica, named by a cluster, works on which cluster.
+	// holds reports whether a replica, named by its cluster, has a cluster in its shard.
 	holds func(replica, cluster string) bool
-	// kinds is the mapper of all replicas.
+	// kinds is the RESTMapper of all replicas.
 	kinds *kinds
-	// reviewing is called, if it is set, before a token is reviewed.
+	// reviewing is called before each TokenReview, unless it is nil.
 	reviewing func(ctx context.Context, token string) error
-	// uncached reads the hub, and epochs are those of the hub.
+	// uncached reads the hub without a cache, and epochs are the hub's epochs.
 	uncached *reader
 	epochs   *fakeEpochs
 }
@@ -154,7 +155,7 @@ func (w *world) object(kind, name string) memberview.Object {
 	return memberview.ObjectOf(w.id(kind, name))
 }
 
-// place makes the binding of an object that is on these clusters.
+// place creates the binding of an object with these clusters.
 func (w *world) place(kind, name string, clusters ...string) *hubv1.ResourceBinding {
 	w.Helper()
 	id, apiVersion := w.id(kind, name), "v1"
@@ -176,7 +177,7 @@ func (w *world) place(kind, name string, clusters ...string) *hubv1.ResourceBind
 	return b
 }
 
-// user makes a ServiceAccount with these rights in the namespace, and on MemberClusters, and returns a token of it.
+// user creates a ServiceAccount with rights in the namespace and on MemberClusters, and returns a token for it.
 func (w *world) user(name string, rights []rbacv1.PolicyRule, onMembers []rbacv1.PolicyRule, audiences ...string) string {
 	w.Helper()
 	ctx := w.Context()
@@ -203,7 +204,7 @@ func (w *world) user(name string, rights []rbacv1.PolicyRule, onMembers []rbacv1
 
 // Rights of users.
 var (
-	// mayOverride are those to change ConfigMaps by policies.
+	// mayOverride are the rights to change ConfigMaps by policies.
 	mayOverride = []rbacv1.PolicyRule{
 		{APIGroups: []string{"hanse.dev"}, Resources: []string{"overridepolicies"}, Verbs: []string{"create"}},
 		{APIGroups: []string{"hanse.dev"}, Resources: []string{"placements"}, Verbs: []string{"override"}},
@@ -219,7 +220,7 @@ var (
 	viewHere = []rbacv1.PolicyRule{{APIGroups: []string{"hanse.dev"}, Resources: []string{"memberclusters"}, ResourceNames: []string{here}, Verbs: []string{"view"}}}
 )
 
-// ask asks the replica that works on here, as hansectl does.
+// ask sends a request, as hansectl does, to the replica that has the cluster here in its shard.
 func (w *world) ask(token, cluster, what string, in, out any) error {
 	w.Helper()
 	body, err := json.Marshal(in)
@@ -227,7 +228,7 @@ func (w *world) ask(token, cluster, what string, in, out any) error {
 	return w.send(w.replicas[here].Annotations()[memberview.CertificateAnnotation], token, cluster, what, body, out)
 }
 
-// askIn asks about objects of one namespace.
+// askIn sends a request about objects of one namespace.
 func (w *world) askIn(token, cluster, what, namespace string, in, out any) error {
 	w.Helper()
 	body, err := json.Marshal(in)
@@ -270,7 +271,7 @@ func (w *world) sendTo(transport http.RoundTripper, token, path string, body []b
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// reviews tells a test of tokens before they are reviewed.
+// reviews calls reviewing before it creates a TokenReview.
 type reviews struct {
 	client.Client
 	w *world
@@ -286,7 +287,7 @@ func (r reviews) Create(ctx context.Context, o client.Object, opts ...client.Cre
 	return r.Client.Create(ctx, o, opts...)
 }
 
-// inAnotherNamespace is the same world as seen from a new namespace with the same ConfigMap.
+// inAnotherNamespace returns the same world with a new namespace that has the same ConfigMap.
 func (w *world) inAnotherNamespace() *world {
 	w.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bank-"}}
@@ -297,7 +298,7 @@ func (w *world) inAnotherNamespace() *world {
 	return &other
 }
 
-// kinds are those of the hub, unless they cannot be had.
+// kinds is the hub's RESTMapper; err, if set, is the error of each call.
 type kinds struct {
 	meta.RESTMapper
 	err error
@@ -311,7 +312,7 @@ func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 	return k.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// rank makes Namespaces go early.
+// rank puts Namespaces before all other kinds.
 func rank(kind schema.GroupKind) int {
 	if kind.Kind == "Namespace" {
 		return 1
@@ -319,7 +320,7 @@ func rank(kind schema.GroupKind) int {
 	return 0
 }
 
-// reader reads the hub unless that fails.
+// reader reads the hub; err, if set, is the error of each read.
 type reader struct {
 	client.Reader
 	err error
@@ -333,7 +334,7 @@ func (r *reader) Get(ctx context.Context, key client.ObjectKey, o client.Object,
 	return r.Reader.Get(ctx, key, o, options...)
 }
 
-// fakeEpochs are those of the cache and of an uncached read.
+// fakeEpochs are the epochs in the cache and those of an uncached read.
 type fakeEpochs struct{ current, fresh source.Epochs }
 
 // Current implements memberview.Epochs.
@@ -344,17 +345,17 @@ func (e *fakeEpochs) Confirm(context.Context, source.Epoch) (source.Epochs, erro
 	return e.fresh, nil
 }
 
-// fakeMember says what a test wants.
+// fakeMember is a member with the answers that a test sets.
 type fakeMember struct {
 	copies member.Copies
-	fails  error // of a listing, a list or events
+	fails  error // error of a listing, a list or events
 	pruned []member.PruneIntent
 	prunes func(member.PruneIntent) member.Outcome
 
 	lists  []member.ListIntent
 	listed member.Listed
 	events member.Events
-	about  []member.Involved // of the last request for events, after its namespace
+	about  []member.Involved // of the last request for events; the namespace comes first
 	logs   []member.LogIntent
 	log    func(member.LogIntent) (member.Log, error)
 
@@ -364,11 +365,11 @@ type fakeMember struct {
 	preview  member.Preview
 	children member.Children
 	owners   []member.Owner
-	entered  chan struct{} // if set, View and Children say here that they wait
+	entered  chan struct{} // if set, View and Children send on it when they begin to wait
 	wait     chan struct{} // if set, View and Children wait until it is closed
 }
 
-// pause waits if the test wants that, and says whether it does.
+// pause waits if the test has set wait, and reports whether it has.
 func (m *fakeMember) pause(ctx context.Context) bool {
 	if m.wait == nil {
 		return false
@@ -388,7 +389,7 @@ func (m *fakeMember) blocks() {
 	m.live, m.wait, m.entered = configMap("red"), make(chan struct{}), make(chan struct{})
 }
 
-// waits returns once somebody else waits for the member.
+// waits returns once a request waits for the member.
 func (m *fakeMember) waits(t *testing.T) {
 	t.Helper()
 	select {

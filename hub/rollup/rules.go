@@ -87,7 +87,7 @@ const reduction = 200_000
 
 var reductions = expression.NewEnvironment(reduction, map[string]*cel.Type{"values": cel.ListType(cel.MapType(cel.StringType, cel.DynType))})
 
-// byExpression returns a reducer for a CEL expression. The error is about a text that is not an expression.
+// byExpression compiles a CEL expression to a reducer. The reducer is nil if the expression is invalid.
 func byExpression(text string) (reducer, error) {
 	x, err := reductions.CompileValue(text)
 	if err != nil {
