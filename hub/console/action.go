@@ -31,7 +31,7 @@ func (s session) sent(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(r.PostFormValue(csrfField)), []byte(s.CSRF)) == 1
 }
 
-// action answers a request that changes an object.
+// action handles a request that changes an object.
 func (c *Console) action(act func(context.Context, *visit) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, err := c.session(r)
@@ -39,7 +39,7 @@ func (c *Console) action(act func(context.Context, *visit) (string, error)) http
 			c.toSignIn(w, r, err)
 			return
 		}
-		if !s.sent(r) { // it reads the form, so a slow browser holds no slot
+		if !s.sent(r) { // sent reads the form before a slot is taken, so that a slow browser holds no slot
 			c.fail(w, &visit{Request: r, session: s, now: c.opts.Clock.Now()}, http.StatusForbidden, errForm)
 			return
 		}

@@ -44,7 +44,7 @@ func (f *fullCache) List(_ context.Context, list client.ObjectList, options ...c
 	return nil
 }
 
-// reads returns the namespaces that were read since the last call.
+// reads returns the namespaces that were read since the last call of reads.
 func (f *fullCache) reads() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,7 +93,7 @@ func TestPagesAreMadeFromTheCacheOfAHub(t *testing.T) {
 	if !cached.WaitForCacheSync(t.Context()) {
 		t.Fatal("the cache does not start")
 	}
-	w.console.opts.Bindings = cached // it begins with what is there
+	w.console.opts.Bindings = cached // from now on, pages read the cache
 	var before, after hubv1.ResourceBindingList
 	must(t, cached.List(t.Context(), &before))
 	b := w.signedIn(w.token(nil, reads()))

@@ -1,17 +1,22 @@
-// Package console serves pages about the fleet to browsers: clusters, objects, rollouts and operators, and the reasons
-// of their problems. Every replica serves the pages over HTTPS.
+// Package console serves web pages about the fleet: clusters, objects, rollouts and operators, and the reasons of their
+// problems. Every replica serves the pages over HTTPS.
 //
-//   - The console has no right of its own. Each page is read from the hub's API server with the user's bearer token,
-//     and from package memberview with the same token. So a user sees what the user may read, and no more. A page
-//     takes bindings from the hub's memory, after the API server has listed one of them with the user's token.
-//   - Package view decides what is shown. It does so for hansectl, too.
-//   - A user signs in with a bearer token, or at an identity provider that gives one, see signin.go and oidc.go.
-//   - A session is a cookie that has the token. It is sealed with a key that all replicas share, see session.go. The
-//     hub keeps no state of a session.
-//   - A page that changes an object has a token of the session in its form, and other origins are refused, see
+//   - The console has no rights of its own. It reads each page from the hub's API server with the user's bearer token,
+//     and
+//     from package memberview with the same token. Therefore a user sees exactly what the user may read. A page reads
+//     bindings from the hub's cache, after the API server has accepted a list request with the user's token.
+//   - Package view decides what a page shows, as it does for hansectl.
+//   - A user signs in with a bearer token, or at an identity provider that issues one; see signin.go and oidc.go.
+//   - A session is a cookie that has the token. It is encrypted with a key that all replicas share; see session.go.
+//     The
+//     hub stores no session.
+//   - A form that changes an object has a CSRF token of the session, and requests from other origins are refused; see
 //     action.go.
-//   - A page changes while it is open, see live.go. A change is only a signal: the browser then reads the page again.
-//   - Few pages are made at a time, and fewer of one user, so that pages never delay the hub's other work.
+//   - An open page is updated after a change; see live.go. The server sends only a signal, and the browser then reads
+//     the
+//     page again.
+//   - The number of pages that are made at the same time is limited, in total and for each user, so that pages never
+//     delay the hub's other work.
 package console
 
 import (
@@ -70,11 +75,11 @@ type Options struct {
 	OIDC OIDC
 	// Proxy returns the proxy of connections to the provider. If it is nil, there is no proxy.
 	Proxy func(*http.Request) (*url.URL, error)
-	// Clock defaults to the real one.
+	// Clock defaults to the real clock.
 	Clock clock.PassiveClock
 }
 
-// Console answers requests of browsers.
+// Console handles the requests of browsers.
 type Console struct {
 	opts  Options
 	users *users
@@ -116,7 +121,7 @@ func (c *Console) Handler() (http.Handler, error) {
 		return nil, fmt.Errorf("reading the assets of the console: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /assets/{name}", http.StripPrefix("/assets/", http.FileServerFS(files))) // of no folder, which would list it
+	mux.Handle("GET /assets/{name}", http.StripPrefix("/assets/", http.FileServerFS(files))) // files only: a folder would be listed
 	mux.HandleFunc("GET /signin", c.showSignIn)
 	mux.HandleFunc("POST /signin", c.signIn)
 	mux.HandleFunc("POST /signout", c.signOut)
@@ -172,7 +177,7 @@ func guarded(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin)) // not of a test's recorder
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin)) // fails only for the recorder of a test
 		r.Body = http.MaxBytesReader(w, r.Body, largestForm)
 		next.ServeHTTP(w, r)
 	})
@@ -235,7 +240,7 @@ func (c *Console) admitted(w http.ResponseWriter, r *http.Request, s session) (v
 	return v, leave, true
 }
 
-// page answers a request for a page.
+// page returns the handler of a page.
 func (c *Console) page(read func(context.Context, *visit) (*page, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v, leave, ok := c.enter(w, r)
@@ -243,7 +248,7 @@ func (c *Console) page(read func(context.Context, *visit) (*page, error)) http.H
 			return
 		}
 		answer, err := func() ([]byte, error) {
-			defer leave() // a slow browser holds no slot
+			defer leave() // freed before the answer is sent, so that a slow browser holds no slot
 			v.user.cache = c.opts.Bindings
 			ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 			defer cancel()

@@ -25,7 +25,7 @@ const (
 	// largestFleet is the maximum size of their content.
 	mostSimulated = 5000
 	largestFleet  = 32 << 20
-	// contentPage is the size of one part of a list of objects with their content.
+	// contentPage is the page size of a list request for objects with their content.
 	contentPage = 50
 )
 
@@ -35,13 +35,13 @@ var errManyObjects = fmt.Errorf("the console simulates at most %d objects of %d 
 // user may not read.
 type fleetReader struct {
 	*user
-	namespace   string // empty for all
+	namespace   string // empty for all namespaces
 	whole       bool   // whether the content of all objects is read
 	fleet       decide.Fleet
 	bindings    map[hubv1.ObjectIdentity]hubv1.BindingObject
 	definitions map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition
 	hubRuns     bool
-	size        int // of all objects as JSON
+	size        int // JSON bytes of all objects read so far
 }
 
 // readFleet reads the fleet of a namespace, or the whole fleet. If whole is true, it also reads the content of all
@@ -56,7 +56,7 @@ func (u *user) readFleet(ctx context.Context, namespace string, whole bool, now 
 		return decide.Fleet{}, err
 	}
 	runs, err := scopes.RunsWorkloads(ctx, r)
-	r.hubRuns = runs || err != nil // a hub that cannot be asked counts as one that runs workloads
+	r.hubRuns = runs || err != nil // after an error, the hub is assumed to run workloads
 	for _, read := range []func(context.Context) error{r.readBindings, r.readObjects} {
 		if err := read(ctx); err != nil {
 			return decide.Fleet{}, err
@@ -98,7 +98,7 @@ func (r *fleetReader) readBindings(ctx context.Context) error {
 	return nil
 }
 
-// readObjects reads the objects of all kinds that have bindings, or that placements select.
+// readObjects reads the objects of all kinds that have a binding or that a placement selects.
 func (r *fleetReader) readObjects(ctx context.Context) error {
 	found, groups := inputs.SelectedKinds(r.fleet.Placements)
 	for id := range r.bindings {
@@ -120,7 +120,7 @@ func (r *fleetReader) readObjects(ctx context.Context) error {
 	return nil
 }
 
-// readKind reads the objects of a kind, and their content only if it is needed.
+// readKind reads the objects of a kind. It reads only their metadata, unless a decision needs the content.
 func (r *fleetReader) readKind(ctx context.Context, gk schema.GroupKind) error {
 	mapping, err := r.RESTMapper().RESTMapping(gk)
 	switch {
@@ -177,7 +177,7 @@ func (r *fleetReader) add(u *unstructured.Unstructured) {
 	r.fleet.Objects = append(r.fleet.Objects, o)
 }
 
-// readDefinition reads the definition of a kind if a decision needs it.
+// readDefinition reads the CRD of a kind if a decision needs it.
 func (r *fleetReader) readDefinition(ctx context.Context, mapping *meta.RESTMapping) error {
 	gk := mapping.GroupVersionKind.GroupKind()
 	if !inputs.NeedsVersions(mapping.GroupVersionKind, r.fleet.Clusters) && !inputs.Selects(r.fleet.Placements, gk, func(p hubv1.PlacementObject) bool { return view.NeedsScalePath(p, gk) }) {

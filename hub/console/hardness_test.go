@@ -45,7 +45,7 @@ func (b *browser) setCookies(values ...string) {
 	}
 }
 
-// cookies returns the values of the cookies of a session.
+// cookies returns the values of the session cookies.
 func (b *browser) cookies() []string {
 	b.Helper()
 	u, err := url.Parse(b.server.URL)
@@ -315,7 +315,7 @@ func TestATokenThatNoBrowserKeepsIsRefused(t *testing.T) {
 func TestAUserWithoutRightsSeesThisAndNoCounts(t *testing.T) {
 	w := newWorld(t)
 	b := w.signedIn(w.token(nil, nil))
-	for path, status := range map[string]int{"/": http.StatusOK, "/?namespace=" + w.ns: http.StatusForbidden} { // the first asks for a namespace
+	for path, status := range map[string]int{"/": http.StatusOK, "/?namespace=" + w.ns: http.StatusForbidden} { // the first answer is a page that asks for a namespace
 		r := b.get(path)
 		if r.StatusCode != status || !strings.Contains(r.text, "hanse-view") || strings.Contains(r.text, " ready</h2>") || strings.Contains(r.text, "Nothing.") {
 			t.Errorf("%s: %s: %s", path, r.Status, r.text)

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// Clients of the test's identity provider. The hub's API server trusts tokens for the first two.
+// Clients of the test's identity provider. The hub's API server accepts tokens for the first two.
 const (
 	publicClient  = "console"
 	secretClient  = "console-with-secret"
@@ -38,9 +38,9 @@ type idp struct {
 	key *ecdsa.PrivateKey
 
 	mu     sync.Mutex
-	codes  map[string]url.Values // the request of each code
+	codes  map[string]url.Values // the authorization request of each code
 	lasts  time.Duration         // of tokens
-	change func(map[string]any)  // changes the claims of tokens
+	change func(map[string]any)  // edits the claims of new tokens
 	signer *ecdsa.PrivateKey
 	// description changes the provider's OpenID Connect discovery document.
 	description func(map[string]any)

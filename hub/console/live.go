@@ -18,14 +18,14 @@ const (
 	pagesPerSecond = 20
 	// beatEvery is the interval at which a page gets a heartbeat.
 	beatEvery = 15 * time.Second
-	// mostStreams and mostStreamsPerUser are the maximum numbers of open streams, in total and for one user.
+	// mostStreams limits the open streams, and mostStreamsPerUser those of one user.
 	mostStreams        = 1000
 	mostStreamsPerUser = 100
 	// checkEvery is the interval at which the rights of a stream's user are checked.
 	checkEvery = time.Minute
 	// justNow is the assumed age of a page when its stream begins. A change in this time may be missing on the page.
 	justNow = 15 * time.Second
-	// slowestReader is how long a write to a browser may take.
+	// slowestReader limits how long one write to a browser may take.
 	slowestReader = 10 * time.Second
 )
 
@@ -34,7 +34,7 @@ type scope string
 
 const (
 	everywhere scope = "*"
-	inCluster  scope = "/" // objects without a namespace
+	inCluster  scope = "/" // cluster-scoped objects
 )
 
 func in(namespace string) scope {
@@ -99,7 +99,7 @@ func (l *Live) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false, because every replica serves.
 func (l *Live) NeedLeaderElection() bool { return false }
 
 func (l *Live) tell() {
@@ -112,7 +112,7 @@ func (l *Live) tell() {
 		if l.dirty[s.scope] || l.dirty[everywhere] || s.scope == everywhere {
 			select {
 			case s.changed <- struct{}{}:
-			default: // it has not been told of the last change yet
+			default: // an earlier notification is still unread
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 	}
 	of := scope(r.URL.Query().Get("scope"))
 	err := func() error {
-		defer leave() // a stream holds no slot
+		defer leave() // an open stream holds no slot
 		ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 		defer cancel()
 		return v.user.mayList(ctx, of)
@@ -170,14 +170,14 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request) {
 	defer closed()
 	w.Header().Set("Content-Type", "text/event-stream")
 	answer := http.NewResponseController(w)
-	_ = answer.SetReadDeadline(time.Time{}) // in HTTP/1.1, the server's limit for requests would end the stream
+	_ = answer.SetReadDeadline(time.Time{}) // otherwise HTTP/1.1 would end the stream at the server's limit for requests
 	say := func(event string) bool {
 		_ = answer.SetWriteDeadline(time.Now().Add(c.Live.sendWithin))
 		_, err := fmt.Fprintf(w, "event: %s\ndata:\n\n", event)
 		if err != nil || answer.Flush() != nil {
 			return false
 		}
-		_ = answer.SetWriteDeadline(time.Time{}) // in HTTP/2, a deadline ends the stream even if there is nothing to write
+		_ = answer.SetWriteDeadline(time.Time{}) // otherwise HTTP/2 would end the stream at the deadline even without a write
 		return true
 	}
 	if !say("open") {

@@ -11,7 +11,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// matrixBody is the body of the page of objects and their clusters.
+// matrixBody is the body of the page with a table of objects and clusters.
 type matrixBody struct {
 	view.Matrix
 	Query     view.MatrixQuery
@@ -24,7 +24,7 @@ type matrixBody struct {
 func matrixPage(ctx context.Context, v *visit) (*page, error) {
 	values := v.URL.Query()
 	number := func(name string) int {
-		n, _ := strconv.Atoi(values.Get(name)) // any other text is the first page
+		n, _ := strconv.Atoi(values.Get(name)) // any other text gives the first page
 		return n
 	}
 	q := view.MatrixQuery{

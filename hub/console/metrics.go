@@ -20,7 +20,7 @@ var (
 	})
 )
 
-// Metrics of this package, for docs/metrics.md.
+// Metrics are the collectors of this package, from which docs/metrics.md is generated.
 var Metrics = []prometheus.Collector{answers, openStreams}
 
 func init() { metrics.Registry.MustRegister(Metrics...) }
@@ -30,7 +30,7 @@ func counted(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &answerOf{ResponseWriter: w, status: http.StatusOK}
 		defer func() {
-			_, page, _ := strings.Cut(strings.TrimSuffix(r.Pattern, "{$}"), " ") // without the method
+			_, page, _ := strings.Cut(strings.TrimSuffix(r.Pattern, "{$}"), " ") // the pattern without the method
 			if page == "" || r.Pattern == anyOther {
 				page = "other"
 			}

@@ -26,7 +26,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// every is the value of a query parameter that selects all clusters of an object.
+// every is the value of a query parameter that selects all clusters which have a copy of the object.
 const every = "*"
 
 // objectBody is the body of the page of an object.
@@ -49,7 +49,7 @@ type objectBody struct {
 // rowsOnPage is the number of clusters on one page of an object.
 const rowsOnPage = 100
 
-// objectRow is the row of a cluster.
+// objectRow is the row of a cluster on the object's page.
 type objectRow struct {
 	view.Row
 	Text view.RowText
@@ -64,9 +64,9 @@ type rowsOfPage[T any] struct {
 	Previous, Next string
 }
 
-// pageOf returns the page of rows whose number is in a query parameter.
+// pageOf returns one page of the rows. The query parameter has the number of the page.
 func pageOf[T any](b objectBody, parameter string, all []T) rowsOfPage[T] {
-	page, _ := strconv.Atoi(b.query.Get(parameter)) // any other text is the first page
+	page, _ := strconv.Atoi(b.query.Get(parameter)) // any other text gives the first page
 	page = min(max(page, 1), max((len(all)+rowsOnPage-1)/rowsOnPage, 1))
 	out := rowsOfPage[T]{Rows: all[(page-1)*rowsOnPage : min(page*rowsOnPage, len(all))], All: len(all)}
 	if page > 1 {
@@ -78,8 +78,8 @@ func pageOf[T any](b objectBody, parameter string, all []T) rowsOfPage[T] {
 	return out
 }
 
-// Rows returns one page of the rows of clusters that hold the object, the worst state first. If Cluster is set, it
-// returns only the row of this cluster.
+// Rows returns one page of the rows of clusters that have a copy, the worst state first. If Cluster is set, it returns
+// only the row of this cluster.
 func (b objectBody) Rows() rowsOfPage[objectRow] {
 	var all []objectRow
 	for _, row := range b.Status.Clusters {
@@ -91,8 +91,8 @@ func (b objectBody) Rows() rowsOfPage[objectRow] {
 	return pageOf(b, "page", all)
 }
 
-// Elsewhere returns one page of the explanations for clusters that do not get the object. If Cluster is set, it returns
-// only the explanation for this cluster.
+// Elsewhere returns one page of the explanations why clusters do not get the object. If Cluster is set, it returns only
+// the explanation for this cluster.
 func (b objectBody) Elsewhere() rowsOfPage[view.ExplainedCluster] {
 	var all []view.ExplainedCluster
 	for _, c := range b.Explanation.Clusters {
@@ -115,13 +115,13 @@ type onMembers struct {
 	Asked bool
 }
 
-// objectReader reads the page of an object.
+// objectReader reads the inputs of an object's page.
 type objectReader struct {
 	*visit
 	id      hubv1.ObjectIdentity
-	object  *unstructured.Unstructured // nil if it is deleted
-	binding hubv1.BindingObject        // nil if there is none
-	unread  bool                       // object has only what the binding tells
+	object  *unstructured.Unstructured // nil if the object is deleted
+	binding hubv1.BindingObject        // nil if the object has no binding
+	unread  bool                       // object has only the data from the binding
 }
 
 func objectPage(ctx context.Context, v *visit) (*page, error) {
@@ -192,7 +192,7 @@ func (r *objectReader) read(ctx context.Context) error {
 func (r *objectReader) readBundled(ctx context.Context, of hubv1.BundleReference) error {
 	b, err := inputs.Bundle(ctx, r.user, of)
 	if err == nil && b == nil {
-		return nil // the object is deleted with its bundle
+		return nil // the object is deleted together with its bundle
 	}
 	if err == nil {
 		if unstored := view.Unstored(b); unstored != "" {
@@ -218,7 +218,7 @@ func noCharts(o *hubv1.FederatedOperator, _ inputs.ConfigMaps) ([]*unstructured.
 	return nil, fmt.Errorf("a page renders no chart, see hansectl explain for objects of %s", hubv1.ReferenceTo(o))
 }
 
-// hubObject returns nil if the hub does not have the object.
+// hubObject reads the object from the hub. It returns nil if the hub does not have it.
 func (r *objectReader) hubObject(ctx context.Context) (*unstructured.Unstructured, error) {
 	mapping, err := r.user.RESTMapper().RESTMapping(r.id.GroupKind())
 	if meta.IsNoMatchError(err) {
@@ -237,7 +237,7 @@ func (r *objectReader) hubObject(ctx context.Context) (*unstructured.Unstructure
 		return nil, fmt.Errorf("reading %s: %w", r.id, err)
 	}
 	annotations := object.GetAnnotations()
-	delete(annotations, hubv1.BundleAnnotation) // only objects of bundles have it, and the hub sets it
+	delete(annotations, hubv1.BundleAnnotation) // only the hub sets it, and only on objects of bundles
 	object.SetAnnotations(annotations)
 	return object, nil
 }
@@ -292,7 +292,7 @@ func (r *objectReader) inputs(ctx context.Context) (*decide.Input, error) {
 	return &in, nil
 }
 
-// hubEvents adds the events about the hub object, and about its binding.
+// hubEvents adds the hub's events about the object and about its binding.
 func (r *objectReader) hubEvents(ctx context.Context, to *view.Events) error {
 	namespace := r.id.Namespace
 	if namespace == "" {
@@ -348,7 +348,7 @@ func (r *objectReader) askMembers(ctx context.Context, body *objectBody, in *dec
 			parts.Go(func() { read(r.holders(named)) })
 		}
 	}
-	one := func(named string) string { return strings.TrimPrefix(named, every) } // which has no answer for all clusters
+	one := func(named string) string { return strings.TrimPrefix(named, every) } // these parts exist for a single cluster only
 	if in != nil {
 		part(one(body.Cluster), func(clusters []string) { body.Fields = r.fields(ctx, ask, in, clusters[0]) })
 	}

@@ -237,7 +237,7 @@ func TestTheMatrixOfAThousandObjectsOnAHundredClustersHasABoundedPage(t *testing
 	fast.QPS = -1
 	hub, err := client.New(fast, client.Options{Scheme: w.hub.Scheme(), Mapper: w.hub.RESTMapper()})
 	must(t, err)
-	t.Cleanup(func() { // pages of other tests show all namespaces
+	t.Cleanup(func() { // otherwise pages of other tests would show this object
 		must(t, hub.DeleteAllOf(context.WithoutCancel(t.Context()), &hubv1.ResourceBinding{}, client.InNamespace(w.ns)))
 	})
 	var writes errgroup.Group
@@ -260,7 +260,7 @@ func TestTheMatrixOfAThousandObjectsOnAHundredClustersHasABoundedPage(t *testing
 	page := b.get("/objects?sort=worst&page=20&namespace=" + w.ns)
 	page.shows(t, "1000 objects, 100000 copies on 100 clusters", "page 20 of 20", "settings-0999", ">100000 not applied</a>")
 	page.hides(t, "settings-0001", "long ")
-	const most = 3 << 19 // of 5,000 copies that all have a link
+	const most = 3 << 19 // bytes of a page with links to 5,000 copies
 	if len(page.text) > most {
 		t.Errorf("the page has %d bytes, more than %d", len(page.text), most)
 	}

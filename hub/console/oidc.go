@@ -46,7 +46,7 @@ type attempt struct {
 	Until    time.Time `json:"e"`
 }
 
-// Reasons why a sign-in at the provider does not begin a session.
+// Reasons why the provider's answer does not begin a session.
 var (
 	errNotBegun   = errors.New("this browser has not begun the sign-in at this address, or it took longer than 10 minutes: sign in again")
 	errOtherState = errors.New("the answer of the identity provider is to another sign-in: sign in again")
@@ -80,7 +80,7 @@ func (c *Console) beginOIDC(w http.ResponseWriter, r *http.Request) {
 		c.failSignIn(w, r, http.StatusInternalServerError, next, errKey)
 		return
 	}
-	if len(sealed) > cookieSize { // next is too long
+	if len(sealed) > cookieSize { // the path in next is too long
 		a.Next = "/"
 		sealed, _ = c.seal(oidcPurpose, a)
 	}
@@ -94,14 +94,14 @@ func attemptCookie(value string, seconds int) *http.Cookie {
 	return &http.Cookie{Name: oidcCookie, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode}
 }
 
-// endOIDC begins a session with the ID token for the provider's code.
+// endOIDC exchanges the provider's code for an ID token, and begins a session.
 func (c *Console) endOIDC(w http.ResponseWriter, r *http.Request) {
 	a, err := c.attempt(r)
 	if err != nil {
 		c.failSignIn(w, r, http.StatusBadRequest, "/", err)
 		return
 	}
-	http.SetCookie(w, attemptCookie("", -1)) // it is for one answer
+	http.SetCookie(w, attemptCookie("", -1)) // the attempt is over after one answer
 	query := r.URL.Query()
 	if refused := query.Get("error"); refused != "" {
 		// The state is right, so the error comes from the provider.
@@ -185,7 +185,7 @@ func (c *Console) exchange(ctx context.Context) (leave func(), ok bool) {
 	return c.provider.slots.Take(ctx, exchangeSlot)
 }
 
-// idToken exchanges a code for an ID token, and verifies the token.
+// idToken exchanges a code for an ID token, and verifies the ID token.
 func (c *Console) idToken(ctx context.Context, code string, a attempt) (string, error) {
 	client, verifier, err := c.provider.client(ctx)
 	if err != nil {

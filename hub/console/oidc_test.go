@@ -31,7 +31,7 @@ func (w *world) mayRead(user string) {
 	apiserver.AwaitRights(w.T, hubConfig, user, "", rbacv1.PolicyRule{APIGroups: reads()[0].APIGroups, Resources: []string{"memberclusters"}, Verbs: []string{"list"}})
 }
 
-// toProvider begins a sign-in, and returns the address at the provider.
+// toProvider begins a sign-in, and returns the provider's address to which the browser is redirected.
 func (b *browser) toProvider(next string) string {
 	b.Helper()
 	r := b.get(oidcPath + "?" + url.Values{"next": {next}}.Encode())
@@ -120,7 +120,7 @@ func (b *begun) with(name, value string) {
 	b.callback.RawQuery = q.Encode()
 }
 
-// cookie replaces the cookie of the sign-in.
+// cookie replaces the cookie of the attempt.
 func (b *begun) cookie(value string) {
 	b.Helper()
 	u, err := url.Parse(b.server.URL)
@@ -128,7 +128,7 @@ func (b *begun) cookie(value string) {
 	b.http.Jar.SetCookies(u, []*http.Cookie{attemptCookie(value, 60)})
 }
 
-// attempt returns the content of the cookie.
+// attempt returns the decrypted attempt in the cookie.
 func (b *begun) attempt() attempt {
 	b.Helper()
 	u, err := url.Parse(b.server.URL)
@@ -179,7 +179,7 @@ func TestASignInThatIsNotOfThisBrowserAndProviderIsRefused(t *testing.T) {
 				if r := b.get(b.callback.RequestURI()); r.StatusCode != http.StatusOK {
 					b.Errorf("the code does not work once: %s", r.Status)
 				}
-				b.http = b.browser.browser().http // without its session
+				b.http = b.browser.browser().http // a browser without the session
 				b.seals(oidcPurpose, a)
 			},
 			status: http.StatusUnauthorized, says: "did not accept the sign-in",

@@ -165,7 +165,7 @@ func (c *Console) refuse(w http.ResponseWriter, v *visit, err error) {
 		c.fail(w, v, http.StatusGatewayTimeout, err)
 	default:
 		if v.Context().Err() != nil {
-			return // the browser has left
+			return // the browser has closed the connection
 		}
 		c.opts.Logger.Error(err, "Answering a request of a browser", "path", v.URL.Path)
 		c.fail(w, v, http.StatusBadGateway, err)
@@ -179,7 +179,7 @@ func noPage(_ context.Context, v *visit) (*page, error) {
 
 var errUnreachable = errors.New("the hub's API server does not answer: reload the page in a few seconds")
 
-// fault is the body of the page of an error.
+// fault is the body of an error page.
 type fault struct {
 	Status  string
 	Message string
@@ -188,7 +188,7 @@ type fault struct {
 
 func (c *Console) fail(w http.ResponseWriter, v *visit, status int, err error) {
 	if failed := (*url.Error)(nil); errors.As(err, &failed) {
-		err = errUnreachable // the error names an address inside the cluster
+		err = errUnreachable // the original error has an address inside the cluster
 	}
 	body := fault{Status: http.StatusText(status), Message: err.Error()}
 	if status == http.StatusForbidden && apierrors.IsForbidden(err) {

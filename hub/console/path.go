@@ -55,7 +55,7 @@ func objectPath(id hubv1.ObjectIdentity, namespace string) string {
 // problemPath returns the path of the page with the details of a problem: the page of the cluster or object, or the
 // objects of a placement. It is empty if there is no such page.
 func problemPath(p view.Problem, namespace string) string {
-	if strings.HasPrefix(p.Of, "Placement ") || strings.HasPrefix(p.Of, "ClusterPlacement ") { // as MatrixQuery names it
+	if strings.HasPrefix(p.Of, "Placement ") || strings.HasPrefix(p.Of, "ClusterPlacement ") { // the same notation as in MatrixQuery
 		return pathOf("/objects", "placement", p.Of, "namespace", namespace)
 	}
 	return objectPath(p.ID, namespace)
@@ -112,7 +112,7 @@ func (c *Console) choose(w http.ResponseWriter, v *visit) {
 			body.Keep = append(body.Keep, parameter{name, query.Get(name)})
 		}
 	}
-	v.user = nil // notes about single kinds say less
+	v.user = nil // the page shows no notes about missing rights to single kinds
 	answer, err := (&page{Title: "Choose a namespace", template: "choose", Body: body}).render(v)
 	if err != nil {
 		c.opts.Logger.Error(err, "Rendering the choice of a namespace")

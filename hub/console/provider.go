@@ -42,11 +42,11 @@ type OIDC struct {
 	Scopes []string
 	// CAFile has the PEM certificates of the provider's CAs. Empty means the CAs of the system.
 	CAFile string
-	// ConsoleURL is the address of the console for browsers, such as https://hanse.example.com.
+	// ConsoleURL is the console's URL for browsers, such as https://hanse.example.com.
 	ConsoleURL string
 }
 
-// Validate returns an error that names the wrong flag.
+// Validate returns an error that names the flag with an invalid value.
 func (o OIDC) Validate() error {
 	if o.Issuer == "" {
 		if o.ClientID != "" || o.SecretFile != "" || o.CAFile != "" {
@@ -78,7 +78,7 @@ type provider struct {
 	slots *slots.Slots
 	clock clock.PassiveClock
 
-	mu        sync.Mutex // held while the description is read
+	mu        sync.Mutex // held while the discovery document is read
 	described *oidc.Provider
 	failed    error
 	failedAt  time.Time
@@ -111,7 +111,7 @@ func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock cloc
 	}}, nil
 }
 
-// confined sends requests over TLS only, and reads no more than largestAnswer of a response.
+// confined sends requests over TLS only, and reads at most largestAnswer bytes of a response.
 type confined struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -129,7 +129,7 @@ func (c confined) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// client returns the OAuth client of the console, and the verifier of ID tokens.
+// client returns the console's OAuth client, and the verifier of ID tokens.
 func (p *provider) client(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVerifier, error) {
 	described, err := p.describe(ctx)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// unlessForbidden turns an error about a missing right into a note, so that the user sees the rest of the page.
+// unlessForbidden turns a Forbidden error into a note, so that the user sees the rest of the page. so is the
+// consequence for the page.
 func (u *user) unlessForbidden(err error, so string) error {
 	if apierrors.IsForbidden(err) {
 		u.note(so + ": " + err.Error())
@@ -109,8 +110,8 @@ func (u *user) eachIn(ctx context.Context, of scope, visit func(hubv1.BindingObj
 	return scopes.EachBinding(ctx, u, string(of), pageSize, visit)
 }
 
-// eachPolicy calls visit with the conditions of the placements and override policies of a namespace, or with those of
-// all policies if namespace is empty.
+// eachPolicy calls visit with the conditions of each placement and override policy of a namespace. If namespace is
+// empty, it visits the policies of all namespaces and the cluster-scoped ones.
 func (u *user) eachPolicy(ctx context.Context, namespace string, visit func(of string, conditions []metav1.Condition)) error {
 	placements, err := scopes.Placements(ctx, u, client.InNamespace(namespace))
 	if err := u.unlessForbidden(err, "You do not see all placements"); err != nil {
@@ -129,7 +130,8 @@ func (u *user) eachPolicy(ctx context.Context, namespace string, visit func(of s
 	return nil
 }
 
-// eachBundle calls visit for the bundles and operators of a namespace, or for all of them if namespace is empty.
+// eachBundle calls visit for each bundle and operator of a namespace. If namespace is empty, it visits those of all
+// namespaces and the cluster-scoped ones.
 func (u *user) eachBundle(ctx context.Context, namespace string, visit func(hubv1.BundleObject)) error {
 	bundles, err := scopes.Bundles(ctx, u, client.InNamespace(namespace))
 	if err := u.unlessForbidden(err, "You do not see all bundles"); err != nil {
@@ -167,7 +169,7 @@ func (u *user) mayList(ctx context.Context, of scope) error {
 	return nil
 }
 
-// bindingsOf returns an empty list for the bindings of a scope, and the options of the request.
+// bindingsOf returns an empty list of the kind of a scope's bindings, and the options to list them.
 func bindingsOf(of scope) (client.ObjectList, []client.ListOption) {
 	switch of {
 	case inCluster:

@@ -26,7 +26,7 @@ import (
 const (
 	rowsPerPage = 100
 	memberKind  = "MemberCluster"
-	// heldPath is the page of held removals.
+	// heldPath is the path of the page with the held removals.
 	heldPath = "/rollouts#held"
 	// mostHeld is the maximum number of held removals with a form, because each form needs a review of a right.
 	mostHeld = 50
@@ -59,7 +59,7 @@ func rolloutObjectPath(namespace, binding string) string {
 // part is one page of a long table.
 type part struct {
 	From, To, Of   int
-	Previous, Next string // addresses; empty if there is none
+	Previous, Next string // addresses; empty if there is no such page
 }
 
 // partOf returns the part of n rows that the parameter "page" of a request selects.
@@ -109,7 +109,7 @@ type rolloutRow struct {
 	Path string
 }
 
-// heldRow is an object whose removals the hub holds.
+// heldRow is an object with removals of copies that the hub holds.
 type heldRow struct {
 	Kind, Namespace, Name string
 	Held                  *hubv1.RemovalHeld
@@ -128,7 +128,7 @@ func rolloutsPage(ctx context.Context, v *visit) (*page, error) {
 	if err := v.user.unlessForbidden(err, "You do not see all placements"); err != nil {
 		return nil, fmt.Errorf("listing placements: %w", err)
 	}
-	if len(placements) == 0 && v.namespace != "" { // a user of one namespace may read its placements alone
+	if len(placements) == 0 && v.namespace != "" { // a user of one namespace may read only its placements
 		var here hubv1.PlacementList
 		if err := v.user.unlessForbidden(v.user.List(ctx, &here, client.InNamespace(v.namespace)), "You do not see placements"); err != nil {
 			return nil, fmt.Errorf("listing Placements: %w", err)
@@ -198,7 +198,7 @@ func (b *rolloutsBody) hold(ctx context.Context, v *visit, holding []client.Obje
 	return nil
 }
 
-// heldResource returns the resource of an object that holds removals, for questions about rights.
+// heldResource returns the resource attributes of an object with held removals, for an access review.
 func heldResource(o client.Object) authorizationv1.ResourceAttributes {
 	if p, ok := o.(hubv1.PlacementObject); ok {
 		return resourceOf(p)
@@ -206,10 +206,10 @@ func heldResource(o client.Object) authorizationv1.ResourceAttributes {
 	return authorizationv1.ResourceAttributes{Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: o.GetName()}
 }
 
-// rolloutBody is the body of the page of one placement.
+// rolloutBody is the body of the page with the rollouts of one placement.
 type rolloutBody struct {
 	view.RolloutTimeline
-	// Rows are the objects of this part of the table.
+	// Rows are the objects in this part of the table.
 	Rows  []rolloutObjectRow
 	Part  part
 	Phase string // the chosen filter
@@ -218,7 +218,7 @@ type rolloutBody struct {
 	State, CSRF string
 	Now         metav1.Time
 	Changing    int
-	Seen        bool // the user sees the clusters
+	Seen        bool // the user may see the clusters
 }
 
 type rolloutObjectRow struct {
@@ -226,10 +226,10 @@ type rolloutObjectRow struct {
 	Path string
 }
 
-// steeringRights are the rights of the user on the rollouts of a placement.
+// steeringRights are the user's rights on the rollouts of a placement.
 type steeringRights struct{ Approve, Pause, Skip, Promote bool }
 
-// Paused reports whether a user has paused the rollouts.
+// Paused reports whether a user has paused the placement's rollouts.
 func (b rolloutBody) Paused() bool { return b.Asked["Paused"] == "true" }
 
 // Waves returns each wave with the page's data for the template.
@@ -272,7 +272,7 @@ func (w waveOfPage) MaySkip(c view.TimelineCluster) bool {
 }
 
 func rolloutPage(ctx context.Context, v *visit) (*page, error) {
-	if v.URL.Query().Get("name") == "" { // the user has chosen another namespace
+	if v.URL.Query().Get("name") == "" { // the user has just chosen another namespace
 		return rolloutsPage(ctx, v)
 	}
 	s, err := v.user.steering(ctx, v.namespace, v.URL.Query().Get("name"))
@@ -338,11 +338,11 @@ func (u *user) steeringRights(ctx context.Context, s rollout.Steering) (steering
 	return r, nil
 }
 
-// rolloutObjectBody is the body of the page of one object.
+// rolloutObjectBody is the body of the page with the rollout of one object.
 type rolloutObjectBody struct {
 	view.Rollout
 	History view.RolloutHistory
-	// PlacementPath is empty if the object follows no placement.
+	// PlacementPath is the path of the placement's page. It is empty if no placement selects the object.
 	PlacementPath      string
 	Namespace, Binding string
 	State, CSRF        string
@@ -380,7 +380,7 @@ func stateOfObject(b hubv1.BindingObject) string {
 }
 
 func rolloutObjectPage(ctx context.Context, v *visit) (*page, error) {
-	if v.URL.Query().Get("binding") == "" { // the user has chosen another namespace
+	if v.URL.Query().Get("binding") == "" { // the user has just chosen another namespace
 		return rolloutsPage(ctx, v)
 	}
 	b, err := v.user.rollingBinding(ctx, v.namespace, v.URL.Query().Get("binding"))

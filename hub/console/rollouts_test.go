@@ -27,7 +27,7 @@ type rolling struct {
 	placement *hubv1.Placement
 	object    *corev1.ConfigMap
 	binding   *hubv1.ResourceBinding
-	members   [2]string // of the first and the second wave
+	members   [2]string // the clusters of the first and of the second wave
 }
 
 func newRolling(t *testing.T) *rolling {

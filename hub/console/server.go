@@ -12,7 +12,7 @@ import (
 
 // Server serves a Console in every replica.
 type Server struct {
-	// Address is host:port.
+	// Address is the host:port to listen on.
 	Address string
 	Console *Console
 	// GetCertificate returns the certificate for TLS. If it is nil, the server uses no TLS.
@@ -53,5 +53,5 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false, because every replica serves.
 func (s *Server) NeedLeaderElection() bool { return false }

@@ -67,7 +67,7 @@ func (c *Console) sealer(purpose string) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// seal encrypts a value for cookies.
+// seal encrypts a value for a cookie.
 func (c *Console) seal(purpose string, value any) (string, error) {
 	plain, err := json.Marshal(value)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *Console) unseal(purpose, sealed string, into any) error {
 		err = json.Unmarshal(raw, into)
 	}
 	if err != nil {
-		return errExpired // of another key, too
+		return errExpired // also if another key encrypted the value
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (c *Console) begin(w http.ResponseWriter, r *http.Request, s session) error
 	if len(sealed) > mostCookies*cookieSize {
 		return errLongSession
 	}
-	endSession(w, r) // a longer session of before
+	endSession(w, r) // an earlier session may have more cookies
 	for i := 0; len(sealed) > 0; i++ {
 		n := min(len(sealed), cookieSize)
 		http.SetCookie(w, cookie(i, sealed[:n], s.Until.Add(cookiesLast)))
@@ -126,7 +126,7 @@ func cookie(i int, value string, until time.Time) *http.Cookie {
 	}
 }
 
-// endSession removes the cookies of a request.
+// endSession deletes the session cookies that the request has.
 func endSession(w http.ResponseWriter, r *http.Request) {
 	for i := range mostCookies {
 		gone := cookie(i, "", time.Unix(1, 0))

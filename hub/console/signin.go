@@ -39,7 +39,7 @@ func (c *Console) toSignIn(w http.ResponseWriter, r *http.Request, why error) {
 		c.fail(w, &visit{Request: r, now: c.opts.Clock.Now()}, http.StatusInternalServerError, errKey)
 		return
 	case errors.Is(why, errNoSession) && followsLink(r):
-		c.sendOnward(w, r, localPath(r.URL.RequestURI())) // the browser may have a session
+		c.sendOnward(w, r, localPath(r.URL.RequestURI())) // the browser may have a session after all
 		return
 	}
 	endSession(w, r)
@@ -87,7 +87,7 @@ func (c *Console) sendSignIn(w http.ResponseWriter, r *http.Request, status int,
 	send(w, status, answer)
 }
 
-// failSignIn answers with the sign-in page, which says why there is no session.
+// failSignIn answers with the sign-in page and the reason why there is no session.
 func (c *Console) failSignIn(w http.ResponseWriter, r *http.Request, status int, next string, why error) {
 	text := why.Error()
 	c.sendSignIn(w, r, status, signInForm{Next: next, Fault: strings.ToUpper(text[:1]) + text[1:] + "."})
@@ -131,7 +131,7 @@ var (
 	errAdmitBusy    = errors.New("many users sign in at this moment: try again in a few seconds")
 )
 
-// admit waits for a slot, and returns the session of a token.
+// admit waits for a slot, and makes the session for a token.
 func (c *Console) admit(ctx context.Context, token string) (session, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.waitForSlot)
 	defer cancel()
@@ -199,7 +199,7 @@ func localPath(next string) string {
 		return "/"
 	}
 	path := u.RequestURI()
-	if strings.HasPrefix(path, "//") { // of /%2F and a character that has to be encoded
+	if strings.HasPrefix(path, "//") { // from /%2F and a character that needs an encoding
 		return "/"
 	}
 	return path

@@ -43,7 +43,7 @@ func (b *browser) follow(ctx context.Context, base string) followed {
 	return f
 }
 
-// event reads the next event.
+// event reads the next event, which must have the name.
 func (b *browser) event(lines *bufio.Scanner, name string) {
 	b.Helper()
 	for lines.Scan() {
@@ -57,14 +57,14 @@ func (b *browser) event(lines *bufio.Scanner, name string) {
 	b.Fatalf("the stream ended before the event %q: %v", name, lines.Err())
 }
 
-// open returns the number of open streams.
+// opened returns the number of open streams.
 func (l *Live) opened() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.streams)
 }
 
-// awaitStreams waits for a number of open streams.
+// awaitStreams waits until n streams are open.
 func (w *world) awaitStreams(n int) {
 	w.Helper()
 	err := wait.PollUntilContextTimeout(w.Context(), time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
@@ -130,13 +130,13 @@ func TestAStreamLastsLongerThanTheLimitOfOtherRequests(t *testing.T) {
 	w := newWorld(t)
 	b := w.signedIn(w.token(nil, reads()))
 	w.console.Live.sendWithin = tellEvery / 2
-	plain := httptest.NewUnstartedServer(w.server.Config.Handler) // HTTP/1.1, without TLS
+	plain := httptest.NewUnstartedServer(w.server.Config.Handler) // HTTP/1.1 without TLS
 	plain.Config.ReadTimeout = tellEvery / 2
 	plain.Start()
 	t.Cleanup(func() { plain.CloseClientConnections(); plain.Close() })
 	for _, base := range []string{plain.URL, w.server.URL} {
 		f := b.follow(t.Context(), base)
-		for range 3 { // each takes tellEvery
+		for range 3 { // each event takes tellEvery
 			w.console.Live.Changed(w.ns)
 			b.event(f.lines, "changed")
 		}
@@ -173,7 +173,7 @@ func TestAStreamThatNoBrowserReadsIsEnded(t *testing.T) {
 	}}
 	b.follow(t.Context(), "http://pipe")
 	w.awaitStreams(1)
-	go func() { // the buffer of the test's browser takes some events
+	go func() { // the test's browser buffers some events
 		for t.Context().Err() == nil && w.console.Live.opened() > 0 {
 			w.console.Live.ChangedEverywhere()
 			w.console.Live.tell()
@@ -207,13 +207,13 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestAUserWithManySlowRequestsDelaysNoOtherUser(t *testing.T) {
 	w := newWorld(t)
-	page := "/?namespace=" + w.ns // without the objects of other tests
+	page := "/?namespace=" + w.ns // a page without the objects of other tests
 	slow, other := w.signedIn(w.token(nil, reads())), w.signedIn(w.token(nil, reads()))
 	var s session
 	must(t, w.console.unseal(sessionPurpose, strings.Join(slow.cookies(), ""), &s))
 	g := &gate{w.console.users.transport, s.Token, make(chan struct{}), make(chan struct{})}
 	w.console.users.transport = g
-	w.console.waitForSlot = time.Minute // the slow pages wait until the others are there
+	w.console.waitForSlot = time.Minute // the slow pages wait until all requests have arrived
 	var reading sync.WaitGroup
 	for range 20 {
 		reading.Go(func() {
@@ -286,7 +286,7 @@ func TestAnswersAndOpenPagesAreCounted(t *testing.T) {
 	b.get("/nothing/" + w.ns)
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
 		return count("/", "2xx") == pages+1 && count("/assets/{name}", "2xx") == assets+1 && count("other", "4xx") == unknown+1, nil
-	}) // an answer is counted after it is sent
+	}) // counted after the response is sent
 	if err != nil {
 		t.Errorf("have %v pages, %v assets and %v unknown: %v", count("/", "2xx"), count("/assets/{name}", "2xx"), count("other", "4xx"), err)
 	}

@@ -27,7 +27,7 @@ type users struct {
 func newUsers(config *rest.Config, mapper meta.RESTMapper) (*users, error) {
 	u := &users{config: rest.AnonymousClientConfig(config), scheme: runtime.NewScheme(), mapper: mapper}
 	u.config.UserAgent = "hanse-hub/console"
-	u.config.QPS = -1 // the API server limits requests (priority and fairness)
+	u.config.QPS = -1 // the API server limits the requests (priority and fairness)
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, hubv1.AddToScheme} {
 		if err := add(u.scheme); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)

@@ -37,7 +37,7 @@ type local struct{ handler http.Handler }
 
 var errLargeAnswer = fmt.Errorf("the answer is larger than %d MiB", largestView>>20)
 
-// RoundTrip implements http.RoundTripper. It returns when the request's context ends, even if the handler goes on.
+// RoundTrip implements http.RoundTripper. It returns when the request's context ends, even if the handler still runs.
 func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.RemoteAddr = "console"

@@ -76,7 +76,7 @@ func TestAViewThatHangsEndsWithTheQuestion(t *testing.T) {
 	}()
 	_, err := askedBy(ctx, func(http.ResponseWriter, *http.Request) {
 		close(asked)
-		<-end // it does not heed its context
+		<-end // the handler ignores its context
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("a view that hangs gives %v", err)

@@ -49,7 +49,7 @@ type whatIfBody struct {
 	CSRF string
 }
 
-// choice is an entry of a list in a form.
+// choice is an option of a list in a form.
 type choice struct {
 	Name   string
 	Chosen bool
@@ -104,7 +104,7 @@ func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	leave() // a simulation has a slot of its own, for which a user waits without one of the pages
+	leave() // a user who waits for the simulation's slot does not hold a slot for pages
 	var large *http.MaxBytesError
 	switch err := r.ParseForm(); {
 	case errors.As(err, &large):
@@ -123,7 +123,7 @@ func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	status, answer, err := func() (int, []byte, error) {
-		defer done() // a slow browser holds no slot
+		defer done() // freed before the answer is sent, so that a slow browser holds no slot
 		return v.whatIf(ctx)
 	}()
 	if err != nil {

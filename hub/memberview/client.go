@@ -18,28 +18,28 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Client sends requests to the views of a hub, as one user.
+// Client sends requests about members to a hub, with the credentials of one user.
 type Client struct {
-	// Base is the address of the views. It is that of the hub itself, or of a proxy of its API server.
+	// Base is the base URL of the requests: the hub itself, or the hub's Service through the proxy of the API server.
 	Base *url.URL
 	HTTP *http.Client
-	// Token is the user's bearer token, or a proof, see proof.go.
+	// Token is the user's bearer token, or a proof; see proof.go.
 	Token string
 }
 
-// largestView is the maximum size of one response.
+// largestView is the maximum size of one response in bytes.
 const largestView = 32 << 20
 
 const (
-	// mostTries is how often a request is sent that the hub puts off.
+	// mostTries limits how often Ask sends a request that the hub answers with 429 Too Many Requests.
 	mostTries = 5
-	// longestPause is the longest pause between two tries.
+	// longestPause limits the pause between two tries.
 	longestPause = 30 * time.Second
 )
 
-// Ask sends a request about one member, or about none. It sends it again if too many ask at the same time, because then
-// the hub has done nothing yet. namespace is the namespace of all requested objects; empty for cluster-scoped objects
-// or several namespaces.
+// Ask sends a request about one member, or about no member if cluster is empty. It retries a request that the hub
+// refused because of too many concurrent requests, because the hub has not acted on it. namespace is the namespace of
+// all requested objects. It is empty if they are cluster-scoped or in several namespaces.
 func (c *Client) Ask(ctx context.Context, cluster, what, namespace string, in, out any) error {
 	for tries := 1; ; tries++ {
 		err := c.askOnce(ctx, cluster, what, namespace, in, out)
@@ -55,7 +55,7 @@ func (c *Client) Ask(ctx context.Context, cluster, what, namespace string, in, o
 	}
 }
 
-// askOnce sends the request of Ask.
+// askOnce sends the request of Ask once.
 func (c *Client) askOnce(ctx context.Context, cluster, what, namespace string, in, out any) error {
 	about := cmp.Or(cluster, "namespace "+namespace)
 	body, err := json.Marshal(in)
