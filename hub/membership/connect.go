@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// readKubeconfig reads the kubeconfig of the cluster from its Secret. Without a kubeconfig, it sets Ready to False and
-// ends the link, because a user who deletes credentials does not want them to be used. A failed read changes nothing.
+// readKubeconfig reads the cluster's kubeconfig from its Secret. If there is no kubeconfig, it ends the link and sets
+// Ready to False, because a user who deletes credentials does not want them to be used. A failed read changes nothing.
 func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result, error) {
 	direct := run.cluster.Spec.Connection.Direct
 	if direct == nil {
@@ -28,7 +28,7 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 	key := types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: ref.Name}
 	var secret corev1.Secret
 	err := r.client.Get(ctx, key, &secret)
-	if apierrors.IsNotFound(err) { // the cache may be behind
+	if apierrors.IsNotFound(err) { // the cached Secret may be outdated
 		err = r.apiReader.Get(ctx, key, &secret)
 	}
 	switch {
@@ -47,8 +47,8 @@ func (r *Reconciler) readKubeconfig(ctx context.Context, run *run) (ctrl.Result,
 	return ctrl.Result{}, nil
 }
 
-// credentialOf returns the description of the credentials in a kubeconfig; zero for an invalid kubeconfig, whose error
-// the link reports.
+// credentialOf returns a description of the credentials in a kubeconfig. It is zero for an invalid kubeconfig; the link
+// reports the error then.
 func credentialOf(kubeconfig []byte) credential.Credential {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil || config.Contexts[config.CurrentContext] == nil {
@@ -72,7 +72,7 @@ func (r *Reconciler) withoutLink(run *run, reason, message string) {
 	run.cluster.Status.ObservedGeneration = run.cluster.Generation
 }
 
-// connect requests the link; it does not wait for it.
+// connect requests the link, but does not wait until the link is up.
 func (r *Reconciler) connect(_ context.Context, run *run) (ctrl.Result, error) {
 	if run.settled {
 		return ctrl.Result{}, nil
@@ -96,7 +96,7 @@ func (r *Reconciler) observe(ctx context.Context, run *run) (ctrl.Result, error)
 		return ctrl.Result{}, nil
 	}
 	state, ok := r.links.State(run.cluster.Name)
-	if !ok && !r.links.Holds(run.cluster.Name) { // another replica took the cluster over
+	if !ok && !r.links.Holds(run.cluster.Name) { // the cluster is now in another replica's shard
 		run.settled = true
 		return ctrl.Result{}, nil
 	}
@@ -121,8 +121,8 @@ func (r *Reconciler) observe(ctx context.Context, run *run) (ctrl.Result, error)
 	return ctrl.Result{}, nil
 }
 
-// holdBackCapacity restores the previous capacity if it was written recently, and returns the time until the next
-// write.
+// holdBackCapacity keeps the previous capacity in the status if the capacity was written recently. It returns the time
+// until the next write.
 func (r *Reconciler) holdBackCapacity(run *run) time.Duration {
 	before := run.before.Status
 	if before.Capacity == nil || sameCapacity(before, run.cluster.Status) {

@@ -18,25 +18,26 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// revokeTries is the number of attempts to revoke the hub's token on a leaving cluster.
+// revokeTries limits the attempts to revoke the hub's token on a cluster that leaves.
 const revokeTries = 3
 
-// Tokens issues and revokes tokens of the hub on one cluster.
+// Tokens issues and revokes tokens of the hub's ServiceAccount on one cluster.
 type Tokens interface {
 	// Issue returns a token that is bound to a new Secret.
 	Issue(ctx context.Context, life time.Duration) (string, error)
-	// Revoke deletes the Secret to which a token is bound. With a uid it does not delete another Secret of that name.
+	// Revoke deletes the Secret to which a token is bound. If uid is not empty, it does not delete a Secret with
+	// another UID.
 	Revoke(ctx context.Context, secret, uid string) error
 }
 
-// KeepTokens sets how tokens are issued on a cluster, and where events go. Without it no credentials are renewed or
-// revoked. It must be called before SetupWithManager.
+// KeepTokens sets the functions that renew and revoke tokens, and the recorder of events about it. Without KeepTokens,
+// no credentials are renewed or revoked. Call it before SetupWithManager.
 func (r *Reconciler) KeepTokens(of func(cluster string) (Tokens, error), recorder events.EventRecorder) {
 	r.tokens, r.events = of, recorder
 }
 
-// credentials records until when the current credentials are valid, revokes the token that they replaced, and renews
-// them in time. Before the link has used any credentials, the status does not change.
+// credentials records the expiry of the current credentials, revokes the token that they replaced, and renews them
+// before they expire. The status does not change before the link has used credentials.
 func (r *Reconciler) credentials(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled || run.state == nil || run.state.InUse.ID == "" {
 		return ctrl.Result{}, nil
@@ -46,7 +47,7 @@ func (r *Reconciler) credentials(ctx context.Context, run *run) (ctrl.Result, er
 	if old := replaced(status.Credentials, inUse); old != nil && r.tokens != nil {
 		state := r.errands.do(ctx, run.cluster.Name, "revoke "+status.Credentials.ID, r.revoke(run.cluster.Name, old))
 		if !state.done && !apierrors.IsForbidden(state.err) {
-			return ctrl.Result{RequeueAfter: state.wait}, nil // the status still names it
+			return ctrl.Result{RequeueAfter: state.wait}, nil // the status still has the token to revoke
 		}
 		if !state.done {
 			r.tell(run.cluster, corev1.EventTypeWarning, "CredentialsNotRevoked", "RotateCredentials", fmt.Sprintf(
@@ -77,8 +78,8 @@ func (r *Reconciler) revoke(cluster string, secret *hubv1.TokenSecret) func(cont
 	}
 }
 
-// renew requests a new token from the cluster if it is time, and writes it into the Secret. The link reads it from
-// there.
+// renew requests a new token from the cluster if it is time, and writes the token into the Secret, from which the link
+// reads it.
 func (r *Reconciler) renew(ctx context.Context, run *run) (ctrl.Result, error) {
 	inUse := run.state.InUse
 	d := renewal{
@@ -123,11 +124,11 @@ func (r *Reconciler) renew(ctx context.Context, run *run) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: d.wait}, nil
 }
 
-// store writes a token into the kubeconfig of the Secret and changes nothing else.
+// store replaces the token in the kubeconfig of the Secret. It changes nothing else.
 func (r *Reconciler) store(ctx context.Context, run *run, token string) error {
 	config, err := clientcmd.Load(run.kubeconfig)
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig of MemberCluster %s: it cannot be parsed", run.cluster.Name) // the error could quote it
+		return fmt.Errorf("reading the kubeconfig of MemberCluster %s: it cannot be parsed", run.cluster.Name) // the parser's error may quote the kubeconfig
 	}
 	user := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
 	user.Token, user.ClientCertificateData, user.ClientKeyData = token, nil, nil
@@ -150,9 +151,9 @@ func (r *Reconciler) store(ctx context.Context, run *run, token string) error {
 	return nil
 }
 
-// revokeLast revokes the hub's token on a leaving cluster, as the last request there. It returns false while the
-// request is running. A cluster that does not answer, or refuses, does not delay the deletion: an event and the hub's
-// Secret record it.
+// revokeLast revokes the hub's token on a cluster that leaves. This is the hub's last request to the cluster. over is
+// false while the request is running. If the cluster does not answer or refuses, its deletion goes on; an event and the
+// hub's Secret say that the token is still valid.
 func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, result ctrl.Result, err error) {
 	if run.cluster.Spec.Leave.Credentials != hubv1.CredentialsRevoke || r.tokens == nil || run.secret == nil ||
 		run.secret.Annotations[hubv1.CredentialsRevokedAnnotation] != "" {
@@ -180,7 +181,7 @@ func (r *Reconciler) revokeLast(ctx context.Context, run *run) (over bool, resul
 	return false, ctrl.Result{RequeueAfter: max(state.wait, lookAgain)}, nil
 }
 
-// noteRevoked records whether the token was revoked; fault is the reason if not.
+// noteRevoked records whether the token was revoked. fault is empty if it was, and otherwise says why not.
 func (r *Reconciler) noteRevoked(ctx context.Context, run *run, fault string) error {
 	note := "true"
 	if fault == "" {

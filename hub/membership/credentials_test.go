@@ -26,23 +26,23 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// later is by how much the reconciler's clock is ahead.
+// later is how far the reconciler's clock is ahead, in nanoseconds.
 var later atomic.Int64
 
-// using is the state of a link that uses the credentials.
+// using returns the state of a link that uses the credentials.
 func using(cluster string, inUse credential.Credential) member.LinkState {
 	s := connected(cluster + "-id")
 	s.InUse = inUse
 	return s
 }
 
-// fakeIssuer makes and revokes tokens of one cluster.
+// fakeIssuer issues and revokes tokens of one cluster.
 type fakeIssuer struct {
 	mu      sync.Mutex
 	issued  int
-	revoked []string // Secret and uid
+	revoked []string // Secret and UID of each revoked token
 	err     error
-	token   string // what it answers; one that can be used if empty
+	token   string // the issued token; if empty, a valid one
 }
 
 var issuers sync.Map
@@ -87,7 +87,7 @@ func (i *fakeIssuer) saw() (issued int, revoked []string) {
 	return i.issued, slices.Clone(i.revoked)
 }
 
-// tokenOf is a token as an API server makes it, but for the signature.
+// tokenOf returns a token like an API server's, without a signature.
 func tokenOf(secret, uid string, issued time.Time, life time.Duration) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil,
 		`{"iat":%d,"exp":%d,"kubernetes.io":{"namespace":"hanse-system","serviceaccount":{"name":"hanse"},"secret":{"name":%q,"uid":%q}}}`,
@@ -108,7 +108,7 @@ func kubeconfigOf(t *testing.T, token string) string {
 	return string(raw)
 }
 
-// joined is a scene whose Secret hansectl made, with a token of this life.
+// joined returns a scene whose Secret hansectl has created, with a token of this lifetime.
 func joined(t *testing.T, name string, life time.Duration, edits ...func(*hubv1.MemberCluster)) (s scene, inUse credential.Credential) {
 	t.Helper()
 	s = newScene(t, name)
@@ -135,7 +135,7 @@ func (s scene) uses(c credential.Credential) {
 	})
 }
 
-// replaces waits until other credentials are in use, and returns them.
+// replaces waits until the link uses other credentials, and returns their status.
 func (s scene) replaces(before credential.Credential) *hubv1.CredentialsStatus {
 	s.Helper()
 	s.eventually("other credentials", func() string {
@@ -147,7 +147,7 @@ func (s scene) replaces(before credential.Credential) *hubv1.CredentialsStatus {
 	return s.get().Status.Credentials
 }
 
-// ahead sets the clock ahead until the end of the test.
+// ahead sets the reconciler's clock ahead until the end of the test.
 func (s scene) ahead(d time.Duration) {
 	later.Store(int64(d))
 	s.Cleanup(func() { later.Store(0) })

@@ -9,19 +9,20 @@ import (
 )
 
 const (
-	// errandsAtOnce bounds the requests to members at a time: after a long outage of the hub many tokens may be due.
+	// errandsAtOnce limits the concurrent requests to members, because many tokens may be due after a long outage of
+	// the hub.
 	errandsAtOnce = 4
-	// errandTimeout is for the two requests of a renewal, which makes a Secret and a token.
+	// errandTimeout is long enough for the two requests of a renewal, which create a Secret and a token.
 	errandTimeout = 2 * pace.AnswerWithin
-	// errandFirstTry is the pause after the first failure. It doubles up to pace.LongestSlowRetry.
+	// errandFirstTry is the pause after the first failure. The pause doubles up to pace.LongestSlowRetry.
 	errandFirstTry = 5 * time.Second
 )
 
-// errands are the requests to members for the hub's credentials. They run outside the reconciles, which never wait for
-// a member.
+// errands are the requests to members that issue or revoke the hub's tokens. They run outside of reconciles, so that a
+// reconcile never waits for a member.
 type errands struct {
 	now     func() time.Time
-	changed func(cluster string) // called when an errand has ended
+	changed func(cluster string) // called after an errand has ended
 	slots   chan struct{}
 
 	mu   sync.Mutex
@@ -38,21 +39,21 @@ type errand struct {
 	due      time.Time
 }
 
-// errandState is the state of an errand: done, failed, or neither.
+// errandState is the state of an errand. If neither done nor failed is set, the errand has not ended its first try.
 type errandState struct {
 	done     bool
 	token    string
 	err      error
 	failures int
-	wait     time.Duration // until the next try
+	wait     time.Duration // time until the next try
 }
 
 func newErrands(now func() time.Time, changed func(string)) *errands {
 	return &errands{now: now, changed: changed, slots: make(chan struct{}, errandsAtOnce), last: map[string]*errand{}}
 }
 
-// do starts an errand unless it runs, is done or waits for its next try. A cluster has one errand at a time: the next
-// one starts when it has ended.
+// do starts an errand, unless it is running, is done, or waits for its next try. Each cluster has one errand at a time;
+// the next one starts after it.
 func (e *errands) do(ctx context.Context, cluster, what string, work func(context.Context) (token string, err error)) errandState {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,7 +106,7 @@ func (e *errands) failedLocked(t *errand, err error) {
 	t.due = e.now().Add(min(errandFirstTry<<min(t.failures-1, 10), pace.LongestSlowRetry))
 }
 
-// fail marks the last errand of a cluster as failed, because its result was not usable.
+// fail marks the last errand of a cluster as failed, because its result cannot be used.
 func (e *errands) fail(cluster string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

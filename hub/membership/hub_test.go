@@ -32,7 +32,7 @@ const (
 	grace = 2 * time.Second
 )
 
-// One API server and one reconciler serve all tests; each test has clusters of its own.
+// One API server and one reconciler serve all tests. Each test has its own clusters.
 var (
 	hub        client.Client
 	reconciler *Reconciler
@@ -133,7 +133,7 @@ func (s scene) told(text string) {
 	})
 }
 
-// want is what a link was asked for last.
+// want has the arguments of the last request for a link.
 type want struct{ kubeconfig, expectedID string }
 
 // fakeLinks are links whose state a test sets.
@@ -151,7 +151,7 @@ func (l *fakeLinks) Ensure(cluster string, kubeconfig []byte, expectedID string)
 	l.wants[cluster] = want{string(kubeconfig), expectedID}
 }
 
-// Holds is true: the hub of these tests has one replica.
+// Holds returns true, because the hub of these tests has one replica.
 func (l *fakeLinks) Holds(string) bool { return true }
 
 func (l *fakeLinks) Remove(cluster string) {
@@ -160,7 +160,7 @@ func (l *fakeLinks) Remove(cluster string) {
 	delete(l.wants, cluster)
 }
 
-// State is that of the cluster behind the kubeconfig, as a test has set it.
+// State returns the state that the test has set for the cluster's kubeconfig.
 func (l *fakeLinks) State(cluster string) (member.LinkState, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +169,7 @@ func (l *fakeLinks) State(cluster string) (member.LinkState, bool) {
 		return member.LinkState{}, false
 	}
 	s, ok := l.states[w.kubeconfig]
-	if inUse := credentialOf([]byte(w.kubeconfig)); !ok && inUse.ID != "" { // a kubeconfig that is taken as it is
+	if inUse := credentialOf([]byte(w.kubeconfig)); !ok && inUse.ID != "" { // the kubeconfig has credentials for which the test has set no state
 		return using(cluster, inUse), true
 	}
 	if !ok {
@@ -185,7 +185,7 @@ func (l *fakeLinks) wanted(cluster string) (want, bool) {
 	return w, ok
 }
 
-// become sets the state of the links with the kubeconfig.
+// become sets the state of all links with the kubeconfig.
 func (l *fakeLinks) become(kubeconfig string, s member.LinkState) {
 	l.mu.Lock()
 	l.states[kubeconfig] = s
@@ -223,7 +223,7 @@ func away(s member.LinkState) member.LinkState {
 	return s
 }
 
-// scene is one cluster with a Secret of its own; the kubeconfig is the scene's name.
+// scene is one cluster with its own Secret. The content of its kubeconfig is the scene's name.
 type scene struct {
 	*testing.T
 	name string
@@ -280,7 +280,7 @@ func (s scene) secret(kubeconfig string) {
 	s.must(err)
 }
 
-// ready joins and waits for the status of a cluster with the ID.
+// ready joins a cluster with the ID, and waits until its status is Ready.
 func (s scene) ready(id string, edits ...func(*hubv1.MemberCluster)) {
 	s.Helper()
 	links.become(s.name, connected(id))
@@ -310,7 +310,8 @@ func (s scene) is(conditionType string, status metav1.ConditionStatus, reason, w
 	})
 }
 
-// linked waits until the link is wanted like this, or not at all.
+// linked waits until the last request for the cluster's link has these arguments. If w is nil, it waits until the link
+// is removed.
 func (s scene) linked(w *want) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("link %+v", w), func() string {
@@ -322,19 +323,19 @@ func (s scene) linked(w *want) {
 	})
 }
 
-// unchanged wakes the cluster some times and fails if anything is written.
+// unchanged reconciles the cluster several times, and fails the test if its object changes.
 func (s scene) unchanged(what string, act func()) {
 	s.Helper()
 	before := s.get().ResourceVersion
 	act()
-	// A second cluster that is reconciled after this one shows that this one was.
+	// The one worker reconciles a second cluster after this one, so that this one has been reconciled.
 	s.settle()
 	if after := s.get(); after.ResourceVersion != before {
 		s.Errorf("%s was written: %+v", what, after.Status)
 	}
 }
 
-// settle waits until what is queued now has been worked through: there is one worker, and a marker queues last.
+// settle waits until the current queue is processed. It queues a marker last, and there is only one worker.
 func (s scene) settle() {
 	s.Helper()
 	for i := range 3 {

@@ -57,15 +57,15 @@ func TestAClusterSaysWhenItWasLastObserved(t *testing.T) {
 	s.unchanged("a cluster that is away", func() { links.become(s.name, last) })
 }
 
-// What another replica, or the process before, wrote counts: a restart writes the time of each cluster once, if 30 s
-// have passed.
+// The time that another replica or an earlier process wrote is taken into account: after a restart, the time of each
+// cluster is written once, and only if 30 s have passed.
 func TestATimeOfSightThatIsDueIsWrittenByWhoTakesTheClusterOver(t *testing.T) {
 	s := newScene(t, "sights-taken")
 	s.ready("sights-taken-id")
 	old := time.Now().Add(-40 * time.Second).UTC().Format(time.RFC3339)
 	links.become(s.name, connecting)
 	s.must(hub.Status().Patch(t.Context(), s.get(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"lastObservedTime":"`+old+`"}}`))))
-	reconciler.forget(s.name) // last, since a write that was under way is remembered
+	reconciler.forget(s.name) // last, because the end of a running write would make a new record
 	links.become(s.name, connected("sights-taken-id"))
 	s.eventually("a new time", func() string {
 		if at := s.get().Status.LastObservedTime; time.Since(at.Time) > 20*time.Second {

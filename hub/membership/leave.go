@@ -17,19 +17,18 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TargetIndex is the field index of ResourceBindings and ClusterResourceBindings by the clusters they have an entry
-// for.
+// TargetIndex is the field index of ResourceBindings and ClusterResourceBindings by the clusters in spec.clusters.
 const TargetIndex = "spec.clusters.name"
 
 const (
-	lookAgain    = 2 * time.Second // while bindings have entries; the cache has the count
+	lookAgain    = 2 * time.Second // while bindings name the cluster; the cache counts them
 	pageSize     = 500
 	leaveDefault = 600 // seconds
 )
 
 func indexTargets(indexer client.FieldIndexer) error {
 	for _, b := range []hubv1.BindingObject{&hubv1.ResourceBinding{}, &hubv1.ClusterResourceBinding{}} {
-		// context.Background is enough, because the index lives as long as the manager.
+		// The index lives as long as the manager, so that the context needs no end.
 		if err := indexer.IndexField(context.Background(), b, TargetIndex, targetsOf); err != nil {
 			return fmt.Errorf("indexing %T by cluster: %w", b, err)
 		}
@@ -49,8 +48,8 @@ func targetsOf(o client.Object) []string {
 	return names
 }
 
-// release removes the finalizer of a MemberCluster once no binding has an entry for it. Because the cache may be
-// behind, the API server confirms this.
+// release removes the finalizer of a deleted MemberCluster once no binding names the cluster. It confirms this by a
+// read from the API server, because the cache may be outdated.
 func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(run.cluster, hubv1.WithdrawFinalizer) {
 		r.links.Remove(run.cluster.Name)
@@ -62,7 +61,7 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 		return ctrl.Result{}, fmt.Errorf("listing the copies that are left on cluster %s: %w", run.cluster.Name, err)
 	}
 	if left.count > 0 {
-		if run.state == nil || run.state.Ready != metav1.ConditionUnknown { // otherwise Ready is from before a restart
+		if run.state == nil || run.state.Ready != metav1.ConditionUnknown { // otherwise Ready may be from before a restart
 			sayWhatIsLeft(run.cluster, left, time.Now())
 		}
 		return ctrl.Result{RequeueAfter: lookAgain}, nil
@@ -76,11 +75,11 @@ func (r *Reconciler) release(ctx context.Context, run *run) (ctrl.Result, error)
 	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizers(ctx, run))
 }
 
-// left counts the bindings with an entry for a cluster.
+// left counts the bindings that still name a cluster.
 type left struct {
 	count   int
-	example string // the first blocked object, or else the first
-	heldUp  string // why the example is blocked; empty if it is only in progress
+	example string // the first object whose withdrawal is blocked, or else the first object
+	heldUp  string // why the withdrawal of the example is blocked; empty if it is only in progress
 }
 
 func (l *left) add(b hubv1.BindingObject, cluster string) {
@@ -137,7 +136,7 @@ func (r *Reconciler) entriesLeft(ctx context.Context, cluster string) (left, err
 	return l, nil
 }
 
-// addAll counts the bindings of a list that have an entry for the cluster.
+// addAll counts the bindings of a list that name the cluster.
 func (l *left) addAll(list client.ObjectList, cluster string) error {
 	return meta.EachListItem(list, func(o runtime.Object) error {
 		if b, ok := o.(hubv1.BindingObject); ok && b.BindingSpec().Target(cluster) != nil {
@@ -147,9 +146,9 @@ func (l *left) addAll(list client.ObjectList, cluster string) error {
 	})
 }
 
-// sayWhatIsLeft adds to Ready the objects that block the deletion. A cluster that answers gets the reason Leaving. A
-// cluster that does not answer keeps its reason; if it has not been observed for long, the message tells how to abandon
-// it.
+// sayWhatIsLeft adds to the condition Ready the objects that delay the deletion of the MemberCluster. If the cluster
+// answers, the reason is Leaving. If it does not, the reason stays; after a long outage, the message says how to
+// abandon the cluster.
 func sayWhatIsLeft(c *hubv1.MemberCluster, l left, now time.Time) {
 	ready := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	objects := fmt.Sprintf("%d objects are left, such as %s", l.count, l.example)
@@ -179,7 +178,7 @@ func sayWhatIsLeft(c *hubv1.MemberCluster, l left, now time.Time) {
 	setCondition(c, hubv1.ConditionReady, ready.Status, ready.Reason, fmt.Sprintf("%s; the cluster leaves, and %s: %s", ready.Message, objects, way))
 }
 
-// wayOut returns the advice for a cluster that answers but blocks the withdrawal.
+// wayOut returns the advice for a cluster that answers, but on which a withdrawal is blocked.
 func wayOut(c *hubv1.MemberCluster, l left) string {
 	if l.heldUp == "" || c.Spec.Leave.WhenUnreachable == hubv1.UnreachableAbandon {
 		return ""

@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// bind makes a binding with entries for the clusters.
+// bind creates a binding that names the clusters.
 func (s scene) bind(namespace, name string, clusters ...string) hubv1.BindingObject {
 	s.Helper()
 	b := hubv1.NewBinding(types.NamespacedName{Namespace: namespace, Name: name})
@@ -140,7 +140,7 @@ func TestToGiveUpIsOfferedAfterAnHourWithoutAnObservation(t *testing.T) {
 	const offer, waits = "to give them up, set spec.leave.whenUnreachable to Abandon", "they are withdrawn when the cluster answers"
 	for name, tc := range map[string]struct {
 		seen  *metav1.Time
-		since time.Duration // that Ready is False
+		since time.Duration // how long Ready has been False
 		words string
 	}{
 		"a second":                               {at(time.Second), 0, waits},

@@ -1,19 +1,24 @@
-// Package membership turns MemberClusters and their Secrets into links, and the state of the links into status.
+// Package membership turns MemberClusters and their Secrets into links, and writes the state of the links into the
+// status.
 //
-// It decides which MemberCluster may represent a cluster, what the cluster's topology is, and when the finalizer of a
+// It decides which MemberCluster represents a cluster, what the cluster's topology is, and when the finalizer of a
 // deleted MemberCluster is removed. member/connect makes the connections. hub/schedule and hub/dispatch withdraw
-// objects, and membership waits for them.
+// objects, and membership waits for the withdrawals.
 //
-//   - A cluster has one MemberCluster: the one whose status has its ID; of two, the older one.
-//   - A region and zones derived from nodes stay until a label overrides them. Placements select clusters by them, so
-//     that a change would move objects.
-//   - A cluster that does not answer is tainted at once against new objects. After a grace period it gets a NoExecute
-//     taint. Placements decide whether its objects move.
-//   - A token made by hansectl is renewed in time, and the old one is revoked when the link uses the new one. The token
-//     of a leaving cluster is revoked on request.
-//   - Changes that concern an operator cause an event after their status was written (news.go).
-//   - While nothing changes, only the time of the last observation is written, at most every 30 s for a cluster. A link
-//     that is being made after a restart does not change the status.
+//   - Only one MemberCluster represents a cluster: the one that has the cluster's ID in its status. If two have the
+//     ID,
+//     it is the older one.
+//   - A region and zones that were derived from nodes do not change until a label overrides them. Placements select
+//     clusters by region and zone, so that a change would move objects.
+//   - A cluster that does not answer gets a taint at once that keeps new objects away. After a grace period it gets a
+//     NoExecute taint. Placements decide whether the cluster's objects move.
+//   - A token that hansectl created is renewed before it expires, and the old token is revoked once the link uses the
+//     new
+//     one. The token of a cluster that leaves is revoked if its MemberCluster requests it.
+//   - A change that concerns an administrator causes an event after the status was written (news.go).
+//   - While nothing changes, only the time of the last observation is written, at most every 30 s for each cluster.
+//     While
+//     a link is being made after a restart, the status does not change.
 package membership
 
 import (
@@ -52,7 +57,7 @@ type Links interface {
 	Holds(cluster string) bool
 }
 
-// Reconciler keeps the links and the status of the MemberClusters that this replica works on.
+// Reconciler keeps the links and the status of the MemberClusters in this replica's shard.
 type Reconciler struct {
 	client    client.Client
 	apiReader client.Reader
@@ -60,12 +65,13 @@ type Reconciler struct {
 	hubID     string
 	grace     time.Duration
 
-	// unclaimed returns how many copies on a cluster no binding claims; false if they were not counted.
+	// unclaimed returns the number of copies on a cluster that no binding names. It returns false if the copies have
+	// not been counted yet.
 	unclaimed func(cluster string) (int, bool)
 
-	// tokens makes and revokes tokens on a cluster; nil if none are.
+	// tokens returns how to issue and revoke tokens on a cluster. It is nil if no tokens are issued.
 	tokens  func(cluster string) (Tokens, error)
-	events  events.EventRecorder // nil: no events
+	events  events.EventRecorder // nil: no events are sent
 	errands *errands
 	records records
 	now     func() time.Time
@@ -73,8 +79,8 @@ type Reconciler struct {
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]] // nil until the controller runs
 }
 
-// New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace. grace is the time after which an
-// unreachable cluster gets the NoExecute taint.
+// New returns a Reconciler. hubID is the UID of the hub's own kube-system namespace. An unreachable cluster gets the
+// NoExecute taint after grace.
 func New(c client.Client, apiReader client.Reader, links Links, hubID string, grace time.Duration) *Reconciler {
 	r := &Reconciler{
 		client: c, apiReader: apiReader, links: links, hubID: hubID, grace: grace, now: time.Now,
@@ -84,8 +90,8 @@ func New(c client.Client, apiReader client.Reader, links Links, hubID string, gr
 	return r
 }
 
-// SetupWithManager adds the controller and its index. It uses one worker. A reconcile waits only for the hub's API
-// server, and one worker ensures that a replica never claims two clusters at once.
+// SetupWithManager adds the controller and its index. The controller has one worker, so that a replica never gives two
+// MemberClusters the same cluster. One worker suffices, because a reconcile never waits for a member.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := indexTargets(mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -93,7 +99,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	inSystemNamespace := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == hubv1.SystemNamespace })
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("membership").
-		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}). // every replica has its own clusters
+		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}). // every replica has the clusters of its shard
 		For(&hubv1.MemberCluster{}).
 		Watches(&hubv1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.rivals)).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.usersOf), builder.WithPredicates(inSystemNamespace)).
@@ -104,15 +110,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Wake queues a cluster because its link or its replica has changed. It does nothing before the controller runs,
-// because the start queues every cluster.
+// Wake queues a cluster because its link or its shard has changed. Before the controller runs, it does nothing, because
+// the controller's start queues every cluster.
 func (r *Reconciler) Wake(cluster string) {
 	if queue := r.queue.Load(); queue != nil {
 		(*queue).Add(request(cluster))
 	}
 }
 
-// IsHub reports whether a MemberCluster is the hub's own cluster, also if another replica works on it.
+// IsHub reports whether a MemberCluster is the hub's own cluster. The cluster may be in another replica's shard.
 func (r *Reconciler) IsHub(cluster string) bool {
 	var c hubv1.MemberCluster
 	return r.client.Get(context.Background(), types.NamespacedName{Name: cluster}, &c) == nil && c.Spec.Hub && c.Status.ClusterID == r.hubID
@@ -122,7 +128,7 @@ func request(cluster string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: cluster}}
 }
 
-// usersOf returns the MemberClusters that use the kubeconfig in the Secret.
+// usersOf returns requests for the MemberClusters whose kubeconfig is in the Secret.
 func (r *Reconciler) usersOf(ctx context.Context, secret client.Object) []reconcile.Request {
 	return r.requestsFor(ctx, func(c *hubv1.MemberCluster) bool {
 		return c.Spec.Connection.Direct != nil && c.Spec.Connection.Direct.KubeconfigSecretRef.Name == secret.GetName()
@@ -146,17 +152,18 @@ func (r *Reconciler) requestsFor(ctx context.Context, concerned func(*hubv1.Memb
 
 // run is one reconcile of one MemberCluster.
 type run struct {
-	cluster, before *hubv1.MemberCluster // before as it was last read or written
+	cluster, before *hubv1.MemberCluster // before is the object as last read or written
 
-	// Set by readKubeconfig. kubeconfig is nil if there is none, and then there is no link; stored are its credentials.
+	// kubeconfig and stored are set by readKubeconfig. kubeconfig is nil if the cluster has none, and the cluster then
+	// has no link. stored describes its credentials.
 	kubeconfig []byte
 	stored     credential.Credential
-	secret     *corev1.Secret // nil if there is none
-	// settled is true if a step has set Ready, so that the link is not asked.
+	secret     *corev1.Secret // nil if there is no Secret
+	// settled is true if an earlier step has set Ready, so that the state of the link is not read.
 	settled bool
-	// state is set by observe, if there is a link.
+	// state is set by observe. It is nil if there is no link.
 	state *member.LinkState
-	// released is true if the finalizer is off: there may be no object any more.
+	// released is true if the finalizer has been removed. The MemberCluster may then be deleted already.
 	released bool
 }
 
@@ -174,7 +181,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if !r.links.Holds(req.Name) {
 		r.forget(req.Name)
-		return ctrl.Result{}, nil // another replica has it; the change of replica will wake it
+		return ctrl.Result{}, nil // in another replica's shard; a change of the shard wakes this replica
 	}
 	run := &run{cluster: cluster.DeepCopy(), before: &cluster}
 	steps := []step{r.hold, r.readKubeconfig, r.refuseKnownRival, r.connect, r.observe, r.taint, r.credentials, r.setLastObserved}
@@ -185,7 +192,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err == nil && !run.released && r.links.Holds(req.Name) {
 		err = r.writeStatus(ctx, run)
 	}
-	if apierrors.IsConflict(err) { // another client has written: decide again on its version
+	if apierrors.IsConflict(err) { // another client has written: the next reconcile decides on its version
 		return ctrl.Result{RequeueAfter: pace.FirstRetry}, nil
 	}
 	if err != nil {
@@ -194,7 +201,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, nil
 }
 
-// walk runs the steps in order and returns the earliest requested time.
+// walk runs the steps in order. It returns the earliest time at which a step wants to run again.
 func walk(ctx context.Context, run *run, steps []step) (ctrl.Result, error) {
 	var result ctrl.Result
 	for _, s := range steps {
@@ -209,7 +216,7 @@ func walk(ctx context.Context, run *run, steps []step) (ctrl.Result, error) {
 	return result, nil
 }
 
-// hold sets the finalizer before there can be a link, so that no copies are left behind unnoticed.
+// hold adds the finalizer before there can be a link, so that a deletion always withdraws the copies first.
 func (r *Reconciler) hold(ctx context.Context, run *run) (ctrl.Result, error) {
 	if !controllerutil.AddFinalizer(run.cluster, hubv1.WithdrawFinalizer) {
 		return ctrl.Result{}, nil
@@ -218,7 +225,7 @@ func (r *Reconciler) hold(ctx context.Context, run *run) (ctrl.Result, error) {
 }
 
 func (r *Reconciler) patchFinalizers(ctx context.Context, run *run) error {
-	wanted := run.before.DeepCopy() // without an unwritten status
+	wanted := run.before.DeepCopy() // without the unwritten status
 	wanted.Finalizers = run.cluster.Finalizers
 	if err := r.client.Patch(ctx, wanted, client.MergeFromWithOptions(run.before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("writing the finalizers of MemberCluster %s: %w", run.cluster.Name, err)

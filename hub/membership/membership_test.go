@@ -92,7 +92,8 @@ func TestTheHubMayBeAMember(t *testing.T) {
 	}
 }
 
-// TestAClusterThatOnceClaimedToBeTheHubHasNoLink begins with a status of an older hub, which believed the claim.
+// TestAClusterThatOnceClaimedToBeTheHubHasNoLink begins with a status of an older hub version, which had accepted the
+// cluster's claim.
 func TestAClusterThatOnceClaimedToBeTheHubHasNoLink(t *testing.T) {
 	s := newScene(t, "claimed")
 	s.join()
@@ -153,7 +154,7 @@ func TestAClusterJoinsOnce(t *testing.T) {
 		t.Errorf("the refused one has clusterID %q", id)
 	}
 
-	// Another kubeconfig is another chance.
+	// With another kubeconfig, the refused MemberCluster is connected again.
 	links.become("elsewhere", connected("rival-other-id"))
 	second.secret("elsewhere")
 	second.is(hubv1.ConditionReady, metav1.ConditionTrue, hubv1.ReasonConnected, "")
@@ -176,7 +177,7 @@ func TestARefusedClusterJoinsWhenTheOtherHasLeft(t *testing.T) {
 
 func TestWhoHoldsAClusterKeepsIt(t *testing.T) {
 	older, newer := newScene(t, "holder-older"), newScene(t, "holder-newer")
-	older.join() // without a Secret yet
+	older.join() // has no Secret yet
 	older.is(hubv1.ConditionReady, metav1.ConditionFalse, hubv1.ReasonSecretMissing, "")
 	newer.ready("holder-id")
 	links.become(older.name, connected("holder-id"))

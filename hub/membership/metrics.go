@@ -24,18 +24,19 @@ var (
 	}, []string{"cluster"})
 )
 
-// Metrics of this package, for docs/metrics.md. The leader alone offers those of Readiness.
+// Metrics are the collectors of this package, from which docs/metrics.md is generated. Only the leader exports those of
+// Readiness.
 var Metrics = []prometheus.Collector{credentialsExpiry, unclaimedCopies, Readiness{}}
 
 func init() { metrics.Registry.MustRegister(credentialsExpiry, unclaimedCopies) }
 
-// Readiness is the metric of the readiness of members. It reads the MemberClusters in the cache when metrics are
-// requested, so that a deleted one has no series.
+// Readiness is the metric of members' readiness. It reads the MemberClusters from the cache at each scrape, so that a
+// deleted MemberCluster has no series.
 type Readiness struct{ client.Reader }
 
-// Lead offers the metric until ctx ends, because only one replica may.
+// Lead exports the metric until ctx ends. The manager runs it in the leading replica only.
 func (r Readiness) Lead(ctx context.Context) error {
-	if err := metrics.Registry.Register(r); err == nil { // only tests have a second hub in a process, which is not counted
+	if err := metrics.Registry.Register(r); err == nil { // only in tests a process has a second hub, whose members are not exported
 		defer metrics.Registry.Unregister(r)
 	}
 	<-ctx.Done()
@@ -49,7 +50,7 @@ func (Readiness) Describe(out chan<- *prometheus.Desc) { out <- memberReady }
 func (r Readiness) Collect(out chan<- prometheus.Metric) {
 	var clusters hubv1.MemberClusterList
 	if r.List(context.Background(), &clusters, client.UnsafeDisableDeepCopy) != nil {
-		return // the cache is stopping, and so is this process
+		return // the cache stops because this process ends
 	}
 	now := time.Now()
 	for i := range clusters.Items {

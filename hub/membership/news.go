@@ -21,14 +21,14 @@ const longestNote = 256
 // news is one event about a cluster.
 type news struct{ kind, reason, note string }
 
-// troubles are the conditions that are True while the user has to act.
+// troubles are the conditions that are True while a user has to act.
 var troubles = []string{
 	hubv1.ConditionCredentialsExpireSoon, hubv1.ConditionTopologyChanged, hubv1.ConditionAnswersTooLarge, hubv1.ConditionUnclaimed,
 }
 
-// changes returns an event for each change between two statuses that concerns an operator. Such changes are: the
-// cluster was lost or replaced by another one, its credentials are refused or expire soon, and the end of these states.
-// A change of the message alone causes none.
+// changes returns the events for the difference between two statuses. A cluster that is lost or replaced by another one
+// causes an event, as do credentials that are refused or expire soon, and the end of each such state. A new message
+// alone causes no event.
 func changes(before, after []metav1.Condition, now time.Time) []news {
 	var out []news
 	for _, t := range []string{hubv1.ConditionReady, hubv1.ConditionCredentialsValid} {
@@ -49,7 +49,7 @@ func changes(before, after []metav1.Condition, now time.Time) []news {
 			out = append(out, news{corev1.EventTypeWarning, is.Reason, is.Message})
 		}
 	}
-	// Ready and CredentialsValid may have the same reason, such as Unauthorized.
+	// Ready and CredentialsValid may have the same reason, such as Unauthorized; one event suffices.
 	var told []string
 	out = slices.DeleteFunc(out, func(n news) bool {
 		twice := slices.Contains(told, n.reason)
@@ -62,12 +62,12 @@ func changes(before, after []metav1.Condition, now time.Time) []news {
 	return out
 }
 
-// turned reports whether a condition has this status now, and did not have it before or had another reason.
+// turned reports whether a condition has this status now, and had another status or another reason before.
 func turned(to metav1.ConditionStatus, was, is *metav1.Condition) bool {
 	return is != nil && is.Status == to && (was == nil || was.Status != is.Status || was.Reason != is.Reason)
 }
 
-// back returns the message for Ready when a cluster answers again, with the duration of the outage.
+// back returns the message for a cluster that answers again, with the duration of its outage.
 func back(conditionType string, was, is *metav1.Condition, now time.Time) string {
 	if conditionType != hubv1.ConditionReady {
 		return is.Message

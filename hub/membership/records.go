@@ -6,28 +6,29 @@ import (
 	"time"
 )
 
-// record is what this replica remembers of one MemberCluster and the status does not say.
+// record has what this replica remembers of one MemberCluster and its status does not have.
 type record struct {
-	// refused is set if another MemberCluster holds the cluster, so that it is not dialled again and again.
+	// refused is set if another MemberCluster represents the cluster, so that the hub does not connect again and again.
 	refused refused
-	// capacityWritten and observedWritten are when capacity and lastObservedTime of the status were last written.
+	// capacityWritten and observedWritten are the times at which capacity and lastObservedTime were last written to the
+	// status.
 	capacityWritten, observedWritten time.Time
 }
 
-// refused is the cluster that a MemberCluster found behind its kubeconfig although another MemberCluster holds it. It
-// is not in the status: a clusterID there never changes, and this MemberCluster may get another kubeconfig.
+// refused is the cluster behind a MemberCluster's kubeconfig, if another MemberCluster represents that cluster. It is
+// not in the status: a clusterID there never changes, but this MemberCluster may get another kubeconfig.
 type refused struct {
 	clusterID  string
 	kubeconfig [sha256.Size]byte
 }
 
-// records are kept by MemberCluster.
+// records has the record of each MemberCluster.
 type records struct {
 	mu        sync.Mutex
 	byCluster map[string]record
 }
 
-// of returns the record of a cluster; it is empty if there is none.
+// of returns the record of a MemberCluster. It is empty if there is no record.
 func (r *records) of(cluster string) record {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,8 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/credential"
 )
 
-// longestRest is the longest time between two checks of a cluster's credentials, whatever their expiry: a timer may run
-// late.
+// longestRest is the maximum time between two checks of a cluster's credentials. It limits how late a timer can run.
 const longestRest = time.Hour
 
 var (
@@ -21,15 +20,15 @@ var (
 	errReadOnly = errors.New("the hub may not write the Secret with the kubeconfig")
 )
 
-// renewal is the input of the decision to renew a cluster's credentials.
+// renewal has the inputs of the decision whether to renew a cluster's credentials.
 type renewal struct {
 	cluster string
 	inUse   credential.Credential
-	// stored are the credentials in the Secret. They differ from inUse until the cluster has accepted them; refused is
+	// stored are the credentials in the Secret. They differ from inUse until the cluster has accepted them. refused is
 	// true if the cluster has refused them.
 	stored  credential.Credential
 	refused bool
-	// ours is true if hansectl made the Secret.
+	// ours is true if hansectl has created the Secret.
 	ours bool
 	// asked is true if a user has requested new credentials.
 	asked bool
@@ -41,9 +40,9 @@ type due struct {
 	renew bool
 	// soon is true if less than a third of the credentials' lifetime is left.
 	soon bool
-	// cannot is the reason why they cannot be renewed although they should be; empty if they can.
+	// cannot is why credentials that are due cannot be renewed. It is empty if they can.
 	cannot string
-	// wait is the time until the next check; zero if only a change matters.
+	// wait is the time until the next check. It is zero if only a change requires a check.
 	wait time.Duration
 }
 
@@ -60,7 +59,7 @@ func (r renewal) decide() due {
 	switch {
 	case r.stored.ID != r.inUse.ID && r.refused:
 		d.cannot = "the Secret has other credentials, and the cluster refuses them"
-	case r.stored.ID != r.inUse.ID: // the link is trying them
+	case r.stored.ID != r.inUse.ID: // the link is trying the stored credentials
 	case !r.inUse.Own:
 		d.cannot = "the hub renews tokens of ServiceAccount hanse-system/hanse only"
 	case !r.ours:
@@ -74,15 +73,15 @@ func (r renewal) decide() due {
 	return d
 }
 
-// setExpireSoon sets the condition for credentials that are not renewed, with their expiry and advice. failure is the
-// error of the last try.
+// setExpireSoon sets the condition about credentials that expire soon and are not renewed. Its message has the expiry
+// and advice. failure is the error of the last attempt.
 func setExpireSoon(c *hubv1.MemberCluster, inUse credential.Credential, d due, failure error) {
 	reason, why := hubv1.ReasonNotRenewable, d.cannot
 	if failure != nil {
 		reason, why = failed(failure)
 	}
 	if why == "" {
-		return // the result of the renewal is not known yet
+		return // the renewal is still running
 	}
 	status, until := metav1.ConditionFalse, "do not expire"
 	if !inUse.Expires.IsZero() {
@@ -95,7 +94,7 @@ func setExpireSoon(c *hubv1.MemberCluster, inUse credential.Credential, d due, f
 		"the credentials %s and were not renewed: %s; give the hub new ones: hansectl rotate %s --member-kubeconfig FILE", until, why, c.Name))
 }
 
-// failed returns why a renewal failed. It leaves out the member's text, because that could contain anything.
+// failed returns why a renewal failed. It omits the text of the member's error, because a member may send any text.
 func failed(err error) (reason, why string) {
 	switch {
 	case errors.Is(err, errUnusable), errors.Is(err, errReadOnly):
@@ -127,8 +126,8 @@ func statusTime(t time.Time) *metav1.Time {
 	return &at
 }
 
-// replaced returns the Secret of the token that the current credentials have replaced, nil if there is none.
-// Credentials that a user has set revoke no token.
+// replaced returns the Secret of the token that the current credentials have replaced. It is nil if there is none, or
+// if a user has set the current credentials.
 func replaced(before *hubv1.CredentialsStatus, inUse credential.Credential) *hubv1.TokenSecret {
 	if before == nil || before.TokenSecret == nil || before.ID == inUse.ID || inUse.UID == "" || before.TokenSecret.UID == inUse.UID {
 		return nil

@@ -12,7 +12,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// rivals are the other MemberClusters of the same cluster. They wake when one of them changes.
+// rivals returns requests for the other MemberClusters of the same cluster, which must be reconciled after a change of
+// this one.
 func (r *Reconciler) rivals(ctx context.Context, o client.Object) []reconcile.Request {
 	cluster, ok := o.(*hubv1.MemberCluster)
 	if !ok || cluster.Status.ClusterID == "" {
@@ -30,7 +31,8 @@ func (r *Reconciler) setRefused(cluster string, f refused) {
 	r.records.change(cluster, func(known *record) { known.refused = f })
 }
 
-// refuseKnownRival sets Ready without a connection, if it is known that another MemberCluster represents this cluster.
+// refuseKnownRival sets Ready to False without a connection, if another MemberCluster is known to represent this
+// cluster.
 func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Result, error) {
 	if run.settled {
 		return ctrl.Result{}, nil
@@ -52,8 +54,8 @@ func (r *Reconciler) refuseKnownRival(ctx context.Context, run *run) (ctrl.Resul
 	return ctrl.Result{}, nil
 }
 
-// claim sets the clusterID unless another MemberCluster has it. The list is uncached: this happens once in a cluster's
-// life, and must not miss a recent write.
+// claim sets the clusterID in the status, unless another MemberCluster has this ID. It reads without the cache, because
+// it must see a write that was just made. It is needed only once for a cluster.
 func (r *Reconciler) claim(ctx context.Context, run *run, id string) (refusedNow bool, err error) {
 	holder, err := holderOf(ctx, r.apiReader, run.cluster, id)
 	if err != nil {
@@ -74,9 +76,9 @@ func (r *Reconciler) refuse(run *run, holder string) {
 		fmt.Sprintf("this is the cluster that MemberCluster %s holds: a cluster joins once; delete one of the two, or give this one the kubeconfig of another cluster", holder))
 }
 
-// holderOf returns the MemberCluster that takes precedence over this one, or "". A MemberCluster with the ID in its
-// status takes precedence, because it may have objects on the cluster. If both have the ID, the older one does, then
-// the first by name.
+// holderOf returns the name of the MemberCluster that takes precedence over this one; empty if there is none. A
+// MemberCluster with the ID in its status takes precedence, because it may have objects on the cluster. If both have
+// the ID, the older one takes precedence, then the first by name.
 func holderOf(ctx context.Context, reader client.Reader, self *hubv1.MemberCluster, id string) (string, error) {
 	var list hubv1.MemberClusterList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

@@ -23,7 +23,7 @@ const longestMessage = 4096
 // observed copies the state of a link into the status of its MemberCluster.
 func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 	c.Status.ObservedGeneration = c.Generation
-	// A link that has not been tried has no state: after a restart the status stays.
+	// A link without a connection attempt has no state, so that the status does not change after a restart.
 	before := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	if state.Ready != metav1.ConditionUnknown || before == nil || before.Reason == hubv1.ReasonSecretMissing {
 		message := state.Message
@@ -43,7 +43,7 @@ func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 	}
 	topology, moved := pinned(c.Status.Topology, c.Labels, facts)
 	c.Status.Topology = topology
-	if facts.Capacity == nil { // the nodes have not been read
+	if facts.Capacity == nil { // the nodes have not been read yet
 		return
 	}
 	c.Status.Capacity, c.Status.Allocatable, c.Status.Nodes = facts.Capacity, facts.Allocatable, facts.Nodes
@@ -66,8 +66,9 @@ func served(kinds map[schema.GroupKind][]string) []hubv1.ServedKind {
 	return out[:min(len(out), hubv1.MostAPIResources)]
 }
 
-// pinned returns the topology and, if the nodes contradict it, a message with the remedy. A label wins. A derived value
-// stays, even if nodes are removed. A region that is still unknown is derived as soon as all nodes agree.
+// pinned returns the topology. If the nodes contradict it, moved is a message with the remedy. Labels override derived
+// values. A derived value does not change, even if nodes are removed. An unknown region is derived as soon as all nodes
+// have the same one.
 func pinned(before hubv1.ClusterTopology, labels map[string]string, facts member.Facts) (after hubv1.ClusterTopology, moved string) {
 	after = before
 	var news []string
@@ -108,7 +109,7 @@ func setCredentials(c *hubv1.MemberCluster, state member.LinkState) {
 	setCondition(c, hubv1.ConditionCredentialsValid, state.Credentials, state.CredentialsReason, state.CredentialsMessage)
 }
 
-// setTooLarge sets the condition about answers of the cluster that are too large.
+// setTooLarge sets the condition about answers of the cluster that exceed the hub's limit.
 func setTooLarge(c *hubv1.MemberCluster, what string) {
 	if what == "" {
 		meta.RemoveStatusCondition(&c.Status.Conditions, hubv1.ConditionAnswersTooLarge)
@@ -118,7 +119,7 @@ func setTooLarge(c *hubv1.MemberCluster, what string) {
 		"an answer of cluster %s exceeds the limit of the hub (%s) and was dropped, so earlier facts stay: look for a faulty or hostile server or proxy there", c.Name, what))
 }
 
-// setUnclaimed records the number of copies on the cluster that belong to no binding.
+// setUnclaimed sets the condition about copies on the cluster that no binding names.
 func setUnclaimed(c *hubv1.MemberCluster, n int) {
 	if n == 0 {
 		c.Status.Unclaimed = nil

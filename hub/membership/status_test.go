@@ -28,7 +28,7 @@ func TestTopologyIsPinned(t *testing.T) {
 		labels map[string]string
 		facts  member.Facts
 		want   hubv1.ClusterTopology
-		moved  []string // words; nil: nothing has moved
+		moved  []string // parts of the message; nil: the topology has not changed
 	}{
 		"a new cluster has the topology of its nodes": {facts: nodes("eu", "a", "b"), want: at("eu", "a", "b")},
 		"a label wins over the nodes": {

@@ -73,7 +73,7 @@ func TestAClusterThatDoesNotAnswerIsTainted(t *testing.T) {
 	if !taints[0].TimeAdded.Equal(since) || taints[1].TimeAdded.Sub(since.Time) < grace {
 		t.Errorf("after %s the taints are %+v", grace, taints)
 	}
-	links.become(s.name, connecting) // as after a restart
+	links.become(s.name, connecting) // the state of a link after a restart
 	s.settle()
 	if diff := cmp.Diff(taints, s.get().Status.Taints); diff != "" {
 		t.Errorf("while the link is tried anew, the taints change (-want +got):\n%s", diff)

@@ -18,11 +18,11 @@ type WatchedCopies interface {
 	Each(visit func(member.Observation))
 }
 
-// Unclaimed counts, for each member, the copies without a binding, such as copies of objects that a restored hub does
-// not have. Every replica counts; none removes copies.
+// Unclaimed counts the copies on each member that no binding names, such as copies of objects that a restored hub does
+// not have. Every replica counts the copies of its members. Unclaimed never removes a copy.
 type Unclaimed struct {
-	// bindings reads from the cache, which must be synced. members returns this replica's members. changed is called
-	// for a member whose number of unclaimed copies has changed.
+	// bindings reads from the synced cache. members returns this replica's members. changed is called for a member
+	// whose number of unclaimed copies has changed.
 	bindings client.Reader
 	members  func() map[string]WatchedCopies
 	changed  func(cluster string)
@@ -31,15 +31,15 @@ type Unclaimed struct {
 	counts map[string]int
 }
 
-// CountUnclaimed adds the number of unclaimed copies to the status of MemberClusters. members returns this replica's
-// members. The returned counter must be run. CountUnclaimed must be called before SetupWithManager.
+// CountUnclaimed returns a counter whose numbers are written to the status of MemberClusters. The caller must run the
+// counter. members returns this replica's members. Call CountUnclaimed before SetupWithManager.
 func (r *Reconciler) CountUnclaimed(members func() map[string]WatchedCopies) *Unclaimed {
 	u := &Unclaimed{bindings: r.client, members: members, changed: r.Wake}
 	r.unclaimed = u.of
 	return u
 }
 
-// of returns the number of unclaimed copies on a member; false if the copies of the member were not counted yet.
+// of returns the number of unclaimed copies on a member. It returns false if they have not been counted yet.
 func (u *Unclaimed) of(cluster string) (int, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -66,7 +66,7 @@ func (u *Unclaimed) Start(ctx context.Context) error {
 	}
 }
 
-// count counts the copies of every member once. If the bindings cannot be read, the numbers do not change.
+// count counts the copies on every member once. If the bindings cannot be read, the numbers do not change.
 func (u *Unclaimed) count(ctx context.Context) error {
 	now := map[string]int{}
 	for cluster, held := range u.members() {
@@ -108,8 +108,8 @@ func (u *Unclaimed) count(ctx context.Context) error {
 	return nil
 }
 
-// isCopy distinguishes a copy from an object to which an operator has copied the labels of a copy. A copy is owned by
-// the hub object of its kind and name, and the hub has applied it.
+// isCopy reports whether an object is a copy that the hub has applied. It returns false for an object to which an
+// operator has passed the labels of a copy: its owner has another kind or name.
 func isCopy(o member.Observation) bool {
 	own := hubv1.ObjectIdentity{Group: o.GVK.Group, Kind: o.GVK.Kind, Namespace: o.Namespace, Name: o.Name}
 	return o.Owner == own && o.Hash != "" && !o.Deleting

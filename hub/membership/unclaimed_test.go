@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// copiesOf are those of one member.
+// copiesOf are the watched copies of one member.
 type copiesOf []member.Observation
 
 func (c copiesOf) Each(visit func(member.Observation)) {
@@ -23,7 +23,7 @@ func (c copiesOf) Each(visit func(member.Observation)) {
 	}
 }
 
-// boundNames are the objects that have a binding, with the clusters of its entries.
+// boundNames are the objects that have a binding, each with the clusters that the binding names.
 type boundNames struct {
 	client.Reader
 	on  map[string][]string
@@ -47,7 +47,7 @@ func (b boundNames) Get(_ context.Context, key client.ObjectKey, out client.Obje
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// copied is a copy of a hub object.
+// copied returns a copy of a hub object.
 func copied(name string) member.Observation {
 	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Machine"}
 	return member.Observation{
@@ -58,8 +58,8 @@ func copied(name string) member.Observation {
 
 func TestUnclaimedAreCopiesThatNoBindingClaims(t *testing.T) {
 	child, restored, going := copied("lost-child"), copied("restored"), copied("going")
-	child.Owner.Name = "lost" // an operator passed the marks of the copy on
-	restored.Hash = ""        // by a backup tool, without our entry
+	child.Owner.Name = "lost" // an operator has passed on the labels of the copy
+	restored.Hash = ""        // restored by a backup tool, without the hub's field manager
 	going.Deleting = true
 	held := copiesOf{copied("web"), copied("lost"), child, restored, going, copied("elsewhere")}
 	members := map[string]WatchedCopies{"eu": held, "us": copiesOf{copied("web"), copied("elsewhere")}}

@@ -13,7 +13,7 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// acceptance has the inputs of the condition Accepted of a placement.
+// acceptance has the inputs of a placement's condition Accepted.
 type acceptance struct {
 	policy           hubv1.PlacementObject
 	kinds            func(schema.GroupKind) (kindwatch.State, bool)
@@ -22,7 +22,7 @@ type acceptance struct {
 	scalePath        func(schema.GroupKind) string // path of the replicas in the kind's scale subresource, for messages
 }
 
-// condition returns the condition. known is false until the hub has tried to list every selected kind.
+// condition returns the condition Accepted. known is false until the hub has tried to list every selected kind.
 func (a acceptance) condition() (c metav1.Condition, known bool) {
 	spec := a.policy.PlacementSpec()
 	if err := plan.CheckPlacement(a.policy); err != nil {
@@ -40,7 +40,7 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 			return notAccepted(hubv1.ReasonInvalid, "resourceSelectors[%d]: only a ClusterPlacement can select a %s", i, gk.Kind), true
 		}
 		if gk.Kind == "*" || gk.Group == hubv1.GroupVersion.Group {
-			continue // the kinds of the group are discovered regularly, and bundles are always read
+			continue // the hub discovers the kinds of a group itself, and always reads bundles
 		}
 		state, watched := a.kinds(gk)
 		switch {
@@ -64,8 +64,9 @@ func (a acceptance) condition() (c metav1.Condition, known bool) {
 	return metav1.Condition{Type: hubv1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonAccepted}, known
 }
 
-// unreadableReference returns the condition for a kind of references that the hub cannot read. The kinds that a pod
-// template may name are not checked: most name objects of some of them only, and the bindings say which are missing.
+// unreadableReference returns the condition for a kind in spec.references that the hub cannot read. Kinds to which a
+// pod template may refer are not checked, because most objects refer to only some of them. The bindings say which
+// referenced objects are missing.
 func (a acceptance) unreadableReference() (metav1.Condition, bool) {
 	for i, r := range a.policy.PlacementSpec().References {
 		if r.Kind == "" {
@@ -82,8 +83,8 @@ func (a acceptance) unreadableReference() (metav1.Condition, bool) {
 	return metav1.Condition{}, false
 }
 
-// notServed says what to do about a kind that the hub does not serve. No definition adds a kind to the core group:
-// there, the group is missing or the kind is misspelt.
+// notServed returns a message with the remedy for a kind that the hub does not serve. A CRD cannot add a kind to the
+// core group; there, the group is missing in the selector or the kind is misspelt.
 func notServed(gk schema.GroupKind) string {
 	if gk.Group == "" {
 		return fmt.Sprintf("the core group has no kind %s; set the apiGroup of the kind, or correct its name", gk.Kind)

@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// placementIndex finds the bindings that follow a placement.
+	// placementIndex indexes bindings by the placement that their object follows.
 	placementIndex = "spec.placementRef"
-	// otherIndex finds the bindings of objects that a placement selects but that follow another placement.
+	// otherIndex indexes bindings by the placements that select their object although the object follows another
+	// placement.
 	otherIndex = "status.otherPlacements"
 )
 
@@ -46,7 +47,7 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// followed returns the key of the placement that a binding follows.
+// followed returns the key of the placement that a binding's object follows.
 func followed(b hubv1.BindingObject) (types.NamespacedName, bool) {
 	ref := b.BindingSpec().PlacementRef
 	if ref == nil {
@@ -55,7 +56,8 @@ func followed(b hubv1.BindingObject) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, true
 }
 
-// notFollowed returns the keys of the placements that select a binding's object without being followed.
+// notFollowed returns the keys of the placements that select a binding's object although the object follows another
+// placement.
 func notFollowed(b hubv1.BindingObject) []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, other := range b.BindingStatus().OtherPlacements {
@@ -70,7 +72,7 @@ func notFollowed(b hubv1.BindingObject) []types.NamespacedName {
 }
 
 // bindings lists bindings from the cache, sorted by namespace and name. They are shared and must not be changed. An
-// empty namespace means all namespaces.
+// empty namespace selects the bindings of all namespaces and the cluster-scoped ones.
 func bindings(ctx context.Context, c client.Reader, namespace string, options ...client.ListOption) ([]hubv1.BindingObject, error) {
 	out, err := scopes.Bindings(ctx, c, namespace, append(options, client.UnsafeDisableDeepCopy)...)
 	if err != nil {

@@ -17,16 +17,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// bundles keeps the status of Bundles and ClusterBundles, or of FederatedOperators, except the parts that hub/bundles
-// writes: the condition Stored, and the chart and the kinds of an operator. For operators it also keeps
+// bundles writes the status of Bundles and ClusterBundles, or of FederatedOperators. hub/bundles writes the rest of
+// that status: the condition Stored, and the chart and the kinds of an operator. For operators, bundles also writes
 // status.operators of MemberClusters.
 type bundles struct {
 	Options
-	// named returns the reference to the bundle with a name.
+	// named returns the reference to the bundle with the given key.
 	named func(types.NamespacedName) hubv1.BundleReference
 }
 
-// bundleNamed returns the Bundle or ClusterBundle with a name.
+// bundleNamed returns the reference to a Bundle, or to a ClusterBundle if the key has no namespace.
 func bundleNamed(key types.NamespacedName) hubv1.BundleReference {
 	kind := hubv1.BundleKind
 	if key.Namespace == "" {
@@ -35,23 +35,23 @@ func bundleNamed(key types.NamespacedName) hubv1.BundleReference {
 	return hubv1.BundleReference{Kind: kind, Namespace: key.Namespace, Name: key.Name}
 }
 
-// operatorNamed returns the FederatedOperator with a name.
+// operatorNamed returns the reference to a FederatedOperator.
 func operatorNamed(key types.NamespacedName) hubv1.BundleReference {
 	return hubv1.BundleReference{Kind: hubv1.FederatedOperatorKind, Name: key.Name}
 }
 
 func (p *bundles) update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error) {
 	of := p.named(key)
-	complete := p.Templates.StoredState().Synced // asked before the objects are read
+	complete := p.Templates.StoredState().Synced // read before the objects, which may become complete in between
 	objects, err := p.objects(ctx, of)
 	if err != nil {
 		return 0, err
 	}
 	switch {
 	case of.Kind != hubv1.FederatedOperatorKind:
-	case !complete: // an operator whose objects are not read yet looks like one that has left
+	case !complete: // the operator's objects may not be read yet, so that it only seems to have none
 		again = foldEvery
-	default: // the operator may be gone
+	default: // the operator may be deleted
 		if again, err = p.writeFacts(ctx, of.Name, objects); err != nil {
 			return 0, err
 		}
@@ -72,7 +72,7 @@ func (p *bundles) update(ctx context.Context, key types.NamespacedName) (again t
 	return again, err
 }
 
-// objects returns the stored objects of a bundle that are not being removed, in the order of their names.
+// objects returns the stored objects of a bundle that are not being removed, sorted by name.
 func (p *bundles) objects(ctx context.Context, of hubv1.BundleReference) ([]bundled, error) {
 	var out []bundled
 	for _, id := range p.Templates.ListStored(func(o hubv1.ObjectBundle) bool { return o.BundleReference == of }) {
@@ -94,8 +94,8 @@ func (p *bundles) objects(ctx context.Context, of hubv1.BundleReference) ([]bund
 	return out, nil
 }
 
-// foldBundle sets the numbers, and the conditions Applied and Healthy. While the newest manifests are not stored, the
-// conditions are about earlier ones, so their observedGeneration stays.
+// foldBundle sets the numbers and the conditions Applied and Healthy. While the newest manifests are not stored, the
+// conditions are about the stored ones. Therefore their observedGeneration does not change.
 func foldBundle(b hubv1.BundleObject, objects []bundled) {
 	status := b.BundleStatus()
 	status.Objects, status.Placed = int32(len(objects)), 0
@@ -121,19 +121,19 @@ func foldBundle(b hubv1.BundleObject, objects []bundled) {
 	}
 }
 
-// bundled is a stored object of a bundle, with its binding; the binding is nil if there is none.
+// bundled is a stored object of a bundle. binding is nil if the object has no binding.
 type bundled struct {
 	id         hubv1.ObjectIdentity
 	generation int64 // of the stored object
 	binding    hubv1.BindingObject
 }
 
-// follows reports whether a placement sends the object to clusters.
+// follows reports whether the object follows a placement.
 func (o bundled) follows() bool {
 	return o.binding != nil && o.binding.BindingSpec().PlacementRef != nil
 }
 
-// isCurrent reports whether the binding describes copies of the stored object: not of an earlier generation of it.
+// isCurrent reports whether the binding's status is about the object's current generation.
 func (o bundled) isCurrent() bool {
 	spec, status := o.binding.BindingSpec(), o.binding.BindingStatus()
 	if status.ObservedGeneration != o.binding.GetGeneration() {
@@ -146,8 +146,8 @@ func (o bundled) isCurrent() bool {
 	})
 }
 
-// worstOf returns a condition over the same condition of all bindings: False if one is False, else Unknown if one is
-// Unknown or not known yet, else True with the reason good. Objects that follow no placement are named.
+// worstOf merges one condition of all bindings. It is False if any is False, and else Unknown if any is Unknown or
+// missing. Otherwise it is True with the reason good. The message names the objects that follow no placement.
 func worstOf(conditionType, good string, objects []bundled) metav1.Condition {
 	var failed, unknown, unplaced []string
 	var why, whyUnknown string

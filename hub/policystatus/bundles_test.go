@@ -10,7 +10,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// bound is an object with a binding that follows a placement, whose condition Applied has this status; "" is none.
+// bound returns an object whose binding follows a placement and has the condition Applied with this status. An empty
+// status means no condition.
 func bound(name string, applied metav1.ConditionStatus) bundled {
 	b := &hubv1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 	b.Spec.PlacementRef = &hubv1.PlacementReference{Kind: "Placement", Name: "web"}
@@ -23,7 +24,7 @@ func bound(name string, applied metav1.ConditionStatus) bundled {
 	return bundled{hubv1.ObjectIdentity{Kind: "ConfigMap", Namespace: "shop", Name: name}, 5, b}
 }
 
-// change returns the object with a change of its binding.
+// change returns the object after f has changed its binding.
 func (o bundled) change(f func(*hubv1.ResourceBinding)) bundled {
 	f(o.binding.(*hubv1.ResourceBinding))
 	return o

@@ -25,59 +25,60 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// Templates has the hub's own objects.
+// Templates has the hub objects and the stored objects of bundles.
 type Templates interface {
-	// Head returns only the namespace, name, UID, resourceVersion and labels of a hub object; it is shared and must not
-	// be changed.
+	// Head returns only the namespace, name, UID, resourceVersion and labels of a hub object. The result is shared and
+	// must not be changed.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
-	// Get returns a hub object; it is shared and must not be changed.
+	// Get returns a hub object, which is shared and must not be changed.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// ListStored returns the objects of the selected bundles.
+	// ListStored returns the stored objects of the bundles that `which` selects.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
-	// StoredState returns the state of the objects of bundles.
+	// StoredState says whether the stored objects of bundles are read.
 	StoredState() kindwatch.State
-	// State returns the state of a kind; false if it is not watched.
+	// State says whether the objects of a kind are read. It returns false if the kind is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
-	// Watches reports whether the objects of a namespace are read.
+	// Watches reports whether the hub watches the objects of a kind in a namespace.
 	Watches(gk schema.GroupKind, namespace string) bool
-	// OnChange and OnState register functions to call for changes of objects and of kinds, before the manager starts.
+	// OnChange and OnState register functions that are called after changes of objects and of kinds. Call them before
+	// the manager starts.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
 }
 
-// Removals has the held removals of copies.
+// Removals has the removals of copies that wait for a user's confirmation.
 type Removals interface {
-	// Removal returns the held removals of a placement, and the condition for its status; a nil condition means no
-	// change. was is the current status.
+	// Removal returns the held removals of a placement, and the condition for its status. A nil condition means that
+	// the condition does not change. was has the held removals in the current status.
 	Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition)
 }
 
-// Options of the controllers. All except ScalePath, Removals, Pacer and Clock are required.
+// Options of the controllers. All are required, except ScalePath, Removals, Pacer and Clock.
 type Options struct {
-	// Client reads from the cache and writes the status of policies.
+	// Client reads from the cache, and writes the status of policies.
 	Client    client.Client
 	Templates Templates
 	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager.
 	HubRunsWorkloads func() bool
-	// ScalePath returns the path of the replicas in a kind's scale subresource, for messages; if nil, it is never
-	// known.
+	// ScalePath returns the path of the replicas in a kind's scale subresource, for messages. If it is nil, messages
+	// name no path.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
-	// Removals has the held removals of copies; nil if there are none.
+	// Removals has the held removals of copies. If it is nil, no removal is held.
 	Removals Removals
-	// Events records events on placements.
+	// Events sends events about placements.
 	Events events.EventRecorder
-	// Pacer gives the turns for writes; if nil, a new one is used.
+	// Pacer gives the turns for writes. If it is nil, New makes a Pacer.
 	Pacer *pace.Pacer
 	Clock clock.PassiveClock
 }
 
-// Controllers keep the status of every policy.
+// Controllers keep the status of every policy and bundle up to date.
 type Controllers struct {
 	placements, overrides, bundles, operators *keeper
 	opts                                      Options
 }
 
-// New returns Controllers that do nothing until SetupWithManager.
+// New returns Controllers that do nothing before SetupWithManager.
 func New(opts Options) *Controllers {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
@@ -97,7 +98,7 @@ func New(opts Options) *Controllers {
 	}
 }
 
-// SetupWithManager adds the controllers, which work while this process is the leader.
+// SetupWithManager adds the controllers to the manager. They run only in the leading replica.
 func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager) error {
 	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -119,36 +120,36 @@ func (c *Controllers) SetupWithManager(ctx context.Context, mgr manager.Manager)
 	return c.overrides.setup("override-status", mgr, func(ctx context.Context) { c.wakeOverrides(ctx, everyOverridePolicy) })
 }
 
-// WakePlacement queues the update of a placement's status.
+// WakePlacement queues a placement, so that its status is computed again.
 func (c *Controllers) WakePlacement(key types.NamespacedName) { c.placements.wake(key) }
 
 const (
-	// foldEvery is how long changes of one policy and its objects are collected before its status is computed.
+	// foldEvery is how long changes of a policy and its objects are collected before the policy's status is computed.
 	foldEvery = 500 * time.Millisecond
-	// numbersEvery is the minimum time between two writes of only the numbers of regions, because they change with
-	// every pod.
+	// numbersEvery is the minimum time between two writes that change only the numbers of regions. These numbers change
+	// with every pod.
 	numbersEvery = 10 * time.Second
 )
 
 // updater writes the status of one policy if it changed.
 type updater interface {
-	// update returns the time until a delayed write is due; zero if there is none.
+	// update returns the time until a delayed write is due. It is zero if no write is delayed.
 	update(ctx context.Context, key types.NamespacedName) (again time.Duration, err error)
 }
 
-// keeper is one controller: a queue of policies. It computes the status of each policy at most once per foldEvery.
+// keeper is the controller of one kind of policy. It computes the status of a policy at most once per foldEvery.
 type keeper struct {
 	updater updater
 	pacer   *pace.Pacer
 
 	mu    sync.Mutex
-	ctx   context.Context                                   // nil until started
-	queue priorityqueue.PriorityQueue[types.NamespacedName] // nil until started
+	ctx   context.Context                                   // nil until the controller starts
+	queue priorityqueue.PriorityQueue[types.NamespacedName] // nil until the controller starts
 }
 
 func newKeeper(p *pace.Pacer, u updater) *keeper { return &keeper{updater: u, pacer: p} }
 
-// setup adds the controller. wakeAll queues every policy at the start; later changes queue single policies.
+// setup adds the controller to the manager. wakeAll queues every policy when the controller starts.
 func (k *keeper) setup(name string, mgr manager.Manager, wakeAll func(context.Context)) error {
 	yes := true
 	c, err := controller.NewTyped(name, mgr, controller.TypedOptions[types.NamespacedName]{
@@ -174,14 +175,14 @@ func (k *keeper) setup(name string, mgr manager.Manager, wakeAll func(context.Co
 	return nil
 }
 
-// started returns the context of the controller, nil while another replica leads.
+// started returns the context of the running controller. It is nil while another replica leads.
 func (k *keeper) started() context.Context {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.ctx
 }
 
-// wake queues a policy, to be computed within foldEvery.
+// wake queues a policy, whose status is computed after foldEvery.
 func (k *keeper) wake(key types.NamespacedName) { k.enqueue(key, foldEvery) }
 
 func (k *keeper) enqueue(key types.NamespacedName, after time.Duration) {
@@ -203,7 +204,7 @@ func (k *keeper) Reconcile(ctx context.Context, key types.NamespacedName) (recon
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
-// keeperKey identifies a policy as a caller of the pacer.
+// keeperKey identifies a policy to the pacer.
 type keeperKey struct {
 	keeper *keeper
 	policy types.NamespacedName

@@ -1,19 +1,21 @@
 // Package policystatus writes the status of each policy. For a placement it counts the objects that follow it, by
-// state. For an override policy it counts the objects and clusters that its rules match. It also writes the status of
-// each bundle, except the condition Stored: it counts the objects of the bundle. In MemberClusters it writes
+// state. For an override policy it counts the objects and clusters that its rules match. It also counts the objects of
+// each bundle and writes the bundle's status, except the condition Stored. In MemberClusters it writes
 // status.operators.
 //
 // It computes everything from the bindings, makes no decision and sends no request to members. A status is written only
 // if it changed.
 //
-//   - A binding whose rows belong to an older decision counts as not yet reported: a missing report is never success.
-//   - Numbers of regions alone are written every ten seconds at most, because they change with every pod.
-//   - A failure of a placement, and its end, are one event each for all its objects.
-//   - A policy without objects is neither applied nor healthy: the conditions are Unknown, with the reason
-//     NothingSelected.
-//   - Whether a kind can be federated is not known until the hub has tried to list it; until then Accepted does not
-//     change.
+//   - A binding whose rows belong to an older decision is treated as not yet reported, so that a missing report never
+//     looks like success.
+//   - If only the numbers of regions change, they are written at most every ten seconds, because they change with
+//     every
+//     pod.
+//   - A failure of a placement causes one event, and its end another, for any number of objects.
+//   - If no object follows a placement, its conditions are Unknown with the reason NothingSelected.
+//   - Until the hub has tried to list a kind, it does not know whether the kind can be federated, and the condition
+//     Accepted does not change.
 //
-// Placements, override policies and bundles have one controller each. A key without a namespace is a cluster-scoped
-// object.
+// Placements, override policies, bundles and operators have one controller each. A key without a namespace is a
+// cluster-scoped object.
 package policystatus

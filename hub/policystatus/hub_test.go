@@ -37,12 +37,12 @@ var hubConfig *rest.Config
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &hubConfig)) }
 
-// fakeTemplates says the same of every kind.
+// fakeTemplates returns the same state for every kind.
 type fakeTemplates struct {
 	mu      sync.Mutex
 	state   kindwatch.State
 	onState func(schema.GroupKind)
-	unread  bool // the objects of bundles are not read yet
+	unread  bool // true: the stored objects of bundles are not read yet
 }
 
 func (f *fakeTemplates) Head(hubv1.ObjectIdentity) (metav1.Object, bool) {
@@ -79,7 +79,7 @@ func (f *fakeTemplates) set(s kindwatch.State) {
 
 var prometheus = schema.GroupKind{Group: "monitoring.coreos.com", Kind: "Prometheus"}
 
-// start runs the controllers for the rest of the test.
+// start runs the controllers until the test ends.
 func start(t *testing.T, templates Templates) client.Client {
 	t.Helper()
 	apiserver.Needed(t)
@@ -170,7 +170,7 @@ func memberCluster(t *testing.T, c client.Client, name string) *hubv1.MemberClus
 	return cluster
 }
 
-// follow makes a binding that follows the placement, with the given row on cluster cn-1.
+// follow creates a binding that follows the placement, with the given row for cluster cn-1.
 func follow(t *testing.T, c client.Client, p *hubv1.Placement, name string, row hubv1.ClusterRow, applied metav1.ConditionStatus) {
 	t.Helper()
 	b := binding(name, applied, applied, "cn-1")

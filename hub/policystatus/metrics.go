@@ -17,15 +17,15 @@ var (
 		"The stored chart of a FederatedOperator; always 1. An operator with manifests has none.", []string{"operator", "chart", "version", "app_version"}, nil)
 )
 
-// Metrics of this package, for docs/metrics.md. The leader alone offers them.
+// Metrics are the collectors of this package, from which docs/metrics.md is generated. Only the leader exports them.
 var Metrics = []prom.Collector{operatorMetrics{}}
 
-// operatorMetrics reads the statuses of operators when metrics are requested, so that a deleted operator has no series.
+// operatorMetrics reads the statuses of operators at each scrape, so that a deleted operator has no series.
 type operatorMetrics struct{ client.Reader }
 
-// serve offers the metrics while this process is the leader.
+// serve exports the metrics until ctx ends. Only the leader runs it.
 func (m operatorMetrics) serve(ctx context.Context) error {
-	if err := metrics.Registry.Register(m); err == nil { // only tests have a second hub in a process, which is not counted
+	if err := metrics.Registry.Register(m); err == nil { // only in tests a process has a second hub, whose operators are not exported
 		defer metrics.Registry.Unregister(m)
 	}
 	<-ctx.Done()
@@ -42,7 +42,7 @@ func (operatorMetrics) Describe(out chan<- *prom.Desc) {
 func (m operatorMetrics) Collect(out chan<- prom.Metric) {
 	var operators hubv1.FederatedOperatorList
 	if m.List(context.Background(), &operators, client.UnsafeDisableDeepCopy) != nil {
-		return // the cache is stopping, and so is this process
+		return // the cache stops because this process ends
 	}
 	for i := range operators.Items {
 		o := &operators.Items[i]

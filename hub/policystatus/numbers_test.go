@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// indexes are those that a fake client is to have.
+// indexes adds the package's field indexes to a fake client.
 type indexes struct{ *fake.ClientBuilder }
 
 func (i indexes) IndexField(_ context.Context, o client.Object, field string, values client.IndexerFunc) error {
@@ -57,7 +57,7 @@ func TestNumbersOfRegionsAloneAreWrittenEveryTenSeconds(t *testing.T) {
 		applied  metav1.ConditionStatus
 		after    time.Duration // since the step before
 		again    time.Duration
-		want     int64 // replicas that the placement says
+		want     int64 // number of replicas in the placement's status
 	}{
 		{"the first numbers", 1, metav1.ConditionTrue, 0, 0, 1},
 		{"other numbers at once", 2, metav1.ConditionTrue, time.Second, 9 * time.Second, 1},

@@ -13,10 +13,10 @@ import (
 	"github.com/hanse-dev/hanse/operator"
 )
 
-// mostNotReady is how many clusters the status of a FederatedOperator names.
+// mostNotReady limits the clusters that the status of a FederatedOperator names as not ready.
 const mostNotReady = 100
 
-// foldOperator counts the clusters that the operator is placed on, and names the clusters on which it is not ready.
+// foldOperator counts the clusters on which the operator is placed, and names those on which it is not ready.
 func foldOperator(o *hubv1.FederatedOperator, objects []bundled) {
 	status, on := &o.Status, operator.Clusters(storedOf(objects))
 	status.Total, status.Ready, status.NotReady = int32(len(on)), 0, nil
@@ -38,7 +38,7 @@ func storedOf(objects []bundled) []operator.Stored {
 	return out
 }
 
-// writeFacts writes the facts of an operator into the MemberClusters. objects are all objects of the operator.
+// writeFacts writes, into each MemberCluster, the state of an operator on it. objects are all objects of the operator.
 func (p *bundles) writeFacts(ctx context.Context, name string, objects []bundled) (again time.Duration, err error) {
 	var clusters hubv1.MemberClusterList
 	if err := p.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -67,7 +67,7 @@ func (p *bundles) writeFacts(ctx context.Context, name string, objects []bundled
 			return 0, err
 		}
 		if !written {
-			again = foldEvery // the MemberCluster has changed since it was read
+			again = foldEvery // the MemberCluster has changed after it was read
 		}
 	}
 	return again, nil
@@ -77,7 +77,7 @@ func withoutFact(facts []hubv1.OperatorFact, name string) []hubv1.OperatorFact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f hubv1.OperatorFact) bool { return f.Name == name })
 }
 
-// withFact adds a fact to the others, by name. It drops the last ones if there are too many.
+// withFact adds the fact of an operator, and sorts by name. If there are too many facts, it drops the last ones.
 func withFact(facts []hubv1.OperatorFact, fact hubv1.OperatorFact) []hubv1.OperatorFact {
 	facts = slices.Concat(facts, []hubv1.OperatorFact{fact})
 	slices.SortFunc(facts, func(a, b hubv1.OperatorFact) int { return cmp.Compare(a.Name, b.Name) })

@@ -18,7 +18,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// rows returns an object of an operator with a binding that has these rows, and a target for each.
+// rows returns an object of an operator. Its binding has these rows, and a target for each row.
 func rows(id hubv1.ObjectIdentity, rows ...hubv1.ClusterRow) bundled {
 	b := hubv1.NewBinding(id.BindingKey())
 	for _, r := range rows {

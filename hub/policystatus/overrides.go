@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// overridePolicies keeps the status of OverridePolicies and ClusterOverridePolicies.
+// overridePolicies writes the status of OverridePolicies and ClusterOverridePolicies.
 type overridePolicies struct{ Options }
 
 func newOverridePolicy(key types.NamespacedName) hubv1.OverridePolicyObject {
@@ -51,7 +51,7 @@ func (p *overridePolicies) update(ctx context.Context, key types.NamespacedName)
 	}
 	status.ObservedGeneration = policy.GetGeneration()
 	status.Rules = rules(policy, selected, clusters)
-	// The hub still applies the policy to other copies: the condition informs its author.
+	// The hub still applies the policy to other copies; the condition only informs the policy's author.
 	if message := objects(policy, selected, hubv1.ReasonOverrideInvalid, hubv1.ReasonFieldsNotServed); message != "" {
 		accepted = notAccepted(hubv1.ReasonOverrideInvalid, "%s", message)
 	}
@@ -119,7 +119,7 @@ func (p *overridePolicies) namespaceLabels(ctx context.Context, name string) (ma
 	return ns.Labels, nil
 }
 
-// clusters returns all clusters by name, in the form for rules.
+// clusters returns all clusters by name, in the form that rules need.
 func (p *overridePolicies) clusters(ctx context.Context) (map[string]overrides.Cluster, error) {
 	var list hubv1.MemberClusterList
 	if err := p.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -132,8 +132,8 @@ func (p *overridePolicies) clusters(ctx context.Context) (map[string]overrides.C
 	return out, nil
 }
 
-// rules returns the counts for each rule: the selected objects, and the selected clusters that hold one of them. For an
-// excluding rule, all selected clusters count.
+// rules returns for each rule the number of selected objects, and the number of selected clusters that have a copy of
+// one. For an excluding rule, it counts all selected clusters.
 func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, clusters map[string]overrides.Cluster) []hubv1.RuleStatus {
 	holding := map[string]bool{}
 	for _, b := range selected {
@@ -148,7 +148,7 @@ func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, cl
 	for i := range spec.Rules {
 		rule := &spec.Rules[i]
 		among := maps.Keys(holding)
-		if rule.Exclude { // excluded clusters hold no copies
+		if rule.Exclude { // excluded clusters have no copies
 			among = maps.Keys(clusters)
 		}
 		matching := 0
@@ -168,7 +168,8 @@ func rules(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, cl
 	return out
 }
 
-// conflicted returns the condition about rows that were not written because this policy and another one disagree.
+// conflicted returns the condition about copies that were not written because this policy and another one set different
+// values.
 func conflicted(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject) metav1.Condition {
 	message := objects(policy, selected, hubv1.ReasonOverrideConflict)
 	if message == "" {
@@ -177,8 +178,8 @@ func conflicted(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObjec
 	return metav1.Condition{Type: hubv1.ConditionConflicted, Status: metav1.ConditionTrue, Reason: hubv1.ReasonOverrideClash, Message: message}
 }
 
-// objects names the objects whose copies were not written for one of these reasons, because of the policy. It is empty
-// if there are none.
+// objects returns a message that names the objects whose copies were not written for one of the reasons because of the
+// policy. It is empty if there are no such objects.
 func objects(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, reasons ...string) string {
 	ref := overrides.RefOf(policy).String()
 	var named []string
@@ -201,7 +202,8 @@ func objects(policy hubv1.OverridePolicyObject, selected []hubv1.BindingObject, 
 	return cut(someOf(named, len(selected)) + "; " + message)
 }
 
-// names reports whether the message of a conflict names the policy, and not one with a longer name.
+// names reports whether the message of a conflict names the policy. A policy whose name only begins with the same text
+// does not match.
 func names(message, ref string) bool {
 	for {
 		i := strings.Index(message, ref)
@@ -216,7 +218,7 @@ func names(message, ref string) bool {
 	}
 }
 
-// concerns reports whether a policy may select a binding's object, by scope, group and kind alone.
+// concerns reports whether a policy may select a binding's object. It compares only namespace, group and kind.
 func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
 	if p.GetNamespace() != "" && p.GetNamespace() != b.GetNamespace() {
 		return false

@@ -19,14 +19,15 @@ import (
 	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
-// placements keeps the status of Placements and ClusterPlacements.
+// placements writes the status of Placements and ClusterPlacements.
 type placements struct {
 	Options
-	// records by placement. They may be lost at any time. Only one worker uses them.
+	// records has the record of each placement. Losing a record is harmless. Only the controller's one worker uses
+	// records.
 	records map[types.NamespacedName]*record
 }
 
-// record is the last write and the last events of one placement.
+// record has the time of the last status write of a placement, and its last events.
 type record struct {
 	wrote  time.Time // time of the last write of its status
 	events map[string]lastEvent
@@ -95,13 +96,13 @@ func (p *placements) record(key types.NamespacedName) *record {
 	return p.records[key]
 }
 
-// onlyNumbers reports whether two statuses differ in the numbers of regions alone.
+// onlyNumbers reports whether two statuses differ only in the numbers of regions.
 func onlyNumbers(a, b hubv1.PlacementStatus) bool {
 	a.Topology, b.Topology = nil, nil
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// read gathers the inputs of a placement's status.
+// read reads the inputs of a placement's status.
 func (p *placements) read(ctx context.Context, key types.NamespacedName) (of selected, err error) {
 	if of.following, err = bindings(ctx, p.Client, key.Namespace, client.MatchingFields{placementIndex: key.String()}); err != nil {
 		return of, err
@@ -124,13 +125,13 @@ func regionOf(c *hubv1.MemberCluster) string { return c.SelectableLabels()[hubv1
 
 // selected has the inputs of a placement's status.
 type selected struct {
-	following []hubv1.BindingObject // bindings of the objects that follow it
-	lost      []hubv1.BindingObject // bindings of selected objects that follow another placement
+	following []hubv1.BindingObject // bindings of the objects that follow the placement
+	lost      []hubv1.BindingObject // bindings of objects that it selects but that follow another placement
 	suspend   hubv1.SuspendPolicy
 	regions   map[string]string // by cluster
 }
 
-// fold computes the status from the bindings of the objects that a placement selects.
+// fold computes a placement's status from the bindings of the selected objects.
 func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
 	status.ObservedGeneration = generation
 	clusters := map[string]bool{}
@@ -159,7 +160,7 @@ func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
 	set(&status.Conditions, generation, conditions[hubv1.ConditionHealthy].condition(hubv1.ConditionHealthy, hubv1.ReasonHealthyEverywhere))
 }
 
-// scheduled adds to the condition why some objects do not follow the placement.
+// scheduled adds to the condition Scheduled why some selected objects do not follow the placement.
 func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition {
 	if len(of.lost) > 0 {
 		c.Message += fmt.Sprintf("; %d of the selected objects follow another placement, such as %s", len(of.lost), nameOf(of.lost[0]))
@@ -178,7 +179,7 @@ func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition
 	return c
 }
 
-// applied adds the suspended writes to the condition.
+// applied adds to the condition Applied that the placement suspends writes.
 func (of selected) applied(c metav1.Condition) metav1.Condition {
 	if of.suspend.Dispatching {
 		c.Message = cut("writing to members is suspended; " + c.Message)
@@ -194,12 +195,12 @@ func (of selected) applied(c metav1.Condition) metav1.Condition {
 	return c
 }
 
-// tally counts the bindings by the status of one condition.
+// tally counts bindings by the status of one of their conditions.
 type tally struct {
 	total           int
 	failed, unknown []string // names of objects
-	why, says       string   // reason and message of the first failed one that is not just in progress
-	away            bool     // a result is unknown because clusters are unreachable
+	why, says       string   // reason and message of the first failed binding that is not just in progress
+	away            bool     // some results are unknown because clusters are unreachable
 }
 
 func (t *tally) count(b hubv1.BindingObject, kind string) {
@@ -217,7 +218,7 @@ func (t *tally) count(b hubv1.BindingObject, kind string) {
 	}
 }
 
-// condition returns the condition. Failures come before unknown results.
+// condition returns the condition over all bindings. Failed bindings take precedence over unknown ones.
 func (t *tally) condition(kind, good string) metav1.Condition {
 	switch {
 	case t.total == 0:
@@ -236,7 +237,7 @@ func (t *tally) condition(kind, good string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: good, Message: fmt.Sprintf("%d of %d objects", t.total, t.total)}
 }
 
-// nameOf returns the name of a binding's object.
+// nameOf returns the kind, namespace and name of a binding's object.
 func nameOf(b hubv1.BindingObject) string {
 	id := hubv1.ObjectOf(b)
 	if id.Namespace == "" {
@@ -245,14 +246,14 @@ func nameOf(b hubv1.BindingObject) string {
 	return id.Kind + " " + id.Namespace + "/" + id.Name
 }
 
-// set sets a condition; its time changes only with its status.
+// set sets a condition. Its lastTransitionTime changes only if its status changes.
 func set(conditions *[]metav1.Condition, generation int64, c metav1.Condition) {
 	c.ObservedGeneration = generation
 	meta.SetStatusCondition(conditions, c)
 }
 
-// write patches the status and reports whether it did. On a conflict it does nothing, because the other change causes
-// an event for the policy.
+// write patches the status, and reports whether it did. After a conflict it returns no error, because the change that
+// caused the conflict queues the policy again.
 func write(ctx context.Context, c client.Client, before, after client.Object) (bool, error) {
 	err := c.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err == nil {
@@ -264,7 +265,7 @@ func write(ctx context.Context, c client.Client, before, after client.Object) (b
 	return false, fmt.Errorf("writing the status of %s %s: %w", kindOf(after), client.ObjectKeyFromObject(after), err)
 }
 
-// unlessGone returns the error of reading a policy; nil if the policy does not exist.
+// unlessGone wraps the error of reading a policy. It returns nil if the policy does not exist.
 func unlessGone(err error, o client.Object, key types.NamespacedName) error {
 	if client.IgnoreNotFound(err) == nil {
 		return nil
@@ -272,5 +273,5 @@ func unlessGone(err error, o client.Object, key types.NamespacedName) error {
 	return fmt.Errorf("reading %s %s: %w", kindOf(o), key, err)
 }
 
-// kindOf returns the kind of a typed object, because the cache leaves its kind empty.
+// kindOf returns the kind from the Go type, because objects from the cache have no kind.
 func kindOf(o client.Object) string { return reflect.TypeOf(o).Elem().Name() }

@@ -7,8 +7,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// placementReady returns the condition Ready of a placement, for tools that read no other condition. It repeats the
-// first condition that is not good. An accepted placement that no object follows is ready.
+// placementReady returns the condition Ready of a placement, for tools that read only this condition. It has the status
+// and reason of the first other condition that is not True. A placement that no object follows is ready once it is
+// accepted.
 func placementReady(s *hubv1.PlacementStatus, generation int64) metav1.Condition {
 	c := reported(s.Conditions, hubv1.ConditionAccepted, generation)
 	if c.Status != metav1.ConditionTrue {
@@ -34,7 +35,7 @@ func placementReady(s *hubv1.PlacementStatus, generation int64) metav1.Condition
 	return ready(c)
 }
 
-// reported returns a condition; Unknown if the hub has not set it for this generation.
+// reported returns a condition. It is Unknown if the hub has not set the condition for this generation.
 func reported(conditions []metav1.Condition, kind string, generation int64) metav1.Condition {
 	c := meta.FindStatusCondition(conditions, kind)
 	if c == nil || c.ObservedGeneration != generation {
@@ -43,7 +44,8 @@ func reported(conditions []metav1.Condition, kind string, generation int64) meta
 	return *c
 }
 
-// overridesReady returns the condition Ready of an override policy: False if it is not accepted or has a conflict.
+// overridesReady returns the condition Ready of an override policy. It is False if the policy is not accepted or
+// conflicts with another one.
 func overridesReady(accepted, conflict metav1.Condition) metav1.Condition {
 	if accepted.Status == metav1.ConditionTrue && conflict.Status == metav1.ConditionTrue {
 		return ready(metav1.Condition{Status: metav1.ConditionFalse, Reason: conflict.Reason, Message: conflict.Message})
@@ -51,7 +53,7 @@ func overridesReady(accepted, conflict metav1.Condition) metav1.Condition {
 	return ready(accepted)
 }
 
-// ready returns the condition Ready with the status, reason and message of another one.
+// ready returns the condition Ready with the status, reason and message of the given condition.
 func ready(c metav1.Condition) metav1.Condition {
 	return metav1.Condition{Type: hubv1.ConditionReady, Status: c.Status, Reason: c.Reason, Message: c.Message}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// foldRollouts sums the rollouts of the objects that follow a placement. If the placement has no rollout, it removes
-// the status and condition.
+// foldRollouts summarizes the rollouts of the objects that follow a placement. If the placement has no rollout, it
+// removes the summary and the condition RolledOut.
 func foldRollouts(status *hubv1.PlacementStatus, placement hubv1.PlacementObject, following []hubv1.BindingObject) {
 	policy := placement.PlacementSpec().Rollout
 	if policy == nil {
@@ -47,7 +47,7 @@ func foldRollouts(status *hubv1.PlacementStatus, placement hubv1.PlacementObject
 	set(&status.Conditions, placement.GetGeneration(), rolledOut(out, faultsOf(placement)))
 }
 
-// behind returns a lower number for an object that has passed fewer waves.
+// behind orders objects by their progress: the number is lower if the object has passed fewer waves.
 func behind(policy *hubv1.RolloutPolicy, of *hubv1.BindingRollout) int {
 	i := slices.IndexFunc(policy.Waves, func(w hubv1.RolloutWave) bool { return w.Name == of.Wave })
 	if i < 0 {
@@ -99,7 +99,7 @@ func rolledOut(r *hubv1.PlacementRollout, faults string) metav1.Condition {
 	return c
 }
 
-// faultsOf names the rollout annotations of a placement that cannot be read.
+// faultsOf returns a text that names the invalid rollout annotations of a placement.
 func faultsOf(p hubv1.PlacementObject) string {
 	_, errs := rollout.ParseVerbs(p.GetAnnotations())
 	if len(errs) == 0 {

@@ -26,21 +26,21 @@ const (
 	EventClustersBack = "ClustersBack"
 )
 
-// event is one event on a placement: one for a failure and one for its end, for any number of objects.
+// event is one event on a placement. A failure causes one event, and its end another, for any number of objects.
 type event struct{ kind, reason, action, note string }
 
 // lastEvent is the last event about one kind of failure.
 type lastEvent struct {
 	at   time.Time
-	open bool // no event has reported the end yet
+	open bool // the failure's end has not been reported by an event
 }
 
-// chapter is one kind of failure of a placement.
+// chapter describes one kind of failure of a placement, and its events.
 type chapter struct {
 	condition       string
 	action          string
-	trouble, relief string // reasons of events
-	// but is a reason for which the condition is False without a failure.
+	trouble, relief string // reasons of the events about the failure and about its end
+	// but is a reason with which the condition may be False without a failure.
 	but string
 }
 
@@ -83,7 +83,7 @@ func (c chapter) troubled(now *metav1.Condition) bool {
 	return now != nil && now.Status == metav1.ConditionFalse && (c.but == "" || now.Reason != c.but)
 }
 
-// may reports whether an event about this failure may be sent now, and records it as sent.
+// may reports whether an event about this kind of failure may be sent now, and records it as sent.
 func (m *record) may(what string, now time.Time) bool {
 	last := m.events[what]
 	if !last.at.IsZero() && now.Sub(last.at) < pace.RepeatAfter {

@@ -31,7 +31,7 @@ func TestTheStoryOfAPlacement(t *testing.T) {
 	well := event{corev1.EventTypeNormal, EventHealthy, "Observe", "1 of 2 objects"}
 
 	tests := map[string]struct {
-		statuses []hubv1.PlacementStatus // one every 10 s
+		statuses []hubv1.PlacementStatus // one status every 10 s
 		want     []event
 	}{
 		"a fan-out without trouble is no story": {

@@ -16,26 +16,28 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// PlacementChanged is called for every change of a placement. Its keeper forgets a deleted placement.
+// PlacementChanged queues a placement after every change. The controller forgets a deleted placement when it reconciles
+// it.
 func (c *Controllers) PlacementChanged(_ context.Context, change changes.Placement) {
 	if change.After != nil {
 		c.placements.wake(client.ObjectKeyFromObject(change.After))
 	}
 }
 
-// OverridePolicyChanged is called for every change of an override policy. Its keeper forgets a deleted policy.
+// OverridePolicyChanged queues an override policy after every change.
 func (c *Controllers) OverridePolicyChanged(_ context.Context, change changes.OverridePolicy) {
 	if change.After != nil {
 		c.overrides.wake(client.ObjectKeyFromObject(change.After))
 	}
 }
 
-// BundleChanged is called for every change of a bundle. MemberClusters may still name a deleted operator.
+// BundleChanged queues a bundle after every change. It also queues a deleted operator, because MemberClusters may still
+// have its facts.
 func (c *Controllers) BundleChanged(_ context.Context, change changes.Bundle) {
 	c.wakeBundle(hubv1.ReferenceTo(cmp.Or(change.After, change.Before)))
 }
 
-// BindingChanged is called for every change of a binding.
+// BindingChanged queues the policies and bundles whose status depends on a changed binding.
 func (c *Controllers) BindingChanged(_ context.Context, change changes.Binding) {
 	for _, b := range []hubv1.BindingObject{change.Before, change.After} {
 		if b != nil && b.BindingSpec().ObjectRef.Bundle != nil {
@@ -56,8 +58,8 @@ func (c *Controllers) BindingChanged(_ context.Context, change changes.Binding) 
 	}
 }
 
-// wakeFollowed queues the placement of a binding. If the binding changes its placement, it queues both, and the other
-// placements that select its object.
+// wakeFollowed queues the placement that a binding follows. If the binding now follows another placement, it queues
+// both placements and the other placements that select the object.
 func (c *Controllers) wakeFollowed(before, after hubv1.BindingObject) {
 	same := before != nil && after != nil && equality.Semantic.DeepEqual(before.BindingSpec().PlacementRef, after.BindingSpec().PlacementRef) &&
 		slices.Equal(before.BindingStatus().OtherPlacements, after.BindingStatus().OtherPlacements)
@@ -77,10 +79,10 @@ func (c *Controllers) wakeFollowed(before, after hubv1.BindingObject) {
 	}
 }
 
-// ClusterChanged is called for a new or deleted cluster, or one whose region or facts changed.
+// ClusterChanged is called for a new or deleted cluster, and after a change of a cluster's region or facts.
 func (c *Controllers) ClusterChanged(_ context.Context, change changes.Cluster) {
 	if ctx := c.operators.started(); ctx != nil && change.Parts&changes.Added != 0 {
-		c.wakeBundles(ctx, c.operators) // its status may be lost, such as after a restore
+		c.wakeBundles(ctx, c.operators) // status.operators may be lost, for example after a restore
 	}
 	if ctx := c.placements.started(); ctx != nil && change.Parts&changes.Region != 0 {
 		c.wakePlacements(ctx, everyPlacement)
@@ -96,7 +98,8 @@ func (c *Controllers) ClusterChanged(_ context.Context, change changes.Cluster) 
 	}
 }
 
-// NamespaceChanged is called for a namespace whose labels changed.
+// NamespaceChanged is called for a namespace whose labels changed, because override policies may select namespaces by
+// labels.
 func (c *Controllers) NamespaceChanged(context.Context, changes.Namespace) {
 	if ctx := c.overrides.started(); ctx != nil {
 		c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return p.GetNamespace() == "" })
@@ -107,7 +110,7 @@ func everyPlacement(hubv1.PlacementObject) bool { return true }
 
 func everyOverridePolicy(hubv1.OverridePolicyObject) bool { return true }
 
-// clashes returns the messages of the rows about disagreeing policies.
+// clashes returns the messages of a binding's rows with the reason OverrideConflict.
 func clashes(b hubv1.BindingObject) []string {
 	var out []string
 	for _, row := range b.BindingStatus().Clusters {
@@ -118,8 +121,8 @@ func clashes(b hubv1.BindingObject) []string {
 	return out
 }
 
-// objectChanged queues the override policies that may select a hub object, because its labels may have changed. It also
-// queues the bundle that has the object.
+// objectChanged queues the override policies that may select a changed hub object, because its labels may have changed.
+// It also queues the object's bundle.
 func (c *Controllers) objectChanged(id hubv1.ObjectIdentity) {
 	if o, ok := c.opts.Templates.Head(id); ok {
 		if bundle := hubv1.BundleOf(o); bundle != nil {
@@ -137,7 +140,7 @@ func (c *Controllers) objectChanged(id hubv1.ObjectIdentity) {
 	c.wakeOverrides(ctx, func(p hubv1.OverridePolicyObject) bool { return concerns(p, binding) })
 }
 
-// kindChanged queues the placements that select a kind, after a change of whether it is served or readable.
+// kindChanged queues the placements that select a kind, because the kind became served or readable, or no longer is.
 func (c *Controllers) kindChanged(gk schema.GroupKind) {
 	ctx := c.placements.started()
 	if ctx == nil {
@@ -149,11 +152,11 @@ func (c *Controllers) kindChanged(gk schema.GroupKind) {
 	})
 }
 
-// wakeBundles queues the bundles of one keeper.
+// wakeBundles queues all bundles of one controller.
 func (c *Controllers) wakeBundles(ctx context.Context, of *keeper) {
 	all, err := scopes.Bundles(ctx, c.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return // the cache is stopping, and so is this process
+		return // the cache stops because this process ends
 	}
 	for _, b := range all {
 		if ref := hubv1.ReferenceTo(b); c.keeperOf(ref) == of {
@@ -162,12 +165,12 @@ func (c *Controllers) wakeBundles(ctx context.Context, of *keeper) {
 	}
 }
 
-// wakeOperators queues all operators, and deleted operators that a MemberCluster still names.
+// wakeOperators queues all operators. It also queues deleted operators whose facts are still in a MemberCluster.
 func (c *Controllers) wakeOperators(ctx context.Context) {
 	c.wakeBundles(ctx, c.operators)
 	var clusters hubv1.MemberClusterList
 	if err := c.opts.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return // the cache is stopping, and so is this process
+		return // the cache stops because this process ends
 	}
 	for i := range clusters.Items {
 		for _, o := range clusters.Items[i].Status.Operators {
@@ -176,7 +179,7 @@ func (c *Controllers) wakeOperators(ctx context.Context) {
 	}
 }
 
-// wakeBundle queues the status of a bundle.
+// wakeBundle queues a bundle.
 func (c *Controllers) wakeBundle(of hubv1.BundleReference) { c.keeperOf(of).wake(of.Key()) }
 
 func (c *Controllers) keeperOf(of hubv1.BundleReference) *keeper {
@@ -189,7 +192,7 @@ func (c *Controllers) keeperOf(of hubv1.BundleReference) *keeper {
 func (c *Controllers) wakePlacements(ctx context.Context, concerned func(hubv1.PlacementObject) bool) {
 	all, err := scopes.Placements(ctx, c.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return // the cache is stopping, and so is this process
+		return // the cache stops because this process ends
 	}
 	for _, p := range all {
 		if concerned(p) {
@@ -201,7 +204,7 @@ func (c *Controllers) wakePlacements(ctx context.Context, concerned func(hubv1.P
 func (c *Controllers) wakeOverrides(ctx context.Context, concerned func(hubv1.OverridePolicyObject) bool) {
 	all, err := scopes.OverridePolicies(ctx, c.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return // the cache is stopping, and so is this process
+		return // the cache stops because this process ends
 	}
 	for _, p := range all {
 		if concerned(p) {
