@@ -10,15 +10,15 @@ import (
 	"k8s.io/client-go/tools/reference"
 )
 
-// recorder logs each event that it records: refusals, evictions, withdrawals, corrected drift. The hub's log usually
-// lives longer than events in the API server.
+// recorder logs each event that it records, such as a refusal or an eviction, because logs are usually kept longer than
+// events on the API server.
 type recorder struct {
 	events.EventRecorder
 	scheme *runtime.Scheme
 	log    logr.Logger
 }
 
-// New returns a recorder that also logs each event with its object. The scheme contains the types of the objects.
+// New returns a recorder that also logs each event with its object. scheme must have the types of the objects.
 func New(to events.EventRecorder, scheme *runtime.Scheme, log logr.Logger) events.EventRecorder {
 	return recorder{to, scheme, log}
 }

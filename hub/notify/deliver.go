@@ -19,40 +19,40 @@ import (
 
 const (
 	mostHeaderBytes = 64 << 10
-	// longestAsked is the longest pause that a receiver can ask for by Retry-After.
+	// longestAsked limits the pause that a receiver can request by Retry-After.
 	longestAsked = answer.LongestPause
 )
 
-// target is where the messages of a sink go, by this generation of its spec.
+// target is the receiver of a sink's messages, from the given generation of the sink's spec.
 type target struct {
 	generation int64
 	url, ca    string
 	keys       [][]byte
 }
 
-// outcome is the result of one try.
+// outcome is the result of one delivery attempt.
 type outcome struct {
-	// generation of the spec that was tried.
+	// generation is the generation of the spec that was used.
 	generation int64
-	// failure is nil if the receiver took the message.
+	// failure is nil if the receiver accepted the message.
 	failure error
-	// refused means that the receiver does not take this message, and may take others.
+	// refused means that the receiver will never accept this message, but may accept others.
 	refused bool
-	// after is the pause that the receiver asks for.
+	// after is the pause that the receiver requests.
 	after time.Duration
 }
 
-// courier sends the messages of one sink, each by one request at a time.
+// courier sends the messages of one sink, one request at a time.
 type courier struct {
 	proxy  func(*http.Request) (*url.URL, error)
-	within time.Duration // for one request
+	within time.Duration // timeout of one request
 
 	client *http.Client
 	ca     string // of client
 }
 
-// deliver makes one try. It reads nothing of an answer but the status and Retry-After: a receiver that the hub can
-// reach and its users cannot shall not answer them through a status.
+// deliver makes one attempt. It reads only the status code and Retry-After of the response. Otherwise a user could
+// read, through the sink's status, responses of servers that only the hub can reach.
 func (c *courier) deliver(ctx context.Context, to target, m *message) outcome {
 	if err := c.trust(to.ca); err != nil {
 		return outcome{failure: err}
@@ -77,7 +77,7 @@ func (c *courier) deliver(ctx context.Context, to target, m *message) outcome {
 	return judge(resp.StatusCode, resp.Header.Get("Retry-After"), now)
 }
 
-// judge returns the outcome of an answer.
+// judge returns the outcome for a response.
 func judge(status int, retryAfter string, now time.Time) outcome {
 	says := fmt.Errorf("it answers %d %s", status, http.StatusText(status))
 	switch {
@@ -92,7 +92,7 @@ func judge(status int, retryAfter string, now time.Time) outcome {
 	return outcome{failure: says, after: pauseOf(retryAfter, now)}
 }
 
-// pauseOf returns the pause that Retry-After asks for, in seconds or as a time.
+// pauseOf returns the pause that Retry-After requests, in seconds or until a time.
 func pauseOf(text string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 31); err == nil {
 		return min(time.Duration(seconds)*time.Second, longestAsked)
@@ -103,7 +103,7 @@ func pauseOf(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// trust makes the client trust the CAs.
+// trust makes the client accept certificates of these CAs.
 func (c *courier) trust(ca string) error {
 	if c.client != nil && c.ca == ca {
 		return nil
@@ -137,14 +137,14 @@ func (c *courier) close() {
 	}
 }
 
-// cause returns an error without the URL, whose path may have a token, and without what differs from try to try, such
-// as the port of a connection: the condition would change each time.
+// cause returns an error without the URL, because the URL's path may have a token. It also removes parts that change
+// with every attempt, such as a port, because they would change the condition each time.
 func (c *courier) cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("it did not answer within %s", c.within)
 	}
 	if invalid := (x509.CertificateInvalidError{}); errors.As(err, &invalid) && invalid.Reason == x509.Expired {
-		return errors.New("its certificate has expired, or is not valid yet") // the error names the current time
+		return errors.New("its certificate has expired, or is not valid yet") // the error has the current time
 	}
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		return fmt.Errorf("%s: %w", op.Op, op.Err)

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// serve serves by TLS until the test ends. It reads requests before f does: the context of a request ends with its
-// connection only after that.
+// serve serves by TLS until the test ends. It reads each request before it calls f, because a request's context ends
+// with its connection only after the body is read.
 func serve(t *testing.T, f http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

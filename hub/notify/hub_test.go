@@ -41,7 +41,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// world is a hub that notifies the sinks of one test.
+// world is a hub that sends notifications to the sinks of one test.
 type world struct {
 	*testing.T
 	admin client.Client
@@ -57,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	return &world{t, admin}
 }
 
-// replica runs a replica until the test ends. One of them leads.
+// replica runs a replica of the hub until the test ends. leads is true for only one replica.
 func (w *world) replica(name string, leads bool) events.EventRecorder {
 	w.Helper()
 	yes := true
@@ -87,14 +87,14 @@ func (w *world) replica(name string, leads bool) events.EventRecorder {
 	return n.Recorder()
 }
 
-// running returns the number of senders.
+// running returns the number of running senders.
 func (r recorder) running() int {
 	r.notifier.mu.Lock()
 	defer r.notifier.mu.Unlock()
 	return len(r.notifier.senders)
 }
 
-// sink makes a NotificationSink for a server, and a Secret with this key, until the test ends.
+// sink creates a NotificationSink for a server, and a Secret with this key. Both are deleted after the test.
 func (w *world) sink(name string, s *httptest.Server, key string, filter hubv1.NotificationFilter) {
 	w.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, StringData: map[string]string{"signingKey": key}}
@@ -119,7 +119,7 @@ func (w *world) becomes(name, reason string) *hubv1.NotificationSink {
 	return &sink
 }
 
-// received is a server that passes on the types and subjects of events.
+// received returns a server, and a channel with the type and subject of each received event.
 func received(t *testing.T, answer *atomic.Int32) (*httptest.Server, chan string) {
 	t.Helper()
 	got := make(chan string, 100)
@@ -185,7 +185,7 @@ func TestASinkThatIsMendedBecomesReady(t *testing.T) {
 	w.becomes("mended", hubv1.ReasonDelivered)
 }
 
-// The first notification is lost if the leader ends before it is delivered.
+// The first notification is lost if the leader ends before the delivery.
 func TestANewLeaderTriesASinkThatIsNotReady(t *testing.T) {
 	w := newWorld(t)
 	server, got := received(t, &atomic.Int32{})
@@ -222,7 +222,7 @@ func TestANewLeaderTriesASinkThatIsNotReady(t *testing.T) {
 	}
 }
 
-// Recording drops an event that finds no room, and a first notification may be among them.
+// The recorder drops events if its queue is full. A first notification may be among them.
 func TestAFirstNotificationIsRepeatedUntilASinkIsTried(t *testing.T) {
 	sink := &hubv1.NotificationSink{}
 	sink.Name, sink.Generation, sink.Status.ObservedGeneration = "chat", 1, 1
@@ -272,7 +272,7 @@ func TestADeletedSinkGetsNothing(t *testing.T) {
 	}
 }
 
-// An event is recorded in the middle of a reconcile, also before anything sends.
+// Events are recorded during reconciles, even before a sender runs.
 func TestRecordingNeverWaits(t *testing.T) {
 	recorded := &events.FakeRecorder{}
 	n := New(Options{Scheme: clientgoscheme.Scheme, Events: recorded})
@@ -284,7 +284,7 @@ func TestRecordingNeverWaits(t *testing.T) {
 	}
 }
 
-// The receiver of docs/notifications.md.
+// The test runs the example receiver of docs/notifications.md.
 func TestTheExampleReceiverTakesEachNotificationOnce(t *testing.T) {
 	t.Parallel()
 	got := make(chan receiver.Event, 10)

@@ -13,10 +13,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mostMessage is the maximum number of characters of a message, as of an Event's note.
+// mostMessage is the maximum number of characters in a message, as in the note of an Event.
 const mostMessage = 1024
 
-// notice is an event of the hub.
+// notice is an event that the hub has recorded.
 type notice struct {
 	id                           string
 	at                           time.Time
@@ -28,7 +28,8 @@ type notice struct {
 // severity returns how urgent a notice is.
 func (n notice) severity() hubv1.NotificationSeverity { return hubv1.SeverityOf(n.kind, n.reason) }
 
-// cloudEvent is an event of CloudEvents 1.0 in the structured mode. Nine fields that are only written need no SDK.
+// cloudEvent is a CloudEvents 1.0 event in structured mode. It needs no SDK, because the hub only writes its nine
+// fields.
 type cloudEvent struct {
 	SpecVersion     string                     `json:"specversion"`
 	ID              string                     `json:"id"`
@@ -37,7 +38,7 @@ type cloudEvent struct {
 	Subject         string                     `json:"subject"`
 	Time            string                     `json:"time"`
 	DataContentType string                     `json:"datacontenttype"`
-	Severity        hubv1.NotificationSeverity `json:"severity"` // an extension attribute, so that routers see it
+	Severity        hubv1.NotificationSeverity `json:"severity"` // an extension attribute, so that routers can read it
 	Data            data                       `json:"data"`
 }
 
@@ -58,7 +59,7 @@ type object struct {
 	UID        string `json:"uid,omitempty"`
 }
 
-// encode returns a notice as a CloudEvent of the hub with this UID.
+// encode returns a notice as the JSON of a CloudEvent. hub is the hub's UID.
 func (n notice) encode(hub string) ([]byte, error) {
 	e := cloudEvent{
 		SpecVersion: "1.0", ID: n.id, Source: "/hanse.dev/hubs/" + hub, Type: "dev.hanse." + clean(n.reason), Subject: subject(n.regarding),
@@ -101,8 +102,8 @@ func kindOf(r corev1.ObjectReference) string {
 	return r.Kind + "." + gv.Group
 }
 
-// clean returns a text without characters that could forge lines or change the order of others: messages of members and
-// names of users are in it.
+// clean removes characters that could forge lines or reverse the order of text. Messages of members and names of users
+// are in the text.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

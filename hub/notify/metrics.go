@@ -10,7 +10,7 @@ var notifications = prom.NewCounterVec(prom.CounterOpts{
 	Help: "Tries to deliver notifications, by NotificationSink and result: delivered, failed (it is tried again), refused (the receiver does not take it), dropped (too old, or the queue was full).",
 }, []string{"sink", "result"})
 
-// Metrics of this package, for docs/metrics.md.
+// Metrics are the collectors of this package, from which docs/metrics.md is generated.
 var Metrics = []prom.Collector{notifications}
 
 func init() { metrics.Registry.MustRegister(Metrics...) }

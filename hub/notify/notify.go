@@ -1,11 +1,14 @@
 // Package notify sends the events that the hub records to the receivers of NotificationSinks, as signed CloudEvents.
 //
-//   - The Recorder takes each event where it is recorded, so a notification and its Event never differ. It never waits:
-//     an event that finds no room is dropped and counted.
-//   - Each sink has a queue with a limit and a goroutine, so a slow receiver delays no other one.
-//   - Each replica sends the events that it records itself. It keeps them in memory, and loses them when it ends.
-//   - The receiver alone decides by its status whether a notification is delivered. The hub reads no body, follows no
-//     redirect, and speaks TLS only.
+//   - The Recorder sends exactly the events that it records, so that a notification and its Event never differ. It
+//     never
+//     waits: if the queue is full, the notification is dropped and counted.
+//   - Each sink has a bounded queue and a goroutine, so that a slow receiver does not delay other sinks.
+//   - Each replica sends the events that it records itself. They are only in memory, and are lost when the replica
+//     ends.
+//   - Only the status code of the receiver's response says whether a notification is delivered. The hub reads no
+//     response
+//     body, follows no redirect, and uses only TLS.
 package notify
 
 import (
@@ -36,14 +39,14 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// EventSinkChanged is the reason of the first event for a new or changed sink, and of another one each hour while the
-// sink is not ready. It goes to this sink whatever its filter says, and shows whether the receiver answers.
+// EventSinkChanged is the reason of the first event for a new or changed sink. While the sink is not ready, the event
+// is repeated each hour. It is sent to this sink whatever the sink's filter is, and shows whether the receiver answers.
 const EventSinkChanged = "SinkChanged"
 
 const (
-	// reportEvery is how often the senders are asked whether their status is to be written.
+	// reportEvery is how often a replica checks whether the status of its sinks must be written.
 	reportEvery = 2 * time.Second
-	// mostRecorded is how many events can wait until the sinks are known.
+	// mostRecorded limits the events that wait until the sinks are read.
 	mostRecorded = 1024
 )
 
@@ -51,25 +54,25 @@ const (
 type Options struct {
 	Client client.Client
 	Scheme *runtime.Scheme
-	// Events records the events that are also sent.
+	// Events records the events that are also sent to sinks.
 	Events events.EventRecorder
-	// Namespace of the Secrets with signing keys.
+	// Namespace is the namespace of the Secrets with signing keys.
 	Namespace string
-	// Hub is the UID of the hub, which is in the source of notifications.
+	// Hub is the UID of the hub, which is part of the CloudEvents' source.
 	Hub string
 	// Replica is the name of this process in the status of sinks.
 	Replica string
-	// Proxy of connections to receivers; nil if there is none.
+	// Proxy returns the proxy for connections to receivers. It is nil if no proxy is used.
 	Proxy func(*http.Request) (*url.URL, error)
 }
 
-// Notifier sends notifications.
+// Notifier sends the hub's events to NotificationSinks.
 type Notifier struct {
 	Options
 
 	limits   limits
 	recorded chan notice
-	changed  chan struct{} // holds a value after a change of the sinks
+	changed  chan struct{} // has a value after a change of the sinks
 
 	mu      sync.Mutex
 	senders map[types.UID]*sender
@@ -83,13 +86,13 @@ func New(o Options) *Notifier {
 	}
 }
 
-// recorder also gives each event to the Notifier.
+// recorder passes each recorded event to the Notifier.
 type recorder struct {
 	events.EventRecorder
 	notifier *Notifier
 }
 
-// Recorder returns the recorder whose events are also sent to sinks.
+// Recorder returns a recorder whose events are also sent to sinks.
 func (n *Notifier) Recorder() events.EventRecorder { return recorder{n.Events, n} }
 
 // Eventf implements events.EventRecorder.
@@ -112,7 +115,8 @@ func (r recorder) Eventf(regarding, related runtime.Object, kind, reason, action
 	}
 }
 
-// SetupWithManager adds the sending of every replica, and the first event of each sink, which the leader records.
+// SetupWithManager adds the senders, which run in every replica, and the controller for the first event of each sink,
+// which runs in the leading replica.
 func (n *Notifier) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	informer, err := mgr.GetCache().GetInformer(ctx, &hubv1.NotificationSink{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -140,16 +144,16 @@ func (n *Notifier) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 		Complete(reconcile.AsReconciler(n.Client, greeter{n.limits, n.Client, n.Recorder()}))
 }
 
-// greeter records the first event of a sink, and another one while it is not ready: then there is always something to
-// send, and Ready becomes True when the receiver works again.
+// greeter records the first event of each sink, and repeats it while the sink is not ready. Without the repetition,
+// there might be nothing to send, and Ready would not become True after the receiver works again.
 type greeter struct {
 	limits
 	client client.Client
 	record events.EventRecorder
 }
 
-// Reconcile implements reconcile.ObjectReconciler. It also runs for each sink when this process begins to lead: the
-// notifications of the former leader are lost.
+// Reconcile implements reconcile.ObjectReconciler. It also runs for each sink when this process begins to lead, because
+// the former leader's notifications are lost.
 func (g greeter) Reconcile(ctx context.Context, sink *hubv1.NotificationSink) (ctrl.Result, error) {
 	if !sink.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
@@ -158,7 +162,7 @@ func (g greeter) Reconcile(ctx context.Context, sink *hubv1.NotificationSink) (c
 	if sink.Status.ObservedGeneration == sink.Generation {
 		ready := meta.FindStatusCondition(sink.Status.Conditions, hubv1.ConditionReady)
 		if ready != nil && ready.Status != metav1.ConditionUnknown {
-			again.RequeueAfter = g.mostAge // a failing sender keeps the event that long
+			again.RequeueAfter = g.mostAge // a failing sender keeps the event for that time
 		}
 		if ready != nil && ready.Status == metav1.ConditionTrue {
 			return again, nil
@@ -170,7 +174,7 @@ func (g greeter) Reconcile(ctx context.Context, sink *hubv1.NotificationSink) (c
 	return again, nil
 }
 
-// observe writes that the current spec was not tried yet.
+// observe writes that no message was sent with the current spec yet.
 func (g greeter) observe(ctx context.Context, sink *hubv1.NotificationSink) error {
 	after := sink.DeepCopy()
 	after.Status.ObservedGeneration, after.Status.FailingReplica = sink.Generation, ""
@@ -184,7 +188,8 @@ func (g greeter) observe(ctx context.Context, sink *hubv1.NotificationSink) erro
 	return nil
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: each replica sends its own events.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false, because each replica sends its own
+// events.
 func (*Notifier) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
@@ -211,7 +216,7 @@ func (n *Notifier) look() {
 	}
 }
 
-// changedSpec wakes the sender of a sink.
+// changedSpec wakes the sender of a sink after a change of the sink's spec.
 func (n *Notifier) changedSpec(uid types.UID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -220,11 +225,11 @@ func (n *Notifier) changedSpec(uid types.UID) {
 	}
 }
 
-// distribute queues an event for each sink that selects it.
+// distribute queues an event for each sink whose filter selects it.
 func (n *Notifier) distribute(ctx context.Context, event notice, running *sync.WaitGroup) {
 	var sinks hubv1.NotificationSinkList
 	if err := n.Client.List(ctx, &sinks, client.UnsafeDisableDeepCopy); err != nil {
-		return // the cache is stopping, and so is this process
+		return // the cache stops because this process ends
 	}
 	var m *message
 	for i := range sinks.Items {
@@ -244,7 +249,7 @@ func (n *Notifier) distribute(ctx context.Context, event notice, running *sync.W
 	}
 }
 
-// sender returns the sender of a sink, which runs.
+// sender returns the running sender of a sink. It starts the sender if there is none.
 func (n *Notifier) sender(ctx context.Context, sink *hubv1.NotificationSink, running *sync.WaitGroup) *sender {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -257,7 +262,7 @@ func (n *Notifier) sender(ctx context.Context, sink *hubv1.NotificationSink, run
 			target:  func(ctx context.Context) (target, error) { return n.target(ctx, name, uid) },
 		}
 		for _, result := range []string{"delivered", "failed", "refused", "dropped"} {
-			notifications.WithLabelValues(name, result) // a counter that begins with 1 has no increase for Prometheus
+			notifications.WithLabelValues(name, result) // creates the series with 0, because Prometheus sees no increase in a counter that begins with 1
 		}
 		var sending context.Context
 		sending, s.stop = context.WithCancel(ctx)
@@ -267,7 +272,7 @@ func (n *Notifier) sender(ctx context.Context, sink *hubv1.NotificationSink, run
 	return s
 }
 
-// drop ends the senders of sinks that are gone.
+// drop ends the senders of deleted sinks.
 func (n *Notifier) drop(ctx context.Context) {
 	var sinks hubv1.NotificationSinkList
 	if err := n.Client.List(ctx, &sinks, client.UnsafeDisableDeepCopy); err != nil {
@@ -291,7 +296,8 @@ func (n *Notifier) drop(ctx context.Context) {
 	}
 }
 
-// target returns where the messages of a sink go now. With an error, it has the generation of the spec that causes it.
+// target returns the current target of a sink's messages. If it returns an error, the target still has the generation
+// of the spec.
 func (n *Notifier) target(ctx context.Context, name string, uid types.UID) (target, error) {
 	var sink hubv1.NotificationSink
 	if err := n.Client.Get(ctx, types.NamespacedName{Name: name}, &sink, client.UnsafeDisableDeepCopy); err != nil {
@@ -317,7 +323,7 @@ func (n *Notifier) target(ctx context.Context, name string, uid types.UID) (targ
 	return to, nil
 }
 
-// report writes the statuses of sinks until ctx ends.
+// report writes the status of sinks until ctx ends.
 func (n *Notifier) report(ctx context.Context) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
@@ -335,13 +341,13 @@ func (n *Notifier) report(ctx context.Context) {
 		n.mu.Unlock()
 		for _, s := range senders {
 			if err := n.write(ctx, s); err != nil && !apierrors.IsConflict(err) && ctx.Err() == nil {
-				ctrl.LoggerFrom(ctx).Error(err, "Reporting on a sink") // the next look tries again
+				ctrl.LoggerFrom(ctx).Error(err, "Reporting on a sink") // retried after reportEvery
 			}
 		}
 	}
 }
 
-// write writes the status of one sink if it is due.
+// write writes the status of one sink if a write is due.
 func (n *Notifier) write(ctx context.Context, s *sender) error {
 	t, last := s.result()
 	var sink hubv1.NotificationSink
@@ -349,7 +355,7 @@ func (n *Notifier) write(ctx context.Context, s *sender) error {
 		return client.IgnoreNotFound(err)
 	}
 	if sink.UID != s.uid {
-		return nil // it was deleted, and is another one now
+		return nil // the sink was deleted, and another one has its name
 	}
 	now := time.Now()
 	status, due := fold(&sink, t, n.Replica, last, now)

@@ -13,12 +13,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// limits bound how long and how often the messages of a sink are tried.
+// limits has the timeouts and pauses of deliveries.
 type limits struct {
-	within                time.Duration // for one request
-	firstPause, mostPause time.Duration // after a failed try; it doubles with each further one
-	mostAge               time.Duration // of a message
-	greetAgain            time.Duration // after a first notification that no replica has tried
+	within                time.Duration // timeout of one request
+	firstPause, mostPause time.Duration // pause after a failed attempt; it doubles with each further failure
+	mostAge               time.Duration // maximum age of a message
+	greetAgain            time.Duration // pause after a first notification that no replica has sent
 	queued                int
 }
 
@@ -26,10 +26,10 @@ var standard = limits{
 	within: 10 * time.Second, firstPause: time.Second, mostPause: time.Minute, mostAge: time.Hour, greetAgain: time.Minute, queued: 500,
 }
 
-// errSigningKey is the error for a sink without a key.
+// errSigningKey is the error for a sink without a signing key.
 var errSigningKey = errors.New("no signing key")
 
-// message is a notice that waits for a receiver.
+// message is an encoded notice that waits for its delivery.
 type message struct {
 	id   string
 	at   time.Time
@@ -37,12 +37,12 @@ type message struct {
 	body []byte
 }
 
-// tally is the result of the tries since the last report.
+// tally has the results of the delivery attempts since the last report.
 type tally struct {
-	// generation of the spec of the last try; 0 before the first one.
+	// generation is the spec's generation at the last attempt. It is 0 before the first attempt.
 	generation int64
-	// failure of the last try; nil if it succeeded. since is the time of the first failure after the last success, and
-	// lost the number of messages that were dropped after it.
+	// failure is the error of the last attempt; it is nil after a success. since is the time of the first failure after
+	// the last success. lost is the number of messages that were dropped since then.
 	failure error
 	since   time.Time
 	lost    int64
@@ -53,7 +53,7 @@ type tally struct {
 	lastDelivered, lastFailed time.Time
 }
 
-// sender sends the messages of one sink, in their order.
+// sender sends the messages of one sink in their order.
 type sender struct {
 	limits
 	name    string
@@ -61,18 +61,18 @@ type sender struct {
 	target  func(ctx context.Context) (target, error)
 	courier courier
 	queue   chan *message
-	// changed holds a value after a change of the sink: a pause ends.
+	// changed has a value after a change of the sink. It ends the current pause.
 	changed chan struct{}
 	stop    context.CancelFunc
 
 	mu      sync.Mutex
 	tally   tally
-	sending bool // a message that is no longer in the queue
+	sending bool // true: one message is being sent and is not in the queue
 	// reported is the time of the last write to the status.
 	reported time.Time
 }
 
-// push queues a message. A full queue loses its oldest message: newer ones say more about now.
+// push queues a message. If the queue is full, its oldest message is dropped, because newer messages are more useful.
 func (s *sender) push(m *message) {
 	for {
 		select {
@@ -83,12 +83,12 @@ func (s *sender) push(m *message) {
 		select {
 		case <-s.queue:
 			s.drop()
-		default: // the sender has just taken one
+		default: // the sender has just taken a message
 		}
 	}
 }
 
-// wake makes the sender use a changed sink at once.
+// wake makes the sender read a changed sink at once.
 func (s *sender) wake() {
 	select {
 	case s.changed <- struct{}{}:
@@ -117,7 +117,7 @@ func (s *sender) setSending(is bool) {
 	s.sending = is
 }
 
-// send tries to send a message until the receiver takes or refuses it, or it is too old.
+// send repeats the delivery of a message until the receiver accepts or refuses it, or the message is too old.
 func (s *sender) send(ctx context.Context, m *message) {
 	pause := s.firstPause
 	for {
@@ -141,7 +141,7 @@ func (s *sender) send(ctx context.Context, m *message) {
 	}
 }
 
-// rest waits, and returns true if a change of the sink has ended the pause.
+// rest waits for the pause. It returns true if a change of the sink has ended the pause.
 func (s *sender) rest(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -167,14 +167,14 @@ func (s *sender) try(ctx context.Context, m *message) outcome {
 	return o
 }
 
-// note records the outcome of a try.
+// note records the outcome of an attempt.
 func (s *sender) note(o outcome) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := &s.tally
 	if o.generation != t.generation {
-		t.generation, t.failure = o.generation, nil // the last failure is about the former spec
+		t.generation, t.failure = o.generation, nil // the last failure was with the former spec
 	}
 	if o.failure == nil {
 		t.delivered, t.lastDelivered, t.failure = t.delivered+1, now, nil
@@ -194,7 +194,7 @@ func (s *sender) note(o outcome) {
 	notifications.WithLabelValues(s.name, "failed").Inc()
 }
 
-// drop counts a message that is not sent.
+// drop counts a message that is dropped.
 func (s *sender) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +203,7 @@ func (s *sender) drop() {
 	notifications.WithLabelValues(s.name, "dropped").Inc()
 }
 
-// result returns the tally, and the time of the last report.
+// result returns the tally, and the time of the last write of the status.
 func (s *sender) result() (tally, time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +215,7 @@ func (s *sender) result() (tally, time.Time) {
 	return t, s.reported
 }
 
-// wrote records that the status has the counts of a tally.
+// wrote records that the status now has the counts of a tally.
 func (s *sender) wrote(t tally, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +224,7 @@ func (s *sender) wrote(t tally, at time.Time) {
 	s.reported = at
 }
 
-// reasonOf returns the reason of the condition Ready for the failure of a try.
+// reasonOf returns the reason of the condition Ready for a failed attempt.
 func reasonOf(failure error) string {
 	if errors.Is(failure, errSigningKey) {
 		return hubv1.ReasonSigningKeyInvalid

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// quick are limits with short pauses.
+// quick has limits with short pauses.
 var quick = limits{within: 10 * time.Second, firstPause: time.Millisecond, mostPause: 8 * time.Millisecond, mostAge: time.Hour, greetAgain: time.Hour, queued: 4}
 
 // start runs a sender until the test ends.
@@ -109,7 +109,7 @@ func TestAFullQueueLosesItsOldestMessages(t *testing.T) {
 	})
 	s := start(t, quick, targetOf(t, server))
 	s.push(numbered(0))
-	if id := <-got; id != "0" { // it is being sent, and is not dropped
+	if id := <-got; id != "0" { // the message that is being sent is not dropped
 		t.Fatalf("got %s", id)
 	}
 	for i := 1; i <= 10; i++ {
@@ -163,7 +163,7 @@ func TestAChangedSinkEndsAPause(t *testing.T) {
 	eventually(t, "it is delivered", func() bool { delivered, _, _ := s.counts(); return delivered == 1 })
 }
 
-// The answer to a request may arrive after the change of the spec by which it was sent.
+// The response to a request may arrive after a change of the spec with which the request was sent.
 func TestAnAnswerByAFormerSpecIsNoResultOfTheNewOne(t *testing.T) {
 	t.Parallel()
 	asked, answers := make(chan struct{}), make(chan int)
@@ -184,7 +184,7 @@ func TestAnAnswerByAFormerSpecIsNoResultOfTheNewOne(t *testing.T) {
 	generation.Store(2)
 	s.wake()
 	answers <- http.StatusServiceUnavailable
-	<-asked // the second try
+	<-asked // the second attempt
 	was, _ := s.result()
 	if was.generation != 1 || was.failure == nil {
 		t.Errorf("the result of the first try is of generation %d: %v", was.generation, was.failure)
@@ -216,5 +216,5 @@ func TestAReceiverThatHangsDelaysNoOtherOneAndNoEnd(t *testing.T) {
 		fast.push(numbered(i))
 	}
 	eventually(t, "the other one is done", func() bool { delivered, _, _ := fast.counts(); return delivered == 3 })
-	// The clean-ups end the slow sender, too, although its request would last for an hour.
+	// The cleanup also ends the slow sender, although its request would last for an hour.
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The limits of Standard Webhooks for keys.
+// The format of keys in Standard Webhooks.
 const (
 	keyPrefix     = "whsec_"
 	leastKeyBytes = 24
@@ -19,10 +19,10 @@ const (
 	mostKeys      = 2
 )
 
-// errKey never says anything about the value: the Secret may have another purpose.
+// errKey never quotes the value, because the Secret may have been made for another purpose.
 var errKey = errors.New("it is not whsec_ and 24 to 64 bytes in base64, in one or two lines")
 
-// parseKeys reads the keys of signatures, one in each line.
+// parseKeys parses signing keys, one on each line.
 func parseKeys(text []byte) ([][]byte, error) {
 	if len(text) > mostKeys*2*mostKeyBytes {
 		return nil, errKey

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// ofStandard is the key of the examples and tests of Standard Webhooks.
+// ofStandard is the key in the examples and tests of Standard Webhooks.
 const ofStandard = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
-// The values are those of the tests of the libraries of Standard Webhooks.
+// The expected values are from the tests of the Standard Webhooks libraries.
 func TestTheSignatureIsThatOfStandardWebhooks(t *testing.T) {
 	keys, err := parseKeys([]byte(ofStandard))
 	if err != nil {

@@ -44,7 +44,7 @@ func TestFold(t *testing.T) {
 	tests := map[string]struct {
 		was    hubv1.NotificationSinkStatus
 		tally  tally
-		last   time.Time // write of this replica
+		last   time.Time // last status write of this replica
 		reason string
 		due    bool
 	}{
@@ -104,7 +104,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// An admin learns from the message alone since when nothing arrives, and how much is at stake.
+// The message alone must tell an administrator since when notifications fail, and how many are waiting or lost.
 func TestTheMessageOfAFailureHasItsTimeAndItsBacklog(t *testing.T) {
 	now := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
 	sink := &hubv1.NotificationSink{Spec: hubv1.NotificationSinkSpec{URL: "https://chat.example.com/token"}}

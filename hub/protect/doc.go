@@ -1,14 +1,16 @@
 // Package protect writes the ConfigMap that protects namespaces and CustomResourceDefinitions with many copies from
 // deletion.
 //
-// A ValidatingAdmissionPolicy cannot count. So the leader writes the names of the namespaces and
-// CustomResourceDefinitions to protect. Their objects have more placed copies than the limit, or one has the label
-// hanse.dev/deletion-protection. The chart's policy hanse-hub-deletion reads them.
+// A ValidatingAdmissionPolicy cannot count objects. Therefore the leader writes the names of the namespaces and
+// CustomResourceDefinitions to protect. A name is protected if its objects have more placed copies than the limit, or
+// if one of its objects has the label hanse.dev/deletion-protection. The chart's policy hanse-hub-deletion reads the
+// ConfigMap.
 //
-//   - The number is written in steps (more than 5, 10, 20, 50, ...), so that a growing namespace causes one write for
-//     each step.
+//   - The number of copies is written in steps (more than 5, 10, 20, 50, ...), so that a growing namespace causes one
+//     write for each step.
 //   - Changes are collected for a second. Unchanged content is not written, so that a restart causes no write.
-//   - A name stays until the objects of all kinds with copies have been read, because their labels are not known
+//   - A name is not removed until the objects of all kinds with copies have been read, because their labels are not
+//     known
 //     before.
 //   - The chart creates the ConfigMap. If it is missing, nothing is protected, and nothing is written.
 package protect

@@ -21,7 +21,7 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// fakeTemplates are objects with labels, of kinds that have been read or have not.
+// fakeTemplates are hub objects with labels. told says whether their kinds have been read.
 type fakeTemplates struct {
 	mu       sync.Mutex
 	heads    map[hubv1.ObjectIdentity]metav1.Object
@@ -46,7 +46,7 @@ func (f *fakeTemplates) State(schema.GroupKind) (kindwatch.State, bool) {
 	return kindwatch.State{Synced: f.told, Delivered: f.told}, true
 }
 
-// set makes an object be labelled, or not.
+// set creates or updates an object with these labels. Without labels it deletes the object.
 func (f *fakeTemplates) set(id hubv1.ObjectIdentity, labels map[string]string) {
 	f.mu.Lock()
 	f.heads[id] = &metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, Labels: labels}
@@ -88,7 +88,7 @@ func keep(t *testing.T, templates *fakeTemplates) {
 	})
 }
 
-// says waits until the ConfigMap says this of the namespaces of the test, and returns its version.
+// says waits until the ConfigMap has this content for the namespaces of the test, and returns its resourceVersion.
 func says(t *testing.T, admin client.Client, want map[string]string) string {
 	t.Helper()
 	var cm corev1.ConfigMap
@@ -110,7 +110,7 @@ func says(t *testing.T, admin client.Client, want map[string]string) string {
 	return cm.ResourceVersion
 }
 
-// placedObject makes the binding of an object that is placed on that many clusters.
+// placedObject creates the binding of an object that is placed on n clusters.
 func placedObject(t *testing.T, namespace, name string, n int) *hubv1.ResourceBinding {
 	t.Helper()
 	b := binding(namespace, name)
@@ -145,7 +145,7 @@ func TestANamespaceWithManyCopiesIsDeletedOnlyWhenAllowed(t *testing.T) {
 
 	t.Run("one with few copies goes", func(t *testing.T) { must(t, admin.Delete(ctx, few)) })
 	t.Run("one with many stays until it is said which one is meant", func(t *testing.T) {
-		eventually(t, func() error { // the API server follows the ConfigMap by a watch
+		eventually(t, func() error { // the API server reads the ConfigMap by a watch
 			if err := admin.Delete(ctx, many, client.DryRunAll); err == nil {
 				return fmt.Errorf("the deletion of %s passes", many.Name)
 			}
@@ -157,7 +157,7 @@ func TestANamespaceWithManyCopiesIsDeletedOnlyWhenAllowed(t *testing.T) {
 		refused(t, admin.Delete(ctx, many), "it holds more than 5 placed copies")
 		allow(t, admin, many, many.UID)
 		must(t, admin.Delete(ctx, many))
-		must(t, admin.Delete(ctx, many)) // once more, while it is being deleted
+		must(t, admin.Delete(ctx, many)) // a second deletion, while the object is being deleted
 	})
 	t.Run("one with an object that has the label stays", func(t *testing.T) {
 		refused(t, admin.Delete(ctx, careful), "it holds ConfigMap "+careful.Name+"/d with the label")

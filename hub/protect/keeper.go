@@ -29,50 +29,51 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// Name of the ConfigMap.
+// Name is the name of the ConfigMap.
 const Name = "hanse-protected"
 
-// gatherFor is how long changes are collected.
+// gatherFor is how long changes are collected before one write.
 const gatherFor = time.Second
 
-// Templates are the hub's own objects.
+// Templates has the hub objects.
 type Templates interface {
-	// Head returns a hub object with its labels; it is shared and must not be changed.
+	// Head returns a hub object's metadata with labels. It is shared and must not be changed.
 	Head(id hubv1.ObjectIdentity) (metav1.Object, bool)
-	// State returns the state of a kind; false if it is not watched.
+	// State says whether the objects of a kind are read. It returns false if the kind is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
-	// OnChange and OnState register functions to call for changes of objects and of kinds, before the manager starts.
+	// OnChange and OnState register functions that are called after changes of objects and of kinds. Call them before
+	// the manager starts.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
 }
 
 // Options of a Keeper. All are required.
 type Options struct {
-	// Client writes the ConfigMap. APIReader reads it uncached.
+	// Client writes the ConfigMap. APIReader reads it without a cache.
 	Client    client.Client
 	APIReader client.Reader
 	Mapper    meta.RESTMapper
 	Templates Templates
-	// Namespace of the ConfigMap.
+	// Namespace is the namespace of the ConfigMap.
 	Namespace string
-	// Limit is the number of copies above which a name is protected.
+	// Limit is the largest number of copies with which a name is not protected.
 	Limit int
-	// Counted reports whether BindingChanged was called for every binding.
+	// Counted reports whether BindingChanged has been called for every binding in the cache.
 	Counted func() bool
 }
 
-// Keeper keeps the ConfigMap while this process leads.
+// Keeper keeps the content of the ConfigMap up to date while this process leads.
 type Keeper struct {
 	options Options
 
 	mu       sync.Mutex
 	tally    *tally
-	labelled sets.Set[hubv1.ObjectIdentity] // objects that had the label at their last change
+	labelled sets.Set[hubv1.ObjectIdentity] // objects that had the protection label at their last change
 	queue    workqueue.TypedRateLimitingInterface[string]
 
-	// Of Reconcile alone.
-	last    map[string]string // the content of the ConfigMap at the last read or write
-	lookNow time.Time         // time of the next read
+	// Only Reconcile uses last and lookNow.
+	last    map[string]string // the content of the ConfigMap at its last read or write
+	lookNow time.Time         // time of the next read of the ConfigMap
 }
 
 // New returns a Keeper that does nothing until SetupWithManager.
@@ -80,7 +81,7 @@ func New(o Options) *Keeper {
 	return &Keeper{options: o, tally: newTally(), labelled: sets.New[hubv1.ObjectIdentity]()}
 }
 
-// SetupWithManager adds the controller, which works while this process is the leader.
+// SetupWithManager adds the controller to the manager. It runs only in the leading replica.
 func (k *Keeper) SetupWithManager(mgr manager.Manager) error {
 	k.options.Templates.OnChange(k.objectChanged)
 	k.options.Templates.OnState(func(schema.GroupKind) { k.wake() })
@@ -113,7 +114,7 @@ func (k *Keeper) wake() {
 	}
 }
 
-// BindingChanged is called for every change of a binding, also while another replica leads.
+// BindingChanged updates the counts after a change of a binding. Replicas that do not lead count, too.
 func (k *Keeper) BindingChanged(_ context.Context, c changes.Binding) {
 	k.mu.Lock()
 	changed := k.tally.count(c.Before, c.After)
@@ -123,7 +124,7 @@ func (k *Keeper) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// objectChanged records which objects have the label, in every replica.
+// objectChanged records whether a changed object has the protection label. Replicas that do not lead do so, too.
 func (k *Keeper) objectChanged(id hubv1.ObjectIdentity) {
 	is := k.isLabelled(id)
 	k.mu.Lock()
@@ -150,7 +151,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 	if !counted {
 		return reconcile.Result{RequeueAfter: gatherFor}, nil
 	}
-	again := reconcile.Result{RequeueAfter: pace.LookEvery} // a user may have edited the ConfigMap
+	again := reconcile.Result{RequeueAfter: pace.LookEvery} // reads the ConfigMap again, because a user may have edited it
 	now := time.Now()
 	if now.Before(k.lookNow) && maps.Equal(k.last, merged(k.last, wanted, known)) {
 		return again, nil
@@ -174,7 +175,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ string) (reconcile.Result, err
 	return again, nil
 }
 
-// merged returns the wanted content. While some objects are not known, earlier entries stay.
+// merged returns the content to write. While some labels are not known, it keeps the entries that the ConfigMap has.
 func merged(is, wanted map[string]string, known bool) map[string]string {
 	out := maps.Clone(wanted)
 	if !known {
@@ -201,14 +202,14 @@ func (k *Keeper) wanted() (names map[string]string, known, counted bool) {
 }
 
 // definition returns the name of a kind's CustomResourceDefinition. For a built-in kind it returns a name that no
-// definition has.
+// CustomResourceDefinition has.
 func (k *Keeper) definition(kind schema.GroupKind) string {
 	if kind.Group == "" {
 		return ""
 	}
 	mapping, err := k.options.Mapper.RESTMapping(kind)
 	if err != nil {
-		return "" // the kind is not served: there is no definition to delete
+		return "" // the hub does not serve the kind, so that there is no definition to protect
 	}
 	return mapping.Resource.GroupResource().String()
 }

@@ -40,7 +40,7 @@ const (
 	inEmergency = "hanse:break-glass"
 )
 
-// as is a client of a user, who may do everything with the kinds of Hanse and with ConfigMaps.
+// as returns a client of a user who may do everything with the kinds of Hanse and with ConfigMaps.
 func as(t *testing.T, user string, groups ...string) client.Client {
 	t.Helper()
 	apiserver.Needed(t)
@@ -64,7 +64,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// eventually waits for a condition, for 30 s.
+// eventually repeats a check for at most 30 s, until it succeeds.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	var last error
@@ -77,7 +77,7 @@ func eventually(t *testing.T, check func() error) {
 	}
 }
 
-// installed has the policies of the chart in force, and users who may do everything that they concern.
+// installed installs the policies of the chart, and creates users who may do everything that the policies restrict.
 func installed(t *testing.T) client.Client {
 	t.Helper()
 	admin := as(t, "")
@@ -96,7 +96,7 @@ func installed(t *testing.T) client.Client {
 		must(t, client.IgnoreAlreadyExists(admin.Create(ctx, o)))
 	}
 	tenant := as(t, aTenant)
-	eventually(t, func() error { // the API server follows its policies by watches
+	eventually(t, func() error { // the API server reads its policies by watches
 		if err := tenant.Create(ctx, binding("default", "probe"), client.DryRunAll); !apierrors.IsForbidden(err) {
 			return fmt.Errorf("a tenant's binding: %w", err)
 		}
@@ -105,7 +105,7 @@ func installed(t *testing.T) client.Client {
 	return admin
 }
 
-// grant gives a user rights in the whole cluster, and waits for them.
+// grant gives a user rights in the whole cluster, and waits until they are effective.
 func grant(t *testing.T, admin client.Client, name, user string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	must(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})))
@@ -122,7 +122,7 @@ func binding(namespace, name string) *hubv1.ResourceBinding {
 	return b
 }
 
-// refused wants an answer of a policy that says all of this.
+// refused fails the test unless err is a policy's refusal with all of the words.
 func refused(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
@@ -154,7 +154,7 @@ func TestTheHubChangesOnlySecretsOfHansectl(t *testing.T) {
 	own := secret("hanse-hub-webhook", nil)
 	hub := as(t, theHub)
 	data := client.RawPatch(types.MergePatchType, []byte(`{"data":{"a":"Yg=="}}`))
-	eventually(t, func() error { // the API server follows its policies by watches
+	eventually(t, func() error { // the API server reads its policies by watches
 		if err := hub.Patch(ctx, theirs.DeepCopy(), data); !apierrors.IsForbidden(err) {
 			return fmt.Errorf("a Secret of another: %w", err)
 		}

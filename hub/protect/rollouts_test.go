@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	anAuthor = "author" // may write objects and placements, and has no verb of rollouts
+	anAuthor = "author" // may write objects and placements, but has none of the verbs for rollouts
 	anEditor = "editor" // has the ClusterRole hanse-edit of the chart
 )
 
-// rulesOf are the rules of a ClusterRole of the chart.
+// rulesOf returns the rules of a ClusterRole in the chart.
 func rulesOf(t *testing.T, name string) []rbacv1.PolicyRule {
 	t.Helper()
 	for _, o := range charts.Render(t, "hanse-hub/templates/user-roles.yaml", map[string]any{"userRoles": map[string]any{"aggregate": false}}) {
@@ -36,7 +36,7 @@ func rulesOf(t *testing.T, name string) []rbacv1.PolicyRule {
 	return nil
 }
 
-// annotated is a patch that sets an annotation, or with null removes it.
+// annotated returns a patch that sets an annotation, or removes it if value is null.
 func annotated(name, value string) client.Patch {
 	return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, name, value))
 }
@@ -62,7 +62,7 @@ func TestWhoSteersARolloutNeedsTheVerb(t *testing.T) {
 	t.Cleanup(func() {
 		_, _ = admin.Delete(context.WithoutCancel(ctx), p), admin.Delete(context.WithoutCancel(ctx), cm)
 	})
-	eventually(t, func() error { // the API server follows its policies by watches
+	eventually(t, func() error { // the API server reads its policies by watches
 		if err := author.Patch(ctx, p.DeepCopy(), annotated(hubv1.RolloutPauseAnnotation, `"true"`), client.DryRunAll); !apierrors.IsForbidden(err) {
 			return fmt.Errorf("a pause without the verb: %w", err)
 		}
@@ -113,7 +113,7 @@ func TestOfAClusterPlacementTheVerbIsOnClusterPlacements(t *testing.T) {
 	must(t, admin.Create(ctx, p))
 	t.Cleanup(func() { _ = admin.Delete(context.WithoutCancel(ctx), p) })
 	pause, user := annotated(hubv1.RolloutPauseAnnotation, `"true"`), as(t, one)
-	eventually(t, func() error { // the API server follows its policies by watches
+	eventually(t, func() error { // the API server reads its policies by watches
 		if err := user.Patch(ctx, p.DeepCopy(), pause, client.DryRunAll); !apierrors.IsForbidden(err) {
 			return fmt.Errorf("a pause without the verb: %w", err)
 		}

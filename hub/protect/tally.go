@@ -10,7 +10,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// tally counts the placed copies of the objects of each namespace and kind.
+// tally counts the placed copies by namespace and by kind.
 type tally struct {
 	namespaces map[string]int
 	kinds      map[schema.GroupKind]int
@@ -20,15 +20,15 @@ func newTally() *tally {
 	return &tally{namespaces: map[string]int{}, kinds: map[schema.GroupKind]int{}}
 }
 
-// count subtracts a binding's old state from the sums and adds its new state; nil means none. It reports whether a sum
-// changed.
+// count subtracts a binding's old state from the sums, and adds its new state. before is nil for a new binding, and
+// after is nil for a deleted one. count reports whether a sum changed.
 func (t *tally) count(before, after hubv1.BindingObject) bool {
 	was, is := copies(before), copies(after)
 	if was == is {
-		return false // a binding never changes its object
+		return false // the object of a binding never changes
 	}
 	b := cmp.Or(after, before)
-	if ref := b.BindingSpec().ObjectRef; ref.Bundle == nil { // the objects of bundles do not need their definition on the hub
+	if ref := b.BindingSpec().ObjectRef; ref.Bundle == nil { // objects of bundles do not need their CRD on the hub
 		add(t.kinds, ref.GroupVersionKind().GroupKind(), is-was)
 	}
 	if ns := b.GetNamespace(); ns != "" {
@@ -43,7 +43,7 @@ func add[K comparable](sums map[K]int, key K, n int) {
 	}
 }
 
-// copies returns the number of clusters that hold, or shall hold, the object of a binding.
+// copies returns the number of clusters that have, or shall have, a copy of the binding's object.
 func copies(b hubv1.BindingObject) int {
 	if b == nil {
 		return 0
@@ -58,7 +58,7 @@ func copies(b hubv1.BindingObject) int {
 }
 
 // protected returns the content of the ConfigMap: a text for each protected name. definition returns the name of a
-// kind's CustomResourceDefinition; empty if it has none.
+// kind's CustomResourceDefinition; it is empty for a kind without one.
 func (t *tally) protected(limit int, labelled []hubv1.ObjectIdentity, definition func(schema.GroupKind) string) map[string]string {
 	out := map[string]string{}
 	note := func(name string, n int) {
@@ -95,7 +95,8 @@ func text(id hubv1.ObjectIdentity) string {
 	return id.GroupKind().String() + " " + name
 }
 
-// step returns the largest of 1, 2, 5, 10, 20, 50 and so on that is below n, but at least the limit.
+// step returns the largest number of the series 1, 2, 5, 10, 20, 50 and so on that is below n. It returns at least
+// limit.
 func step(n, limit int) int {
 	out := limit
 	for scale := 1; scale < n; scale *= 10 {

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// placed is a binding of an object with that many copies, and one that is being withdrawn.
+// placed returns the binding of an object with n copies, and one more copy that is being withdrawn.
 func placed(namespace, apiVersion, kind, name string, n int) hubv1.BindingObject {
 	b := hubv1.NewBinding(types.NamespacedName{Namespace: namespace, Name: name})
 	b.BindingSpec().ObjectRef = hubv1.ObjectReference{APIVersion: apiVersion, Kind: kind, Name: name}

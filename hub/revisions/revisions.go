@@ -1,11 +1,12 @@
 // Package revisions stores and reads the contents of revisions.
 //
-// A part of a revision (a template, or a set of override rules) is a Secret in the hub's namespace, named after the
-// digest of its content. Many objects share one part. A part may contain a user's Secret: only the hub may read the
-// Secrets of this namespace.
+// A revision has two parts: a template, and a set of override rules. A part is a Secret in the hub's namespace, named
+// after the digest of its content. Many objects can share one part. Because a part may contain a user's Secret, only
+// the hub may read the Secrets of this namespace.
 //
-//   - Ensure is called before a binding names a part, so that a binding never names a part that is not stored.
-//   - A missing part is the error decide.ErrRevisionMissing. It never means the newest state of the object.
+//   - Ensure is called before a binding names a part, so that a part that a binding names is always stored.
+//   - If a part is missing, the error is decide.ErrRevisionMissing. The hub never uses the newest state of the object
+//     instead.
 //   - The leader deletes parts that no binding has named for a minute (sweep.go).
 package revisions
 
@@ -30,9 +31,9 @@ import (
 )
 
 const (
-	// unusedFor is how long a part must be unused by all bindings before it is deleted.
+	// unusedFor is how long no binding may name a part before the part is deleted.
 	unusedFor = time.Minute
-	// kept is the maximum number of parts in memory.
+	// kept limits the parts in memory.
 	kept = 512
 
 	contentKey     = "content"
@@ -43,24 +44,24 @@ const (
 type Options struct {
 	// Client writes Secrets, and lists bindings from the cache.
 	Client client.Client
-	// Reader reads Secrets uncached.
+	// Reader reads Secrets without a cache.
 	Reader    client.Reader
 	Namespace string
 	Clock     clock.PassiveClock
 }
 
-// Store of the parts of revisions.
+// Store stores and reads the parts of revisions.
 type Store struct {
 	Options
 	templates, rules *lru.Cache
 
-	// dropped is true if a binding has dropped a part since the last sweep.
+	// dropped is true if a binding has stopped naming a part since the last sweep.
 	dropped atomic.Bool
 
 	mu sync.Mutex
-	// ensured has the parts that this process has ensured, with the time.
+	// ensured has the digests for which Ensure was called in this process, with the time of the call.
 	ensured map[string]time.Time
-	// unnamed has the parts that no binding names, with the time of the first sweep that found that.
+	// unnamed has the digests that no binding names, with the time of the first sweep that found this.
 	unnamed map[string]time.Time
 }
 
@@ -74,12 +75,12 @@ func New(o Options) *Store {
 
 func secretName(digest string) string { return "revision-" + digest }
 
-// Ensure stores a part, unless it is already stored.
+// Ensure stores a part unless it is already stored.
 func (s *Store) Ensure(ctx context.Context, p decide.Payload) error {
 	now := s.Clock.Now()
 	s.mu.Lock()
 	last, known := s.ensured[p.Digest]
-	s.ensured[p.Digest] = now // first, so that no concurrent sweep deletes the part
+	s.ensured[p.Digest] = now // before the write, so that a concurrent sweep does not delete the part
 	s.mu.Unlock()
 	if known && now.Sub(last) < unusedFor/2 {
 		return nil
@@ -106,7 +107,7 @@ func (s *Store) ensure(ctx context.Context, p decide.Payload, now time.Time) err
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	// The write moves the resourceVersion, so that another leader's sweep does not delete the part.
+	// The write changes the resourceVersion, so that the sweep of another leader does not delete the part.
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, usedAnnotation, used)
 	return s.Client.Patch(ctx, secret, client.RawPatch("application/merge-patch+json", []byte(patch)))
 }

@@ -26,7 +26,7 @@ var config *rest.Config
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &config)) }
 
-// stored is a store of a namespace of its own.
+// stored is a Store with a namespace of its own.
 type stored struct {
 	*revisions.Store
 	t         *testing.T
@@ -57,12 +57,12 @@ func newStored(t *testing.T) *stored {
 	return s
 }
 
-// another is a store of another replica.
+// another returns the Store of another replica.
 func (s *stored) another() *revisions.Store {
 	return revisions.New(revisions.Options{Client: s.client, Reader: s.client, Namespace: s.namespace, Clock: s.clock})
 }
 
-// payload is the template of an object as a decision stores it.
+// payload returns the template of an object in the form in which a decision stores it.
 func (s *stored) payload(value string) decide.Payload {
 	s.t.Helper()
 	p, err := decide.Pack("d-"+value, map[string]any{"kind": "ConfigMap", "data": map[string]any{"key": value}})
@@ -79,7 +79,7 @@ func (s *stored) ensure(store *revisions.Store, p decide.Payload) {
 	}
 }
 
-// sweep sweeps, lets the time pass after which unnamed parts go, and sweeps again.
+// sweep runs a sweep, advances the clock by the time after which unnamed parts are deleted, and runs a second sweep.
 func (s *stored) sweep(store *revisions.Store, between ...func()) {
 	s.t.Helper()
 	for i := range 2 {
@@ -95,7 +95,7 @@ func (s *stored) sweep(store *revisions.Store, between ...func()) {
 	}
 }
 
-// has reports whether a part is stored, by a replica that has read nothing yet.
+// has reports whether a part is stored. It reads with the Store of a new replica, whose cache is empty.
 func (s *stored) has(p decide.Payload) bool {
 	s.t.Helper()
 	_, err := s.another().Template(s.t.Context(), p.Digest)
@@ -105,7 +105,7 @@ func (s *stored) has(p decide.Payload) bool {
 	return err == nil
 }
 
-// name makes a binding that names a part.
+// name creates a binding that names a part.
 func (s *stored) name(p decide.Payload) {
 	s.t.Helper()
 	b := hubv1.NewBinding(client.ObjectKey{Namespace: s.namespace, Name: "binding-" + p.Digest}).(*hubv1.ResourceBinding)
@@ -121,7 +121,7 @@ func TestAPartIsReadAsItWasStored(t *testing.T) {
 	s := newStored(t)
 	p := s.payload("a")
 	s.ensure(s.Store, p)
-	s.ensure(s.another(), p) // which finds it there
+	s.ensure(s.another(), p) // finds the part stored
 	got, err := s.another().Template(t.Context(), p.Digest)
 	if err != nil || got.Object["data"].(map[string]any)["key"] != "a" {
 		t.Errorf("the template is %v (%v)", got, err)
@@ -178,11 +178,11 @@ func TestASweepLeavesAPartThatWasJustEnsured(t *testing.T) {
 	s := newStored(t)
 	p := s.payload("a")
 	s.ensure(s.another(), p)
-	if err := s.Sweep(t.Context()); err != nil { // sees it unnamed for the first time
+	if err := s.Sweep(t.Context()); err != nil { // finds for the first time that no binding names the part
 		t.Fatal(err)
 	}
 	s.clock.SetTime(s.clock.Now().Add(time.Hour))
-	s.ensure(s.Store, p) // the binding that names it is about to be written
+	s.ensure(s.Store, p) // as before a write of the binding that names the part
 	if err := s.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}

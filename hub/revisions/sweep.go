@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// Lead deletes the parts that no binding names, until ctx ends. Only the leader runs it. It lists the parts at its
-// start, and after a binding has dropped one.
+// Lead deletes the parts that no binding names, until ctx ends. Only the leader runs it. It lists the parts when it
+// starts, and after a binding has stopped naming one.
 func (s *Store) Lead(ctx context.Context) error {
 	s.dropped.Store(true)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
@@ -35,7 +35,7 @@ func (s *Store) Lead(ctx context.Context) error {
 	return nil
 }
 
-// BindingChanged must be called for every change of a binding.
+// BindingChanged must be called for every change of a binding. It notes whether the binding stopped naming a part.
 func (s *Store) BindingChanged(_ context.Context, c changes.Binding) {
 	if c.Before == nil || len(c.Before.BindingSpec().Revisions) == 0 {
 		return
@@ -51,14 +51,14 @@ func (s *Store) hasUnnamed() bool {
 	return len(s.unnamed) > 0
 }
 
-// Sweep deletes the parts that no binding has named for unusedFor. Bindings must have been listed.
+// Sweep deletes the parts that no binding has named for unusedFor. The cache must have all bindings.
 func (s *Store) Sweep(ctx context.Context) error {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := s.Reader.List(ctx, secrets, client.InNamespace(s.Namespace), client.HasLabels{hubv1.RevisionLabel}); err != nil {
 		return fmt.Errorf("listing the parts of revisions: %w", err)
 	}
-	named, err := s.named(ctx) // after the list, so that bindings of all listed parts are seen
+	named, err := s.named(ctx) // after the list, so that the bindings of all listed parts are in the cache
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 			return fmt.Errorf("deleting part %s of a revision: %w", digest, err)
 		}
 		if !apierrors.IsConflict(err) {
-			named[digest] = true // so that forget drops it
+			named[digest] = true // makes forget drop the record of the part
 		}
 	}
 	s.forget(named)
@@ -96,7 +96,7 @@ func (s *Store) named(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// isUnused reports whether a part without a binding was seen as such for unusedFor, and was not ensured since.
+// isUnused reports whether no binding has named a part for unusedFor, and Ensure was not called for it since.
 func (s *Store) isUnused(digest string) bool {
 	now := s.Clock.Now()
 	s.mu.Lock()
@@ -110,7 +110,7 @@ func (s *Store) isUnused(digest string) bool {
 	return now.Sub(since) >= unusedFor && (!known || now.Sub(ensured) >= unusedFor)
 }
 
-// forget drops the records of parts that bindings name, or that were ensured long ago.
+// forget drops the records of parts that bindings name, and of parts for which Ensure was called long ago.
 func (s *Store) forget(named map[string]bool) {
 	now := s.Clock.Now()
 	s.mu.Lock()

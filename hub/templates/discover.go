@@ -14,8 +14,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// resource finds the resource of a kind at the preferred version, or at the first other version that has the kind. A
-// kind that the hub does not serve gives a meta.NoKindMatchError.
+// resource finds the resource of a kind at the version that the hub prefers, or else at the first version that has the
+// kind. For a kind that the hub does not serve, the error is a meta.NoKindMatchError.
 func (s *Store) resource(ctx context.Context, gk schema.GroupKind) (schema.GroupVersionResource, error) {
 	versions, err := s.versions(ctx, gk.Group)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Store) resource(ctx context.Context, gk schema.GroupKind) (schema.Group
 	return schema.GroupVersionResource{}, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: names}
 }
 
-// Kinds returns the kinds of a group that can be templates, from a new discovery.
+// Kinds returns the kinds of a group that can be templates, by a new discovery request.
 func (s *Store) Kinds(ctx context.Context, group string) ([]schema.GroupKind, error) {
 	if group == hubv1.GroupVersion.Group {
 		return nil, nil
@@ -64,7 +64,8 @@ func (s *Store) Kinds(ctx context.Context, group string) ([]schema.GroupKind, er
 	return kinds, nil
 }
 
-// versions of a group, the preferred one first; none if the hub does not serve the group.
+// versions returns the versions of a group, the preferred one first. It returns none if the hub does not serve the
+// group.
 func (s *Store) versions(ctx context.Context, group string) ([]schema.GroupVersion, error) {
 	if group == "" {
 		return []schema.GroupVersion{{Version: "v1"}}, nil
@@ -89,7 +90,8 @@ func (s *Store) versions(ctx context.Context, group string) ([]schema.GroupVersi
 	return out, nil
 }
 
-// served returns the resources of a version, without subresources; none if the hub no longer serves the version.
+// served returns the resources of a version, without subresources. It returns none if the hub does not serve the
+// version any more.
 func (s *Store) served(ctx context.Context, gv schema.GroupVersion) ([]metav1.APIResource, error) {
 	path := []string{"/apis", gv.Group, gv.Version}
 	if gv.Group == "" {

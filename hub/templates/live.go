@@ -20,22 +20,23 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// undecided means that the object is missing, but no read can prove its deletion. A retry will not help soon.
+// undecided means that the object is missing, but no read can prove that it was deleted. A retry soon after gives the
+// same error.
 type undecided struct{ why string }
 
-// Error says why.
+// Error implements error.
 func (u undecided) Error() string { return u.why }
 
-// Undecided lets callers distinguish this error from a failed read, without importing this package.
+// Undecided marks the error, so that callers can distinguish it from a failed read without an import of this package.
 func (undecided) Undecided() bool { return true }
 
-// Live reads an object from the API server. It returns the object, which may have a deletionTimestamp, or gone, or an
-// error.
+// Live reads an object from the API server. It returns the object, which may have a deletionTimestamp; or gone, if the
+// object was deleted; or an error.
 //
-// A deletion counts only if it is independent of the kind. The response must come from the kind's own storage. The
-// CustomResourceDefinition must exist, must not be terminating, and must not be younger than since, a time at which the
-// object existed. A definition that was deleted and created again has deleted its objects. An object of a bundle is
-// never gone: it has a deletionTimestamp after it was removed from the bundle.
+// gone is true only if the object was deleted while its kind stayed. Therefore the response must come from the kind's
+// own storage. The CustomResourceDefinition must exist, must not be terminating, and must not be younger than since, a
+// time at which the object existed. A definition that was deleted and created again has deleted its objects. An object
+// of a bundle is never gone: after it was removed from the bundle, it has a deletionTimestamp.
 func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer.Timeout)
 	defer cancel()
@@ -58,8 +59,8 @@ func (s *Store) Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Ti
 	return s.read(ctx, resource, id, since)
 }
 
-// read reads an object whose resource is known, with Live's results. If the resource is outdated, it returns an error,
-// because only the storage of an existing kind gives a reliable answer.
+// read reads an object of a known resource, with the results of Live. If the API server does not serve the resource any
+// more, it returns an error, because only an existing kind can prove that an object is missing.
 func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error) {
 	obj, err = s.requests.Resource(resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	switch {
@@ -82,8 +83,7 @@ func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, 
 	return obj, false, nil
 }
 
-// places caches the resources of kinds for recentFor, so that the deletion of many objects does not need discovery for
-// each.
+// places caches the resources of kinds for recentFor, so that many deletions together need one discovery request.
 type places struct {
 	mu    sync.Mutex
 	found map[schema.GroupKind]place
@@ -110,14 +110,14 @@ func (p *places) put(gk schema.GroupKind, resource schema.GroupVersionResource) 
 	p.found[gk] = place{resource: resource, at: time.Now()}
 }
 
-// isGone reports whether the object is missing, not its kind: the API server responds with 404 in both cases.
+// isGone reports whether the object is missing. The API server also answers 404 if the kind is missing; isGone returns
+// false then.
 func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// stands returns an error unless the kind has existed since then and is not being deleted. The check comes after the
-// read of the object: objects disappear with their definition only after it has a deletionTimestamp, which is never
-// removed.
+// stands returns an error unless the kind has existed since the given time and is not being deleted. It must run after
+// the read of the object: a CRD has a deletionTimestamp, which is never removed, before its objects disappear.
 func (s *Store) stands(ctx context.Context, r schema.GroupResource, since time.Time) error {
 	if builtIn(r.Group) {
 		return nil
@@ -138,9 +138,9 @@ func (s *Store) stands(ctx context.Context, r schema.GroupResource, since time.T
 	return nil
 }
 
-// builtIn reports whether the API server itself serves the group. It uses the list of the client library, not of the
-// server, so that a custom group never counts as built-in. Kinds of an aggregated API server are neither built-in nor
-// custom: nothing proves that they exist.
+// builtIn reports whether the API server itself serves the group. It uses the list in the client library and not the
+// server's, so that a CRD cannot make its group built-in. For a kind of an aggregated API server, builtIn returns
+// false, and nothing can prove that the kind exists.
 func builtIn(group string) bool {
 	switch group {
 	case "apiextensions.k8s.io", "apiregistration.k8s.io":
@@ -149,7 +149,7 @@ func builtIn(group string) bool {
 	return builtInKinds.IsGroupRegistered(group)
 }
 
-// builtInKinds is a separate scheme, because other packages may add kinds to the one that client-go shares.
+// builtInKinds is a scheme of its own, because other packages may add kinds to the shared scheme of client-go.
 var builtInKinds = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(scheme.AddToScheme(s))

@@ -12,10 +12,10 @@ var (
 	unpackedDesc = prometheus.NewDesc("hanse_templates_unpacked", "Hub objects that are unpacked in memory, because they were used recently.", nil, nil)
 )
 
-// Metrics of this package, for docs/metrics.md.
+// Metrics are the collectors of this package, from which docs/metrics.md is generated.
 var Metrics = []prometheus.Collector{collector{}}
 
-// collector reads the Store when metrics are requested, so that no counters must be updated.
+// collector computes the metrics at each scrape, so that no counters must be updated.
 type collector struct{ *Store }
 
 // Describe implements prometheus.Collector.

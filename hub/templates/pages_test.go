@@ -12,8 +12,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Objects of a list of many pages are asked for by many at once as soon as they are told of, from what was just listed
-// as well as from what was packed.
+// Several readers request each object of a list with many pages as soon as its event arrives. Some objects are then
+// cached, others are packed.
 func TestObjectsOfALongListAreWhole(t *testing.T) {
 	t.Parallel()
 	const objects = 600

@@ -8,25 +8,26 @@ import (
 )
 
 const (
-	// recentBytes limits the objects of one generation, by their size as JSON; in memory they take about five times
-	// that.
+	// recentBytes limits the cached objects of one generation, measured as JSON. In memory they take about five times
+	// that size.
 	recentBytes = 2 << 20
-	// recentFor is the minimum time for which an object without requests is kept; the maximum is twice that. It is also
-	// how long the resource of a kind is kept.
+	// recentFor is the minimum time for which an unused object is cached; the maximum is twice that. The resource of a
+	// kind is cached for the same time.
 	recentFor = 10 * time.Second
 )
 
-// recent caches recently unpacked objects. One change runs scheduling, each member's dispatch and the report one after
-// the other, and they share one object. An object without a request during a whole generation is dropped.
+// recent caches recently unpacked objects. After a change, scheduling, the dispatch to each member and the report read
+// the same object one after the other. There are two generations of objects; one that is not used during a whole
+// generation is dropped.
 //
-// The key is the record, which is never changed: another version of an object is another record.
+// The key is the record. A record never changes, because another version of an object has another record.
 type recent struct {
 	mu         sync.Mutex
 	young, old map[*record]*unstructured.Unstructured
-	bytes      int // bytes of the young objects
+	bytes      int // bytes of the objects in the young generation
 }
 
-// get unpacks the record unless it was unpacked recently.
+// get returns the unpacked object of a record, from the cache if possible.
 func (c *recent) get(r *record) *unstructured.Unstructured {
 	c.mu.Lock()
 	u, young := c.young[r]
@@ -63,7 +64,7 @@ func (c *recent) add(r *record, u *unstructured.Unstructured) {
 
 func (c *recent) next() { c.old, c.young, c.bytes = c.young, nil, 0 }
 
-// age drops objects without a request since the last call.
+// age drops the objects that were not used since the last call.
 func (c *recent) age() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

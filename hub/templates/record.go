@@ -15,14 +15,14 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// record is a stored template: compressed JSON, and the values that are read most often. It is never changed.
+// record is a stored template: compressed JSON, and the values that are read most often. A record never changes.
 type record struct {
-	*metav1.ObjectMeta // always nil: of the metadata only the following values can be read
+	*metav1.ObjectMeta // always nil: only the values below can be read
 	namespace, name    string
 	uid                types.UID
 	resourceVersion    string
 	labels             map[string]string
-	bundle             *hubv1.ObjectBundle // nil for an object of the hub
+	bundle             *hubv1.ObjectBundle // nil for an object of the hub itself
 	rest               uint64              // changes with every part except status and version
 
 	jsonSize   int
@@ -49,7 +49,7 @@ func (r *record) GetResourceVersion() string { return r.resourceVersion }
 // GetLabels implements metav1.Object.
 func (r *record) GetLabels() map[string]string { return r.labels }
 
-// GetAnnotations implements metav1.Object. It returns only a BundleAnnotation.
+// GetAnnotations implements metav1.Object. It returns only the BundleAnnotation.
 func (r *record) GetAnnotations() map[string]string {
 	if r.bundle == nil {
 		return nil
@@ -57,14 +57,15 @@ func (r *record) GetAnnotations() map[string]string {
 	return map[string]string{hubv1.BundleAnnotation: r.bundle.Annotation()}
 }
 
-// Both are safe for concurrent use. The window fits most objects and keeps the compressor small.
+// The compressor and the decompressor are safe for concurrent use. The window fits most objects and keeps the
+// compressor small.
 var (
 	compressor = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false)))
 	decompressor = must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true)))
 )
 
-// must is for options that are constants and therefore valid.
+// must panics on an error. The options here are constants, so that there is none.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -85,7 +86,7 @@ func pack(u *unstructured.Unstructured) *record {
 	}
 }
 
-// withoutStatus returns an object without its status, the managers of the status, apiVersion and resourceVersion.
+// withoutStatus returns an object without its status, the field managers of the status, apiVersion and resourceVersion.
 func withoutStatus(u *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(u.Object)
 	delete(out, "status")
@@ -99,7 +100,8 @@ func withoutStatus(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// unpack is the inverse of pack. It panics on an error, because then this process has corrupted its own data.
+// unpack is the inverse of pack. It panics on an error, because an error means that this process has corrupted its
+// memory.
 func (r *record) unpack() *unstructured.Unstructured {
 	raw, err := decompressor.DecodeAll(r.compressed, make([]byte, 0, r.jsonSize))
 	u := &unstructured.Unstructured{}
@@ -112,15 +114,15 @@ func (r *record) unpack() *unstructured.Unstructured {
 	return u
 }
 
-// Approximate memory of a map: one entry with a string key and an interface value at the usual load; a map of up to
-// eight labels, and each label's two words.
+// Approximate memory in bytes: an entry of a map from strings to interface values at the usual load; a map of up to
+// eight labels; and the two string headers of a label.
 const (
 	placeInKind = 64
 	placeLabels = 320
 	placeLabel  = 48
 )
 
-// held estimates the memory of the record, including its entry in the map of its kind.
+// held estimates the memory of the record in bytes, including its entry in the map of its kind.
 func (r *record) held() int {
 	n := int(unsafe.Sizeof(*r)) + cap(r.compressed) + len(r.namespace) + len(r.name) + len(r.uid) + len(r.resourceVersion)
 	n += placeInKind + len(r.namespace) + len("/") + len(r.name)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// sized is a widget with a spec of about so many bytes of what specs are made of: names, numbers and words that come
-// again.
+// sized returns a widget whose spec has about the given number of bytes, with repeated names, numbers and words as in a
+// real spec.
 func sized(i, bytes int) *unstructured.Unstructured {
 	random := rand.New(rand.NewPCG(1, uint64(i)))
 	u := widget("pack.example.com", fmt.Sprintf("widget-%05d", i))
@@ -61,7 +61,7 @@ func TestARecordUnpacksToWhatWasPacked(t *testing.T) {
 	}
 }
 
-// heap is what lives on it.
+// heap returns the bytes of live objects on the heap.
 func heap() int {
 	runtime.GC()
 	runtime.GC()
@@ -70,10 +70,10 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-func TestRecordsTakeHalfOfTheirJSONAndLittleMore(t *testing.T) { // not parallel: it looks at the heap
+func TestRecordsTakeHalfOfTheirJSONAndLittleMore(t *testing.T) { // not parallel, because it measures the heap
 	for _, bytes := range []int{1 << 10, 50 << 10} {
 		const objects = 100
-		warm := pack(sized(0, bytes)) // makes the compressor's tables
+		warm := pack(sized(0, bytes)) // creates the compressor's tables
 		before := heap()
 		kept := map[string]metav1.Object{}
 		var json, held int

@@ -21,10 +21,10 @@ import (
 
 // A stored template is an object of a bundle, see bundle.Stored. hub/bundles writes the Secrets.
 
-// secrets is the kind of the Secrets.
+// secrets is the kind Secret.
 var secrets = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 
-// storedRecord is the record of a stored template. Its own name is that of the Secret.
+// storedRecord is the record of a stored template. Its metadata is that of the Secret.
 type storedRecord struct {
 	*metav1.ObjectMeta // always nil, as in record
 	secret             types.NamespacedName
@@ -46,7 +46,7 @@ func (r *storedRecord) GetUID() types.UID { return r.uid }
 // GetResourceVersion implements metav1.Object.
 func (r *storedRecord) GetResourceVersion() string { return r.resourceVersion }
 
-// keepStored stores each listed or watched Secret of a bundle's object.
+// keepStored makes the record of a listed or watched Secret that has an object of a bundle.
 func (s *Store) keepStored(u *unstructured.Unstructured) (metav1.Object, error) {
 	var secret corev1.Secret
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &secret); err != nil {
@@ -71,7 +71,7 @@ func (s *Store) storedChanged(_ schema.GroupVersionKind, before, after metav1.Ob
 	switch {
 	case is == nil && was == nil:
 		return
-	case is == nil: // the hub's own object of this identity is the template from now on
+	case is == nil: // from now on, the hub's own object of this identity is the template
 		for _, f := range s.onState {
 			f(was.id.GroupKind())
 		}
@@ -96,7 +96,7 @@ func (s *Store) storedRecord(id hubv1.ObjectIdentity) (*storedRecord, bool) {
 	return r, ok
 }
 
-// StoredKinds returns the kinds of the objects of bundles.
+// StoredKinds returns the kinds of the objects in all bundles.
 func (s *Store) StoredKinds() sets.Set[schema.GroupKind] {
 	kinds := sets.New[schema.GroupKind]()
 	for _, o := range s.stored.List(secrets) {
@@ -107,13 +107,13 @@ func (s *Store) StoredKinds() sets.Set[schema.GroupKind] {
 	return kinds
 }
 
-// StoredState returns the state of the objects of bundles.
+// StoredState says whether the objects of bundles are read.
 func (s *Store) StoredState() kindwatch.State {
 	state, _ := s.stored.State(secrets)
 	return state
 }
 
-// ListStored returns the objects of the bundles that which selects, in no order.
+// ListStored returns the objects of the bundles that `which` selects, in any order.
 func (s *Store) ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity {
 	var ids []hubv1.ObjectIdentity
 	for _, o := range s.stored.List(secrets) {

@@ -23,7 +23,7 @@ import (
 	"github.com/hanse-dev/hanse/bundle"
 )
 
-// shelf is a store whose objects of bundles are in a namespace of its own.
+// shelf is a Store that keeps objects of bundles in a namespace of its own.
 type shelf struct {
 	*testing.T
 	*Store
@@ -31,7 +31,7 @@ type shelf struct {
 	told   *told
 }
 
-// newShelf returns a store that is not started.
+// newShelf returns a shelf that is not started.
 func newShelf(t *testing.T, name string) *shelf {
 	t.Helper()
 	c := newClient(t)
@@ -52,7 +52,7 @@ func newShelf(t *testing.T, name string) *shelf {
 	return &shelf{T: t, Store: s, client: all, told: told}
 }
 
-// begin starts the store and waits until it has the objects of bundles.
+// begin starts the Store, and waits until it has read the objects of bundles.
 func (s *shelf) begin() {
 	s.Helper()
 	start(s.T, s.Store)
@@ -64,7 +64,7 @@ func (s *shelf) begin() {
 	})
 }
 
-// store creates the Secret of an object.
+// store creates the Secret of a bundle's object.
 func (s *shelf) store(o bundle.Stored) *corev1.Secret {
 	s.Helper()
 	secret, err := o.Secret(s.namespace)
@@ -85,7 +85,7 @@ func (s *shelf) patch(secret *corev1.Secret, patch []byte) {
 	}
 }
 
-// become brings a Secret to another state of its object.
+// become updates a Secret to another state of its object.
 func (s *shelf) become(secret *corev1.Secret, o bundle.Stored) {
 	s.Helper()
 	patch, err := o.Patch(secret.ResourceVersion)
@@ -102,7 +102,7 @@ func (s *shelf) remove(o client.Object) {
 	}
 }
 
-// shows waits for a template.
+// shows waits until a template fulfils a condition, and returns the template.
 func (s *shelf) shows(what string, id hubv1.ObjectIdentity, is func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
 	s.Helper()
 	var got *unstructured.Unstructured
@@ -126,7 +126,7 @@ func (s *shelf) lacks(id hubv1.ObjectIdentity) {
 	})
 }
 
-// told has what a store told of: identities of objects, and kinds.
+// told records the calls of the registered functions: identities of objects, and kinds.
 type told struct {
 	mu    sync.Mutex
 	texts []string
@@ -160,7 +160,7 @@ func (s *shelf) tells(text string) {
 	})
 }
 
-// bundled is a Widget of the Bundle default/web.
+// bundled returns a Widget of the Bundle default/web.
 func bundled(group, name string) bundle.Stored {
 	return bundle.Stored{
 		Bundle: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "Bundle", Namespace: "default", Name: "web"}, Labels: map[string]string{"team": "a"}},
@@ -173,7 +173,7 @@ func exists(u *unstructured.Unstructured) bool { return u.GetDeletionTimestamp()
 func TestTheObjectsOfBundlesAreTemplates(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t, "stored-life")
-	const group = "stored-life.example.com" // the hub does not serve it
+	const group = "stored-life.example.com" // the hub does not serve this group
 	id, gk := idOf(widget(group, "one")), schema.GroupKind{Group: group, Kind: "Widget"}
 	first := s.store(bundled(group, "one"))
 	s.begin()
@@ -277,7 +277,8 @@ func TestLiveReadsTheSecretOfAStoredObject(t *testing.T) {
 	if o, gone, err := s.Live(t.Context(), id, time.Time{}); err != nil || gone || !exists(o) || o.GetResourceVersion() != secret.ResourceVersion || hubv1.BundleOf(o) == nil {
 		t.Errorf("got %v, gone %t, error %v", o, gone, err)
 	}
-	// The cache follows the Secret soon, so the rest asks as Live does while the cache is behind.
+	// The cache soon has the changed Secret. From here on the test calls live, as Live does while the cache is
+	// outdated.
 	live := func() (*unstructured.Unstructured, error) {
 		t.Helper()
 		o, gone, err := s.liveStored(t.Context(), id)
@@ -333,7 +334,7 @@ func TestAStoredObjectHidesTheObjectOfTheHub(t *testing.T) {
 	if err := s.client.Create(t.Context(), widget(group, "two")); err != nil {
 		t.Fatal(err)
 	}
-	s.tells(idOf(widget(group, "two")).String()) // after the change of the first
+	s.tells(idOf(widget(group, "two")).String()) // after the change of the first object
 	if slices.Contains(s.told.all(), id.String()) {
 		t.Errorf("a change of a hidden object is told: %q", s.told.all())
 	}
@@ -346,8 +347,8 @@ func TestAStoredObjectHidesTheObjectOfTheHub(t *testing.T) {
 	s.tells(gk.String())
 }
 
-// Whoever may write an object of the hub must not be able to make it look like one of a bundle: placements would select
-// it by the bundle.
+// A user who may write objects on the hub must not be able to make one look like an object of a bundle. Otherwise a
+// placement that selects the bundle would select the user's object.
 func TestAnObjectOfTheHubCannotPretendToBeInABundle(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t, "stored-pretends")

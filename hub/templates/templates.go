@@ -1,16 +1,18 @@
-// Package templates stores the federated objects of the hub: the templates. They are the hub's own objects of the
-// wanted kinds, and the objects of bundles (stored.go), which the hub does not have for itself. If there are both of
-// one identity, the object of the bundle is the template.
+// Package templates stores the federated objects of the hub: the templates. A template is the hub's own object of a
+// wanted kind, or an object of a bundle (stored.go), which the hub does not have as an object of its own. If both exist
+// with one identity, the object of the bundle is the template.
 //
-//   - A kind is watched while it is wanted, without a label selector, at the version that the hub prefers. If its
-//     definition gets a new preferred version, the kind is read at that version.
-//   - Each start and repair of a watch uses new discovery results. A REST mapper would cache a version that the hub no
-//     longer serves, and look for it for ever.
-//   - Memory never proves that an object was deleted: Live asks the API server, and gives an answer only while the kind
-//     itself exists. A deleted kind deletes its objects, which does not mean that a user deleted an object.
-//   - Objects are stored as compressed JSON, and unpacked for a while after a request.
+//   - A kind is watched while it is wanted, without a label selector, at the version that the hub prefers. If its CRD
+//     gets another preferred version, the watch changes to that version.
+//   - Each start and repair of a watch uses a new discovery request. A REST mapper would cache a version that the hub
+//     no
+//     longer serves, and request it for ever.
+//   - A template that is missing in memory is not known to be deleted. Live asks the API server, and reports a
+//     deletion
+//     only while the kind itself exists. A deleted CRD deletes its objects, although no user has deleted an object.
+//   - Objects are stored as compressed JSON, and are cached unpacked for a while after a use.
 //
-// hub/schedule decides which objects are federated and where they go.
+// hub/schedule decides which objects are federated, and on which clusters.
 package templates
 
 import (
@@ -36,14 +38,14 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// Store has the templates. It works in every replica, leader or not.
+// Store has the templates. It runs in every replica.
 type Store struct {
 	definitions client.Reader
 	discovery   discovery.DiscoveryInterface
 	requests    dynamic.Interface
 	watches     *kindwatch.Set
-	stored      *kindwatch.Set // the Secrets with the objects of bundles
-	namespace   string         // of these Secrets
+	stored      *kindwatch.Set // watches the Secrets with the objects of bundles
+	namespace   string         // namespace of these Secrets
 	recent      recent
 	places      places
 
@@ -61,13 +63,14 @@ var (
 	_ manager.LeaderElectionRunnable = &Store{}
 )
 
-// New returns a Store without kinds. apiReader reads CustomResourceDefinitions uncached. The objects of bundles are
-// Secrets of the namespace own. For the resources in namespaces, only objects in these namespaces are templates.
+// New returns a Store that wants no kinds yet. apiReader reads CustomResourceDefinitions without a cache. The objects
+// of bundles are Secrets in the namespace own. For a resource in namespaces, only the objects in its listed namespaces
+// are templates.
 func New(cfg *rest.Config, apiReader client.Reader, own string, namespaces map[schema.GroupResource][]string) (*Store, error) {
 	short := rest.CopyConfig(cfg)
 	short.Timeout = answer.Timeout
 	long := rest.CopyConfig(cfg)
-	long.Timeout = 0 // a timeout would end watches
+	long.Timeout = 0 // a client timeout would end watches
 
 	d, err := discovery.NewDiscoveryClientForConfig(short)
 	if err != nil {
@@ -112,18 +115,19 @@ func New(cfg *rest.Config, apiReader client.Reader, own string, namespaces map[s
 	return s, nil
 }
 
-// OnChange registers a function to call for every object that is added, deleted, or changed in more than its status. It
-// must be called before Start.
+// OnChange registers a function that is called for every object that is added, deleted, or changed in more than its
+// status. Call OnChange before Start.
 func (s *Store) OnChange(f func(hubv1.ObjectIdentity)) { s.onChange = append(s.onChange, f) }
 
-// OnStatus registers a function to call for every object of which only the status changes. It must be called before
+// OnStatus registers a function that is called for every object whose status alone has changed. Call OnStatus before
 // Start.
 func (s *Store) OnStatus(f func(hubv1.ObjectIdentity)) { s.onStatus = append(s.onStatus, f) }
 
-// OnState registers a function to call when the State of a kind changes. It must be called before Start.
+// OnState registers a function that is called when the State of a kind changes. Call OnState before Start.
 func (s *Store) OnState(f func(schema.GroupKind)) { s.onState = append(s.onState, f) }
 
-// NeedLeaderElection is false: every replica renders from templates.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. It returns false, because every replica renders from
+// templates.
 func (*Store) NeedLeaderElection() bool { return false }
 
 // Start watches the wanted kinds until ctx ends.
@@ -135,7 +139,7 @@ func (s *Store) Start(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	s.stored.Start(ctx, secrets)
-	if err := metrics.Registry.Register(collector{s}); err == nil { // only tests have a second Store in a process, which is not counted
+	if err := metrics.Registry.Register(collector{s}); err == nil { // only in tests a process has a second Store, which is not exported
 		defer metrics.Registry.Unregister(collector{s})
 	}
 	aging := time.NewTicker(recentFor)
@@ -156,7 +160,8 @@ func (s *Store) context() context.Context {
 	return s.ctx
 }
 
-// Want sets the watched kinds. Kinds that are no longer wanted are dropped. The kinds of hanse.dev are never templates.
+// Want sets the kinds to watch. It drops the objects of kinds that are not wanted any more. The kinds of hanse.dev are
+// never watched.
 func (s *Store) Want(kinds sets.Set[schema.GroupKind]) {
 	wanted := sets.New[schema.GroupKind]()
 	for gk := range kinds {
@@ -179,9 +184,9 @@ func (s *Store) Want(kinds sets.Set[schema.GroupKind]) {
 	}
 }
 
-// Retry checks the wanted kinds of these groups, whose definitions have changed. It tries kinds again that were not
-// served. If the hub prefers another version of a kind, the kind is read at that version, and the functions of OnState
-// are called then.
+// Retry discovers the wanted kinds of the given groups again, because their CRDs have changed. It retries kinds that
+// were not served. If the hub prefers another version of a kind, the watch changes to that version, and the functions
+// of OnState are called.
 func (s *Store) Retry(ctx context.Context, groups sets.Set[string]) {
 	s.mu.Lock()
 	wanted := s.wanted
@@ -200,11 +205,12 @@ func (s *Store) Retry(ctx context.Context, groups sets.Set[string]) {
 		}
 	}
 	if unserved {
-		s.watches.Restart() // of all kinds, which continue at their resourceVersion
+		s.watches.Restart() // the watches of all kinds, which continue at their resourceVersion
 	}
 }
 
-// Get returns a template; it is shared and must not be changed. A missing template does not prove a deletion: see Live.
+// Get returns a template, which is shared and must not be changed. If there is none, the object is not known to be
+// deleted; see Live.
 func (s *Store) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) {
 	r, ok := s.record(id)
 	if !ok {
@@ -213,8 +219,8 @@ func (s *Store) Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool) 
 	return s.recent.get(r), true
 }
 
-// Head returns the part of a template that needs no unpacking: namespace, name, uid, resourceVersion, labels and
-// BundleAnnotation. It is shared and must not be changed.
+// Head returns the parts of a template that are readable without unpacking: namespace, name, uid, resourceVersion,
+// labels and BundleAnnotation. It is shared and must not be changed.
 func (s *Store) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 	r, ok := s.record(id)
 	if !ok {
@@ -223,8 +229,8 @@ func (s *Store) Head(id hubv1.ObjectIdentity) (metav1.Object, bool) {
 	return r, true
 }
 
-// Content returns a number that changes with every part of a template except its status, within this process. It is 0
-// if there is no such template.
+// Content returns a number that changes with every part of a template except its status. Numbers of different processes
+// cannot be compared. It is 0 if there is no such template.
 func (s *Store) Content(id hubv1.ObjectIdentity) uint64 {
 	r, ok := s.record(id)
 	if !ok {
@@ -242,7 +248,8 @@ func (s *Store) record(id hubv1.ObjectIdentity) (*record, bool) {
 	return r, ok
 }
 
-// keep stores each listed or watched object. The handlers that are called next will request it.
+// keep makes the record of a listed or watched object. The object itself is cached, because the handlers that are
+// called next read it.
 func (s *Store) keep(u *unstructured.Unstructured) (metav1.Object, error) {
 	trim(u)
 	r := pack(u)
@@ -250,7 +257,7 @@ func (s *Store) keep(u *unstructured.Unstructured) (metav1.Object, error) {
 	return r, nil
 }
 
-// List returns the objects of a kind, in no order.
+// List returns the objects of a kind, in any order.
 func (s *Store) List(gk schema.GroupKind) []hubv1.ObjectIdentity {
 	objects := s.watches.List(unversioned(gk))
 	ids := make([]hubv1.ObjectIdentity, 0, len(objects))
@@ -272,13 +279,13 @@ func (s *Store) isStored(id hubv1.ObjectIdentity) bool {
 	return ok
 }
 
-// State returns the state of a kind of the hub's own objects; false if it is not watched.
+// State says whether the hub's own objects of a kind are read. It returns false if the kind is not watched.
 func (s *Store) State(gk schema.GroupKind) (kindwatch.State, bool) {
 	return s.watches.State(unversioned(gk))
 }
 
-// StateOf returns the state of the objects among which the object is: those of bundles if a bundle has it, else those
-// of its kind. false means that the kind is not watched.
+// StateOf returns the State of the watch that has the object: the watch of bundles' objects if a bundle has the object,
+// and else the watch of its kind. It returns false if the kind is not watched.
 func (s *Store) StateOf(id hubv1.ObjectIdentity) (kindwatch.State, bool) {
 	if s.isStored(id) {
 		return s.StoredState(), true
@@ -286,7 +293,7 @@ func (s *Store) StateOf(id hubv1.ObjectIdentity) (kindwatch.State, bool) {
 	return s.State(id.GroupKind())
 }
 
-// Watches reports whether the objects of a namespace are read. It returns true while that is unknown.
+// Watches reports whether the Store reads the kind's objects in a namespace. It returns true while this is not known.
 func (s *Store) Watches(gk schema.GroupKind, namespace string) bool {
 	return s.watches.Watches(unversioned(gk), namespace)
 }
@@ -304,7 +311,7 @@ func (s *Store) changed(gvk schema.GroupVersionKind, before, after metav1.Object
 	if is, ok := after.(*record); ok && was != nil && was.rest == is.rest {
 		told = s.onStatus
 		if was.resourceVersion == is.resourceVersion {
-			return // the object is at another version
+			return // the object is of another version
 		}
 	}
 	s.tell(told, id)
@@ -320,7 +327,7 @@ func identity(gk schema.GroupKind, o metav1.Object) hubv1.ObjectIdentity {
 	return hubv1.ObjectIdentity{Group: gk.Group, Kind: gk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// unversioned returns the key of a kind for kindwatch, because the version of a kind may change.
+// unversioned returns the key of a kind for kindwatch. It has no version, because the version may change.
 func unversioned(gk schema.GroupKind) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: gk.Group, Kind: gk.Kind}
 }

@@ -47,7 +47,7 @@ func newClient(t *testing.T) client.Client {
 	return c
 }
 
-// define makes a kind Widget of a group of its own.
+// define creates a CRD of the kind Widget in the given group.
 func define(t *testing.T, c client.Client, group string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	schemaOf := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
@@ -279,7 +279,7 @@ func TestAKindThatIsNotServedHoldsNothingUp(t *testing.T) {
 	})
 }
 
-// retry tries the kinds of a group once discovery has them, and returns when.
+// retry calls Retry for a group once discovery has the group's kinds. It returns the time of the call.
 func retry(t *testing.T, s *Store, group string) time.Time {
 	t.Helper()
 	eventually(t, "the kind is discovered", func(ctx context.Context) error {
@@ -314,7 +314,7 @@ func TestAKindIsTriedWhenItIsDefined(t *testing.T) {
 		}
 		return nil
 	})
-	if took := time.Since(began); took > 4*time.Second { // without Retry it waits 5 s and more
+	if took := time.Since(began); took > 4*time.Second { // without Retry, the next try comes after at least 5 s
 		t.Errorf("it took %s", took)
 	}
 }
@@ -402,7 +402,7 @@ func TestKindsOfAGroup(t *testing.T) {
 		"none.example.com":          nil,
 		hubv1.GroupVersion.Group:    nil,
 		"coordination.k8s.io":       {{Group: "coordination.k8s.io", Kind: "Lease"}},
-		"authorization.k8s.io":      nil, // its kinds can only be created
+		"authorization.k8s.io":      nil, // its kinds cannot be listed
 		"no group can be like this": nil,
 	}
 	for group, want := range tests {
@@ -506,7 +506,7 @@ func TestObjectsAreNotGoneWithTheirDefinition(t *testing.T) {
 		t.Errorf("while the kind is not served: gone %v, error %v", gone, err)
 	}
 
-	// Creation times have whole seconds.
+	// Creation times have a resolution of one second.
 	eventually(t, "a second has passed", func(context.Context) error {
 		if time.Since(since) < 2*time.Second {
 			return errors.New("not yet")

@@ -20,9 +20,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Names of spans. The root of a change is SpanChange, or a child of the span that the user's annotation names. Its
-// children are SpanDecide, SpanDispatch for each cluster, and SpanReport. SpanRender and SpanWrite are children of
-// SpanDispatch.
+// Names of spans. A trace has a span SpanChange for the change; its parent is the span in the user's annotation, if
+// there is one. The children of SpanChange are SpanDecide, a SpanDispatch for each cluster, and SpanReport. SpanRender
+// and SpanWrite are children of SpanDispatch.
 const (
 	SpanChange   = "change"
 	SpanDecide   = "decide"
@@ -32,7 +32,7 @@ const (
 	SpanReport   = "report"
 )
 
-// ID distinguishes the changes of all objects. It is the id of the span SpanChange.
+// ID identifies a change among all changes of all objects. It is the span ID of SpanChange.
 type ID = trace.SpanID
 
 // Change is one change of a hub object. All replicas derive equal values. The zero Change makes no spans.
@@ -41,14 +41,15 @@ type Change struct {
 	object hubv1.ObjectIdentity
 	trace  trace.TraceID
 	id     ID
-	parent trace.SpanID // of the user's trace; zero if there is none
-	// generation of the hub object; 0 if it is deleted, or has no generation.
+	parent trace.SpanID // span of the user's trace; zero if there is none
+	// generation is the generation of the hub object. It is 0 if the object is deleted, or if its kind has no
+	// generation.
 	generation int64
 	sampled    bool
 }
 
-// Change returns the newest change of a hub object: its generation, or its deletion if it is being deleted. Objects of
-// kinds without a generation change with their resourceVersion.
+// Change returns the newest change of a hub object: that of its generation, or its deletion if it is being deleted. For
+// a kind without a generation, each resourceVersion is a change.
 func (t *Tracer) Change(object hubv1.ObjectIdentity, template *unstructured.Unstructured) Change {
 	switch {
 	case t == nil:
@@ -69,7 +70,7 @@ func (t *Tracer) Change(object hubv1.ObjectIdentity, template *unstructured.Unst
 	return c
 }
 
-// Deletion returns the deletion of the hub object with the given UID.
+// Deletion returns the change that deletes the hub object with the given UID.
 func (t *Tracer) Deletion(object hubv1.ObjectIdentity, uid types.UID) Change {
 	if t == nil {
 		return Change{}
@@ -77,9 +78,9 @@ func (t *Tracer) Deletion(object hubv1.ObjectIdentity, uid types.UID) Change {
 	return t.derive(object, uid, "deleted")
 }
 
-// TargetChange returns the change that a target of a binding carries out. This is the deletion of the hub object if the
-// target is withdrawn for it, and otherwise the newest change. If the object with this UID is not known, it returns the
-// zero Change. So a target that is withdrawn for another reason is not in the trace of a deletion.
+// TargetChange returns the change that a target of a binding applies. It is the deletion of the hub object if the
+// target is withdrawn because of that deletion. Otherwise it is the newest change of the object, or the zero Change if
+// no object with this UID is known. Therefore a withdrawal for another reason is never in the trace of a deletion.
 func (t *Tracer) TargetChange(object hubv1.ObjectIdentity, uid types.UID, target *hubv1.BindingTarget, template *unstructured.Unstructured) Change {
 	switch {
 	case t == nil:
@@ -92,7 +93,7 @@ func (t *Tracer) TargetChange(object hubv1.ObjectIdentity, uid types.UID, target
 	return t.Change(object, template)
 }
 
-// derive returns a change with the ids that all replicas derive.
+// derive returns a change whose IDs are computed from its arguments, so that all replicas get the same IDs.
 func (t *Tracer) derive(object hubv1.ObjectIdentity, uid types.UID, version string) Change {
 	c := Change{tracer: t, object: object}
 	sum := sha256.Sum256([]byte(t.hub + "\x00" + string(uid) + "\x00" + version))
@@ -102,7 +103,7 @@ func (t *Tracer) derive(object hubv1.ObjectIdentity, uid types.UID, version stri
 	return c
 }
 
-// parse parses a W3C traceparent. For any other text it returns an invalid context.
+// parse parses a W3C traceparent. For any other text it returns an invalid SpanContext.
 func parse(text string) trace.SpanContext {
 	if text == "" || len(text) > maxParent {
 		return trace.SpanContext{}
@@ -111,16 +112,16 @@ func parse(text string) trace.SpanContext {
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 }
 
-// maxParent is the maximum length of a traceparent that is read. Version 00 has 55 characters.
+// maxParent limits the length of a traceparent. Version 00 has 55 characters.
 const maxParent = 128
 
-// ID of the change.
+// ID returns the ID of the change.
 func (c Change) ID() ID { return c.id }
 
 // Traced reports whether the spans of this change are sent.
 func (c Change) Traced() bool { return c.sampled }
 
-// Log returns a logger whose lines have the id of the trace, if the change is traced.
+// Log returns a logger that adds the trace ID to each line. If the change is not traced, it returns log unchanged.
 func (c Change) Log(log logr.Logger) logr.Logger {
 	if !c.sampled {
 		return log
@@ -132,8 +133,8 @@ func (c Change) Log(log logr.Logger) logr.Logger {
 type Step struct {
 	Name         string
 	Began, Ended time.Time
-	Cluster      string // empty: the step is not about one cluster
-	Reason       string // of api/v1alpha1; never a message, because a message may quote the object
+	Cluster      string // empty if the step is not about one cluster
+	Reason       string // a reason constant; never a message, because a message may quote the object
 	Failed       bool
 	Details      []attribute.KeyValue
 	Parts        []Step
@@ -151,7 +152,7 @@ func (c Change) Root(began, ended time.Time) {
 	c.make(ctx, Step{Name: SpanChange, Began: began, Ended: ended})
 }
 
-// Record makes the span of a step as a child of SpanChange. The parts of the step become children of this span.
+// Record makes the span of a step as a child of SpanChange, and the spans of the step's parts as children of that span.
 func (c Change) Record(s Step) {
 	if c.sampled {
 		c.make(trace.ContextWithRemoteSpanContext(context.Background(), c.context(c.id)), s)
@@ -189,10 +190,10 @@ func (c Change) make(ctx context.Context, s Step) {
 	span.End(trace.WithTimestamp(s.Ended))
 }
 
-// ids generates the ids of spans: those of a change for its root, else random ones.
+// ids generates the IDs of spans. SpanChange gets the IDs of its change; all other spans get random IDs.
 type ids struct{}
 
-// idsOfRoot is the key of the Change whose ids the next span gets.
+// idsOfRoot is the context key of the Change whose IDs the next span gets.
 type idsOfRoot struct{}
 
 // NewIDs implements sdktrace.IDGenerator.

@@ -6,7 +6,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TraceOf returns the trace of the deletion of an object, for tests outside of the package.
+// TraceOf returns the trace ID of the deletion of an object, for tests of other packages.
 func TraceOf(hub string, uid types.UID) string {
 	t := NewWith(nil, 1, Process{HubID: hub})
 	return t.Deletion(hubv1.ObjectIdentity{}, uid).trace.String()

@@ -38,8 +38,8 @@ const (
 	usersSpan  = "00f067aa0ba902b7"
 )
 
-// TestAHubTracesChangesAndSurvivesItsEndpoint has a hub and a member. The OTLP endpoint takes requests and never
-// answers, then it works, then it hangs again while the hub ends.
+// TestAHubTracesChangesAndSurvivesItsEndpoint runs a hub and a member. The OTLP endpoint first accepts requests without
+// an answer, then works, then hangs again while the hub ends.
 func TestAHubTracesChangesAndSurvivesItsEndpoint(t *testing.T) {
 	apiserver.Needed(t)
 	ctrl.SetLogger(logr.Discard())
@@ -67,7 +67,7 @@ func TestAHubTracesChangesAndSurvivesItsEndpoint(t *testing.T) {
 	}
 	defer stop()
 
-	// While the endpoint hangs, objects arrive.
+	// The hub handles objects while the endpoint hangs.
 	const objects = 100
 	for i := range objects {
 		must(t, onHub.Create(ctx, object(fmt.Sprint("cm-", i), "")))
@@ -80,7 +80,8 @@ func TestAHubTracesChangesAndSurvivesItsEndpoint(t *testing.T) {
 		return nil
 	})
 
-	// Once it works, spans arrive: those of an object of a kind without generations, from the user's span on.
+	// Once the endpoint works, spans arrive. The traced object is of a kind without a generation, and its trace begins
+	// with the user's span.
 	hangs.Store(false)
 	traced := object("traced", "00-"+usersTrace+"-"+usersSpan+"-01")
 	must(t, onHub.Create(ctx, traced))
@@ -103,7 +104,7 @@ func TestAHubTracesChangesAndSurvivesItsEndpoint(t *testing.T) {
 		}
 	}
 
-	// It hangs while the hub has spans to send.
+	// The endpoint hangs while the hub still has spans to send.
 	hangs.Store(true)
 	must(t, onHub.Create(ctx, object("last", "")))
 	eventually(t, func() error {
@@ -116,7 +117,7 @@ func TestAHubTracesChangesAndSurvivesItsEndpoint(t *testing.T) {
 	}
 }
 
-// hanging returns a proxy of the endpoint that does not answer while the flag is set.
+// hanging returns a proxy of the endpoint. While the flag is true, the proxy does not answer.
 func hanging(t *testing.T, to string) (endpoint string, hangs *atomic.Bool) {
 	t.Helper()
 	target, err := url.Parse(to)
@@ -135,7 +136,7 @@ func hanging(t *testing.T, to string) (endpoint string, hangs *atomic.Bool) {
 	return server.URL, hangs
 }
 
-// prepare makes the member, and a placement of all ConfigMaps in a namespace.
+// prepare creates the member, and a placement of all ConfigMaps in a namespace.
 func prepare(t *testing.T, onHub client.Client, member *rest.Config) {
 	t.Helper()
 	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{
@@ -165,7 +166,7 @@ func prepare(t *testing.T, onHub client.Client, member *rest.Config) {
 	}
 }
 
-// object is a hub object, with the annotation if parent is not empty.
+// object returns a hub object. If parent is not empty, the object has the traceparent annotation.
 func object(name, parent string) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Data: map[string]string{"password": "hunter2"}}
 	if parent != "" {
@@ -174,7 +175,8 @@ func object(name, parent string) *corev1.ConfigMap {
 	return cm
 }
 
-// spansAre waits until the spans of a trace are there with these parents, which are names of spans or an id.
+// spansAre waits until a trace has spans with these parents. want maps the name of a span to the name or ID of its
+// parent.
 func spansAre(t *testing.T, otlp *collector.Collector, trace string, want map[string]string) {
 	t.Helper()
 	eventually(t, func() error {

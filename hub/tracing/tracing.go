@@ -1,12 +1,12 @@
-// Package tracing makes the spans of changes: one trace follows a change of a hub object from the user's write to the
-// members and back, and is sent to an OTLP endpoint.
+// Package tracing makes the spans of changes. One trace follows a change of a hub object from the user's write to the
+// members and back. The spans are sent to an OTLP endpoint.
 //
-// Queues contain keys only, and several replicas work on one change, so the parts of the hub do not pass on a trace.
-// Each part computes the trace id from the UID and the generation of the hub object. So all parts get the same id
-// (change.go). The id alone decides whether a trace is sampled. A span is made after its step, and only if the step
-// changed something.
+// Queues contain only keys, and several replicas work on one change, so that the hub cannot pass a trace context from
+// part to part. Instead, each part computes the trace ID from the UID and the generation of the hub object (change.go).
+// The ID alone decides whether a trace is sampled. A span is made after its step, and only if the step changed
+// something.
 //
-// A Tracer that is nil makes no spans, and costs no allocation.
+// A nil Tracer makes no spans, and allocates no memory.
 package tracing
 
 import (
@@ -35,39 +35,39 @@ import (
 )
 
 const (
-	// requestWithin and batchWithin limit one request and all tries to send one batch.
+	// requestWithin limits one request, and batchWithin limits all attempts to send one batch.
 	requestWithin, batchWithin = 5 * time.Second, 10 * time.Second
-	// closeWithin limits how long the end of the process waits until the last spans are sent.
+	// closeWithin limits how long the process waits at its end until the last spans are sent.
 	closeWithin = 2 * time.Second
-	// queued is the maximum number of spans that wait for the endpoint. More spans are dropped.
+	// queued limits the spans that wait for the endpoint. Further spans are dropped.
 	queued = 8192
-	// batched is the maximum number of spans in a request.
+	// batched limits the spans in one request.
 	batched = 512
 )
 
-// Options of the spans of this process.
+// Options configure the spans of this process.
 type Options struct {
-	// Endpoint is the URL of an OTLP receiver for HTTP, such as https://collector.example.com:4318; empty turns tracing
-	// off.
+	// Endpoint is the URL of an OTLP receiver over HTTP, such as https://collector.example.com:4318. If it is empty,
+	// tracing is off.
 	Endpoint string
-	// CAFile has the PEM certificates of the CAs of the endpoint; empty means those of the system.
+	// CAFile has the PEM certificates of the endpoint's CAs. If it is empty, the CAs of the system are used.
 	CAFile string
-	// Sampling is the share of changes that are traced, 0 to 1.
+	// Sampling is the share of changes that are traced, from 0 to 1.
 	Sampling float64
 }
 
-// Process describes the process that makes spans.
+// Process describes the process that makes the spans.
 type Process struct {
-	// HubID is the UID of the hub's namespace kube-system. All replicas have the same.
+	// HubID is the UID of the hub's namespace kube-system. It is the same in all replicas.
 	HubID string
-	// Version and Instance are of this replica.
+	// Version and Instance describe this replica.
 	Version, Instance string
-	// Proxy of connections to the endpoint; nil if there is none.
+	// Proxy returns the proxy for connections to the endpoint. It is nil if no proxy is used.
 	Proxy  func(*http.Request) (*url.URL, error)
 	Logger logr.Logger
 }
 
-// Tracer makes the spans of changes. A nil Tracer makes none.
+// Tracer makes the spans of changes. A nil Tracer makes no spans.
 type Tracer struct {
 	tracer   trace.Tracer
 	provider *sdktrace.TracerProvider
@@ -75,7 +75,7 @@ type Tracer struct {
 	sampler  sdktrace.Sampler
 }
 
-// Validate returns an error that names the wrong flag.
+// Validate returns an error that names the flag with an invalid value.
 func (o Options) Validate() error {
 	if !(o.Sampling >= 0 && o.Sampling <= 1) {
 		return fmt.Errorf("--otlp-sampling is a ratio from 0 to 1: have %v", o.Sampling)
@@ -90,7 +90,7 @@ func (o Options) Validate() error {
 	return err
 }
 
-// url returns the address to which spans are posted.
+// url returns the URL to which spans are posted.
 func (o Options) url() (*url.URL, error) {
 	u, err := url.Parse(o.Endpoint)
 	switch {
@@ -105,8 +105,8 @@ func (o Options) url() (*url.URL, error) {
 	return u, nil
 }
 
-// New returns a Tracer that sends spans to the endpoint; nil if there is no endpoint. It does not connect. If the
-// endpoint does not answer, only spans are lost.
+// New returns a Tracer that sends spans to the endpoint. It returns nil if there is no endpoint. It does not connect.
+// If the endpoint does not answer, only spans are lost.
 func New(o Options, p Process) (*Tracer, error) {
 	if err := o.Validate(); err != nil || o.Endpoint == "" {
 		return nil, err
@@ -162,7 +162,7 @@ func (t *Tracer) Close(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, closeWithin)
 	defer cancel()
-	_ = t.provider.Shutdown(ctx) // the spans are lost, as during an outage of the endpoint
+	_ = t.provider.Shutdown(ctx) // remaining spans are lost, as during an outage of the endpoint
 }
 
 // Enabled reports whether spans are made at all.
@@ -180,13 +180,13 @@ func authorities(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// noRedirect keeps spans from other hosts than the configured one.
+// noRedirect refuses redirects, so that spans are sent only to the configured host.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// mostReason is the maximum length of an error of the endpoint in the log, in characters.
+// mostReason limits the length of an endpoint's error in the log, in characters.
 const mostReason = 256
 
-// sender sends spans. It logs the begin and the end of an outage of the endpoint, and not each lost batch.
+// sender sends spans. It logs the begin and the end of an outage of the endpoint, but not each lost batch.
 type sender struct {
 	sdktrace.SpanExporter
 	log logr.Logger
@@ -215,7 +215,7 @@ func (s *sender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan)
 	return nil
 }
 
-// plain returns a text of the endpoint for the log: bounded, and on one line.
+// plain returns a text of the endpoint for the log: shortened, and on one line.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

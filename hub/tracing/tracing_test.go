@@ -31,7 +31,7 @@ import (
 
 var id = hubv1.ObjectIdentity{Group: "test.hanse.dev", Kind: "Widget", Namespace: "shop", Name: "web"}
 
-// widget is the hub object at a generation, with the annotation if parent is not empty.
+// widget returns the hub object at a generation. If parent is not empty, the object has the traceparent annotation.
 func widget(generation int64, parent string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetUID("widget")
@@ -43,7 +43,7 @@ func widget(generation int64, parent string) *unstructured.Unstructured {
 	return u
 }
 
-// replica returns the Tracer of one replica of a hub, and its spans.
+// replica returns the Tracer of one replica of a hub, and the exporter with its spans.
 func replica(t *testing.T, hub string, sampling float64) (*Tracer, *tracetest.InMemoryExporter) {
 	t.Helper()
 	spans := tracetest.NewInMemoryExporter()
@@ -156,7 +156,7 @@ func TestTheUsersTraceIsTheParent(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			tracer, spans := replica(t, "hub", 0) // only the user's flag can sample
+			tracer, spans := replica(t, "hub", 0) // only the sampled flag of the user's trace can select a change
 			c := tracer.Change(id, widget(1, tc.parent))
 			if used := c.trace.String() == usersTrace; used != tc.used || c.Traced() != tc.recorded {
 				t.Fatalf("the user's trace is used: %t, want %t; traced: %t, want %t", used, tc.used, c.Traced(), tc.recorded)
@@ -211,7 +211,7 @@ func TestSpansOfOneChange(t *testing.T) {
 		Name: SpanDispatch, Began: at(3), Ended: at(6), Cluster: "eu", Reason: "AdmissionDenied", Failed: true,
 		Parts: []Step{{Name: SpanRender, Began: at(4), Ended: at(5), Cluster: "eu"}},
 	})
-	c.Root(at(0), at(2)) // after its children, as it may happen
+	c.Root(at(0), at(2)) // made after its children, which is allowed
 	leader.Close(t.Context())
 	other.Close(t.Context())
 
@@ -240,7 +240,7 @@ func TestSpansOfOneChange(t *testing.T) {
 	}
 }
 
-// TestAnEndpointThatHangs accepts connections and never answers.
+// TestAnEndpointThatHangs uses an endpoint that accepts connections and never answers.
 func TestAnEndpointThatHangs(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -263,7 +263,7 @@ func TestAnEndpointThatHangs(t *testing.T) {
 	tracer, err := New(Options{Endpoint: "http://" + listener.Addr().String(), Sampling: 1}, Process{HubID: "hub", Logger: logr.Discard()})
 	must(t, err)
 	began := time.Now()
-	const changes = 4 * queued // many more than wait
+	const changes = 4 * queued // many more than can wait
 	for i := range changes {
 		tracer.Deletion(id, types.UID(fmt.Sprint(i))).Record(Step{Name: SpanWrite, Began: began, Ended: began})
 	}
@@ -354,7 +354,7 @@ func TestOptions(t *testing.T) {
 	must(t, os.WriteFile(empty, []byte("no certificate"), 0o600))
 	tests := map[string]struct {
 		options Options
-		want    string // in the error; empty: there is none
+		want    string // part of the error; empty: there is no error
 	}{
 		"off":                               {Options{Sampling: 1}, ""},
 		"plain HTTP":                        {Options{Endpoint: "http://collector:4318", Sampling: 1}, ""},
