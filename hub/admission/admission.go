@@ -107,7 +107,7 @@ func New(o Options) *Reviewer {
 
 // refusal is the reason why a policy is refused. The author of the policy reads its text.
 type refusal struct {
-	forbidden bool // the author lacks a right
+	forbidden bool // true: the author lacks a right
 	text      string
 }
 

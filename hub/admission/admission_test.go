@@ -269,7 +269,7 @@ func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 	tests := map[string]struct {
 		given  func(*hub)
 		policy string
-		want   []string // words of the refusal; none: it is taken
+		want   []string // words of the refusal; none: the policy is accepted
 		not    []string
 		warned string
 	}{
@@ -476,7 +476,7 @@ func TestAPolicyThatWouldBreakObjectsIsRefused(t *testing.T) {
 func TestRightsAreAskedForFirst(t *testing.T) {
 	tests := map[string]struct {
 		policy string
-		code   int32 // of an author who has no rights
+		code   int32 // code of the answer to an author without rights
 		asked  bool
 	}{
 		"an override that cannot be read":        {policy: policy(`[{name: a, patches: [{op: add, path: /spec/replicas, expression: "("}]}]`), code: http.StatusForbidden, asked: true},
@@ -567,7 +567,7 @@ func TestWhatTheAuthorMustBeAllowedToDo(t *testing.T) {
 	}
 	tests := map[string]struct {
 		policy, before string
-		want           string // rights that are asked for, sorted
+		want           string // rights that are checked, sorted
 		lacks, says    string
 	}{
 		"a placement: what it selects": {policy: placement(`clusters: {names: [eu-1]}`), want: select4, lacks: "delete", says: `alice needs the right to delete widgets.test.hanse.dev in namespace shop`},

@@ -139,7 +139,7 @@ func (r *Reviewer) objects(ctx context.Context, p hubv1.OverridePolicyObject) ([
 		}
 		head, ok := r.options.Templates.Head(id)
 		if !ok {
-			continue // deleted, or not read yet: then rendering checks it
+			continue // deleted, or not read yet: dispatch then finds the error when it renders the object
 		}
 		labels, err := r.namespaceLabels(ctx, id.Namespace)
 		if err != nil {
@@ -292,7 +292,7 @@ func (t *trial) applies(cluster overrides.Cluster) bool {
 func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstructured.Unstructured, prepared *overrides.Prepared, name string, with, without []hubv1.OverridePolicyObject) {
 	shares, decided := replicas.Values(o.binding.BindingSpec(), name, template)
 	if !decided {
-		return // it waits for its share
+		return // waits until its number of replicas is decided
 	}
 	divided := make([]overrides.Divided, 0, len(shares))
 	for _, v := range shares {
@@ -316,7 +316,7 @@ func (t *trial) inCluster(ctx context.Context, o selectedObject, template *unstr
 		return
 	}
 	t.unsafe(o, where, result.Manifest, func() *unstructured.Unstructured {
-		result, _ := prepared.Render(cluster, without, divided) // nil if that fails
+		result, _ := prepared.Render(cluster, without, divided) // nil if the rendering without this policy fails
 		return result.Manifest
 	})
 	kind := t.reviewer.options.Schema(ctx, template.GroupVersionKind())

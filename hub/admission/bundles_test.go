@@ -26,7 +26,7 @@ func TestTheAuthorOfABundleMayImpersonateItsAccount(t *testing.T) {
 	ofCluster := `manifests: [{apiVersion: test.hanse.dev/v1, kind: Widget, metadata: {namespace: shop, name: web}}]`
 	tests := map[string]struct {
 		bundle, before string
-		want           []string // rights that are asked for
+		want           []string // rights that are checked
 		says           string
 	}{
 		"a Bundle has an account of its namespace": {

@@ -19,7 +19,7 @@ func rolling(kind, annotations, rollout string) string {
 func TestARolloutIsReviewed(t *testing.T) {
 	tests := map[string]struct {
 		annotations, rollout string
-		want                 []string // words of the refusal; none: it is taken
+		want                 []string // words of the refusal; none: the placement is accepted
 		warned               []string
 	}{
 		"one that is fine": {

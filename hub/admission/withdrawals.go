@@ -68,7 +68,7 @@ type forecast struct {
 	removals             []guard.Removal
 	placements, clusters map[string]guard.Scope
 	losers               int    // objects that lose a copy
-	first                string // the first of them that the policy selects
+	first                string // the first object that the policy selects and that loses a copy
 }
 
 func (f *forecast) run(ctx context.Context) error {
@@ -180,7 +180,7 @@ func (f *forecast) object(b hubv1.BindingObject, factsBefore, factsAfter decide.
 	if len(removals) == 0 {
 		return
 	}
-	if f.losers++; f.first == "" && selected { // the author may read the objects that the policy selects
+	if f.losers++; f.first == "" && selected { // only objects that the policy selects are named, because the author may read them
 		f.first = o.String()
 	}
 	for _, r := range removals {

@@ -1,15 +1,17 @@
 // Package bundles stores the objects of Bundles, ClusterBundles and FederatedOperators as templates, and sets the
 // condition Stored.
 //
-//   - The manifests of a bundle are read by package bundle. If one of them is invalid, if the bundle's ServiceAccount
-//     lacks a right, or if an identity is taken, nothing is stored: the bundle keeps its stored objects. The condition
-//     Stored says why.
-//   - An object that was stored and is no longer in the bundle gets a removal time. That is the decision to delete it,
-//     so it follows an uncached read of the bundle. The Secret of the object is deleted after its binding.
-//   - A bundle that is deleted loses all objects in the same way. Live of hub/templates proves the deletion.
+//   - Package bundle reads the manifests of a bundle. The bundle keeps its stored objects, and nothing new is stored,
+//     if a
+//     manifest is invalid, if the bundle's ServiceAccount lacks a right, or if another bundle or the hub has an object of
+//     the same identity. The condition Stored says why.
+//   - A stored object that is no longer in the bundle gets a removal time. This is the decision to delete the object,
+//     so
+//     that it needs an uncached read of the bundle before. The Secret of the object is deleted after its binding.
+//   - All objects of a deleted bundle are removed in the same way. Live of hub/templates proves the deletion.
 //
-// Only the leader stores objects. The other replicas read the stored objects. hub/policystatus counts them, and reports
-// their state on clusters.
+// Only the leader stores objects. All replicas read the stored objects. hub/policystatus counts them, and writes their
+// state into the bundle's status.
 package bundles
 
 import (
@@ -43,40 +45,41 @@ import (
 	"github.com/hanse-dev/hanse/kindwatch"
 )
 
-// workers is the number of bundles that are stored at a time. Charts are rendered one after the other.
+// workers is the number of bundles that are stored concurrently. Charts are rendered one after the other.
 const workers = 4
 
 // Templates has the stored objects.
 type Templates interface {
 	// Get returns an object from memory. The object is shared, and the caller must not change it.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// State returns the state of the watch of a kind. It returns false if the kind is not watched.
+	// State says whether the hub's own objects of a kind are read. It returns false if the kind is not watched.
 	State(gk schema.GroupKind) (kindwatch.State, bool)
-	// StoredState returns the state of the watch of the Secrets of bundles.
+	// StoredState says whether the stored objects of bundles are read.
 	StoredState() kindwatch.State
 	// List returns the objects of a kind.
 	List(gk schema.GroupKind) []hubv1.ObjectIdentity
-	// ListStored returns the objects of the selected bundles.
+	// ListStored returns the objects of the bundles that `which` selects.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
-	// Live reads a hub object uncached. gone means that it was deleted, although its kind has existed since the given
-	// time.
+	// Live reads a hub object without a cache. gone means that it was deleted while its kind has existed since the
+	// given time.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
-	// OnChange and OnState register functions to call for changed objects and for changed states of watches, before the
-	// manager starts.
+	// OnChange and OnState register functions that are called after changes of objects and of kinds. Call them before
+	// the manager starts.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
 }
 
-// Options of a Controller. The field Clock is optional; all other fields are required.
+// Options of a Controller. All fields are required except Clock.
 type Options struct {
 	// Client reads bundles, bindings and namespaces from the cache, asks for rights, and writes.
 	Client client.Client
-	// APIReader reads bundles and ConfigMaps uncached.
+	// APIReader reads bundles and ConfigMaps without a cache.
 	APIReader client.Reader
 	Mapper    meta.RESTMapper
 	Templates Templates
 	Events    events.EventRecorder
-	// Namespace has the stored objects, and the ConfigMaps and ServiceAccounts of bundles without a namespace.
+	// Namespace is the namespace of the stored objects. Bundles without a namespace have their ConfigMaps and
+	// ServiceAccounts there, too.
 	Namespace string
 	// Charts fetches the charts of operators.
 	Charts *charts.Fetcher
@@ -90,12 +93,12 @@ type Controller struct {
 	Options
 
 	mu         sync.Mutex
-	renderings map[string]rendering                                        // by the name of the operator
+	renderings map[string]rendering                                        // by the operator's name
 	ctx        context.Context                                             // nil while another replica leads
 	queue      workqueue.TypedRateLimitingInterface[hubv1.BundleReference] // nil while another replica leads
 }
 
-// New returns a Controller, which starts no work before SetupWithManager.
+// New returns a Controller that does nothing before SetupWithManager.
 func New(o Options) *Controller {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -103,13 +106,13 @@ func New(o Options) *Controller {
 	return &Controller{Options: o, renderings: map[string]rendering{}}
 }
 
-// SetupWithManager adds the controller, which runs while this process is the leader.
+// SetupWithManager adds the controller to the manager. It runs only in the leading replica.
 func (c *Controller) SetupWithManager(mgr manager.Manager) error {
 	control, err := controller.NewTyped("bundles", mgr, controller.TypedOptions[hubv1.BundleReference]{
 		Reconciler:         c,
 		NeedLeaderElection: ptr.To(true),
 		RecoverPanic:       ptr.To(true),
-		// A chart may take long, and must not delay other bundles.
+		// A slow chart must not delay other bundles.
 		MaxConcurrentReconciles: workers,
 		RateLimiter:             pace.Retries[hubv1.BundleReference](),
 	})
@@ -176,7 +179,7 @@ func (c *Controller) wakeAll(ctx context.Context) {
 func (c *Controller) wakeIf(ctx context.Context, concerned func(hubv1.BundleObject) bool) {
 	all, err := scopes.Bundles(ctx, c.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return // the cache is stopping, and so is this process
+		return // the cache stops because this process ends
 	}
 	for _, b := range all {
 		if concerned(b) {
@@ -223,9 +226,9 @@ func (c *Controller) Reconcile(ctx context.Context, of hubv1.BundleReference) (r
 	}
 	switch {
 	case isOutdated(err):
-		return behind, nil // the watch has not shown an earlier write yet
+		return behind, nil // the cache does not have an earlier write yet
 	case errors.Is(err, charts.ErrFetching):
-		return reconcile.Result{}, nil // its end wakes the operator
+		return reconcile.Result{}, nil // the end of the fetch wakes the operator
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("storing the objects of %s: %w", of, err)
 	case deleted:

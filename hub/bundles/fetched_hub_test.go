@@ -153,7 +153,7 @@ func (r *chartRegistry) test(t *testing.T, stop func()) {
 	r.away.Store(false)
 	r.push(t, "2.0.0", first)
 	r.clock.SetTime(r.clock.Now().Add(time.Minute))
-	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ReleaseName = "wind" }) // makes the hub look at once
+	r.edited(o, func(s *hubv1.FederatedOperatorSpec) { s.Chart.ReleaseName = "wind" }) // makes the hub reconcile the operator at once
 	r.operatorSays(o, hubv1.ReasonChartInvalid, "gives has chart rotors 1.0.0, not rotors 2.0.0")
 	stays()
 	r.push(t, "2.0.1", rotorChart(t, "2.0.1", nil))
@@ -163,8 +163,8 @@ func (r *chartRegistry) test(t *testing.T, stop func()) {
 		t.Errorf("the chart is %+v", is)
 	}
 
-	// A new leader has no archive. It fetches the archive whose objects are stored, although the tag points to another
-	// one.
+	// A new leader has no archive in memory. It fetches the archive whose objects are stored, although the tag points
+	// to another archive.
 	stop()
 	r.away.Store(true)
 	r.newFetcher()

@@ -248,7 +248,7 @@ func TestABundleThatWasDeletedWhileNoReplicaLedLosesItsObjects(t *testing.T) {
 	must(t, w.admin.Delete(t.Context(), b))
 
 	w.lead()
-	w.stores("-a", "c") // nothing waits for the object without a binding
+	w.stores("-a", "c") // the object without a binding is deleted at once
 	must(t, w.admin.Delete(t.Context(), binding))
 	w.stores("c")
 }
@@ -349,7 +349,7 @@ func TestOneOfTwoBundlesGetsAnObject(t *testing.T) {
 		}
 		return nil
 	})
-	// The other bundle may have the object already, because it is stored again from time to time.
+	// The other bundle may have stored the object already, because it retries from time to time.
 	must(t, w.admin.Patch(t.Context(), loser, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
 	w.says(loser, hubv1.ReasonStored, "")
 	if got := w.stored(); len(got) != 1 || got["x"].UID != loser.UID {

@@ -39,7 +39,7 @@ func (c *Controller) renderChart(ctx context.Context, o *hubv1.FederatedOperator
 	if err != nil {
 		return nil, nil, err
 	}
-	var unread error // of a ConfigMap; others are faults of what is in it
+	var unread error // error of reading a ConfigMap; other errors are about its content
 	in, err := child.InputOf(spec, child.Sources{Fetched: fetched, ConfigMap: func(name string, optional bool) (m *corev1.ConfigMap, _ error) {
 		m, unread = c.configMap(ctx, types.NamespacedName{Namespace: c.Namespace, Name: name}, optional)
 		return m, unread
@@ -90,7 +90,7 @@ func (c *Controller) rendered(ctx context.Context, operator string, in child.Inp
 	case ctx.Err() != nil:
 		return out, fmt.Errorf("rendering the chart: %w", ctx.Err())
 	case errors.Is(err, child.ErrProcess):
-		return out, invalidChart(err) // the next look tries again
+		return out, invalidChart(err) // retried at the next reconcile
 	}
 	last = rendering{input: sum, at: c.Clock.Now(), err: err}
 	if err == nil {

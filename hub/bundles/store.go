@@ -33,7 +33,7 @@ func (r *refusal) Error() string { return r.message }
 // content has the objects of a bundle, and the data for its status.
 type content struct {
 	objects []*unstructured.Unstructured
-	chart   *hubv1.RenderedChart // nil if the objects are of no chart
+	chart   *hubv1.RenderedChart // nil if the objects are not from a chart
 }
 
 // store writes the stored objects that differ from the content of a bundle, and returns the condition Stored. If an
@@ -182,7 +182,7 @@ func (c *Controller) taken(
 ) (before *unstructured.Unstructured, sent int64, err error) {
 	if before, ok := c.Templates.Get(id); ok {
 		switch has := hubv1.BundleOf(before); {
-		case has == nil: // an object of the hub, which may have no copies
+		case has == nil: // a hub object; it has no copies if its binding has none
 		case has.BundleReference == of.BundleReference:
 			return before, 0, nil
 		default:
@@ -267,7 +267,7 @@ func (c *Controller) write(ctx context.Context, ch change) error {
 func (c *Controller) replaceBroken(ctx context.Context, secret *corev1.Secret) error {
 	var is corev1.Secret
 	if err := c.APIReader.Get(ctx, client.ObjectKeyFromObject(secret), &is); err != nil {
-		return client.IgnoreNotFound(err) // it is stored by the next run
+		return client.IgnoreNotFound(err) // the next reconcile stores the object
 	}
 	if _, err := bundle.ReadStored(&is); err == nil {
 		return errBehind
@@ -314,7 +314,7 @@ func (c *Controller) removeAll(ctx context.Context, of hubv1.BundleReference) er
 			return err
 		}
 		if !gone && live.GetDeletionTimestamp() == nil {
-			return errBehind // it was created again
+			return errBehind // the bundle exists again
 		}
 	}
 	for _, o := range remove {
@@ -335,7 +335,7 @@ func (c *Controller) forget(ctx context.Context, of hubv1.BundleReference) error
 		// The read is uncached, because a new binding may not be in the cache yet.
 		switch err := c.APIReader.Get(ctx, id.BindingKey(), hubv1.NewBinding(id.BindingKey())); {
 		case err == nil:
-			continue // its last event wakes the bundle
+			continue // the last event of the binding wakes the bundle
 		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("reading the binding of %s: %w", id, err)
 		}

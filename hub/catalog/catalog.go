@@ -1,10 +1,10 @@
 // Package catalog caches the hub's CustomResourceDefinitions. For each requested kind, it keeps the parts that
 // determine how its objects are read.
 //
-//   - A definition is read uncached at the first request for its kind. A definition may have a megabyte, and an
-//     informer would keep all of them completely.
-//   - One watch of the metadata of all definitions reports changes. A changed definition is read again at once; nothing
-//     expires.
+//   - A definition is read without a cache at the first request for its kind. An informer would keep all definitions
+//     completely in memory, and one definition may have 1 MB.
+//   - One watch of the metadata of all definitions shows changes. A changed definition is read again at once; a cached
+//     definition never expires.
 //   - While the API server does not answer, the last definition is used.
 //
 // member/health and hub/rollup use the definitions to read and merge statuses.
@@ -48,9 +48,9 @@ type entry struct {
 	reading sync.Mutex // held by the caller that reads the definition
 
 	name    string      // name of the definition; empty before the first answer
-	known   *Definition // nil before the first answer, and if there is no definition
+	known   *Definition // nil before the first answer, and if the kind has no definition
 	current bool        // false if the definition has changed since the last read
-	changes int         // number of events that made it outdated
+	changes int         // number of events that made known outdated
 	doubted string      // the resourceVersion that a caller considers outdated
 }
 
@@ -59,9 +59,8 @@ func New(reader client.Reader, mapper meta.RESTMapper) *Catalog {
 	return &Catalog{reader: reader, mapper: mapper, kinds: map[schema.GroupKind]*entry{}}
 }
 
-// OnChange sets the function to call after a change of a definition that was read before. before or after is nil if the
-// definition did not or does not exist. The function runs in a separate goroutine. OnChange must be called before
-// Watch.
+// OnChange sets the function that is called after a change of a cached definition. before is nil for a new definition,
+// and after is nil for a deleted one. The function runs in a separate goroutine. Call OnChange before Watch.
 func (c *Catalog) OnChange(f func(kind schema.GroupKind, before, after *Definition)) { c.onChange = f }
 
 // Watch reads and watches the metadata of all definitions.

@@ -212,7 +212,7 @@ func TestADefinitionIsReadOnceForAllWhoAsk(t *testing.T) {
 	if err := server.Client.Patch(t.Context(), crd, label); err != nil {
 		t.Fatal(err)
 	}
-	_, later := define(t, server.Client) // its event comes after that of the label
+	_, later := define(t, server.Client) // the event of later comes after the event of the label
 	if _, err := c.Get(t.Context(), later); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func (f *fakeTemplates) State(schema.GroupKind) (kindwatch.State, bool) {
 	return kindwatch.State{Synced: f.told, Delivered: f.told}, true
 }
 
-// set creates or updates an object with these labels. Without labels it deletes the object.
+// set creates or updates an object with these labels.
 func (f *fakeTemplates) set(id hubv1.ObjectIdentity, labels map[string]string) {
 	f.mu.Lock()
 	f.heads[id] = &metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, Labels: labels}
