@@ -182,7 +182,7 @@ func (c *Controller) taken(
 ) (before *unstructured.Unstructured, sent int64, err error) {
 	if before, ok := c.Templates.Get(id); ok {
 		switch has := hubv1.BundleOf(before); {
-		case has == nil: // a hub object; it has no copies if its binding has none
+		case has == nil: // a hub object, which is allowed if it has no copies, see below
 		case has.BundleReference == of.BundleReference:
 			return before, 0, nil
 		default:
