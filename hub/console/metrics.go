@@ -12,11 +12,11 @@ import (
 var (
 	answers = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hanse_console_pages_total",
-		Help: "Requests of browsers to the console, by the page's path and the class of the answer's HTTP status, such as 2xx.",
+		Help: "Requests of browsers to the console, by the page's path and the class of the response's HTTP status, such as 2xx.",
 	}, []string{"page", "code"})
 	openStreams = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "hanse_console_streams",
-		Help: "Pages of the console that are open in browsers and follow changes.",
+		Help: "Pages of the console that are open in browsers and are updated after changes.",
 	})
 )
 

@@ -13,14 +13,14 @@ import (
 
 var (
 	memberReady = prometheus.NewDesc("hanse_member_ready",
-		"1 if the hub reaches a member and its watches deliver: its MemberCluster is Ready, and a replica has observed it in the last minute; else 0.", []string{"cluster"}, nil)
+		"1 if the hub reaches a member and its watches deliver events: its MemberCluster is Ready, and a replica has observed it in the last minute; else 0.", []string{"cluster"}, nil)
 	credentialsExpiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hanse_member_credentials_expiry_timestamp_seconds",
-		Help: "When the credentials of a member in use expire, in seconds since 1970. Absent for credentials that do not.",
+		Help: "When the credentials expire that the hub uses for a member, in seconds since 1970. Absent for credentials that do not expire.",
 	}, []string{"cluster"})
 	unclaimedCopies = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hanse_unclaimed_copies",
-		Help: "Objects on a member that this hub wrote and that no binding claims, of kinds that are watched there.",
+		Help: "Objects on a member that this hub wrote and that no binding names, of the kinds that the hub watches on the member.",
 	}, []string{"cluster"})
 )
 

@@ -7,7 +7,7 @@ import (
 
 var requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "hanse_view_requests_total",
-	Help: "Requests of users about members, by request and HTTP status of the answer.",
+	Help: "Requests of users about members, by the kind of the request and the HTTP status of the response.",
 }, []string{"what", "code"})
 
 // Metrics are the collectors of this package, from which docs/metrics.md is generated.

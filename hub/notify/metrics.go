@@ -7,7 +7,7 @@ import (
 
 var notifications = prom.NewCounterVec(prom.CounterOpts{
 	Name: "hanse_notifications_total",
-	Help: "Tries to deliver notifications, by NotificationSink and result: delivered, failed (it is tried again), refused (the receiver does not take it), dropped (too old, or the queue was full).",
+	Help: "Attempts to deliver notifications, by NotificationSink and result: delivered, failed (the attempt is repeated), refused (the receiver will never accept the notification), dropped (the notification was too old, or the queue was full).",
 }, []string{"sink", "result"})
 
 // Metrics are the collectors of this package, from which docs/metrics.md is generated.

@@ -12,9 +12,9 @@ import (
 
 var (
 	operatorClusters = prom.NewDesc("hanse_operator_clusters",
-		"Clusters that a FederatedOperator is placed on, by whether it is ready there: true or false.", []string{"operator", "ready"}, nil)
+		"Clusters on which a FederatedOperator is placed, by whether the operator is ready on the cluster: true or false.", []string{"operator", "ready"}, nil)
 	operatorInfo = prom.NewDesc("hanse_operator_info",
-		"The stored chart of a FederatedOperator; always 1. An operator with manifests has none.", []string{"operator", "chart", "version", "app_version"}, nil)
+		"The stored chart of a FederatedOperator; always 1. An operator whose objects are manifests has no series.", []string{"operator", "chart", "version", "app_version"}, nil)
 )
 
 // Metrics are the collectors of this package, from which docs/metrics.md is generated. Only the leader exports them.

@@ -63,28 +63,28 @@ const (
 var (
 	copiesDesc    = prom.NewDesc("hanse_copies", "Copies that the hub wants on a cluster, by cluster and kind.", []string{"cluster", "kind"}, nil)
 	outOfSyncDesc = prom.NewDesc("hanse_copies_out_of_sync",
-		"Wanted copies whose wanted state is not on the cluster, or does not stay there because another client changes it; "+
-			"without copies that are held or whose state is unknown.", []string{"cluster", "kind"}, nil)
-	failingDesc = prom.NewDesc("hanse_copies_failing", "Wanted copies whose health is Degraded, also if their content is out of sync; without copies whose state is unknown.", []string{"cluster", "kind"}, nil)
+		"Wanted copies whose wanted state is not on the cluster, or does not stay there because another client changes it. "+
+			"Copies that are held or whose state is unknown are not counted.", []string{"cluster", "kind"}, nil)
+	failingDesc = prom.NewDesc("hanse_copies_failing", "Wanted copies whose health is Degraded, also if their content is out of sync. Copies whose state is unknown are not counted.", []string{"cluster", "kind"}, nil)
 	unknownDesc = prom.NewDesc("hanse_copies_unknown",
-		"Wanted copies whose state is not known now: the hub does not hear their cluster, or its watch does not show the applied copy.", []string{"cluster", "kind"}, nil)
+		"Wanted copies whose state is not known now, because the hub does not observe their cluster, or the cluster's watch does not show the applied copy.", []string{"cluster", "kind"}, nil)
 	clusterReasonDesc = prom.NewDesc("hanse_cluster_copies_by_reason",
-		"Copies with a reason in their row, by cluster. A reason that a copy gives itself counts as its health. The rarest reasons are summed as (others).",
+		"Copies with a reason in their row, by cluster. A reason from the copy's own status is replaced by the copy's health. The least frequent reasons are summed as (others).",
 		[]string{"cluster", "reason"}, nil)
 	kindReasonDesc = prom.NewDesc("hanse_kind_copies_by_reason",
-		"Copies with a reason in their row, by kind. A reason that a copy gives itself counts as its health. The rarest reasons are summed as (others).",
+		"Copies with a reason in their row, by kind. A reason from the copy's own status is replaced by the copy's health. The least frequent reasons are summed as (others).",
 		[]string{"kind", "reason"}, nil)
 	heldDesc = prom.NewDesc("hanse_copies_held",
-		"Copies that keep an older state, or stay, because a rollout, the guard of removals or a user holds them.", []string{"hold"}, nil)
+		"Copies that stay at an older state, or are not removed, because a rollout, the guard of removals or a user holds them.", []string{"hold"}, nil)
 	heldSinceDesc = prom.NewDesc("hanse_copies_held_oldest_timestamp_seconds",
-		"Since when the oldest copy has been held, in seconds since 1970, to the minute. Absent if there is none.", []string{"hold"}, nil)
+		"When the hold of the longest held copy began, in seconds since 1970, to the minute. Absent if no copy is held.", []string{"hold"}, nil)
 	placementDesc = prom.NewDesc("hanse_placement_copies",
-		"Copies of a placement that nothing holds. The namespace of a ClusterPlacement is empty. Placements beyond 500 are summed as (others).",
+		"Copies of a placement that are not held. The namespace of a ClusterPlacement is empty. Placements beyond 500 are summed as (others).",
 		[]string{"namespace", "placement"}, nil)
 	placementInSyncDesc = prom.NewDesc("hanse_placement_copies_in_sync",
-		"Copies of a placement that nothing holds, and that have the wanted state.", []string{"namespace", "placement"}, nil)
+		"Copies of a placement that are not held and have the wanted state.", []string{"namespace", "placement"}, nil)
 	placementSecondsDesc = prom.NewDesc("hanse_placement_status_duration_seconds",
-		"As hanse_kind_status_duration_seconds, by placement: number and sum alone.", []string{"namespace", "placement"}, nil)
+		"The same times as in hanse_kind_status_duration_seconds, by placement: only their number and their sum.", []string{"namespace", "placement"}, nil)
 	rolloutsDesc = prom.NewDesc("hanse_rollouts", "Objects of placements with a rollout, by the phase of the object's rollout.", []string{"state"}, nil)
 	removalsDesc = prom.NewDesc("hanse_removals_held", "Objects with copies whose removal waits for a user's confirmation.", nil, nil)
 

@@ -13,12 +13,12 @@ import (
 var (
 	windowSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "hanse_report_window_seconds",
-		Help:    "How long the changes of a binding waited to be written together.",
+		Help:    "How long the changes of a binding waited, so that one write has them all.",
 		Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1, 2, 5, 10},
 	})
 	bindingClusters = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "hanse_binding_clusters",
-		Help: "Rows of all bindings by state: Healthy, Leaving, Progressing, Unknown, Degraded, NotApplied, or HubIsOlder. The row says it alone.",
+		Help: "Rows of all bindings by state: Healthy, Leaving, Progressing, Unknown, Degraded, NotApplied, or HubIsOlder. Only the row decides the state, not whether the hub observes the cluster.",
 	}, []string{"state"})
 	driftCorrected = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hanse_drift_corrected_total",

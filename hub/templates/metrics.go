@@ -6,10 +6,10 @@ import (
 )
 
 var (
-	templatesDesc = prometheus.NewDesc("hanse_templates", "Hub objects and objects of bundles that are kept in memory, by group and kind.", []string{"group", "kind"}, nil)
+	templatesDesc = prometheus.NewDesc("hanse_templates", "Hub objects and objects of bundles in memory, by group and kind.", []string{"group", "kind"}, nil)
 	bytesDesc     = prometheus.NewDesc("hanse_templates_bytes",
-		"Size of the hub objects in memory: as JSON (json), and their compressed form in memory, by estimate (held).", []string{"form"}, nil)
-	unpackedDesc = prometheus.NewDesc("hanse_templates_unpacked", "Hub objects that are unpacked in memory, because they were used recently.", nil, nil)
+		"Bytes of these objects: as uncompressed JSON (json), and of their compressed form in memory, estimated (held).", []string{"form"}, nil)
+	unpackedDesc = prometheus.NewDesc("hanse_templates_unpacked", "Objects that are also in memory without compression, because they were used recently.", nil, nil)
 )
 
 // Metrics are the collectors of this package, from which docs/metrics.md is generated.
