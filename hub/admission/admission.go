@@ -8,7 +8,8 @@
 //     rollout.Validate).
 //   - An override policy must break no object. Each selected object is rendered for each of its clusters, and compared
 //     with the schema of its kind on the hub (breakage.go). Errors that exist without the policy do not count.
-//   - A policy that would withdraw copies gets a warning with their number (withdrawals.go). That never refuses it.
+//   - A policy that would withdraw copies gets a warning with their number (withdrawals.go). The warning never causes a
+//     refusal.
 //
 // Deletions are not reviewed, and neither are changes that leave the spec unchanged.
 //

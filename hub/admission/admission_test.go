@@ -58,7 +58,7 @@ type hub struct {
 	asking func(user string)
 	// reading is called before the review reads the labels of an object. It may be nil.
 	reading func()
-	// unmapped is the error of the mapper for every kind. If it is nil, the mapper knows the kinds.
+	// unmapped is the error of the mapper for every kind. If it is nil, the mapper maps all kinds of the test.
 	unmapped error
 	// may reports whether the author has a right, given as "verb resource.group namespace name". If may is nil, the author
 	// has all rights.

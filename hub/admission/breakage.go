@@ -27,8 +27,8 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// mostObjects is the maximum number of objects that a review renders. If the policy selects more, the rendered ones are
-// spread evenly.
+// mostObjects is the maximum number of objects that a review renders. If the policy selects more objects, it renders a
+// selection that is spread evenly.
 const mostObjects = 500
 
 func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyObject, who author) ([]string, error) {
@@ -55,7 +55,7 @@ func (r *Reviewer) reviewOverrides(ctx context.Context, p hubv1.OverridePolicyOb
 	return trial.warnings, nil
 }
 
-// readable returns why a policy is invalid for any object. It is nil if the policy may be valid for some object.
+// readable returns an error if the policy is invalid whatever object it is applied to.
 func readable(p hubv1.OverridePolicyObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return &refusal{text: fmt.Sprintf("spec.namespaceSelector: %s", err)}

@@ -173,10 +173,10 @@ func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted [
 	return append(removed, written...), nil
 }
 
-// taken returns the stored object of an identity. It is nil if no object is stored. Then sent is the newest generation
-// that a cluster has received, because a user may have deleted the Secret; it is 0 if no cluster has received the
-// object. If the identity belongs to another bundle, or to an object of the hub that has copies, the error is a
-// refusal.
+// taken returns the stored object of an identity. before is nil if no object is stored. In this case, sent is the
+// newest generation that a cluster has received, because a user may have deleted the Secret of a sent object. sent is 0
+// if no cluster has received the object. If the identity belongs to another bundle, or to an object of the hub that has
+// copies, the error is a refusal.
 func (c *Controller) taken(
 	ctx context.Context, of hubv1.ObjectBundle, id hubv1.ObjectIdentity,
 ) (before *unstructured.Unstructured, sent int64, err error) {

@@ -54,7 +54,7 @@ type entry struct {
 	doubted string      // the resourceVersion that a caller considers outdated
 }
 
-// New returns an empty Catalog. reader reads uncached.
+// New returns an empty Catalog. reader must read without a cache.
 func New(reader client.Reader, mapper meta.RESTMapper) *Catalog {
 	return &Catalog{reader: reader, mapper: mapper, kinds: map[schema.GroupKind]*entry{}}
 }

@@ -39,7 +39,7 @@ type objectBody struct {
 	// Explanation is nil if the decision cannot be replayed. Fields is nil if the page shows all clusters.
 	Explanation *view.Explanation
 	Fields      *view.Fields
-	// Events has the events of the hub, and the events of those members that the page requests them from.
+	// Events has the events on the hub, and those on the members that the page asks.
 	Events *view.Events
 	onMembers
 

@@ -24,7 +24,7 @@ type operatorsBody struct {
 
 type operatorRow struct {
 	Cluster string
-	// Away is true if the cluster is unreachable. Then the cells show the state at the time Observed.
+	// Away is true if the cluster is unreachable. The cells then show the state at the time Observed.
 	Away     bool
 	Observed *metav1.Time
 	Cells    []operatorCell

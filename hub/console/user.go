@@ -76,7 +76,7 @@ func (u *users) with(token string) *user {
 }
 
 // narrowed returns the user for a page about one namespace. A user who may not list clusters and policies gets the part
-// that concerns the namespace from the views. An empty namespace means all namespaces.
+// that concerns the namespace from package memberview. An empty namespace means all namespaces.
 func (u *user) narrowed(namespace string, views *memberview.Client) *user {
 	u.views = views
 	if namespace != "" {

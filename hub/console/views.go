@@ -23,12 +23,12 @@ const (
 	// membersWithin is the timeout of the requests to members for one page. It is shorter than readWithin, so that a
 	// member that hangs does not delay the page beyond its timeout.
 	membersWithin = 12 * time.Second
-	// askedAtOnce is the number of concurrent requests to members for one page: the views give a user two slots of a
-	// member, and two slots for slow requests.
+	// askedAtOnce limits the concurrent requests to members for one page. It is 2, because package memberview gives a
+	// user two slots of a member, and two slots for slow requests.
 	askedAtOnce = 2
 	// mostAsked is the maximum number of members from which one page requests data.
 	mostAsked = 20
-	// largestView is the maximum size of the views' answer for a page.
+	// largestView limits the size of an answer about a member, in bytes.
 	largestView = 4 << 20
 )
 
@@ -98,7 +98,8 @@ func (a *recorder) SetReadDeadline(time.Time) error { return nil }
 // SetWriteDeadline implements the optional method of http.ResponseController.
 func (a *recorder) SetWriteDeadline(time.Time) error { return nil }
 
-// viewsOf returns a client of the views that uses a user's token. It is nil if the hub serves no views.
+// viewsOf returns a client of package memberview that uses a user's token. It is nil if the hub serves no requests
+// about members.
 func (c *Console) viewsOf(token string) *memberview.Client {
 	if c.opts.Views == nil {
 		return nil
@@ -108,8 +109,8 @@ func (c *Console) viewsOf(token string) *memberview.Client {
 	}
 }
 
-// questions are the requests to members for one page. Each request has half of the remaining time, so that a member
-// that hangs leaves time for the others.
+// questions are the requests to members for one page. Each request has half of the remaining time, so that a hanging
+// member leaves time for the requests to other members.
 type questions struct {
 	views  *memberview.Client
 	within time.Duration

@@ -41,7 +41,8 @@ type whatIfBody struct {
 	// Fault says why there is no result.
 	Fault      string
 	Simulation *view.Simulation
-	// Moved are the first changed objects; objects with a problem come first. More counts the others.
+	// Moved are the first changed objects; objects with a problem come first. More is the number of the remaining
+	// objects.
 	Moved []view.SimulatedObject
 	More  int
 	// Plan is the effect of the pasted policies as text.
@@ -70,7 +71,7 @@ func whatIfPage(ctx context.Context, v *visit) (*page, error) {
 	return body.page(), nil
 }
 
-// page returns a page that is not updated, because an update would replace the form or its result.
+// page returns a page that is not loaded again after a change, because that would replace the form or its result.
 func (b *whatIfBody) page() *page {
 	return &page{Title: "What if", Nav: "whatif", template: "whatif", Body: b}
 }

@@ -5,20 +5,17 @@
 // deleted MemberCluster is removed. member/connect makes the connections. hub/schedule and hub/dispatch withdraw
 // objects, and membership waits for the withdrawals.
 //
-//   - Only one MemberCluster represents a cluster: the one that has the cluster's ID in its status. If two have the
-//     ID,
+//   - Only one MemberCluster represents a cluster: the one that has the cluster's ID in its status. If two have the ID,
 //     it is the older one.
 //   - A region and zones that were derived from nodes do not change until a label overrides them. Placements select
-//     clusters by region and zone, so that a change would move objects.
+//     clusters by region and zone, so that a changed value would move objects.
 //   - A cluster that does not answer gets a taint at once that keeps new objects away. After a grace period it gets a
 //     NoExecute taint. Placements decide whether the cluster's objects move.
 //   - A token that hansectl created is renewed before it expires, and the old token is revoked once the link uses the
-//     new
-//     one. The token of a cluster that leaves is revoked if its MemberCluster requests it.
+//     new one. The token of a cluster that leaves is revoked if its MemberCluster requests it.
 //   - A change that concerns an administrator causes an event after the status was written (news.go).
 //   - While nothing changes, only the time of the last observation is written, at most every 30 s for each cluster.
-//     While
-//     a link is being made after a restart, the status does not change.
+//     While a link is being made after a restart, the status does not change.
 package membership
 
 import (

@@ -35,7 +35,7 @@ type renewal struct {
 	now   time.Time
 }
 
-// due is the decision on a renewal.
+// due says whether to renew the credentials now, and when to check them again.
 type due struct {
 	renew bool
 	// soon is true if less than a third of the credentials' lifetime is left.

@@ -23,7 +23,8 @@ const longestMessage = 4096
 // observed copies the state of a link into the status of its MemberCluster.
 func observed(c *hubv1.MemberCluster, state member.LinkState, hubID string) {
 	c.Status.ObservedGeneration = c.Generation
-	// A link without a connection attempt has no state, so that the status does not change after a restart.
+	// Until the first connection attempt has ended, the link has no state. Therefore the status from before a restart
+	// stays.
 	before := meta.FindStatusCondition(c.Status.Conditions, hubv1.ConditionReady)
 	if state.Ready != metav1.ConditionUnknown || before == nil || before.Reason == hubv1.ReasonSecretMissing {
 		message := state.Message

@@ -317,8 +317,8 @@ func (s *heldByUser) take(user string) (free func(), err error) {
 	}, nil
 }
 
-// slotsByName has the slots of each member. A member gets an entry at the first request of a user who may view it, if
-// this replica's shard has the member.
+// slotsByName has the slots of each member. It gets an entry only for a member in this replica's shard, and only after
+// the user's right to view the member was checked, so that requests cannot fill it.
 type slotsByName struct {
 	mu sync.Mutex
 	of map[string]*slots.Slots

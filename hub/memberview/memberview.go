@@ -62,7 +62,7 @@ import (
 
 // Holder is the replica whose shard has a member.
 type Holder struct {
-	// Here is true for this replica.
+	// Here is true if the Holder is this process.
 	Here bool
 	// Address (host:port) and Certificate are from the annotations of the replica's Lease, see Annotations. They are
 	// empty if no replica has the member in its shard now, or if that replica serves no views.

@@ -26,7 +26,8 @@ const (
 	// mostUnclaimed limits the listed copies, and mostPruned the copies in one removal.
 	mostUnclaimed = 5000
 	mostPruned    = 25
-	// workWithin limits the requests to the member for one listing or removal, so that time is left for the answer.
+	// workWithin limits the requests to the member for one listing or removal, so that the answer can still be sent
+	// within answerWithin.
 	workWithin = 15 * time.Second
 	// mostReviews limits the access reviews that find the kinds which the user may list.
 	mostReviews = 200
@@ -93,8 +94,8 @@ func (v *View) sortForRemoval(copies []member.Copy) {
 	})
 }
 
-// removalOf returns whether Prune deletes or orphans a copy. The default is the same as after the deletion of the hub
-// object.
+// removalOf returns whether Prune deletes or orphans a copy. It uses the default for a deleted hub object, but an
+// adopted copy is always orphaned.
 func removalOf(id hubv1.ObjectIdentity, adopted bool) hubv1.RemovalPolicy {
 	policy, _ := placement.DefaultRemoval(id.GroupKind(), hubv1.DeletionPolicy{})
 	if adopted {

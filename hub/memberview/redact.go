@@ -77,7 +77,8 @@ func values(obj *unstructured.Unstructured, path []string) map[string]any {
 	return nil
 }
 
-// compared returns a copy of an object without its status, the server's metadata, and the hub's labels and annotations.
+// compared returns the part of an object that a diff shows: a copy without status, the server's metadata, and the hub's
+// labels and annotations.
 func compared(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	if obj == nil {
 		return nil

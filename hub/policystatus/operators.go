@@ -77,7 +77,7 @@ func withoutFact(facts []hubv1.OperatorFact, name string) []hubv1.OperatorFact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f hubv1.OperatorFact) bool { return f.Name == name })
 }
 
-// withFact adds the fact of an operator, and sorts by name. If there are too many facts, it drops the last ones.
+// withFact adds the fact of an operator, and sorts by name. If there are too many facts, it drops the last facts.
 func withFact(facts []hubv1.OperatorFact, fact hubv1.OperatorFact) []hubv1.OperatorFact {
 	facts = slices.Concat(facts, []hubv1.OperatorFact{fact})
 	slices.SortFunc(facts, func(a, b hubv1.OperatorFact) int { return cmp.Compare(a.Name, b.Name) })

@@ -160,7 +160,7 @@ func fold(status *hubv1.PlacementStatus, generation int64, of selected) {
 	set(&status.Conditions, generation, conditions[hubv1.ConditionHealthy].condition(hubv1.ConditionHealthy, hubv1.ReasonHealthyEverywhere))
 }
 
-// scheduled adds to the condition Scheduled why some selected objects do not follow the placement.
+// scheduled adds to the message of the condition Scheduled why some selected objects do not follow the placement.
 func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition {
 	if len(of.lost) > 0 {
 		c.Message += fmt.Sprintf("; %d of the selected objects follow another placement, such as %s", len(of.lost), nameOf(of.lost[0]))
@@ -179,7 +179,7 @@ func (of selected) scheduled(c metav1.Condition, following int) metav1.Condition
 	return c
 }
 
-// applied adds to the condition Applied that the placement suspends writes.
+// If the placement suspends writes, applied says so in the message of the condition Applied.
 func (of selected) applied(c metav1.Condition) metav1.Condition {
 	if of.suspend.Dispatching {
 		c.Message = cut("writing to members is suspended; " + c.Message)

@@ -82,7 +82,7 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 		e.outcomes, e.merged, e.refusal, e.written, e.refused, e.troubles = nil, merged{}, refusal{}, "", "", troubles{}
 	}
 	for cluster := range e.outcomes {
-		// A withdrawal that ended earlier says nothing about the next withdrawal from the cluster.
+		// The outcome of an earlier withdrawal must not be used for the next withdrawal from the cluster.
 		if opposed(stateOf(e.targets, cluster), stateOf(spec.Clusters, cluster)) {
 			delete(e.outcomes, cluster)
 		}

@@ -67,7 +67,7 @@ func (t troubles) applyPhase(before, after *hubv1.BindingStatus, spec *hubv1.Bin
 	switch {
 	// A successful update, or a link that is up again, causes no event, because each cluster would cause one. An object
 	// whose own status shows the success needs no event either.
-	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || was == hubv1.ReasonHubIsOlder || t.applying || !held(before, spec) && !speaks(after)):
+	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || was == hubv1.ReasonHubIsOlder || t.applying || !heldEverywhere(before, spec) && !statusIsWritten(after)):
 		return []event{{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))}}
 	case is == hubv1.ReasonHubIsOlder && was != is:
 		newer := rowsWhere(after, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder })
@@ -113,13 +113,13 @@ func failing(row hubv1.ClusterRow) bool {
 	return rollup.Failed(row.Applied, row.Reason)
 }
 
-// speaks reports whether the merged status is written to the hub object.
-func speaks(s *hubv1.BindingStatus) bool {
+// statusIsWritten reports whether the merged status is written to the hub object.
+func statusIsWritten(s *hubv1.BindingStatus) bool {
 	return meta.IsStatusConditionTrue(s.Conditions, hubv1.ConditionStatusWritten)
 }
 
-// held reports whether every cluster that shall have the object has a copy of any generation.
-func held(s *hubv1.BindingStatus, spec *hubv1.BindingSpec) bool {
+// heldEverywhere reports whether every cluster that shall have the object has a copy of any generation.
+func heldEverywhere(s *hubv1.BindingStatus, spec *hubv1.BindingSpec) bool {
 	return !slices.ContainsFunc(spec.Clusters, func(t hubv1.BindingTarget) bool {
 		row := s.Row(t.Name)
 		return t.State == hubv1.TargetPresent && (row == nil || row.Generation == 0)

@@ -27,7 +27,7 @@ var (
 	statusSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "hanse_kind_status_duration_seconds",
 		Help: "From the time at which the hub saw a change of an object or its decision, until the status says that every copy has it, " +
-			"by kind; without objects with a rollout, and changes that a suspension, a pause or other objects hold.",
+			"by kind. Objects with a rollout, and changes that a suspension, a pause or other objects hold, are not measured.",
 		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
 	}, []string{"kind"})
 )

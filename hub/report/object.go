@@ -45,8 +45,8 @@ type refusal struct {
 	stays      bool        // the server also refuses the removal of the earlier status
 }
 
-// stands reports whether neither the object nor its schema has changed since the refusal.
-func (f refusal) stands(r *run) bool {
+// isCurrent reports whether neither the object nor its schema has changed since the refusal.
+func (f refusal) isCurrent(r *run) bool {
 	return f.generation != 0 && f.generation == r.template.GetGeneration() && f.definition == r.definition.resourceVersion
 }
 
@@ -204,7 +204,7 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 		return v, r.takeBack(ctx, v)
 	}
 	if v, err := r.apply(ctx, status); v != nil || err != nil {
-		if v != nil && r.refusal.stands(r) {
+		if v != nil && r.refusal.isCurrent(r) {
 			err = r.takeBack(ctx, v)
 		}
 		return v, err
@@ -222,7 +222,7 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 
 // alreadyRefused returns the earlier verdict if merging the rows gives the status that the server has refused.
 func (r *run) alreadyRefused(rules rollup.Rules) *verdict {
-	if !r.refusal.stands(r) {
+	if !r.refusal.isCurrent(r) {
 		return nil
 	}
 	status, _, err := rollup.MergeStatus(r.definition.schema, rules, r.current(), r.rows, r.targets, r.refusal.at)
@@ -242,7 +242,7 @@ func (r *run) observed() bool {
 // The status stays if other managers own fields in it, or if the server refuses the removal.
 func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	others, ours := statusManagers(r.template)
-	if !ours || len(others) > 0 || (r.refusal.stands(r) && r.refusal.stays) || r.hubIsTarget || len(r.current().Object["status"].(map[string]any)) == 0 {
+	if !ours || len(others) > 0 || (r.refusal.isCurrent(r) && r.refusal.stays) || r.hubIsTarget || len(r.current().Object["status"].(map[string]any)) == 0 {
 		return nil
 	}
 	refused, err := r.apply(ctx, nil)
@@ -329,7 +329,7 @@ func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 			return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 		}
 		v := notWritten(hubv1.ReasonStatusRefused, "the hub's API server refused the merged status: %s", err)
-		if status == nil && r.refusal.stands(r) {
+		if status == nil && r.refusal.isCurrent(r) {
 			r.refusal.stays = true
 			return v, nil
 		}

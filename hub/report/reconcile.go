@@ -349,7 +349,7 @@ func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
 	}
 }
 
-// end stores in the entry what the next run needs.
+// end stores in the entry the values that the next run needs.
 func (r *run) end() {
 	e, unlock := r.entry()
 	defer unlock()

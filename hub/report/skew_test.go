@@ -87,7 +87,7 @@ func (w *world) newerFields(cluster string) (inStatus, inRow bool) {
 	return inStatus, inRow
 }
 
-// rawBinding reads the binding of the object web with all fields, also with the unknown ones.
+// rawBinding reads the binding of the object web with all fields, including those that the Go types do not have.
 func (w *world) rawBinding() *unstructured.Unstructured {
 	w.t.Helper()
 	b := &unstructured.Unstructured{Object: map[string]any{}}

@@ -475,7 +475,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// fleet returns the input for a binding with n targets; the first `failing` ones fail.
+// fleet returns the input for a binding with n targets; the first `failing` targets fail.
 func fleet(n, failing int) Input {
 	in := input(shallHold, nil)
 	in.Targets = nil

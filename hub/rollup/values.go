@@ -10,7 +10,7 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// largestCount limits whole numbers, because JSON readers that use float64 round larger ones.
+// largestCount limits whole numbers, because JSON readers that use float64 round larger numbers.
 const largestCount = 1 << 53
 
 // absent returns the outcome of a field that no target has in its report: omitted if the field may have been cut from a

@@ -74,7 +74,7 @@ func (s *Store) read(ctx context.Context, resource schema.GroupVersionResource, 
 			return obj, false, nil
 		}
 	}
-	if err := s.stands(ctx, resource.GroupResource(), since); err != nil {
+	if err := s.kindStays(ctx, resource.GroupResource(), since); err != nil {
 		return nil, false, err
 	}
 	if gone {
@@ -116,9 +116,10 @@ func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// stands returns an error unless the kind has existed since the given time and is not being deleted. It must run after
-// the read of the object: a CRD has a deletionTimestamp, which is never removed, before its objects disappear.
-func (s *Store) stands(ctx context.Context, r schema.GroupResource, since time.Time) error {
+// kindStays returns an error unless the kind has existed since the given time and is not being deleted. It must run
+// after the read of the object. A CRD gets a deletionTimestamp before its objects disappear, and the deletionTimestamp
+// is never removed.
+func (s *Store) kindStays(ctx context.Context, r schema.GroupResource, since time.Time) error {
 	if builtIn(r.Group) {
 		return nil
 	}

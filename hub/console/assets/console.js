@@ -1,10 +1,10 @@
-// Reads the page again when the hub says that something has changed, and lets ages grow. Without this script, a reload
-// does the same.
+// Loads the page again after the hub has announced a change, and updates ages. Without this script, a user can reload
+// the page.
 "use strict";
 (() => {
   const main = () => document.getElementById("main");
 
-  // The keyboard scrolls a part that is wider than the page, because it can have the focus.
+  // A part that is wider than the page can have the focus, so that the keyboard scrolls it.
   function scrollable() {
     for (const part of document.querySelectorAll(".wide, pre")) {
       if (part.scrollWidth <= part.clientWidth) { part.removeAttribute("tabindex"); continue; }
@@ -17,7 +17,7 @@
   scrollable();
   addEventListener("resize", scrollable);
 
-  // words is the function HumanDuration of Kubernetes: an age looks as the hub has written it.
+  // words is the function HumanDuration of Kubernetes, so that ages have the same form as in the hub's HTML.
   function words(ms) {
     const s = Math.max(0, Math.floor(ms / 1000)), m = Math.floor(s / 60), h = Math.floor(m / 60), d = Math.floor(h / 24), y = Math.floor(d / 365);
     const both = (whole, unit, rest, smaller) => whole + unit + (rest ? rest + smaller : "");
@@ -31,7 +31,7 @@
     return y < 8 ? both(y, "y", d % 365, "d") : y + "y";
   }
 
-  // Ages grow while nothing changes. The hub's clock tells them, since that of the browser may be wrong.
+  // Ages grow between loads. They use the hub's clock, because the browser's clock may be wrong.
   let seen = Date.now();
   function grow() {
     const now = Date.parse(main()?.querySelector("footer time")?.dateTime) + Date.now() - seen;
@@ -46,7 +46,7 @@
 
   const scope = main()?.dataset.scope;
   if (!scope) return;
-  const silentFor = 40000; // the hub says at least every 15 s that it is there
+  const silentFor = 40000; // the hub sends an event at least every 15 s
   const offline = document.getElementById("offline");
   let source = null, reading = false, again = false, heard = Date.now();
 
@@ -56,7 +56,7 @@
   };
 
   const stops = () => [...main().querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")];
-  // same finds the element of the new content that takes the place of the one with the focus.
+  // same finds the element of the new content that replaces the element with the focus.
   const same = (was, at) => {
     const like = (e) => e && e.tagName === was.tagName && e.getAttribute("href") === was.getAttribute("href");
     const now = stops();
@@ -89,7 +89,7 @@
     } catch {
       fail();
     } finally {
-      // A page that takes long to make is read less often, and one that failed is tried again.
+      // A page that takes long to make is loaded less often. A failed load is repeated.
       setTimeout(() => {
         reading = false;
         if (again && !typing() && !document.hidden) { again = false; read(); }
@@ -108,19 +108,19 @@
     on("changed", read);
     on("beat", () => {});
     on("ended", () => { mine.close(); location.reload(); });
-    mine.onerror = () => { // the browser connects again, unless the hub has refused
+    mine.onerror = () => { // the browser connects again by itself, except after a refusal of the hub
       lost();
       if (mine.readyState !== EventSource.CLOSED) return;
-      read(); // it finds out whether the session has ended
+      read(); // the response says whether the session has ended
       setTimeout(() => { if (mine === source) connect(); }, 30000);
     };
   }
-  // A replica that hangs closes no connection.
+  // A hanging replica does not close the connection, so that silence counts as a loss.
   setInterval(() => {
     if (source?.readyState === EventSource.OPEN && Date.now() - heard > silentFor) { lost(); connect(); }
   }, 5000);
 
-  // A page that nobody sees reads nothing.
+  // A hidden page is not loaded again.
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) { source?.close(); source = null; } else if (!source) connect();
   });
