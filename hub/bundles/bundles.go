@@ -2,12 +2,10 @@
 // condition Stored.
 //
 //   - Package bundle reads the manifests of a bundle. The bundle keeps its stored objects, and nothing new is stored,
-//     if a
-//     manifest is invalid, if the bundle's ServiceAccount lacks a right, or if another bundle or the hub has an object of
-//     the same identity. The condition Stored says why.
+//     if a manifest is invalid, if the bundle's ServiceAccount lacks a right, or if another bundle or the hub has an
+//     object of the same identity. The condition Stored says why.
 //   - A stored object that is no longer in the bundle gets a removal time. This is the decision to delete the object,
-//     so
-//     that it needs an uncached read of the bundle before. The Secret of the object is deleted after its binding.
+//     so that it needs an uncached read of the bundle before. The Secret of the object is deleted after its binding.
 //   - All objects of a deleted bundle are removed in the same way. Live of hub/templates proves the deletion.
 //
 // Only the leader stores objects. All replicas read the stored objects. hub/policystatus counts them, and writes their

@@ -1,8 +1,9 @@
 // Package changes reports changes of the hub's own bindings, policies, clusters and namespaces to the parts of the hub.
 //
-// Each kind has one informer handler. For each event, the handler compares the object before and after once. Then it
-// calls the functions that are registered for one of the changed parts, in the order of their registration. A
-// registered function must not block. Every replica calls the functions from its start, also if it is not the leader.
+// Each kind has one informer handler. For each event, the handler compares the object before and after, to find its
+// changed parts. The handler then calls the functions that are registered for one of these parts, in the order of their
+// registration. A registered function must not block. Every replica calls the functions from its start, whether or not
+// it leads.
 //
 // Package hub registers the functions. Each function decides how to react to a change.
 package changes
@@ -28,7 +29,7 @@ type Change[T client.Object] struct {
 	Before, After T
 	// Initial is true for an addition from the first list, which is not a change.
 	Initial bool
-	// Parts that changed.
+	// Parts are the changed parts of the object.
 	Parts Parts
 }
 
@@ -92,7 +93,7 @@ type Kind[T client.Object] struct {
 	asked   []asked[T]
 
 	mu     sync.Mutex
-	listed []toolscache.InformerSynced // one for each of kinds
+	listed []toolscache.InformerSynced // one for each informer
 }
 
 type asked[T client.Object] struct {

@@ -15,7 +15,7 @@ import (
 // Parts is a set of changed parts of an object.
 type Parts uint
 
-// The parts.
+// The parts of objects.
 const (
 	// Added and Deleted are never combined with other parts.
 	Added Parts = 1 << iota
@@ -29,7 +29,7 @@ const (
 	Ending
 	// Finalizers means that the number of finalizers has changed.
 	Finalizers
-	// Labels of the object.
+	// Labels means that the object's labels have changed.
 	Labels
 	// Settings are the settings of a placement that a binding has copied.
 	Settings
@@ -39,9 +39,9 @@ const (
 	Facts
 	// Served are the API versions of each kind that a cluster serves.
 	Served
-	// AllowedNamespaces of a cluster.
+	// AllowedNamespaces is that field of a cluster.
 	AllowedNamespaces
-	// Region of a cluster.
+	// Region is the region of a cluster.
 	Region
 	// Verbs are the rollout annotations of a placement, with which users request actions.
 	Verbs

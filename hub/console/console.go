@@ -2,19 +2,16 @@
 // problems. Every replica serves the pages over HTTPS.
 //
 //   - The console has no rights of its own. It reads each page from the hub's API server with the user's bearer token,
-//     and
-//     from package memberview with the same token. Therefore a user sees exactly what the user may read. A page reads
-//     bindings from the hub's cache, after the API server has accepted a list request with the user's token.
+//     and from package memberview with the same token. Therefore a user sees exactly what the user may read. A page
+//     reads bindings from the hub's cache, after the API server has accepted a list request with the user's token.
 //   - Package view decides what a page shows, as it does for hansectl.
 //   - A user signs in with a bearer token, or at an identity provider that issues one; see signin.go and oidc.go.
-//   - A session is a cookie that has the token. It is encrypted with a key that all replicas share; see session.go.
-//     The
+//   - A session is a cookie that has the token. It is encrypted with a key that all replicas share; see session.go. The
 //     hub stores no session.
 //   - A form that changes an object has a CSRF token of the session, and requests from other origins are refused; see
 //     action.go.
 //   - An open page is updated after a change; see live.go. The server sends only a signal, and the browser then reads
-//     the
-//     page again.
+//     the page again.
 //   - The number of pages that are made at the same time is limited, in total and for each user, so that pages never
 //     delay the hub's other work.
 package console
@@ -189,13 +186,13 @@ type visit struct {
 	session session
 	user    *user
 	now     time.Time
-	// namespace to which the page is restricted. It is empty for a page about all namespaces that the user may see.
+	// namespace is the only namespace of the page. It is empty if the page shows all namespaces that the user may see.
 	namespace string
 	// membersWithin is the timeout of requests to members.
 	membersWithin time.Duration
 }
 
-// scope returns the scope of the page: the namespace of the visit, or everything.
+// scope returns the scope of a page about the visit's namespace, or of a page about everything.
 func (v *visit) scope() scope {
 	if v.namespace == "" {
 		return everywhere

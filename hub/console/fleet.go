@@ -20,7 +20,7 @@ type fleetBody struct {
 	Ready    int
 	Problems view.Problems
 	Now      time.Time
-	// Namespace to which the page is restricted. It is empty for all namespaces.
+	// Namespace is the only namespace of the page. It is empty if the page shows all namespaces.
 	Namespace string
 }
 

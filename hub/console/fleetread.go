@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// mostSimulated is the maximum number of objects on which one page decides, because the hub has other work.
-	// largestFleet is the maximum size of their content.
+	// mostSimulated limits the objects of one simulation, so that it does not delay the hub's other work. largestFleet
+	// limits the size of these objects in bytes.
 	mostSimulated = 5000
 	largestFleet  = 32 << 20
 	// contentPage is the page size of a list request for objects with their content.

@@ -23,13 +23,15 @@ const (
 	mostStreamsPerUser = 100
 	// checkEvery is the interval at which the rights of a stream's user are checked.
 	checkEvery = time.Minute
-	// justNow is the assumed age of a page when its stream begins. A change in this time may be missing on the page.
+	// justNow is the assumed age of a page when its stream begins. After a change within this time before the stream,
+	// the page is loaded again, because it may not show the change.
 	justNow = 15 * time.Second
 	// slowestReader limits how long one write to a browser may take.
 	slowestReader = 10 * time.Second
 )
 
-// scope is a namespace, or everything. A page with an empty scope is not updated.
+// scope says which objects a page shows: those of a namespace, the cluster-scoped objects, or all. A page with an empty
+// scope is not updated after a change.
 type scope string
 
 const (

@@ -25,7 +25,7 @@ var Metrics = []prometheus.Collector{answers, openStreams}
 
 func init() { metrics.Registry.MustRegister(Metrics...) }
 
-// counted counts the answers of a ServeMux by the pattern of the path, because there are few patterns.
+// counted counts the responses of a ServeMux by path pattern, so that there are few series.
 func counted(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &answerOf{ResponseWriter: w, status: http.StatusOK}

@@ -36,7 +36,7 @@ type objectBody struct {
 	Now    time.Time
 	// Cluster is the only cluster that the page shows. It is empty if the page shows all clusters.
 	Cluster string
-	// Explanation is nil if the decision cannot be replayed. Fields is nil if the page shows all clusters.
+	// Explanation is nil if the decision cannot be computed again. Fields is nil if the page shows all clusters.
 	Explanation *view.Explanation
 	Fields      *view.Fields
 	// Events has the events on the hub, and those on the members that the page asks.
@@ -268,8 +268,8 @@ func (r *objectReader) status(ctx context.Context) (view.Status, error) {
 	return status, nil
 }
 
-// inputs returns the inputs of the decision. It is nil if there is no decision to replay, or if an input cannot be
-// read.
+// inputs returns the inputs of the decision. It returns nil if there is no decision to explain, or if an input cannot
+// be read.
 func (r *objectReader) inputs(ctx context.Context) (*decide.Input, error) {
 	if r.binding == nil || r.object == nil || r.unread || r.object.GetDeletionTimestamp() != nil {
 		return nil, nil
@@ -404,8 +404,8 @@ func (r *objectReader) events(ctx context.Context, ask *questions, clusters []st
 	})
 }
 
-// fields returns which policy or manager sets each field on a cluster. It is nil if the cluster is not known. Without
-// the copy, it has fewer details.
+// fields returns which policy or manager has set each field of the copy on a cluster. It is nil if the cluster is not
+// known. If the copy cannot be read, the result has fewer details.
 func (r *objectReader) fields(ctx context.Context, ask *questions, in *decide.Input, cluster string) *view.Fields {
 	i := slices.IndexFunc(in.Facts.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == cluster })
 	if i < 0 {

@@ -139,7 +139,7 @@ type stubMember struct {
 	hangs    bool
 }
 
-// wait blocks until the end of the request, if the test sets this.
+// wait waits for the end of the request if the test has set hangs.
 func (m *stubMember) wait(ctx context.Context) {
 	if m.hangs {
 		<-ctx.Done()

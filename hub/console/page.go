@@ -44,7 +44,7 @@ type frame struct {
 	Notes []string
 	// Page is the path of the page, without its query.
 	Page string
-	// Namespace to which the pages are restricted. It is empty for all namespaces.
+	// Namespace is the only namespace of the pages. It is empty if the pages show all namespaces.
 	Namespace string
 	Links     []link
 }

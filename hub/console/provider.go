@@ -154,7 +154,8 @@ func (p *provider) client(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVer
 	if err := described.Claims(&supports); err != nil {
 		return nil, nil, fmt.Errorf("reading the description of the identity provider %s: %w", p.Issuer, err)
 	}
-	// Without this setting the library would try both styles, and a provider accepts a code only once.
+	// Without a fixed style, the library would send the code twice to find the style, but a provider accepts a code
+	// only once.
 	client.Endpoint.AuthStyle = oauth2.AuthStyleInHeader
 	if client.ClientSecret == "" || supports.Methods != nil && !slices.Contains(supports.Methods, "client_secret_basic") {
 		client.Endpoint.AuthStyle = oauth2.AuthStyleInParams

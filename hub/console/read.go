@@ -67,7 +67,7 @@ func (u *user) member(ctx context.Context, name string) (*hubv1.MemberCluster, e
 // errNeedsNamespace is the error for a user who may see only single namespaces and has not named one.
 var errNeedsNamespace = errors.New("you may not see all namespaces")
 
-// pageSize is the number of objects in one part of a long list. A binding with 2,000 clusters has about a megabyte.
+// pageSize is the page size of list requests. It is small, because a binding with 2,000 clusters has about 1 MB.
 const pageSize = 100
 
 // eachBinding calls visit for the bindings of a namespace, or for all bindings if namespace is empty. visit must not

@@ -121,7 +121,8 @@ func (b *browser) form(page, action string) url.Values {
 type steering struct {
 	path, annotation string
 	more             url.Values
-	// page has the form of the action. on is the changed object, and want is the start of its annotation afterwards.
+	// page returns the path of the page with the form. on returns the changed object; want is the start of its
+	// annotation afterwards.
 	page func(*rolling) string
 	on   func(*rolling) client.Object
 	want func(*rolling) string

@@ -61,7 +61,7 @@ func (u *user) must(ctx context.Context, on authorizationv1.ResourceAttributes, 
 	return nil
 }
 
-// resourceOf returns the resource of a placement, for questions about rights.
+// resourceOf returns the resource attributes of a placement, for an access review.
 func resourceOf(p hubv1.PlacementObject) authorizationv1.ResourceAttributes {
 	resource := "placements"
 	if p.GetNamespace() == "" {

@@ -107,7 +107,7 @@ func TestAThousandPagesAreOpenAndNoMore(t *testing.T) {
 			refused(user)
 		}
 		if n := w.console.Live.opened(); n == mostStreams/2 {
-			// The browsers of the test are part of the same process.
+			// The measured memory includes the test's browsers, which run in the same process.
 			if used := heap() - before; used > 100<<20 {
 				t.Errorf("%d streams take %d MiB", n, used>>20)
 			} else {
@@ -182,7 +182,7 @@ func TestAStreamThatNoBrowserReadsIsEnded(t *testing.T) {
 	w.awaitStreams(0)
 }
 
-// gate delays the requests of a token to the API server.
+// gate delays the requests with one token to the API server.
 type gate struct {
 	next    http.RoundTripper
 	token   string

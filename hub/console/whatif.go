@@ -134,7 +134,7 @@ func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 	send(w, status, answer)
 }
 
-// whatIf returns the page with the result. The page shows a mistake in the form, so that the user can correct it.
+// whatIf returns the page with the result. A mistake in the form is shown on the page, so that the user can correct it.
 func (v *visit) whatIf(ctx context.Context) (status int, answer []byte, err error) {
 	body, err := newWhatIf(ctx, v)
 	if err != nil {
@@ -226,7 +226,7 @@ func (b *whatIfBody) simulated(s view.Simulation) {
 	b.Moved = b.Moved[:len(b.Moved)-b.More]
 }
 
-// plan also shows the effect of policies on the content of copies.
+// plan computes the effects of the policies, including those on the content of copies.
 func (b *whatIfBody) plan(ctx context.Context, v *visit, before, after decide.Fleet, changes []string) error {
 	if b.Namespace != "" {
 		v.user.note("Objects of other namespaces than " + b.Namespace + " are not considered")

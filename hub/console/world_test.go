@@ -55,7 +55,7 @@ type world struct {
 	server  *httptest.Server
 }
 
-// newWorld returns a world. The options change the options of the console. address is the address for browsers.
+// newWorld returns a world. The options change the console's Options; address is the console's URL for browsers.
 func newWorld(t *testing.T, options ...func(o *Options, address string)) *world {
 	t.Helper()
 	apiserver.Needed(t)

@@ -4,8 +4,7 @@
 //
 //   - Only Adopt and Prune change objects. All other requests read from a member, or send the hub's own writes as dry
 //     runs.
-//   - Adopt adopts one object on one member, once, as a placement with apply.adoption would. It needs the verb adopt
-//     on
+//   - Adopt adopts one object on one member, once, as a placement with apply.adoption would. It needs the verb adopt on
 //     the MemberCluster, and update on the hub object; see adopt.go.
 //   - Prune removes copies that the request lists by name. It needs the verb prune on the MemberCluster; see prune.go.
 //   - The user is identified by the bearer token (TokenReview), or by the key of a CertificateSigningRequest that the
@@ -16,22 +15,18 @@
 //   - Users who may view a namespace may read the clusters, cluster-scoped policies and override policies that affect
 //     its objects, without data of other tenants; see narrow.go.
 //   - List shows objects of a member, whether or not they are copies. It needs the verb read on the MemberCluster, or
-//     on
-//     ResourceBindings of the namespace, and list on the kind on the hub; see list.go.
+//     on ResourceBindings of the namespace, and list on the kind on the hub; see list.go.
 //   - Events and Logs are about the copy of a hub object and the objects below it. They need list on events and get on
 //     pods/log on the hub; see belongings.go.
 //   - All other requests show a single object only if it is a copy with a binding. Of the copy's children, they show
-//     only
-//     names and states. Adopt also shows an object that Hanse does not manage. Of copies without a binding, Unclaimed
-//     shows only names, labels and annotations of the hub, for kinds that the user may list. Values of Secrets are
-//     removed; see redact.go.
-//   - The replica whose shard has the member sends the requests to it. Another replica passes the request on, once.
-//     The
+//     only names and states. An object that Hanse does not manage is shown only to users with the verb adopt on the
+//     MemberCluster. Of copies without a binding, Unclaimed shows only names, labels and annotations of the hub, for
+//     kinds that the user may list. Values of Secrets are removed; see redact.go.
+//   - The replica whose shard has the member sends the requests to it. Another replica passes the request on, once. The
 //     receiving replica repeats all checks, because replicas do not trust each other. A replica's Lease has its
 //     certificate, see Transport.
 //   - A member gets few requests at a time, each with a timeout, so that a hanging member delays only the users who
-//     view
-//     it. The circuit breaker of hub/dispatch does not stop views, because users need them most while writes fail.
+//     view it. The circuit breaker of hub/dispatch does not stop views, because users need them most while writes fail.
 //   - No user and no namespace can block the others: each has a share of all slots and of a member's slots. Until the
 //     user is identified and authorized, a request takes another kind of slot for a short time, and each source address
 //     has a share of these slots.

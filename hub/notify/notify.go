@@ -1,14 +1,12 @@
 // Package notify sends the events that the hub records to the receivers of NotificationSinks, as signed CloudEvents.
 //
 //   - The Recorder sends exactly the events that it records, so that a notification and its Event never differ. It
-//     never
-//     waits: if the queue is full, the notification is dropped and counted.
+//     never waits: if the queue is full, the notification is dropped and counted.
 //   - Each sink has a bounded queue and a goroutine, so that a slow receiver does not delay other sinks.
 //   - Each replica sends the events that it records itself. They are only in memory, and are lost when the replica
 //     ends.
 //   - Only the status code of the receiver's response says whether a notification is delivered. The hub reads no
-//     response
-//     body, follows no redirect, and uses only TLS.
+//     response body, follows no redirect, and uses only TLS.
 package notify
 
 import (

@@ -8,8 +8,7 @@
 //
 //   - A binding whose rows belong to an older decision is treated as not yet reported, so that a missing report never
 //     looks like success.
-//   - If only the numbers of regions change, they are written at most every ten seconds, because they change with
-//     every
+//   - If only the numbers of regions change, they are written at most every ten seconds, because they change with every
 //     pod.
 //   - A failure of a placement causes one event, and its end another, for any number of objects.
 //   - If no object follows a placement, its conditions are Unknown with the reason NothingSelected.

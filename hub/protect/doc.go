@@ -10,7 +10,6 @@
 //     write for each step.
 //   - Changes are collected for a second. Unchanged content is not written, so that a restart causes no write.
 //   - A name is not removed until the objects of all kinds with copies have been read, because their labels are not
-//     known
-//     before.
+//     known before.
 //   - The chart creates the ConfigMap. If it is missing, nothing is protected, and nothing is written.
 package protect

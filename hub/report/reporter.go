@@ -6,9 +6,8 @@
 //   - An event only queues a binding; the reconcile reads the state from the caches. Only the outcomes of package
 //     dispatch are kept in memory, because no cache has them. After a restart, a row does not change until there is a
 //     new outcome.
-//   - A window (window.go) collects the changes of one binding. Therefore a change on N clusters costs one write of
-//     the binding and one of the hub object. A window ends at once when the last cluster has reported or one has
-//     failed.
+//   - A window (window.go) collects the changes of one binding. Therefore a change on N clusters costs one write of the
+//     binding and one of the hub object. A window ends at once when the last cluster has reported or one has failed.
 //   - The status is written when hub/pace gives a turn after the end of the window. Changes that arrive meanwhile are
 //     in the same write.
 //   - A binding and a hub object are written only if their status differs. The hub object is written first, so that the

@@ -5,10 +5,8 @@
 //   - A kind is watched while it is wanted, without a label selector, at the version that the hub prefers. If its CRD
 //     gets another preferred version, the watch changes to that version.
 //   - Each start and repair of a watch uses a new discovery request. A REST mapper would cache a version that the hub
-//     no
-//     longer serves, and request it for ever.
-//   - A template that is missing in memory is not known to be deleted. Live asks the API server, and reports a
-//     deletion
+//     no longer serves, and request it for ever.
+//   - A template that is missing in memory is not known to be deleted. Live asks the API server, and reports a deletion
 //     only while the kind itself exists. A deleted CRD deletes its objects, although no user has deleted an object.
 //   - Objects are stored as compressed JSON, and are cached unpacked for a while after a use.
 //
