@@ -23,7 +23,7 @@ const (
 	// 4,096 bytes with its name and attributes. A token may therefore have about 8,800 bytes.
 	mostCookies = 4
 	cookieSize  = 3000
-	// sessionLasts is the longest duration of a session, also if its token is valid for longer.
+	// sessionLasts is the longest duration of a session, even if its token is valid for longer.
 	sessionLasts = 12 * time.Hour
 	// cookiesLast is how long the browser keeps the cookies of an ended session, so that a page can say that the session
 	// has ended.

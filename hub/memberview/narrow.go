@@ -167,7 +167,8 @@ func (n *namespaceFacts) inScope(namespace string, selected *metav1.LabelSelecto
 	return in && err == nil
 }
 
-// selector returns a selector for this namespace alone, so that it does not name other namespaces.
+// selector returns a selector for this namespace alone. The shown policy has it instead of its own selector, which may
+// name other namespaces.
 func (n *namespaceFacts) selector() *metav1.LabelSelector {
 	if hubv1.IsSystemNamespace(n.name) { // the empty selector excludes system namespaces
 		return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: n.name}}

@@ -205,8 +205,8 @@ type UnclaimedCopy struct {
 	Created metav1.Time `json:"created"`
 	// Removal says what Prune does with the copy: Delete, or Orphan for definitions, namespaces and adopted copies.
 	Removal hubv1.RemovalPolicy `json:"removal"`
-	// Newer is true if a later state of the hub, before a restore from a backup, wrote the copy. Prune does not remove
-	// it until an admin has accepted the restore.
+	// Newer is true if the hub was restored from a backup that is older than its last write of the copy. Prune does not
+	// remove the copy until an admin has accepted the restore.
 	Newer bool `json:"newer,omitempty"`
 }
 

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// firstWindow is how long a result waits for further results after a quiet time. It doubles with each write up to
-	// longestWindow. longestWindow also limits the wait of the first result.
+	// firstWindow is how long a result waits for further results after a quiet time. The wait doubles with each write,
+	// up to longestWindow. longestWindow also limits the wait of the first result.
 	firstWindow   = 50 * time.Millisecond
 	longestWindow = time.Second
 )

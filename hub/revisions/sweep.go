@@ -110,7 +110,8 @@ func (s *Store) isUnused(digest string) bool {
 	return now.Sub(since) >= unusedFor && (!known || now.Sub(ensured) >= unusedFor)
 }
 
-// forget drops the records of parts that bindings name, and of parts for which Ensure was called long ago.
+// forget drops records that Sweep no longer needs: in unnamed, those of parts that bindings name now; in ensured, those
+// that are older than an hour.
 func (s *Store) forget(named map[string]bool) {
 	now := s.Clock.Now()
 	s.mu.Lock()

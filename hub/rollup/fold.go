@@ -356,8 +356,8 @@ func (m *merger) generationOf(item *node, kind string, before map[string]any) (a
 	return m.generationIn(n, before[observedGenerationField])
 }
 
-// everyPart reports whether is returns true for every cluster that has reported. It returns false if no cluster has
-// reported.
+// everyPart reports whether the check `is` passes for every cluster that has reported. It returns false if no cluster
+// has reported.
 func (m *merger) everyPart(is func(part) bool) bool {
 	reported := 0
 	for _, p := range m.parts {
