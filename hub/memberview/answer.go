@@ -186,7 +186,7 @@ func (v *View) member(ctx context.Context, q *question, slow bool, objects ...pl
 	return v.opts.Members(q.cluster)
 }
 
-// body reads the body of a request within a short timeout, because a slow sender holds a slot.
+// body reads the body of a request within a short timeout, because a request holds a slot while its body is read.
 func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	connection := http.NewResponseController(w)
 	if err := connection.SetReadDeadline(time.Now().Add(readWithin)); err != nil {

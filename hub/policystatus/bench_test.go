@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkFold computes the status of a placement with 1,000 objects on three clusters. While the objects change, the
-// hub does so twice a second.
+// hub computes this status at most twice a second.
 func BenchmarkFold(b *testing.B) {
 	clusters := []string{"ap-se-1", "cn-sha-1", "eu-fra-1"}
 	of := selected{regions: map[string]string{"ap-se-1": "ap-southeast-1", "cn-sha-1": "cn-shanghai", "eu-fra-1": "eu-central-1"}}

@@ -354,8 +354,8 @@ func contradicted(f Fact, in Input) bool {
 	return seen.Deleting || seen.Digest != o.Digest || (in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID)
 }
 
-// older reports whether the watch shows an older resourceVersion than the confirmed one. It returns true if they cannot
-// be compared, so that the row keeps the result of the hub's own write.
+// older reports whether the watch shows an older resourceVersion than the confirmed one. It returns true if the two
+// versions cannot be compared, so that the row keeps the result of the hub's own write.
 func older(seen, confirmed string) bool {
 	c, err := resourceversion.CompareResourceVersion(seen, confirmed)
 	return err != nil || c < 0

@@ -21,9 +21,9 @@ type severity struct {
 // severities ranks the words that package health defines for all kinds.
 var severities = severity{rank: health.WordRank, unknown: unknownWord}
 
-// ranks ranks the words that a kind defines; all words of one line have the same rank. The word of an unreachable
-// cluster is the kind's word for Unknown. If the kind has no such word, the field is left out while a cluster is
-// unreachable.
+// ranks returns the severity for the words that a kind defines; all words of one line have the same rank. The word of
+// an unreachable cluster is the kind's word for Unknown. If the kind has no such word, the field is left out while a
+// cluster is unreachable.
 func ranks(lines [][]string) severity {
 	rank := map[string]int{}
 	var s severity
