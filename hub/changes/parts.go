@@ -22,8 +22,8 @@ const (
 	Deleted
 	// Any is part of every update.
 	Any
-	// Spec means another generation, or another object of the same name. The watch may miss a deletion. It then reports
-	// the new object as a change of the old object.
+	// Spec means that the object's generation has changed, or that another object has its name now. The watch may miss
+	// a deletion. It then reports the new object as a change of the old object.
 	Spec
 	// Ending means that the deletion of the object has begun.
 	Ending

@@ -40,7 +40,7 @@ type chapter struct {
 	condition       string
 	action          string
 	trouble, relief string // reasons of the events about the failure and about its end
-	// but is a reason with which the condition may be False without a failure.
+	// but is a reason of the condition that is no failure, although the condition is False.
 	but string
 }
 

@@ -60,7 +60,8 @@ func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1
 	return out
 }
 
-// roughly returns an upper bound of the rows' size. It saves encoding the rows, because most objects have few.
+// roughly returns an upper bound of the rows' size. Most objects have few rows, so that the bound is below the limit
+// and the rows need not be encoded.
 func roughly(rows []hubv1.ClusterRow) int {
 	size := 0
 	for i := range rows {
