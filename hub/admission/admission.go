@@ -7,7 +7,7 @@
 //   - A policy must be valid: paths, expressions, forbidden fields, sizes (overrides.Validate, placement.Compile,
 //     rollout.Validate).
 //   - An override policy must break no object. Each selected object is rendered for each of its clusters, and compared
-//     with the schema of its kind on the hub (breakage.go). Errors that exist without the policy do not count.
+//     with the schema of its kind on the hub (breakage.go). The policy is not refused for errors that exist without it.
 //   - A policy that would withdraw copies gets a warning with their number (withdrawals.go). The warning never causes a
 //     refusal.
 //
@@ -204,7 +204,7 @@ func read(req admission.Request) (policy client.Object, unchanged bool, err erro
 	if err := json.Unmarshal(content, policy); err != nil {
 		return nil, false, fmt.Errorf("reading the %s: %w", req.Kind.Kind, err)
 	}
-	// For an object that is being created, only the request may have its name.
+	// A new object may lack its namespace and its name, but the request has them.
 	policy.SetNamespace(req.Namespace)
 	if policy.GetName() == "" {
 		policy.SetName(req.Name)

@@ -129,7 +129,7 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 	switch {
 	case meta.IsNoMatchError(err) && p.binding.BindingSpec().ObjectRef.Bundle != nil:
 		// A Bundle may have objects of a kind that the hub does not serve. The rights of the user and of the Bundle's
-		// account are then checked for the plural that is usual for the kind.
+		// account are then checked for the resource name that is usual for the kind.
 		p.resource, _ = meta.UnsafeGuessKindToResource(p.binding.BindingSpec().ObjectRef.GroupVersionKind())
 	case meta.IsNoMatchError(err):
 		return p, refused // the kind's CRD does not exist on the hub

@@ -298,8 +298,8 @@ func (h heldCount) plus(since *metav1.Time, n int) heldCount {
 	return heldCount{h.copies + n, h.since}
 }
 
-// reasonOf returns the reason of a row for the metrics. It is empty if the copy has no problem. Members choose the
-// reasons of their copies' conditions freely, so that reasonOf returns the copy's health instead of these reasons.
+// reasonOf returns the reason of a row for the metrics. It is empty if the copy has no problem. For a reason that comes
+// from the copy's own status, it returns the copy's health, because a member could invent any number of reasons.
 func reasonOf(row *hubv1.ClusterRow) string {
 	switch {
 	case row == nil, row.Reason == "", row.Reason == hubv1.ReasonApplied, row.Reason == hubv1.ReasonWithdrawn:
