@@ -341,7 +341,7 @@ func (r *run) keepRows(before *hubv1.BindingStatus, version string, err error) (
 	return true, nil
 }
 
-// tellPhases sends the events for the new status. The caller holds the entry's lock.
+// tellPhases sends the events for the new status. The caller holds the reporter's lock.
 func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
 	for _, ev := range e.troubles.phases(before, &r.after, r.binding.BindingSpec()) {
 		e.troubles.note(ev)
