@@ -1,7 +1,7 @@
 // Package image writes the container image of a static binary as an OCI archive, without a container runtime.
 //
 // An archive is a tar file of an OCI image layout. The layout has one image index, with an image for each platform. An
-// image has two layers: The base layer, which is the same in all images, and the binary.
+// image has two layers: the base layer, which is the same in all images, and the binary.
 //
 // Equal inputs give equal archives on every machine. All files have the time 0 of Unix, and the time of the image is a
 // part of the input.

@@ -1,5 +1,6 @@
-// Package apiserver gives tests a real kube-apiserver with its own etcd. `make test-envtest` sets the folder of the
-// programs in the environment variable KUBEBUILDER_ASSETS. Without it, tests that need the programs are skipped.
+// Package apiserver runs a real kube-apiserver with its own etcd for tests. The environment variable KUBEBUILDER_ASSETS
+// names the folder of the two programs; `make test-envtest` sets it. If the variable is not set, the tests that need
+// the programs are skipped.
 package apiserver
 
 import (
@@ -16,8 +17,8 @@ import (
 
 const assets = "KUBEBUILDER_ASSETS"
 
-// Needed skips a test if there are no programs. It must be called in the test, because reads of the environment in
-// TestMain do not count for cached results.
+// Needed skips a test if the programs are not there. The test itself must call it: Go reruns a cached test after a
+// change of the environment only if the test has read the variable.
 func Needed(t *testing.T) {
 	t.Helper()
 	if os.Getenv(assets) == "" {
@@ -25,8 +26,8 @@ func Needed(t *testing.T) {
 	}
 }
 
-// Run runs the tests of a package with an API server. config is set to its administrator's config, without a limit on
-// requests. Run returns the exit code of the process.
+// Run runs the tests of a package with an API server. It sets config to the administrator's config, without a rate
+// limit. Run returns the exit code of the process.
 func Run(m *testing.M, environment *envtest.Environment, config **rest.Config) int {
 	if os.Getenv(assets) == "" {
 		return m.Run()
@@ -35,7 +36,7 @@ func Run(m *testing.M, environment *envtest.Environment, config **rest.Config) i
 	c, err := environment.Start()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "starting the API server:", err)
-		_ = environment.Stop() // else the programs outlive the test, and `go test` waits for their output
+		_ = environment.Stop() // otherwise the programs would outlive the test, and `go test` would wait for their output
 		return 1
 	}
 	defer func() { _ = environment.Stop() }()
@@ -44,7 +45,7 @@ func Run(m *testing.M, environment *envtest.Environment, config **rest.Config) i
 	return m.Run()
 }
 
-// Hub returns an environment that serves the kinds of Hanse and those of the folders.
+// Hub returns an environment that serves the kinds of Hanse and the kinds in the folders.
 func Hub(folders ...string) *envtest.Environment {
 	return &envtest.Environment{
 		CRDDirectoryPaths: append(folders, filepath.Join(Root(), "charts", "hanse-hub", "files", "crds")), ErrorIfCRDPathMissing: true,

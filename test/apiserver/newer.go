@@ -11,12 +11,12 @@ import (
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 )
 
-// NewerField is a field that no type of Hanse has.
+// NewerField is the name of a field that no type of Hanse has.
 const NewerField = "newer"
 
-// AddNewerField adds the optional string NewerField to objects below the CRD's schema, as a newer release would. Each
-// path has names of properties, and "items" for the entries of a list. The API server serves the field a moment later,
-// and drops it from requests until then.
+// AddNewerField adds the optional string NewerField to objects in the schema of a CRD, as a newer release of Hanse
+// might. A path consists of names of properties, with "items" for the items of a list. The API server serves the field
+// only after a moment, and drops it from requests until then.
 func AddNewerField(ctx context.Context, config *rest.Config, name string, paths ...[]string) error {
 	client, err := apiextensionsclient.NewForConfig(config)
 	if err != nil {
@@ -37,7 +37,7 @@ func AddNewerField(ctx context.Context, config *rest.Config, name string, paths 
 	return nil
 }
 
-// addField adds the field to the object at a path. It returns false if there is none.
+// addField adds NewerField to the object at a path of the schema. It returns false if the schema has no object there.
 func addField(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {
 	switch {
 	case len(path) == 0:

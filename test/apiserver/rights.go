@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// AwaitRights waits until the API server grants a user these rules, in a namespace if it is not empty. The authorizer
-// watches roles and bindings, so it may refuse a request shortly after their creation. Only the first entry of each
-// list in a rule is checked.
+// AwaitRights waits until the API server grants a user these rules. The rules are for a namespace, or for the cluster
+// if namespace is empty. The authorizer learns of roles and bindings by a watch, so that it may refuse a request
+// shortly after their creation. Only the first entry of each list in a rule is checked.
 func AwaitRights(t *testing.T, admin *rest.Config, user, namespace string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	reviews := kubernetes.NewForConfigOrDie(admin).AuthorizationV1().SubjectAccessReviews()

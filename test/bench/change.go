@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// imagePolicy returns a policy that sets for all widgets the values that the user's objects already have.
+// imagePolicy returns a policy that sets, on all widgets, the values that the user's objects already have.
 func imagePolicy() *hubv1.OverridePolicy {
 	return &hubv1.OverridePolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "bench", Name: "image"},
@@ -26,7 +26,7 @@ func imagePolicy() *hubv1.OverridePolicy {
 	}
 }
 
-// override changes every copy by one edit of an existing OverridePolicy.
+// override measures one edit of an OverridePolicy that changes every copy.
 func (s *setting) override(ctx context.Context, w *watcher) (Phase, error) {
 	policy := imagePolicy()
 	if err := s.Hub.Create(ctx, policy); err != nil {
@@ -63,8 +63,9 @@ func replaceImage(s shape) hubv1.PatchOperation {
 	return hubv1.PatchOperation{Op: hubv1.PatchReplace, Path: "/spec/image", Value: &apiextensionsv1.JSON{Raw: fmt.Appendf(nil, "%q", s.image)}}
 }
 
-// status changes the status of every copy as fast as the members accept it, and waits until each hub object's status
-// has all changes. The latency of an object starts at the last of its members' writes.
+// status changes the status of every copy as fast as the members accept the writes. It waits until each hub object's
+// status contains the changes of all members. The latency of an object starts when the last of its statuses is sent to
+// a member.
 func (s *setting) status(ctx context.Context, _ *watcher) (Phase, error) {
 	onHub, stop, err := s.watchHub(ctx)
 	if err != nil {
@@ -87,7 +88,7 @@ func (s *setting) status(ctx context.Context, _ *watcher) (Phase, error) {
 	})
 }
 
-// watchHub watches the hub's own widgets until stop is called.
+// watchHub watches the widgets on the hub until stop is called.
 func (s *setting) watchHub(ctx context.Context) (w *watcher, stop func(), err error) {
 	ctx, stop = context.WithCancel(ctx)
 	w, err = watch(ctx, []dynamic.Interface{s.hub}, s.cancel)
@@ -97,8 +98,8 @@ func (s *setting) watchHub(ctx context.Context) (w *watcher, stop func(), err er
 	return w, stop, err
 }
 
-// report writes the status of every object on all members. It returns the time at which the last write of each object
-// was sent.
+// report writes the status of every object on all members. It returns, for each object, the time at which the last of
+// its writes was sent.
 func (s *setting) report(ctx context.Context, namespace string, objects int, do operation) ([]time.Time, error) {
 	var mu sync.Mutex
 	sent := make([]time.Time, objects)

@@ -16,10 +16,11 @@ import (
 	"text/tabwriter"
 )
 
-// recorded is the folder of recorded runs.
+// recorded is the folder with the recorded runs.
 var recorded = filepath.Join("test", "bench", "recorded")
 
-// compare prints runs side by side: the named files, or the last recorded run of the same size and the last run.
+// compare prints runs side by side: either the named files, or the last run beside the last recorded run of the same
+// size.
 func compare(_ context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench "+compareCommand, flag.ContinueOnError)
 	last := flags.String("out", filepath.Join(".cache", "bench.json"), "File with the results of the last run.")
@@ -69,7 +70,7 @@ func (r *Result) sameSize(other *Result) bool {
 	return r.Profile == other.Profile && r.Objects == other.Objects && r.Members == other.Members
 }
 
-// lastRecorded finds the latest run in a folder with the same size as the run in a file.
+// lastRecorded returns the latest run in a folder that has the same size as the run in a file.
 func lastRecorded(path, folder string) (string, error) {
 	now, err := load(path)
 	if err != nil {
@@ -101,8 +102,8 @@ type figure struct {
 	value float64
 }
 
-// beside prints all figures of runs as an aligned table. The ratio is the last over the first; with more than two runs
-// the spread is the largest over the smallest.
+// beside prints all figures of the runs as an aligned table. The ratio is the last run's value divided by the first
+// run's value. With more than two runs, the spread is the largest value divided by the smallest.
 func beside(out io.Writer, runs []*Result) error {
 	var names []string
 	values := make([]map[string]float64, len(runs))
@@ -134,7 +135,7 @@ func beside(out io.Writer, runs []*Result) error {
 	return table.Flush()
 }
 
-// line returns the row of one figure. A missing value is "-".
+// line returns the row of one figure. A missing value is shown as "-".
 func line(name string, values []map[string]float64) []string {
 	cells := []string{name}
 	least, most := math.Inf(1), 0.0
@@ -163,7 +164,7 @@ func ratio(over, under float64, known bool) string {
 	return fmt.Sprintf("%.2f", over/under)
 }
 
-// figures returns the numbers of a run in the order of its tables.
+// figures returns the numbers of a run in the order of the tables.
 func (r *Result) figures() []figure {
 	var out []figure
 	add := func(name string, value float64) { out = append(out, figure{name, value}) }
@@ -191,7 +192,7 @@ func (r *Result) figures() []figure {
 		add(name+": all CPU ms per copy", hanse.CPU.PerCopyMillis)
 		add(name+": RSS peak MiB", c.PeakRSSMiB)
 		add(name+": RSS settled MiB", c.SettledRSSMiB)
-		writes, reads := writesAndReads(c.MemberRequests) // older runs have no sums
+		writes, reads := writesAndReads(c.MemberRequests) // older runs do not have the sums
 		add(name+": member writes", writes)
 		add(name+": member reads", reads)
 	}

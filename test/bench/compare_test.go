@@ -19,7 +19,7 @@ func TestCompareTable(t *testing.T) {
 	withRestart.Restart = &Restart{InSyncSeconds: 3}
 	tests := map[string]struct {
 		runs []*Result
-		want []string // lines that the table has
+		want []string // lines that the table must have
 	}{
 		"the ratio of two runs is the second over the first": {
 			runs: []*Result{run(100, 50), run(200, 150)},

@@ -14,15 +14,16 @@ import (
 // ticks is USER_HZ, the unit in which Linux reports CPU time to user space.
 const ticks = 100
 
-// The users of the machine's CPU during a run.
+// The parts to which the CPU time of the machine is attributed.
 const (
 	whoHanse  = "hanse-hub"
-	whoBench  = "bench" // including its watches of all members
+	whoBench  = "bench" // including the benchmark's watches of all members
 	whoOthers = "others"
 )
 
-// cpuByRole returns the CPU time in seconds of each part of the run since its start, and of the rest of the machine
-// since its boot. This process belongs to the run, and so does each process whose command line names the run's folder.
+// cpuByRole returns the CPU time in seconds of each part of the run since its start, and of all other processes of the
+// machine since its boot. A process belongs to the run if it is this process, or if its command line contains the run's
+// folder.
 func cpuByRole(dir string) (map[string]float64, error) {
 	busy, err := machineBusy()
 	if err != nil {
@@ -40,7 +41,7 @@ func cpuByRole(dir string) (map[string]float64, error) {
 		}
 		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		role := roleOf(string(raw), dir)
 		if pid == os.Getpid() {
@@ -62,8 +63,8 @@ func cpuByRole(dir string) (map[string]float64, error) {
 	return out, nil
 }
 
-// roleOf returns the role in the run in dir of a process with this command line (its arguments end with NUL); "" if it
-// does not belong to the run.
+// roleOf returns the role that a process with this command line has in the run in dir. The arguments in cmdline end
+// with NUL. The role is "" if the process does not belong to the run.
 func roleOf(cmdline, dir string) string {
 	if !strings.Contains(cmdline, dir) {
 		return ""
@@ -87,12 +88,13 @@ func processCPU(pid int) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the CPU time of process %d: %w", pid, err)
 	}
-	// The second field, the name, may contain any characters; it ends with the last parenthesis. utime and stime are
-	// fields 14 and 15.
+	// The second field, the name of the program, may contain any character and ends with the last parenthesis. The
+	// times utime and stime are fields 14 and 15.
 	return sumFields(string(raw[bytes.LastIndexByte(raw, ')')+1:]), 11, 12)
 }
 
-// machineBusy returns the non-idle CPU time of all cores in seconds, including the time that the host took for others.
+// machineBusy returns the non-idle CPU time of all cores in seconds. It includes the time in which the host ran other
+// virtual machines.
 func machineBusy() (float64, error) {
 	raw, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -102,7 +104,7 @@ func machineBusy() (float64, error) {
 	return sumFields(line, 1, 2, 3, 6, 7, 8) // user, nice, system, irq, softirq, steal
 }
 
-// sumFields adds fields that are in ticks, and returns seconds.
+// sumFields adds the fields with these indices, which are in ticks, and returns seconds.
 func sumFields(line string, which ...int) (float64, error) {
 	fields := strings.Fields(line)
 	sum := int64(0)

@@ -1,9 +1,9 @@
-// Command bench measures Hanse beside a raw client loop that does the same writes straight to the members, in one run
-// on the same control planes: a hub and bare members of the lab, made for the run and taken down after it. Profiles of
-// their own measure the memory of a member, good members beside bad ones, a tenant beside a noisy one, and how fast the
-// hub tells of a lost member. `bench compare` puts runs beside each other. docs/benchmarks.md has the recorded figures.
+// Command bench measures Hanse beside a raw client loop, which does the same writes directly on the members. Both run
+// in one run on the same control planes of the lab: a hub and bare members, which the run starts and stops. Further
+// profiles measure the memory for a member, good members beside bad ones, a tenant beside a noisy one, and how fast the
+// hub reports a lost member. `bench compare` prints runs side by side. docs/benchmarks.md has the recorded figures.
 //
-// A slow run does not fail. A run fails if a copy is missing or differs from the written object.
+// A run does not fail because it is slow. It fails if a copy is missing or differs from the written object.
 //
 // # What a run does
 //

@@ -15,17 +15,17 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// bad is the number of misbehaving members: the last ones by name, one in each of these ways.
+// bad is the number of misbehaving members. They are the last members by name, and each misbehaves in another way.
 const bad = 3
 
 var faults = [bad][]string{{"blackhole"}, {"hang-list"}, {"status", "429", "--retry-after", "1s"}}
 
-// interval is the time between two writes of the user. It is so long that the machine is not busy, because the
-// benchmark measures waiting, not work.
+// interval is the time between two writes of the user. It is long enough to keep the machine idle most of the time,
+// because the benchmark measures waiting, not work.
 const interval = 200 * time.Millisecond
 
-// inPlace is the ratio of existing objects to the objects of a scenario: the loss of a cluster affects more objects
-// than are written at the time.
+// inPlace is the number of existing objects divided by the number of objects that a scenario writes. The loss of a
+// cluster affects more objects than those that are written at that time.
 const inPlace = 3
 
 const (
@@ -33,8 +33,9 @@ const (
 	besideNamespace  = "beside"
 )
 
-// Scenarios. Each is compared with the one without faults, and with the one in which only good members get objects.
-// Without the bad members' share of the work the good members may be faster than in calm.
+// The scenarios. Each scenario with faults is compared with its scenario without faults, and with alone, in which only
+// the good members get objects. The good members may be faster than in calm, because the bad members do not compete for
+// the machine.
 const (
 	calm      = "calm"
 	alone     = "alone"
@@ -43,10 +44,10 @@ const (
 	started   = "started"
 )
 
-// scenarios in the order of their runs.
+// scenarios has the scenarios in the order in which they run.
 var scenarios = []string{calm, alone, restarted, struck, started}
 
-// withoutFaults returns the scenario with which a scenario is compared.
+// withoutFaults returns the scenario without faults with which a scenario is compared.
 func withoutFaults(scenario string) string {
 	if scenario == started {
 		return restarted
@@ -54,25 +55,25 @@ func withoutFaults(scenario string) string {
 	return calm
 }
 
-// Isolation is the result for the good members in one scenario.
+// Isolation is the result of one scenario for the good members.
 type Isolation struct {
 	Scenario string `json:"scenario"`
 	Step     string `json:"step"`
-	// Latency is from the user's write to the copy on one good member, over all objects and good members.
+	// Latency is the time from the user's write to the copy on one good member, over all objects and all good members.
 	Latency Latency `json:"latency"`
-	// Raw is the latency of one direct write to a good member for each of the user's writes. It shows the machine's own
-	// effect on latencies.
+	// Raw is the latency of direct writes to a good member, one for each of the user's writes. It shows the effect of
+	// the machine itself on latencies.
 	Raw Latency `json:"raw"`
-	// P99Ratio is the 99th percentile divided by that without faults. P99OverAlone is it divided by that of the good
-	// members alone.
+	// P99Ratio is the 99th percentile divided by that of the scenario without faults. P99OverAlone is the 99th
+	// percentile divided by that of the scenario alone.
 	P99Ratio     float64 `json:"p99Ratio"`
 	P99OverAlone float64 `json:"p99OverAlone"`
 	// RecoveredSeconds is the time from the end of the faults until every member had every object.
 	RecoveredSeconds float64 `json:"recoveredSeconds,omitempty"`
 }
 
-// isolation measures the good members in five scenarios. They are: without faults, alone, with a new hub process, with
-// faults that begin just before the load, and with a hub process that starts during the faults.
+// isolation measures the latencies on good members in five scenarios. The scenarios are: no faults; only good members;
+// a new hub process; faults that begin just before the load; a hub process that starts during the faults.
 func (r *run) isolation(ctx context.Context) error {
 	return r.onLab(ctx, r.members, append([]string{warmNamespace, inPlaceNamespace, besideNamespace}, scenarios...), func(ctx context.Context, s *setting) error {
 		w, err := s.running(ctx, true)
@@ -91,7 +92,7 @@ func (r *run) isolation(ctx context.Context) error {
 	})
 }
 
-// putInPlace creates objects on all members, which stay.
+// putInPlace creates objects on all members that exist during all scenarios.
 func (s *setting) putInPlace(ctx context.Context, w *watcher, objects int) error {
 	s.say("putting %d objects in place", objects)
 	if err := s.place(ctx, inPlaceNamespace); err != nil {
@@ -127,7 +128,8 @@ func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
 		if err := s.startHub(ctx); err != nil {
 			return err
 		}
-		// Each scenario needs a new object: an existing one would never arrive.
+		// Each scenario needs an object with a new name, because the watcher would never report the arrival of an
+		// existing one.
 		if _, err := s.createOne(ctx, w, s.good(), warm+slices.Index(scenarios, name)); err != nil {
 			return err
 		}
@@ -157,7 +159,7 @@ func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
 		last.RecoveredSeconds = round(time.Since(begin).Seconds())
 		s.say("%s: all members have everything %.1f s after the end of the faults", name, last.RecoveredSeconds)
 	}
-	// Restore the state for the next scenario.
+	// The state of before is restored for the next scenario.
 	if err := each(ctx, s.objects, perMember, func(ctx context.Context, i int) error { return remove(ctx, s.beside(i), besideNamespace, i) }); err != nil {
 		return err
 	}
@@ -166,7 +168,8 @@ func (s *setting) scenario(ctx context.Context, w *watcher, name string) error {
 
 func (s *setting) good() int { return len(s.names) - bad }
 
-// beside returns the member for the direct write during the user's write of object i: the good members take turns.
+// beside returns the good member that gets the direct write beside the user's write of object i. The good members take
+// turns.
 func (s *setting) beside(i int) dynamic.Interface { return s.clients[i%s.good()] }
 
 func (s *setting) misbehave(ctx context.Context) error {
@@ -189,9 +192,9 @@ func (s *setting) behave(ctx context.Context) error {
 	return nil
 }
 
-// pace writes the objects of a namespace one after the other at a fixed pace, without waiting for earlier ones. all has
-// the time of each to each good member. Between two of them it writes one directly to a good member, and raw has the
-// times of these writes.
+// pace writes the objects of a namespace at a fixed interval, without waiting for earlier objects. all has the latency
+// of each object on each good member. Between two objects it writes one object directly to a good member. raw has the
+// latencies of these direct writes.
 func (s *setting) pace(ctx context.Context, w *watcher, namespace string, p step) (all, raw []time.Duration, err error) {
 	x := w.expect(namespace, 0, s.objects, s.good(), p.after.arrived)
 	var mu sync.Mutex
@@ -232,7 +235,7 @@ func (s *setting) pace(ctx context.Context, w *watcher, namespace string, p step
 	return all, raw, nil
 }
 
-// converge waits until a number of members, the first ones, have all objects of a namespace as they are on the hub.
+// converge waits until the first `members` members have all objects of a namespace in the same state as the hub.
 func (s *setting) converge(ctx context.Context, namespace string, members int) error {
 	deadline := time.Now().Add(phaseAtMost)
 	for {
@@ -246,7 +249,7 @@ func (s *setting) converge(ctx context.Context, namespace string, members int) e
 	}
 }
 
-// worst returns the highest ratio of all scenarios with faults.
+// worst returns the highest P99Ratio of the scenarios with faults.
 func worst(all []Isolation) float64 {
 	most := 0.0
 	for _, i := range all {

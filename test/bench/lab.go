@@ -22,20 +22,21 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// setting is a hub and members on the lab, with the kind and the charts installed and no hub process yet.
+// setting is a lab with a hub and members, on which the kind and the charts are installed. No hub process runs at the
+// beginning.
 type setting struct {
 	*run
 	*fleet.Fleet
-	names   []string            // of the members
-	clients []dynamic.Interface // of the members, in the order of names
+	names   []string            // names of the members
+	clients []dynamic.Interface // clients of the members, in the order of names
 	hub     dynamic.Interface
 	cancel  context.CancelCauseFunc // aborts the measurement, with the reason
-	process *fleet.HubProcess       // the hub process that was started last
+	process *fleet.HubProcess       // the last started hub process
 	meter   *meter
 }
 
-// onLab starts a lab with this number of members and the namespaces on all clusters, calls do, and always stops the
-// lab.
+// onLab starts a lab with this number of members and creates the namespaces on all clusters. It calls do, and always
+// stops the lab afterwards.
 func (r *run) onLab(ctx context.Context, members int, namespaces []string, do func(context.Context, *setting) error) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -48,7 +49,7 @@ func (r *run) onLab(ctx context.Context, members int, namespaces []string, do fu
 	f, err := fleet.Up(ctx, config)
 	defer func() {
 		r.say("taking the lab down")
-		cancel(nil) // end the watches before the clusters
+		cancel(nil) // end the watches before the clusters stop
 		down := &fleet.Fleet{Config: config}
 		err = errors.Join(err, down.Down(context.WithoutCancel(ctx)))
 	}()
@@ -73,12 +74,12 @@ func (r *run) onLab(ctx context.Context, members int, namespaces []string, do fu
 	}()
 	err = do(ctx, s)
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w: %w", cause, err) // the other error only reports the cancellation
+		return fmt.Errorf("%w: %w", cause, err) // the other error is only a consequence of the cancellation
 	}
 	return err
 }
 
-// install creates clients, kind, charts and namespaces.
+// install creates the clients, and installs the kind, the charts and the namespaces.
 func (s *setting) install(ctx context.Context, namespaces []string) error {
 	s.names = slices.Sorted(maps.Keys(s.Fleet.Members))
 	kinds := []fleet.Kind{{APIGroups: []string{widgets.Group}, Resources: []string{widgets.Resource}, Status: true}}
@@ -135,7 +136,7 @@ func (s *setting) join(ctx context.Context, proxied bool) error {
 	return nil
 }
 
-// running joins all members, starts the hub, and sends the warm objects, which the watcher shows.
+// running joins all members, starts the hub, and creates the warm objects. It returns a watcher of the members.
 func (s *setting) running(ctx context.Context, proxied bool) (*watcher, error) {
 	w, err := watch(ctx, s.clients, s.cancel)
 	if err != nil {
@@ -153,7 +154,7 @@ func (s *setting) running(ctx context.Context, proxied bool) (*watcher, error) {
 	return w, s.warmUp(ctx, w)
 }
 
-// startHub runs a hub process, which the meter then measures.
+// startHub starts a hub process, and makes the meter measure it.
 func (s *setting) startHub(ctx context.Context) error {
 	process, err := s.StartHub(ctx, "hub")
 	if process != nil {
@@ -162,7 +163,7 @@ func (s *setting) startHub(ctx context.Context) error {
 	return err
 }
 
-// stopHub ends the hub process. The meter no longer measures it.
+// stopHub stops the hub process. The meter then has no process to measure.
 func (s *setting) stopHub() error {
 	err := s.process.Stop()
 	s.process, s.meter.pid, s.meter.page = nil, 0, ""
@@ -180,7 +181,7 @@ func (s *setting) awaitReady(ctx context.Context, members []string) error {
 	return nil
 }
 
-// place sends all widgets of a namespace to every member.
+// place creates a placement that sends all widgets of a namespace to every member.
 func (s *setting) place(ctx context.Context, namespace string) error {
 	return s.placeOn(ctx, namespace, hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}})
 }
@@ -199,15 +200,15 @@ func (s *setting) placeOn(ctx context.Context, namespace string, clusters hubv1.
 	return s.poll(ctx, p, func() bool { return p.Status.ObservedGeneration == p.Generation })
 }
 
-// poll reads an object of the hub until it is as wanted.
+// poll reads an object of the hub until ok returns true.
 func (s *setting) poll(ctx context.Context, obj client.Object, ok func() bool) error {
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		return ok(), s.Hub.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 	})
 }
 
-// warmUp sends a few objects to every member, which stay. They open the hub's connections and start the members'
-// informers, as in a hub in use.
+// warmUp creates a few objects that are copied to every member and stay there. They open the hub's connections and
+// start its watches, as on a hub that has been in use.
 func (s *setting) warmUp(ctx context.Context, w *watcher) error {
 	if err := s.place(ctx, warmNamespace); err != nil {
 		return err
@@ -218,9 +219,9 @@ func (s *setting) warmUp(ctx context.Context, w *watcher) error {
 	return nil
 }
 
-// collectGarbage makes every API server collect its garbage. A server with a hundred megabytes needs a tenth of a
-// second of CPU for it, at an arbitrary time. Ten members with equal work do it at the same time, which may take a
-// third of a phase.
+// collectGarbage makes every API server run a garbage collection. A server with 100 MB of heap needs 0.1 s of CPU time
+// for a collection, which starts at an arbitrary time. Ten members under equal load would collect at the same time,
+// which can take a third of a phase.
 func (s *setting) collectGarbage(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, c := range append(slices.Collect(maps.Values(s.Fleet.Members)), s.Hub) {
@@ -229,7 +230,7 @@ func (s *setting) collectGarbage(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			// See runtime/pprof and net/http/pprof: a heap profile with gc is taken after a collection.
+			// The handler in net/http/pprof runs a garbage collection before it writes a heap profile if gc=1 is set.
 			if _, err := api.RESTClient().Get().AbsPath("/debug/pprof/heap").Param("gc", "1").DoRaw(ctx); err != nil {
 				return fmt.Errorf("asking the API server of %s for a garbage collection: %w", c.Name, err)
 			}
@@ -239,11 +240,11 @@ func (s *setting) collectGarbage(ctx context.Context) error {
 	return group.Wait()
 }
 
-// userWorkers returns the number of the user's concurrent writes to the hub: as many as the raw loop has to all members
-// together.
+// userWorkers returns the number of concurrent writes of the user to the hub. It is equal to the number of concurrent
+// requests of the raw loop to all members.
 func (s *setting) userWorkers() int { return perMember * len(s.names) }
 
-// followed does an operation on all expected objects of a namespace, and waits for the expectation.
+// followed does an operation on all objects of an expectation, and waits until the expectation is fulfilled.
 func (s *setting) followed(ctx context.Context, x *expectation, w *watcher, do operation) error {
 	if _, err := s.write(ctx, x.namespace, len(x.seen), do); err != nil {
 		return err
@@ -251,7 +252,7 @@ func (s *setting) followed(ctx context.Context, x *expectation, w *watcher, do o
 	return w.await(ctx, x, s.say)
 }
 
-// write does an operation on all objects of a namespace on the hub, and returns the time at which each was sent.
+// write does an operation on all objects of a namespace on the hub. It returns the time at which each request was sent.
 func (s *setting) write(ctx context.Context, namespace string, objects int, do operation) ([]time.Time, error) {
 	sent := make([]time.Time, objects)
 	return sent, each(ctx, objects, s.userWorkers(), func(ctx context.Context, i int) error {

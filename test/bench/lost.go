@@ -15,23 +15,24 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// rowsGrace is how long the hub leaves rows of a member as they are after its link went down.
+// rowsGrace is the time between the loss of a member's link and the hub's first change of rows of that member.
 const rowsGrace = 10 * time.Second
 
-// Lost is how fast a hub says of all objects that a member is lost, and what single creates on other members took
-// meanwhile.
+// Lost is the result of the loss of a member: how fast the hub reports it in all bindings, and the latency of single
+// creates on the other members meanwhile.
 type Lost struct {
-	// RowsSeconds is from the end of the grace, which begins when the MemberCluster is not Ready, to the last row.
+	// RowsSeconds is the time from the end of rowsGrace to the last changed row. rowsGrace begins when the
+	// MemberCluster is no longer Ready.
 	RowsSeconds float64 `json:"rowsSeconds"`
-	// Before and Meanwhile are from the user's write to the last copy on the members that are left, while all members are
-	// there and while the rows are written.
+	// Before and Meanwhile are latencies from the user's write to the last copy on the remaining members. Before is
+	// measured with all members, Meanwhile while the hub writes the rows.
 	Before    Latency `json:"before"`
 	Meanwhile Latency `json:"meanwhile"`
-	// P50Ratio is the median of Meanwhile over that of Before.
+	// P50Ratio is the median of Meanwhile divided by the median of Before.
 	P50Ratio float64 `json:"p50Ratio"`
 }
 
-// lost puts objects in place on all members, lets the last member drop all packets, and creates single objects until
+// lost creates objects on all members and makes the last member drop all packets. It then creates single objects until
 // the hub has written all rows of that member.
 func (r *run) lost(ctx context.Context) error {
 	return r.onLab(ctx, r.members, []string{warmNamespace, inPlaceNamespace}, func(ctx context.Context, s *setting) error {
@@ -109,7 +110,7 @@ func (s *setting) lose(ctx context.Context, w *watcher) error {
 	return s.Fault(ctx, gone, "none")
 }
 
-// watchRows counts the bindings in place whose row of a cluster has become Unknown.
+// watchRows counts the bindings of the existing objects in which the row of a cluster has become Unknown.
 func (s *setting) watchRows(ctx context.Context, cluster string) (*atomic.Int64, error) {
 	bindings := s.hub.Resource(hubv1.GroupVersion.WithResource("resourcebindings")).Namespace(inPlaceNamespace)
 	list, err := bindings.List(ctx, metav1.ListOptions{Limit: 1})

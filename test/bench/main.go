@@ -18,12 +18,12 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// profile is a named kind of run.
+// profile is a named set of settings for a run.
 type profile struct {
 	about            string
 	objects, members int
 	leastMembers     int
-	rounds           int // for throughput profiles: more where a phase takes only seconds, because its rate varies
+	rounds           int // for throughput profiles: more rounds if a phase takes only seconds, because its rate varies more
 	measure          func(*run, context.Context) error
 }
 
@@ -41,7 +41,7 @@ func profiles() map[string]profile {
 	}
 }
 
-// compareCommand is the first argument for comparing recorded runs instead of running.
+// compareCommand is the first argument that prints recorded runs side by side instead of measuring.
 const compareCommand = "compare"
 
 type options struct {
@@ -111,8 +111,8 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// lock prevents a second benchmark on the machine until unlock is called, because both would measure each other. It
-// ends with the process.
+// lock prevents a second benchmark on the machine until unlock is called, because each would affect the figures of the
+// other. The kernel releases the lock if the process ends.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -128,12 +128,12 @@ func lock(path string) (unlock func(), err error) {
 // run is one run of a profile.
 type run struct {
 	options
-	dir    string // for the labs of the run
+	dir    string // folder for the labs of the run
 	result *Result
 	say    func(format string, args ...any)
 }
 
-// bench runs a profile, prints the tables and writes the JSON.
+// bench runs a profile, prints the tables and writes the JSON file.
 func bench(ctx context.Context, args []string, out io.Writer) error {
 	o, err := parse(args)
 	if err != nil {

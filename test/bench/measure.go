@@ -13,19 +13,19 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// counters are the values of all counters at one time. Reading them uses CPU time, so the CPU time is read before and
-// after them.
+// counters has the values of all counters at one time. Reading the counters uses CPU time, so the CPU time is read
+// before and after.
 type counters struct {
 	begin, end     usage
-	hubWrites      map[string]float64 // writes to the hub's etcd by resource, as its API server counts them
-	hubRequests    map[string]float64 // requests of all clients to the hub's API server, by verb and resource
-	memberRequests map[string]float64 // requests to the members' API servers about widgets, by verb
-	etcdPuts       float64            // etcd's own count of puts, housekeeping included
-	etcdBytes      float64            // etcd's own count of bytes put
-	reasons        map[string]float64 // writes by kind and reason, as the hub process counts them
+	hubWrites      map[string]float64 // writes to the hub's etcd by resource, as counted by the API server of the hub
+	hubRequests    map[string]float64 // requests of all clients to the API server of the hub, by verb and resource
+	memberRequests map[string]float64 // requests about widgets to the API servers of the members, by verb
+	etcdPuts       float64            // puts as counted by etcd, including its own housekeeping
+	etcdBytes      float64            // bytes of these puts, as counted by etcd
+	reasons        map[string]float64 // writes by kind and reason, as counted by the hub process
 }
 
-// usage is the CPU time in seconds, by process, that was used until a time.
+// usage has the CPU time in seconds, by process, that was used until the time at.
 type usage struct {
 	at  time.Time
 	cpu map[string]float64
@@ -36,7 +36,8 @@ func (m *meter) usage() (usage, error) {
 	return usage{at: time.Now(), cpu: cpu}, err
 }
 
-// meter reads counters. pid is the id of the hub process, and page is its metrics page; 0 and "" without a hub process.
+// meter reads the counters. pid is the process ID of the hub process, and page is its metrics page. They are 0 and ""
+// if no hub process runs.
 type meter struct {
 	*fleet.Fleet
 	pid  int
@@ -90,7 +91,7 @@ func (m *meter) read(ctx context.Context) (counters, error) {
 	return c, err
 }
 
-// reasons returns the counts of writes in the metrics of the hub process, by "kind reason".
+// reasons returns the numbers of writes by "kind reason", from the metrics of the hub process.
 func (m *meter) reasons(ctx context.Context) (map[string]float64, error) {
 	out := map[string]float64{}
 	if m.page == "" {
@@ -107,7 +108,7 @@ func (m *meter) reasons(ctx context.Context) (map[string]float64, error) {
 	return out, err
 }
 
-// only returns the value of a metric that has one sample.
+// only returns the value of a metric that has exactly one sample.
 func only(page, name string) (float64, error) {
 	samples, err := fleet.Samples(page, name)
 	if err != nil {
@@ -119,8 +120,8 @@ func only(page, name string) (float64, error) {
 	return samples[0].Value, nil
 }
 
-// requests counts the requests to an API server by "VERB resource.group/subresource", without watches. An API server
-// counts a watch only when it ends.
+// requests returns the numbers of requests to an API server by "VERB resource.group/subresource". It does not count
+// watches, because an API server counts a watch only when it ends.
 func requests(page string) (map[string]float64, error) {
 	samples, err := fleet.Samples(page, "apiserver_request_total")
 	if err != nil {
@@ -144,8 +145,8 @@ func requests(page string) (map[string]float64, error) {
 	return out, nil
 }
 
-// settle waits until the hub's etcd has had no writes for fleet.Quiet. It returns the time of the last write, to the
-// second.
+// settle waits until nothing has been written to the hub's etcd for the time fleet.Quiet. It returns the time of the
+// last write, to the second.
 func (m *meter) settle(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("the hub's etcd is not quiet after %s", phaseAtMost))
 	defer cancel()
@@ -176,14 +177,14 @@ func (m *meter) settle(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// isLease reports whether the resource is only a heartbeat of a process: a Lease, or the API server's record of its own
-// address.
+// isLease reports whether writes of the resource are only the heartbeat of a process. These resources are Leases and
+// the API server's record of its own address.
 func isLease(resource string) bool {
 	return resource == "leases.coordination.k8s.io" || resource == "apiServerPeerIPInfo"
 }
 
-// isMemberHeartbeat reports whether replicas write the resource to record when they last observed a member. A replica
-// writes each of its MemberClusters every 30 s.
+// isMemberHeartbeat reports whether the resource is the one in which replicas record when they last observed a member.
+// A replica writes each of its MemberClusters every 30 s.
 func isMemberHeartbeat(resource string) bool { return resource == "memberclusters.hanse.dev" }
 
 func isEvent(resource string) bool {
@@ -202,7 +203,7 @@ func latency(all []time.Duration) Latency {
 	return Latency{P50: quantile(all, 0.50), P99: quantile(all, 0.99), Max: quantile(all, 1)}
 }
 
-// quantile is the nearest-rank quantile of sorted durations in milliseconds.
+// quantile returns the nearest-rank quantile of sorted durations, in milliseconds.
 func quantile(sorted []time.Duration, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0
@@ -211,35 +212,35 @@ func quantile(sorted []time.Duration, q float64) float64 {
 	return float64(sorted[max(rank, 1)-1].Microseconds()) / 1000
 }
 
-// Cost has the costs of a phase other than time. The hub's figures are per object, those of the members per
+// Cost has the costs of a phase other than time. Figures of the hub are per object, and figures of the members per
 // object-cluster.
 type Cost struct {
-	// HubWrites to etcd by resource, including the user's own.
+	// HubWrites has the writes to the hub's etcd by resource, including the user's own writes.
 	HubWrites map[string]float64 `json:"hubWrites"`
 	// HubWritesBeyond excludes the user's own write of each object, Leases, Events and MemberClusters.
 	HubWritesBeyond float64 `json:"hubWritesBeyond"`
 	Events          float64 `json:"events"`
-	// Leases counts the heartbeat writes of the hub process and its API server in the whole phase, see isLease.
+	// Leases has the heartbeat writes of the hub process and its API server in the whole phase, see isLease.
 	Leases float64 `json:"leasesInAll"`
-	// EtcdPuts and EtcdBytes are etcd's own counts, with the user's own write, Leases and Events.
+	// EtcdPuts and EtcdBytes are counted by etcd. They include the user's own write, Leases and Events.
 	EtcdPuts  float64 `json:"etcdPuts"`
 	EtcdBytes float64 `json:"etcdBytes"`
-	// EtcdBytesBeyond excludes the bytes of the user's same write on a hub without watches.
+	// EtcdBytesBeyond excludes the bytes that the same write of the user causes on a hub without watches.
 	EtcdBytesBeyond float64 `json:"etcdBytesBeyond"`
-	// ByReason is the hub process's own count of its writes.
+	// ByReason has the hub process's own counts of its writes.
 	ByReason       map[string]float64 `json:"hubWritesByReason"`
 	HubRequests    map[string]float64 `json:"hubRequests"`
 	MemberRequests map[string]float64 `json:"memberRequests"`
-	// MemberWrites and MemberReads are the sums of MemberRequests with and without changes.
+	// MemberWrites is the sum of those MemberRequests that change data, MemberReads the sum of the others.
 	MemberWrites float64 `json:"memberWrites"`
 	MemberReads  float64 `json:"memberReads"`
-	// CPUMillis of the hub process per object-cluster, until all was settled.
+	// CPUMillis is the CPU time of the hub process per object-cluster, until etcd was quiet.
 	CPUMillis     float64 `json:"cpuMs"`
 	PeakRSSMiB    float64 `json:"peakRssMiB"`
 	SettledRSSMiB float64 `json:"settledRssMiB"`
 }
 
-// meanCost is the mean of each figure.
+// meanCost returns the mean of each figure.
 func meanCost(all []Cost) *Cost {
 	figure := func(of func(*Cost) float64) float64 { return mean(all, of) }
 	figures := func(of func(*Cost) map[string]float64) map[string]float64 {
@@ -279,10 +280,10 @@ func mean[T any](all []T, of func(*T) float64) float64 {
 	return round(sum / float64(len(all)))
 }
 
-// units are the divisors for the costs of a phase. own is the number of the user's writes of each object on the hub.
+// units has the divisors for the costs of a phase. own is how often the user writes each object on the hub.
 type units struct{ objects, members, own int }
 
-// cost returns the costs between two readings, per unit.
+// cost returns the costs between two readings of the counters, divided by the units.
 func cost(before, after counters, u units) Cost {
 	n := float64(u.objects)
 	pairs := n * float64(u.members)
@@ -299,7 +300,7 @@ func cost(before, after counters, u units) Cost {
 		switch {
 		case isLease(resource):
 			c.Leases += writes * n
-		case isMemberHeartbeat(resource): // these writes depend on time and members, not on objects
+		case isMemberHeartbeat(resource): // the number of these writes depends on time and members, not on objects
 		case isEvent(resource):
 			c.Events += writes
 		default:
@@ -311,7 +312,7 @@ func cost(before, after counters, u units) Cost {
 	return c
 }
 
-// writesAndReads sums requests, separated by whether their verb changes data.
+// writesAndReads adds up the requests whose verb changes data, and the other requests.
 func writesAndReads(byVerb map[string]float64) (writes, reads float64) {
 	for verb, n := range byVerb {
 		if verb == "GET" || verb == "LIST" {
@@ -338,8 +339,8 @@ func use(before, after counters, pairs int) CPU {
 // round rounds a figure to three decimals.
 func round(x float64) float64 { return math.Round(x*1000) / 1000 }
 
-// perUnit returns by how much each counter has increased between two readings, divided by units. It skips unchanged
-// counters.
+// perUnit returns by how much each counter has increased between two readings, divided by units. It leaves out counters
+// that have not changed.
 func perUnit(before, after map[string]float64, units float64) map[string]float64 {
 	out := map[string]float64{}
 	for k, v := range after {

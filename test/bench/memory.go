@@ -8,33 +8,34 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// specBytes are the sizes of objects for which memory is measured. The first is the size in the other profiles.
+// specBytes are the sizes of objects for which memory is measured. The other profiles use the first size.
 var specBytes = []int{0, 50 << 10}
 
-// collections is the number of garbage collections in a measurement.
+// collections is the number of garbage collections in one measurement.
 const collections = 3
 
-// Heap is the hub process with all objects in place, each with a status that all members reported.
+// Heap is the memory of the hub process with all objects in place. All members have reported a status of each object.
 type Heap struct {
 	ObjectBytes int `json:"objectBytes"`
 	Objects     int `json:"objects"`
 	Members     int `json:"members"`
-	// EmptyKiB is the heap in use after a garbage collection before there are objects, LiveKiB with all objects, and
-	// RestartedKiB with all objects after a restart of the process.
+	// EmptyKiB is the heap in use without objects, and LiveKiB with all objects. RestartedKiB is the heap with all
+	// objects after a restart of the process. Each is measured after garbage collections.
 	EmptyKiB     float64 `json:"emptyKiB"`
 	LiveKiB      float64 `json:"liveKiB"`
 	RestartedKiB float64 `json:"restartedKiB"`
-	// RSS of the process, with all objects in place and after the restart.
+	// RSSMiB and RestartedRSSMiB are the resident memory of the process with all objects, before and after the restart.
 	RSSMiB          float64 `json:"rssMiB"`
 	RestartedRSSMiB float64 `json:"restartedRssMiB"`
 	RestartPeakMiB  float64 `json:"restartPeakRssMiB"`
-	// Templates by the hub's own count: their JSON, and what is held of it in memory. 0 if it does not count.
+	// TemplatesJSONKiB and TemplatesHeldKiB are the hub's own counts: the size of all templates as JSON, and their size
+	// in memory. They are 0 if the hub has no such metric.
 	TemplatesJSONKiB float64 `json:"templatesJsonKiB"`
 	TemplatesHeldKiB float64 `json:"templatesHeldKiB"`
 }
 
-// memory measures the heap of the hub process for small and large objects, with all members and with one. Each
-// measurement has a separate lab.
+// memory measures the heap of the hub process for small and for large objects. It measures each size with all members
+// and with one. Each measurement runs on a new lab.
 func (r *run) memory(ctx context.Context) error {
 	for _, bytes := range specBytes {
 		for _, members := range []int{r.members, 1} {
@@ -56,7 +57,7 @@ func (s *setting) heap(ctx context.Context, bytes int, h *Heap) error {
 		return err
 	}
 	h.ObjectBytes = len(sample)
-	// The members are watched only until the copies exist: an API server ends a watch that cannot keep up with the
+	// The members are watched only until the copies exist, because an API server ends a watch that is too slow for the
 	// statuses of large objects.
 	copies, stop := context.WithCancel(ctx)
 	defer stop()
@@ -108,7 +109,7 @@ func (s *setting) heap(ctx context.Context, bytes int, h *Heap) error {
 	return err
 }
 
-// reportAll makes all members report a status of every object, and waits until the hub objects show it.
+// reportAll writes a status of every object on all members, and waits until the hub objects show these statuses.
 func (s *setting) reportAll(ctx context.Context) error {
 	onHub, stop, err := s.watchHub(ctx)
 	if err != nil {
@@ -126,7 +127,7 @@ func (s *setting) reportAll(ctx context.Context) error {
 	return err
 }
 
-// look measures the process with all objects in place.
+// look measures the memory of the process with all objects in place.
 func (s *setting) look(ctx context.Context, h *Heap) error {
 	var err error
 	if h.LiveKiB, err = s.live(ctx); err != nil {
@@ -149,10 +150,10 @@ func (s *setting) look(ctx context.Context, h *Heap) error {
 	return nil
 }
 
-// live returns the lowest heap in use after several garbage collections, by the runtime's own count of marked bytes.
-// Reading the metrics causes the garbage for the next collection; an idle process has one every two minutes. The
-// measurement starts when no template is unpacked, because unpacked templates are temporary and larger than the
-// measured heap.
+// live returns the lowest heap in use after several garbage collections, as counted by the Go runtime. Reading the
+// metrics allocates the memory that triggers the next collection. An idle process would collect only every two minutes.
+// The measurement starts when no template is unpacked, because unpacked templates are temporary and larger than the
+// rest of the heap.
 func (s *setting) live(ctx context.Context) (float64, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseAtMost, fmt.Errorf("fewer than %d garbage collections of a hub at rest in %s", collections, phaseAtMost))
 	defer cancel()
@@ -189,7 +190,7 @@ func (s *setting) live(ctx context.Context) (float64, error) {
 	return round(least / 1024), nil
 }
 
-// packed waits until the hub process keeps no template unpacked.
+// packed waits until no template is unpacked in the hub process.
 func (s *setting) packed(ctx context.Context) error {
 	for {
 		page, err := fleet.Page(ctx, s.process.Metrics)
@@ -206,23 +207,24 @@ func (s *setting) packed(ctx context.Context) error {
 	}
 }
 
-// Added is the memory for one more member and one more object, from the heaps for one size of objects.
+// Added is the memory for one more member and for one more object, computed from the heaps with objects of one size.
 type Added struct {
 	ObjectBytes int `json:"objectBytes"`
-	// PerMember is the additional heap for each object with one more member. It is the difference of the heaps with all
-	// members and with one, divided by members and objects. PerMemberRestarted is the same for restarted processes.
+	// PerMember is the additional heap per object for one more member, in bytes. It is the heap with all members minus
+	// the heap with one member, divided by the additional members and by the objects. PerMemberRestarted is the same
+	// for restarted processes.
 	PerMember          float64 `json:"bytesPerMember"`
 	PerMemberRestarted float64 `json:"bytesPerMemberRestarted"`
 	// PerMemberNet excludes the memory for one more member without objects.
 	PerMemberNet float64 `json:"bytesPerMemberNet"`
-	// PerObject is the memory of an object with one member, including templates.
+	// PerObject is the memory for an object with one member, including its template.
 	PerObject float64 `json:"bytesPerObject"`
-	// TemplateJSON and TemplateHeld are of one template.
+	// TemplateJSON and TemplateHeld are the sizes of one template, as JSON and in memory.
 	TemplateJSON float64 `json:"templateJsonBytes"`
 	TemplateHeld float64 `json:"templateHeldBytes"`
 }
 
-// added compares heaps of the same objects with many members and with one.
+// added compares the heap with many members and the heap with one member, for the same objects.
 func added(many, one Heap) Added {
 	n := float64(many.Objects)
 	pairs := n * float64(many.Members-one.Members) / 1024

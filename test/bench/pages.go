@@ -22,48 +22,52 @@ import (
 )
 
 const (
-	// openPages are open at a time, pagesPerUser of them by one user.
+	// openPages is the number of pages that are open at the same time. pagesPerUser is the number of pages that one
+	// user has open.
 	openPages    = 500
 	pagesPerUser = 50
-	// visits of each page measure its first paint.
+	// visits is the number of visits of each page, to measure its first paint.
 	visits = 10
-	// creates are the single creates without open pages, and as many with them.
+	// creates is the number of single creates that are measured without open pages, and again with open pages.
 	creates = 40
 )
 
-// consolePages are the pages that are visited and kept open: of the fleet, of all objects, and of one object.
+// consolePages are the pages that the benchmark visits and keeps open: the page of the fleet, of all objects, and of
+// one object.
 var consolePages = []string{"/", "/objects", "/object?group=" + widgets.Group + "&kind=" + widgetKind.Kind + "&namespace=" + inPlaceNamespace + "&name=" + widgetName(0)}
 
-// connections to the console are kept as a browser keeps them.
+// connections reuses its connections to the console, as a browser does.
 var connections = &http.Transport{MaxIdleConnsPerHost: openPages}
 
-// Pages is how fast the console shows pages, and what open pages cost.
+// Pages is the result of the profile pages: how fast the console shows pages, and the cost of open pages.
 type Pages struct {
-	// FirstPaints are the latencies until a browser paints a page, by the page's path, on a hub at rest.
+	// FirstPaints has, for each path of a page, the time until a browser paints the page. The hub is idle meanwhile.
 	FirstPaints map[string]Latency `json:"firstPaints"`
-	// Closed are single creates without an open page, Open those with OpenPages.
+	// Closed is measured without an open page, and Open with OpenPages open pages.
 	Closed    Beside `json:"closed"`
 	Open      Beside `json:"open"`
 	OpenPages int    `json:"openPages"`
-	// ReadsPerSecond are the pages that were read again while objects were created.
+	// ReadsPerSecond is the number of pages that browsers read again per second while objects were created.
 	ReadsPerSecond float64 `json:"readsPerSecond"`
-	// MiB is the peak of the hub's resident memory with open pages, less that without.
+	// MiB is the peak of the hub's resident memory with open pages, minus the peak without open pages.
 	MiB float64 `json:"mib"`
-	// P50Ratio is the median of Open over raw, divided by that of Closed.
+	// P50Ratio is the median of Create divided by the median of Raw with open pages, divided by the same quotient
+	// without open pages.
 	P50Ratio float64 `json:"p50Ratio"`
 }
 
-// Beside has single creates beside other work of the hub.
+// Beside has the latencies of single creates and the memory of the hub meanwhile.
 type Beside struct {
-	// Create is the latency from the user's write to the last copy; Raw is that without Hanse, measured in between.
+	// Create is the latency from the user's write to the last copy. Raw is the latency of the same writes without
+	// Hanse, which alternate with the creates.
 	Create Latency `json:"create"`
 	Raw    Latency `json:"raw"`
-	// PeakMiB is the peak of the hub's resident memory.
+	// PeakMiB is the largest resident memory of the hub.
 	PeakMiB float64 `json:"peakMiB"`
 }
 
-// pages puts objects in place, measures the first paint of pages, and creates single objects without and with open
-// pages.
+// pages measures the first paint of the console's pages, and single creates without and with open pages. All are
+// measured with many objects in place.
 func (r *run) pages(ctx context.Context) error {
 	return r.onLab(ctx, r.members, []string{warmNamespace, inPlaceNamespace, besideNamespace}, func(ctx context.Context, s *setting) error {
 		w, err := s.running(ctx, false)
@@ -108,7 +112,7 @@ func (s *setting) firstPaints(ctx context.Context, out *Pages) error {
 	return nil
 }
 
-// viewer returns a token of a new user who may see everything of Hanse.
+// viewer creates a user who may read everything of Hanse, and returns a token of the user.
 func (s *setting) viewer(ctx context.Context, name string) (string, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}}
 	if err := s.Hub.Create(ctx, account); err != nil {
@@ -127,7 +131,7 @@ func (s *setting) viewer(ctx context.Context, name string) (string, error) {
 	return s.Hub.Token(ctx, name)
 }
 
-// besidePages creates single objects from an index on.
+// besidePages measures single creates. from is the index of the first object.
 func (s *setting) besidePages(ctx context.Context, w *watcher, from int) (Beside, error) {
 	if err := resetPeak(s.process.PID); err != nil {
 		return Beside{}, err
@@ -191,7 +195,7 @@ func (s *setting) openPages(ctx context.Context, group *errgroup.Group, user int
 	return nil
 }
 
-// signIn returns the cookies of a user's session.
+// signIn returns the cookies of a new session of a user.
 func signIn(ctx context.Context, origin, token string) (string, error) {
 	form := url.Values{"token": {token}, "next": {"/"}}.Encode()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, origin+"/signin", strings.NewReader(form))
@@ -199,7 +203,7 @@ func signIn(ctx context.Context, origin, token string) (string, error) {
 		return "", err
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, err := connections.RoundTrip(r) // it follows no redirection
+	answer, err := connections.RoundTrip(r) // RoundTrip follows no redirect
 	if err != nil {
 		return "", err
 	}
@@ -216,13 +220,14 @@ func signIn(ctx context.Context, origin, token string) (string, error) {
 	return strings.Join(cookies, "; "), nil
 }
 
-// openPage is a page that a user keeps open. It reads as often as hub/console/assets/console.js does.
+// openPage is a page that a user keeps open in a browser. The benchmark reads the page again as often as
+// hub/console/assets/console.js does.
 type openPage struct {
 	origin, path, session string
 	reads                 *atomic.Int64
 }
 
-// scope is the scope of the changes that the page shows: a namespace, or "*" for all.
+// scope returns the scope of the changes that the page shows: a namespace, or "*" for all namespaces.
 func (p *openPage) scope() string {
 	if at, err := url.Parse(p.path); err == nil && at.Query().Has("namespace") {
 		return at.Query().Get("namespace")
@@ -230,7 +235,7 @@ func (p *openPage) scope() string {
 	return "*"
 }
 
-// follow reads the page again whenever its stream says that it has changed, until ctx ends.
+// follow reads the page again after each event in its stream of changes, until ctx ends.
 func (p *openPage) follow(ctx context.Context, stream io.ReadCloser) error {
 	defer stream.Close()
 	changed := make(chan struct{}, 1)
@@ -251,8 +256,8 @@ func (p *openPage) follow(ctx context.Context, stream io.ReadCloser) error {
 	return group.Wait()
 }
 
-// readAgain reads the page after each change, and then rests for at least a second, and four times as long as the read
-// took.
+// readAgain reads the page after a change. Then it pauses for at least one second, and for at least four times as long
+// as the read took.
 func (p *openPage) readAgain(ctx context.Context, changed <-chan struct{}) error {
 	for ctx.Err() == nil {
 		select {
@@ -272,7 +277,7 @@ func (p *openPage) readAgain(ctx context.Context, changed <-chan struct{}) error
 	return nil
 }
 
-// unlessEnded returns err, unless the page was closed.
+// unlessEnded returns err, or nil if the page was closed.
 func (p *openPage) unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -280,7 +285,8 @@ func (p *openPage) unlessEnded(ctx context.Context, err error) error {
 	return nil
 }
 
-// read reads the page. answered is false if the console is too busy: the page is then read with the next change.
+// read requests the page. answered is false if the console is too busy: the page is then requested again after the next
+// change.
 func (p *openPage) read(ctx context.Context) (answered bool, err error) {
 	answer, err := p.get(ctx, p.path)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// resetPeak resets the kernel's peak memory of a process, so that each phase has its own.
+// resetPeak resets the kernel's record of a process's peak memory, so that each phase gets its own peak.
 func resetPeak(pid int) error {
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil {
 		return fmt.Errorf("resetting the peak memory of process %d: %w", pid, err)
@@ -18,7 +18,7 @@ func resetPeak(pid int) error {
 	return nil
 }
 
-// memory is the peak and the present resident memory of a process in MiB.
+// memory returns the peak and the current resident memory of a process in MiB.
 func memory(pid int) (peak, now float64, err error) {
 	fields, err := kibibytes(fmt.Sprintf("/proc/%d/status", pid))
 	return round(fields["VmHWM"] / 1024), round(fields["VmRSS"] / 1024), err
@@ -51,7 +51,7 @@ type Machine struct {
 	Cores     int     `json:"cores"`
 	MemoryGiB float64 `json:"memoryGiB"`
 	OS        string  `json:"os"`
-	// LoadBefore is the load average of the last minute before the run, which shows other work on the machine.
+	// LoadBefore is the load average of the minute before the run. It shows whether other processes used the machine.
 	LoadBefore float64 `json:"loadBefore"`
 }
 
@@ -76,7 +76,8 @@ func machine() (Machine, error) {
 	return m, nil
 }
 
-// cpuModel returns the first "model name" of /proc/cpuinfo, which some architectures lack.
+// cpuModel returns the first "model name" in /proc/cpuinfo. It returns otherwise if there is none, as on some
+// architectures.
 func cpuModel(cpuinfo, otherwise string) string {
 	for line := range strings.Lines(cpuinfo) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {

@@ -13,16 +13,17 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// perMember is the number of concurrent requests of the raw loop to each member: as many as the hub's dispatch.
+// perMember is the number of concurrent requests of the raw loop to each member. The hub's dispatch uses the same
+// number.
 const perMember = 8
 
-// fieldManager of the benchmark's own writes.
+// fieldManager is the field manager of the benchmark's own writes.
 const fieldManager = "bench"
 
-// operation changes object i of a namespace through one client.
+// operation writes object i of a namespace through one client.
 type operation func(ctx context.Context, c dynamic.Interface, namespace string, i int) error
 
-// applying returns an operation that writes widgets of a shape.
+// applying returns an operation that applies widgets of a shape.
 func applying(s shape) operation {
 	return func(ctx context.Context, c dynamic.Interface, namespace string, i int) error {
 		_, err := c.Resource(widgets).Namespace(namespace).Apply(ctx, widgetName(i), widget(namespace, i, s),
@@ -31,7 +32,7 @@ func applying(s shape) operation {
 	}
 }
 
-// reporting returns an operation that writes statuses like an operator on the member that has seen the given
+// reporting returns an operation that writes the status of a copy, as an operator would that has seen the given
 // generation.
 func reporting(generation, ready int64) operation {
 	available := "True"
@@ -59,8 +60,8 @@ func remove(ctx context.Context, c dynamic.Interface, namespace string, i int) e
 	return c.Resource(widgets).Namespace(namespace).Delete(ctx, widgetName(i), metav1.DeleteOptions{})
 }
 
-// direct does an operation on all objects on each of the clusters at once, with this number of workers for each, and
-// measures every request.
+// direct does an operation on all objects of each cluster. It uses all clusters at the same time, each with this number
+// of workers, and measures every request.
 func direct(ctx context.Context, clusters []dynamic.Interface, namespace string, objects, workers int, do operation) (Timing, error) {
 	var mu sync.Mutex
 	all := make([]time.Duration, 0, objects*len(clusters))
@@ -84,7 +85,7 @@ func direct(ctx context.Context, clusters []dynamic.Interface, namespace string,
 	return Timing{Seconds: round(seconds), Rate: round(float64(len(all)) / seconds), Latency: latency(all)}, err
 }
 
-// each calls do for 0 to n-1 with this number of workers, and stops at the first error.
+// each calls do with the numbers from 0 to n-1, with this number of workers. It stops at the first error.
 func each(ctx context.Context, n, workers int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	next := make(chan int)
@@ -112,9 +113,9 @@ func each(ctx context.Context, n, workers int, do func(ctx context.Context, i in
 	return group.Wait()
 }
 
-// raw measures the loop to which Hanse is compared: the same writes, directly to the members, with the same
-// ServiceAccount. Unlike an administrator's requests, API servers authorize, audit and queue them. The benchmark plays
-// the operators that write statuses, as for Hanse.
+// raw measures the loop with which Hanse is compared: the same writes, directly to the members, with the hub's
+// ServiceAccount. A ServiceAccount is used because API servers authorize, audit and queue its requests, unlike those of
+// an administrator. The benchmark also writes the statuses that operators would write, as it does for Hanse.
 func (s *setting) raw(ctx context.Context) error {
 	var members []dynamic.Interface
 	for _, name := range s.names {
@@ -136,15 +137,15 @@ func (s *setting) raw(ctx context.Context) error {
 	})
 }
 
-// hubAlone measures the user's own writes to the hub without a hub process.
+// hubAlone measures the user's writes to the hub while no hub process runs.
 func (s *setting) hubAlone(ctx context.Context) error {
 	return s.directly(ctx, systemHub, "alone", s.userWorkers(), func(p step) (operation, []dynamic.Interface) {
 		return p.user, []dynamic.Interface{s.hub}
 	})
 }
 
-// directly measures the steps that have an operation on clusters, after a few objects that warm up connections and
-// schemas.
+// directly measures those steps that can be done directly on clusters. Before, it writes a few objects to warm up
+// connections and schemas.
 func (s *setting) directly(ctx context.Context, system, namespace string, workers int, of func(step) (operation, []dynamic.Interface)) error {
 	for _, step := range steps {
 		if do, clusters := of(step); do != nil {

@@ -8,12 +8,14 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// Restart is the work of a hub process that starts with all objects in place. Counts are of all objects together.
+// Restart is the result of a restart of the hub process with all objects in place. Its counts are for all objects
+// together.
 type Restart struct {
 	// InSyncSeconds is the time from the start of the process until it had compared every copy and its queues were
 	// empty.
 	InSyncSeconds float64 `json:"inSyncSeconds"`
-	// HubWrites to etcd by resource; Writes is their sum without Leases, Events and MemberClusters.
+	// HubWrites has the writes to the hub's etcd by resource. Writes is their sum without Leases, Events and
+	// MemberClusters.
 	HubWrites    map[string]float64 `json:"hubWrites"`
 	Writes       float64            `json:"hubWritesBeyond"`
 	Leases       float64            `json:"leases"`
@@ -22,25 +24,25 @@ type Restart struct {
 	MemberReads  float64            `json:"memberReads"`
 	CPUSeconds   float64            `json:"cpuSeconds"`
 	PeakRSSMiB   float64            `json:"peakRssMiB"`
-	// NewObject is of a second restart, during which the user creates an object.
+	// NewObject is the result of a second restart, during which the user creates an object.
 	NewObject *NewObject `json:"newObject,omitempty"`
 }
 
-// NewObject is an object that the user creates while a hub process compares the existing copies.
+// NewObject is the result for an object that the user creates while a hub process compares the existing copies.
 type NewObject struct {
-	// Seconds from sending the user's write to the copy on the last member.
+	// Seconds is the time from the user's request to the copy on the last member.
 	Seconds float64 `json:"seconds"`
-	// SinceStart is the age of the process when the write was sent.
+	// SinceStart is the age of the hub process when the request was sent.
 	SinceStart float64 `json:"sinceStartSeconds"`
-	// LookedAtBefore is the share of all copies that the process had compared when the write was sent, LookedAtAfter
-	// when the last copy arrived. At 1 the replay was over.
+	// LookedAtBefore is the share of all copies that the process had compared when the request was sent. LookedAtAfter
+	// is the share when the last copy arrived. A share of 1 means that the comparison was complete.
 	LookedAtBefore float64 `json:"lookedAtBefore"`
 	LookedAtAfter  float64 `json:"lookedAtAfter"`
 	InSyncSeconds  float64 `json:"inSyncSeconds"`
 }
 
-// restarts ends and starts the hub process twice with all objects in place: once undisturbed, and once while the user
-// creates an object.
+// restarts stops and starts the hub process twice with all objects in place. The first restart is undisturbed, and
+// during the second the user creates an object.
 func (s *setting) restarts(ctx context.Context, w *watcher) error {
 	s.say("hanse: cold restart with %d objects in place", s.objects)
 	if _, err := s.meter.settle(ctx); err != nil {
@@ -65,7 +67,7 @@ func (s *setting) restarts(ctx context.Context, w *watcher) error {
 	if err != nil {
 		return err
 	}
-	before.end.cpu[whoHanse] = 0 // the counts of the earlier process ended with it
+	before.end.cpu[whoHanse] = 0 // a new process starts its CPU time at zero
 	c := cost(before, after, units{objects: 1, members: 1})
 	r := &Restart{
 		InSyncSeconds: round(inSync.Sub(begin).Seconds()), HubWrites: c.HubWrites, Writes: c.HubWritesBeyond, Leases: c.Leases, Events: c.Events,
@@ -83,7 +85,7 @@ func (s *setting) restarts(ctx context.Context, w *watcher) error {
 	return nil
 }
 
-// restart ends the hub process and starts another one. It returns the time of the start.
+// restart stops the hub process and starts a new one. It returns the time at which the new process was started.
 func (s *setting) restart(ctx context.Context) (time.Time, error) {
 	if err := s.process.Stop(); err != nil {
 		return time.Time{}, err
@@ -92,7 +94,7 @@ func (s *setting) restart(ctx context.Context) (time.Time, error) {
 	return begin, s.startHub(ctx)
 }
 
-// duringReplay restarts the hub process and creates an object as soon as it has begun to compare copies.
+// duringReplay restarts the hub process, and creates an object when the process has begun to compare copies.
 func (s *setting) duringReplay(ctx context.Context, w *watcher) (*NewObject, error) {
 	begin, err := s.restart(ctx)
 	if err != nil {
@@ -121,8 +123,8 @@ func (s *setting) duringReplay(ctx context.Context, w *watcher) (*NewObject, err
 	return n, err
 }
 
-// lookedAt returns the share of all copies in namespace bench that the hub process has compared, by its count of
-// dispatches.
+// lookedAt returns the share of all copies in the namespace bench that the hub process has compared. It reads the
+// process's count of dispatches.
 func (s *setting) lookedAt(ctx context.Context) (float64, error) {
 	page, err := fleet.Page(ctx, s.process.Metrics)
 	if err != nil {
@@ -165,7 +167,7 @@ func (s *setting) inSync(ctx context.Context) (time.Time, error) {
 	return last, nil
 }
 
-// sum adds the samples of a metric that have a label of this value; all of them if label is "".
+// sum adds the samples of a metric whose label has the value. If label is "", it adds all samples.
 func sum(page, name, label, value string) (float64, error) {
 	samples, err := fleet.Samples(page, name)
 	if err != nil {

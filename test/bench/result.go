@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 )
 
-// Systems on which a phase is measured.
+// The systems on which phases are measured.
 const (
-	systemRaw   = "raw"   // the client loop, straight to the members
-	systemHub   = "hub"   // the user's writes to the hub, nobody watching; rates are of objects
-	systemHanse = "hanse" // the user's writes to the hub, Hanse doing the rest
+	systemRaw   = "raw"   // the raw client loop, directly to the members
+	systemHub   = "hub"   // the user's writes to the hub without watches; its rates are of objects, not copies
+	systemHanse = "hanse" // the user's writes to the hub, and the copies that Hanse makes
 )
 
 // Result is one run.
@@ -20,58 +20,61 @@ type Result struct {
 	Profile     string   `json:"profile"`
 	Objects     int      `json:"objects"`
 	Members     int      `json:"members"`
-	ObjectBytes int      `json:"objectBytes"` // JSON of one object as the user writes it
+	ObjectBytes int      `json:"objectBytes"` // size of one object as the user writes it, in JSON
 	InFlight    int      `json:"inFlightPerMember"`
 	Machine     Machine  `json:"machine"`
 	Versions    Versions `json:"versions"`
 	Phases      []Phase  `json:"phases,omitempty"`
 	Restart     *Restart `json:"restart,omitempty"`
-	// Heaps, Isolation, Neighbours, Lost and Pages are of the profiles memory, isolation, tenants, lost and pages.
+	// Heaps, Isolation, Neighbours, Lost and Pages are the results of the profiles memory, isolation, tenants, lost and
+	// pages.
 	Heaps      []Heap      `json:"heaps,omitempty"`
 	Added      []Added     `json:"addedPerMember,omitempty"`
 	Isolation  []Isolation `json:"isolation,omitempty"`
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
 	Lost       *Lost       `json:"lost,omitempty"`
 	Pages      *Pages      `json:"pages,omitempty"`
-	Error      string      `json:"error,omitempty"` // why later phases are missing
+	Error      string      `json:"error,omitempty"` // the reason why later phases are missing
 }
 
 // Timing is the speed of a phase.
 type Timing struct {
 	Seconds float64 `json:"seconds"`
-	// Rate is object-clusters per second; for the hub alone, objects per second. Single changes have none.
+	// Rate is the number of object-clusters per second. For the hub alone, it is the number of objects per second. It
+	// is zero for single changes.
 	Rate    float64 `json:"rate"`
 	Latency Latency `json:"latency"`
 }
 
-// CPU is the use of the machine's CPU from the beginning of a phase until it had settled.
+// CPU is the use of the machine's CPU from the start of a phase until etcd was quiet.
 type CPU struct {
 	Seconds map[string]float64 `json:"seconds"`
-	// Others is the share of all cores used by processes outside the run.
+	// Others is the share of the CPU time of all cores that processes outside the run used.
 	Others float64 `json:"othersShare"`
-	// PerCopyMillis is the CPU time of all processes of the run, including control planes and the benchmark itself, for
-	// one object-cluster.
+	// PerCopyMillis is the CPU time of all processes of the run per object-cluster. It includes the control planes and
+	// the benchmark itself.
 	PerCopyMillis float64 `json:"perCopyMs"`
 }
 
-// Phase is one step on one system.
+// Phase is the result of one step on one system.
 type Phase struct {
 	System string `json:"system"`
 	Name   string `json:"name"`
 	Timing
 	// ShareOfRaw is the rate divided by that of the raw loop.
 	ShareOfRaw float64 `json:"shareOfRaw,omitempty"`
-	// UserSeconds is the time of the response to the last of the user's own writes, SettledSeconds the time of the last
-	// write in the hub's etcd.
+	// UserSeconds is the time until the response to the last of the user's writes. SettledSeconds is the time until the
+	// last write to the hub's etcd.
 	UserSeconds    float64 `json:"userSeconds,omitempty"`
 	SettledSeconds float64 `json:"settledSeconds,omitempty"`
 	CPU            CPU     `json:"cpu"`
-	// Cost is left out for the raw loop, which does not touch the hub.
+	// Cost is missing for the raw loop, which sends nothing to the hub.
 	Cost *Cost `json:"cost,omitempty"`
 }
 
-// phase combines the results of a step on a system over all rounds, because servers and machines get slower or faster
-// during a run. Rates are combined as times, other figures as means. It returns nil if there are none.
+// phase combines the results of a step on a system over all rounds, because machines and servers change their speed
+// during a run. It takes the mean of the times for a rate, and the mean of the values for all other figures. It returns
+// nil if the run has no result for the step.
 func (r *Result) phase(system, name string) *Phase {
 	var all []Phase
 	for _, p := range r.Phases {
@@ -110,7 +113,7 @@ func (r *Result) phase(system, name string) *Phase {
 	return out
 }
 
-// shareOfRaw returns the rate of a phase divided by that of the raw loop, 0 if it has none.
+// shareOfRaw returns the rate of a phase divided by the rate of the raw loop. It returns 0 if the raw loop has no rate.
 func (r *Result) shareOfRaw(p *Phase) float64 {
 	raw := r.phase(systemRaw, p.Name)
 	if raw == nil {
@@ -119,7 +122,8 @@ func (r *Result) shareOfRaw(p *Phase) float64 {
 	return round(p.Rate / raw.Rate)
 }
 
-// shares returns the share of raw in each round, by the raw loop's passes before and after it.
+// shares returns the share of raw for each round. It compares a round with the passes of the raw loop before and after
+// it.
 func (r *Result) shares(name string) []float64 {
 	var out []float64
 	var before, hanse float64
@@ -142,7 +146,7 @@ func (r *Result) empty() bool {
 	return len(r.Phases)+len(r.Heaps)+len(r.Isolation)+len(r.Neighbours) == 0 && r.Lost == nil && r.Pages == nil
 }
 
-// derive computes the figures that compare phases, heaps and scenarios.
+// derive computes the figures that compare phases, heaps or scenarios with each other.
 func (r *Result) derive() {
 	for i := 0; i+1 < len(r.Heaps); i += 2 {
 		r.Added = append(r.Added, added(r.Heaps[i], r.Heaps[i+1]))
@@ -170,7 +174,8 @@ func (r *Result) derive() {
 	}
 }
 
-// p99Over returns the 99th percentile divided by that of the same step in another scenario, 0 if there is none.
+// p99Over returns the 99th percentile of i divided by that of the same step in another scenario. It returns 0 if the
+// run does not have that scenario.
 func (r *Result) p99Over(scenario string, i Isolation) float64 {
 	for _, base := range r.Isolation {
 		if base.Scenario == scenario && base.Step == i.Step {
@@ -180,7 +185,7 @@ func (r *Result) p99Over(scenario string, i Isolation) float64 {
 	return 0
 }
 
-// write writes the result as JSON.
+// write writes the result as JSON to a file.
 func (r *Result) write(path string) error {
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// topology writes a topology of a hub and this number of members, based on lab/topologies/bench.yaml, and returns its
-// path.
+// topology writes a topology file with a hub and this number of members, based on lab/topologies/bench.yaml. It returns
+// the path of the file.
 func topology(dir string, members int) (string, error) {
 	pattern := filepath.Join("lab", "topologies", "bench.yaml")
 	raw, err := os.ReadFile(pattern)
@@ -31,7 +31,7 @@ func topology(dir string, members int) (string, error) {
 	return path, os.WriteFile(path, raw, 0o600)
 }
 
-// resize gives a topology this number of members, each like the first one, but with a different region.
+// resize returns a topology with this number of members. Each member is a copy of the first one with another region.
 func resize(raw []byte, members int) ([]byte, error) {
 	var t struct {
 		Clusters []map[string]any `json:"clusters"`
@@ -65,7 +65,7 @@ func resize(raw []byte, members int) ([]byte, error) {
 	return yaml.Marshal(t)
 }
 
-// Versions of the programs in the run.
+// Versions has the versions of the programs in the run.
 type Versions struct {
 	Hanse      string `json:"hanse"`
 	Kubernetes string `json:"kubernetes"`
@@ -73,7 +73,7 @@ type Versions struct {
 	Go         string `json:"go"`
 }
 
-// versions reads the versions of the programs, once for a run.
+// versions reads the versions of the programs, once per run.
 func (s *setting) versions(ctx context.Context) error {
 	v := Versions{Go: runtime.Version()}
 	out, err := exec.CommandContext(ctx, filepath.Join(s.config.Bin, "hanse-hub"), "--version").Output()

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// singles is the number of measurements of a single change.
+// singles is the number of single changes that are measured.
 const singles = 20
 
-// pause is how long the hub rests between single changes.
+// pause is the time between two single changes.
 const pause = 500 * time.Millisecond
 
-// singleCreates creates one object at a time on an idle hub; the latency is to the last of its copies. The objects
-// follow the warm ones in their namespace.
+// singleCreates creates one object at a time on an idle hub. The latency ends when the last copy of the object exists.
+// The objects are in the namespace of the warm objects, with higher indices.
 func (s *setting) singleCreates(ctx context.Context, w *watcher) (Phase, error) {
 	if _, err := s.meter.settle(ctx); err != nil {
 		return Phase{}, err
@@ -25,7 +25,8 @@ func (s *setting) singleCreates(ctx context.Context, w *watcher) (Phase, error) 
 	})
 }
 
-// createOne creates an object in the namespace of the warm ones and waits for its copies on the first members members.
+// createOne creates an object in the namespace of the warm objects, and waits for its copies on the first `members`
+// members.
 func (s *setting) createOne(ctx context.Context, w *watcher, members, i int) (time.Duration, error) {
 	x := w.expect(warmNamespace, i, 1, members, first.arrived)
 	sent := time.Now()
@@ -36,8 +37,8 @@ func (s *setting) createOne(ctx context.Context, w *watcher, members, i int) (ti
 	return x.last()[0].Sub(sent), err
 }
 
-// singleStatuses changes the status of one copy at a time, each of another object; the latency is to the hub object's
-// status.
+// singleStatuses changes the status of one copy at a time, each time of another object. The latency ends when the hub
+// object shows the status.
 func (s *setting) singleStatuses(ctx context.Context, _ *watcher) (Phase, error) {
 	onHub, stop, err := s.watchHub(ctx)
 	if err != nil {
@@ -61,7 +62,7 @@ func (s *setting) singleStatuses(ctx context.Context, _ *watcher) (Phase, error)
 	})
 }
 
-// oneByOne measures n changes, each after a rest. Its timing has no rate.
+// oneByOne measures n changes, with a pause before each of them. The returned timing has no rate.
 func oneByOne(ctx context.Context, n int, change func(ctx context.Context, i int) (time.Duration, error)) (done, error) {
 	d := done{begin: time.Now()}
 	all := make([]time.Duration, n)
@@ -79,7 +80,7 @@ func oneByOne(ctx context.Context, n int, change func(ctx context.Context, i int
 	return d, nil
 }
 
-// rest waits.
+// rest waits for a duration, or until ctx ends.
 func rest(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// markdown returns the run in the form of docs/benchmarks.md.
+// markdown returns the tables of the run in the form of docs/benchmarks.md.
 func (r *Result) markdown() string {
 	var b strings.Builder
 	m, v := r.Machine, r.Versions
@@ -64,7 +64,7 @@ func (r *Result) speed(b *strings.Builder) {
 	}
 }
 
-// both shows the same figure of two phases, of which one or both may be missing.
+// both returns the same figure of two phases. A phase that is nil is shown as "-".
 func both(raw, hanse *Phase, figure func(*Phase) string) string {
 	cells := []string{"-", "-"}
 	for i, p := range []*Phase{raw, hanse} {
@@ -75,7 +75,7 @@ func both(raw, hanse *Phase, figure func(*Phase) string) string {
 	return strings.Join(cells, " / ")
 }
 
-// costs writes the table of Hanse's costs.
+// costs writes the table with the costs of Hanse.
 func (r *Result) costs(b *strings.Builder) {
 	if r.phase(systemHanse, create) == nil {
 		return
@@ -113,7 +113,7 @@ func (r *Result) restart(b *strings.Builder) {
 	row(b, cells...)
 }
 
-// heaps writes the tables of memory.
+// heaps writes the tables of the hub's memory.
 func (r *Result) heaps(b *strings.Builder) {
 	if len(r.Heaps) == 0 {
 		return
@@ -135,7 +135,7 @@ func (r *Result) heaps(b *strings.Builder) {
 
 func mebibytes(kib float64) string { return fmt.Sprintf("%.1f MiB", kib/1024) }
 
-// isolation writes the table of good members beside bad ones.
+// isolation writes the table of latencies on good members beside bad members.
 func (r *Result) isolation(b *strings.Builder) {
 	if len(r.Isolation) == 0 {
 		return
@@ -151,7 +151,7 @@ func (r *Result) isolation(b *strings.Builder) {
 	}
 }
 
-// neighbours writes the table of one tenant beside a noisy one.
+// neighbours writes the table of one tenant's latencies beside a noisy tenant.
 func (r *Result) neighbours(b *strings.Builder) {
 	if len(r.Neighbours) == 0 {
 		return
@@ -169,7 +169,7 @@ func (r *Result) neighbours(b *strings.Builder) {
 	}
 }
 
-// lost is the table of a lost member.
+// lost writes the table of a lost member.
 func (r *Result) lost(b *strings.Builder) {
 	if r.Lost == nil {
 		return
@@ -179,7 +179,7 @@ func (r *Result) lost(b *strings.Builder) {
 	row(b, seconds(r.Lost.RowsSeconds), quantiles(r.Lost.Before), quantiles(r.Lost.Meanwhile), fmt.Sprintf("%.2f", r.Lost.P50Ratio))
 }
 
-// pageTable is the table of open pages of the console.
+// pageTable writes the table of open pages of the console.
 func (r *Result) pageTable(b *strings.Builder) {
 	if r.Pages == nil {
 		return
@@ -201,7 +201,7 @@ func (r *Result) pageTable(b *strings.Builder) {
 	}
 }
 
-// targetTable is the table of what the figures must hold.
+// targetTable writes the table that compares the figures with their targets.
 func (r *Result) targetTable(b *strings.Builder) {
 	all := r.targets()
 	if len(all) == 0 {
@@ -234,8 +234,8 @@ func quantiles(l Latency) string {
 
 func seconds(s float64) string { return fmt.Sprintf("%.1f s", s) }
 
-// largest returns the relevant figures of a map, largest first: "bindings 2.00, widgets 1.50". Leases and Events have
-// separate columns.
+// largest returns the figures of a map from the largest to the smallest, such as "bindings 2.00, widgets 1.50". It
+// leaves out Leases and Events, which have their own columns.
 func largest(figures map[string]float64) string {
 	names := slices.SortedFunc(maps.Keys(figures), func(a, b string) int {
 		if figures[a] != figures[b] {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// target is a measured value that Hanse must reach.
+// target compares a measured figure with the limit that it must keep.
 type target struct {
 	what    string
 	is      float64
@@ -21,15 +21,16 @@ func (t target) holds() bool {
 	return t.is <= t.limit
 }
 
-// leastShare is the smallest share of the raw client's throughput that Hanse must reach, by profile and phase.
+// leastShare is the smallest share of the raw loop's throughput that Hanse must reach, by profile and phase.
 var leastShare = map[string]map[string]float64{
 	"small": {create: 0.35, update: 0.50, withdraw: 0.40},
 	"wide":  {create: 0.70, withdraw: 0.50},
 }
 
-// Limits of a copy's CPU time and of latencies with all objects at once, as multiples of raw's values for a copy, and
-// for all copies. On the reference machine they equal 2 ms, 2 s, 4 s and 1.5 s. There, raw made 595 copies a second on
-// two cores: all processes took 3.4 ms for a copy, and 2.5 s for the 1,500 of profile small.
+// The limits for the CPU time per copy, and for latencies when all objects are written at once. They are multiples of
+// the raw loop's values for one copy and for all copies. On the reference machine, the limits equal 2 ms, 2 s, 4 s and
+// 1.5 s. On that machine, the raw loop made 595 copies per second on two cores. All processes together needed 3.4 ms of
+// CPU time per copy, and 2.5 s for the 1,500 copies of the profile small.
 const (
 	ownCPU    = 0.6
 	createP50 = 0.8
@@ -37,8 +38,8 @@ const (
 	statusP50 = 0.6
 )
 
-// targets compares the run with the targets of its profile. Latencies of single objects have targets for 3 members:
-// with more, the machine's API servers slow each other down.
+// targets compares the run with the targets of its profile. Latencies of single objects have targets only for 3
+// members. With more members, the API servers on the machine slow each other down.
 func (r *Result) targets() []target {
 	var out []target
 	for _, name := range phaseNames {
@@ -81,8 +82,8 @@ func (r *Result) targets() []target {
 	return out
 }
 
-// memoryTargets compares the heaps. The memory of templates is an estimate of the hub. The additional heap of large
-// objects is measured, and has the same target of one half.
+// memoryTargets compares the heaps with their targets. The memory of templates is the hub's own estimate. The
+// additional heap of large objects is measured, and must also be at most one half of the JSON.
 func (r *Result) memoryTargets() []target {
 	var out []target
 	for i, a := range r.Added {
@@ -101,17 +102,18 @@ func (r *Result) memoryTargets() []target {
 	return out
 }
 
-// named reports whether the run has the size of its profile. Some targets are for that size only.
+// named reports whether the run has the size that its profile defines. Some targets are only for runs of this size.
 func (r *Result) named() bool {
 	p := profiles()[r.Profile]
 	return r.Objects == p.objects && r.Members == p.members
 }
 
-// isSmall reports whether the run is of profile small in its size, the only one with targets for the latencies of all
-// objects at once.
+// isSmall reports whether the run is of the profile small, in the size of that profile. Only such a run has targets for
+// the latencies when all objects are written at once.
 func (r *Result) isSmall() bool { return r.Profile == "small" && r.named() }
 
-// scaledTargets returns the targets of one phase of Hanse that are multiples of raw's time to create all copies.
+// scaledTargets returns the targets of one phase of Hanse that are multiples of the raw loop's time to create all
+// copies.
 func (r *Result) scaledTargets(p, raw *Phase) []target {
 	var out []target
 	add := func(applies bool, what string, is, limit float64) {
@@ -131,7 +133,7 @@ func (r *Result) scaledTargets(p, raw *Phase) []target {
 	return out
 }
 
-// phaseTargets returns the targets of one phase of Hanse.
+// phaseTargets returns the targets of one phase of Hanse with fixed limits.
 func (r *Result) phaseTargets(p *Phase) []target {
 	small := r.isSmall()
 	var out []target

@@ -11,40 +11,40 @@ import (
 
 const (
 	noisyNamespace = "noisy"
-	// flapping is the number of status changes per second by the noisy tenant's operator, on one member.
+	// flapping is the number of status changes per second that the noisy tenant's operator makes on one member.
 	flapping = 50
 	// neighbours is the number of objects that the other tenant creates in each scenario, one after the other.
 	neighbours = 40
 )
 
-// Scenarios of the profile tenants, in their order.
+// The scenarios of the profile tenants, in the order in which they run.
 const (
 	undisturbed = "undisturbed" // the noisy tenant has no objects yet
-	crowded     = "crowded"     // its objects are in place and quiet
-	noisy       = "noisy"       // the statuses of its objects change all the time on one member
+	crowded     = "crowded"     // the noisy tenant has objects, whose statuses do not change
+	noisy       = "noisy"       // the statuses of the noisy tenant's objects change all the time on one member
 )
 
-// Neighbour is the result for the other tenant's objects.
+// Neighbour is the result of one scenario for the objects of the other tenant.
 type Neighbour struct {
 	Scenario string `json:"scenario"`
 	// Create is the latency from the user's write to the last copy. Raw is the latency without Hanse: one client writes
-	// an object to the hub, and then to all members at once. Creates and raw writes alternate.
+	// an object to the hub, and then to all members at the same time. Creates and raw writes alternate.
 	Create Latency `json:"create"`
 	Raw    Latency `json:"raw"`
-	// P50OverRaw is the median of Create divided by that of Raw; P50Ratio is P50OverRaw divided by that of the first
-	// scenario. All processes share one machine, so that the noise itself slows every client; the ratio shows Hanse's
-	// part.
+	// P50OverRaw is the median of Create divided by the median of Raw. P50Ratio is P50OverRaw divided by the P50OverRaw
+	// of the first scenario. All processes share one machine, so that the noise also slows the raw client. The ratio
+	// shows only the part that Hanse causes.
 	P50OverRaw float64 `json:"p50OverRaw"`
 	P50Ratio   float64 `json:"p50Ratio"`
-	// P50OverUndisturbed is the median of Create divided by that of the first scenario. It includes the effect of the
-	// shared machine.
+	// P50OverUndisturbed is the median of Create divided by the median of Create in the first scenario. It includes the
+	// effect of the shared machine.
 	P50OverUndisturbed float64 `json:"p50OverUndisturbed"`
 	// StatusesPerSecond is the number of statuses per second that the noisy tenant's operator wrote.
 	StatusesPerSecond float64 `json:"statusesPerSecond,omitempty"`
 }
 
-// tenants measures one tenant's single creates in three scenarios: without objects of another tenant, with these
-// objects, and while their statuses change all the time.
+// tenants measures single creates of one tenant in three scenarios: another tenant has no objects, has objects, and has
+// objects whose statuses change all the time.
 func (r *run) tenants(ctx context.Context) error {
 	return r.onLab(ctx, r.members, []string{warmNamespace, noisyNamespace, besideNamespace}, func(ctx context.Context, s *setting) error {
 		w, err := s.running(ctx, false)
@@ -68,7 +68,7 @@ func (r *run) tenants(ctx context.Context) error {
 	})
 }
 
-// besideNoise measures the last scenario while statuses change on the first member.
+// besideNoise measures the last scenario, while the statuses of the noisy tenant's objects change on the first member.
 func (s *setting) besideNoise(ctx context.Context, w *watcher) error {
 	noise, stop := context.WithCancel(ctx)
 	defer stop()
@@ -83,7 +83,7 @@ func (s *setting) besideNoise(ctx context.Context, w *watcher) error {
 				return fmt.Errorf("changing the status of %s: %w", widgetName(written%s.objects), err)
 			}
 		}
-		return nil // the measurement is over
+		return nil // the measurement has ended
 	})
 	err := s.neighbour(ctx, w, noisy, warm+2*neighbours)
 	took := time.Since(begin)
@@ -100,8 +100,8 @@ func (s *setting) besideNoise(ctx context.Context, w *watcher) error {
 	return nil
 }
 
-// neighbour measures a scenario. It creates the other tenant's objects one after the other, beginning with the index
-// from, each after one object without Hanse.
+// neighbour measures one scenario. It creates objects of the other tenant one after the other, starting with the index
+// from. Each create follows the write of one object without Hanse.
 func (s *setting) neighbour(ctx context.Context, w *watcher, scenario string, from int) error {
 	if scenario != noisy {
 		if _, err := s.meter.settle(ctx); err != nil {
@@ -118,8 +118,8 @@ func (s *setting) neighbour(ctx context.Context, w *watcher, scenario string, fr
 	return nil
 }
 
-// createInTurn creates n objects one after the other, beginning with the index from. Before each, it creates one object
-// without Hanse.
+// createInTurn creates n objects one after the other, starting with the index from. Before each create, it writes one
+// object without Hanse.
 func (s *setting) createInTurn(ctx context.Context, w *watcher, from, n int) (all, raw []time.Duration, err error) {
 	for i := from; i < from+n; i++ {
 		if err := rest(ctx, pause); err != nil {
@@ -141,8 +141,8 @@ func (s *setting) createInTurn(ctx context.Context, w *watcher, from, n int) (al
 	return all, raw, nil
 }
 
-// createRaw writes an object without a placement to the hub, and then to all members at once. The latency is to the
-// last response.
+// createRaw writes an object without a placement to the hub, and then to all members at the same time. The latency ends
+// with the last response.
 func (s *setting) createRaw(ctx context.Context, i int) (time.Duration, error) {
 	begin := time.Now()
 	if err := applying(first)(ctx, s.hub, besideNamespace, i); err != nil {
@@ -154,7 +154,7 @@ func (s *setting) createRaw(ctx context.Context, i int) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// noisiest returns the highest ratio of all scenarios to the first.
+// noisiest returns the highest P50Ratio of all scenarios.
 func noisiest(all []Neighbour) float64 {
 	most := 0.0
 	for _, n := range all {

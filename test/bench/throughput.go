@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// warm is the number of objects that are created before a measured phase, in a separate namespace.
+	// warm is the number of objects that are created before a measured phase, in the namespace warmNamespace.
 	warm          = 10
 	warmNamespace = "bench-warm"
-	// phaseAtMost is the timeout of a phase.
+	// phaseAtMost is the maximum duration of a phase.
 	phaseAtMost = 20 * time.Minute
 )
 
-// Names of phases.
+// The names of the phases.
 const (
 	create       = "create"
 	update       = "update"
@@ -30,22 +30,23 @@ const (
 	withdraw     = "delete"
 )
 
-// phaseNames are the names of all phases, in Hanse's order.
+// phaseNames has the names of all phases, in the order in which Hanse runs them.
 var phaseNames = []string{create, update, override, status, singleCreate, singleStatus, withdraw}
 
 // step is one operation on every object. All systems run the steps in the same order.
 type step struct {
 	name  string
-	raw   operation // on each member by the raw loop
-	user  operation // on the hub by the user; nil if the user does not write every object
-	after shape     // shape of all copies afterwards
-	gone  bool      // there are no copies after it
-	// hanse measures the step through the hub. If nil, the user writes every object, and the step ends when all copies
-	// have followed.
+	raw   operation // the raw loop does it on each member
+	user  operation // the user does it on the hub; nil if the user does not write every object
+	after shape     // shape of all copies after the step
+	gone  bool      // no copies exist after the step
+	// hanse measures the step on the hub. If it is nil, the user writes every object, and the step ends when all copies
+	// have the new shape.
 	hanse func(*setting, context.Context, *watcher) (Phase, error)
 }
 
-// specsSeen is the generation of a copy after create, update and override, which change its spec once each.
+// specsSeen is the generation of a copy after the steps create, update and override. Each of them changes the spec
+// once.
 const specsSeen = 3
 
 var steps = []step{
@@ -56,9 +57,9 @@ var steps = []step{
 	{name: withdraw, raw: remove, user: remove, gone: true},
 }
 
-// throughput measures all steps on all systems: through the hub in several rounds, with a pass of the raw loop before
-// and after each. It also measures single changes on an idle hub and cold restarts, which only Hanse has. Several
-// rounds are necessary, because the result of a phase of a few seconds varies by a quarter within a minute.
+// throughput measures all steps on all systems. Hanse runs in several rounds, and the raw loop runs before and after
+// each round. It also measures single changes on an idle hub and cold restarts, which only Hanse can do. Several rounds
+// are necessary, because the result of a phase of a few seconds can change by a quarter within a minute.
 func (r *run) throughput(ctx context.Context) error {
 	namespaces := []string{"raw", "raw-warm", "alone", "alone-warm", "bench", warmNamespace}
 	return r.onLab(ctx, r.members, namespaces, func(ctx context.Context, s *setting) error {
@@ -91,8 +92,8 @@ func (r *run) throughput(ctx context.Context) error {
 	})
 }
 
-// round starts the hub process, measures all steps through it, and ends it. It deletes the objects; other objects of
-// the first round stay.
+// round starts the hub process, measures all steps with it, and stops it. The last step deletes the objects. Other
+// objects that the first round creates stay.
 func (s *setting) round(ctx context.Context, w *watcher, isFirst, isLast bool) error {
 	if err := s.startHub(ctx); err != nil {
 		return err
@@ -126,8 +127,8 @@ func (s *setting) add(p Phase) {
 	s.say("%s, %s: %.0f per second", p.System, p.Name, p.Rate)
 }
 
-// hanse measures all steps through the hub. If once is set, it also makes the single measurements with all objects in
-// place.
+// hanse measures all steps with the hub. If once is true, it also measures single changes and restarts while all
+// objects are in place.
 func (s *setting) hanse(ctx context.Context, w *watcher, once bool) error {
 	for _, step := range steps {
 		if step.gone && once {
@@ -156,7 +157,7 @@ func (s *setting) hanse(ctx context.Context, w *watcher, once bool) error {
 	return nil
 }
 
-// onceThere measures single changes and cold restarts, which need all objects in place.
+// onceThere measures single changes and cold restarts, for which all objects must be in place.
 func (s *setting) onceThere(ctx context.Context, w *watcher) error {
 	for _, single := range []func(context.Context, *watcher) (Phase, error){s.singleCreates, s.singleStatuses} {
 		p, err := single(ctx, w)
@@ -168,7 +169,7 @@ func (s *setting) onceThere(ctx context.Context, w *watcher) error {
 	return s.restarts(ctx, w)
 }
 
-// throughHub does one operation on every object on the hub and waits until all copies have followed.
+// throughHub does the user's operation on every object on the hub, and waits until all copies have the new shape.
 func (s *setting) throughHub(ctx context.Context, w *watcher, p step) (Phase, error) {
 	reached := p.after.arrived
 	if p.gone {
@@ -190,13 +191,13 @@ func (s *setting) throughHub(ctx context.Context, w *watcher, p step) (Phase, er
 	})
 }
 
-// done is the result of a phase. user is the time of the response to the last of the user's writes.
+// done is the result of a phase. user is the time until the response to the last of the user's writes.
 type done struct {
 	Timing
 	begin, user time.Time
 }
 
-// phase measures from the start of do until the hub's etcd is quiet.
+// phase measures from the start of do until nothing is written to the hub's etcd any more.
 func (s *setting) phase(ctx context.Context, name string, n units, do func(context.Context) (done, error)) (Phase, error) {
 	p := Phase{System: systemHanse, Name: name}
 	if err := s.collectGarbage(ctx); err != nil {
@@ -230,7 +231,7 @@ func (s *setting) phase(ctx context.Context, name string, n units, do func(conte
 }
 
 // timing returns the rate of object-clusters from the first write to the last copy. It also returns the latency of each
-// object, from its write to its last copy.
+// object, from the object's write to its last copy.
 func timing(begin time.Time, sent, arrived []time.Time, members int) Timing {
 	all := make([]time.Duration, len(sent))
 	end := begin
@@ -244,7 +245,7 @@ func timing(begin time.Time, sent, arrived []time.Time, members int) Timing {
 	return Timing{Seconds: round(seconds), Rate: round(float64(len(sent)*members) / seconds), Latency: latency(all)}
 }
 
-// verify reads all copies: each member must have exactly the expected objects, in the right shape.
+// verify reads all copies and checks that each member has exactly the expected objects in the right shape.
 func (s *setting) verify(ctx context.Context, p step) error {
 	want := s.objects
 	if p.gone {
@@ -253,7 +254,7 @@ func (s *setting) verify(ctx context.Context, p step) error {
 	return s.verifyCopies(ctx, "bench", len(s.names), want, p.after)
 }
 
-// verifyCopies reads the copies of a namespace on the first members members.
+// verifyCopies checks the copies of a namespace on the first `members` members.
 func (s *setting) verifyCopies(ctx context.Context, namespace string, members, want int, after shape) error {
 	for m, c := range s.clients[:members] {
 		list, err := c.Resource(widgets).Namespace(namespace).List(ctx, metav1.ListOptions{})

@@ -17,26 +17,26 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// watcher watches every widget of some clusters, and records when each reached the expected state.
+// watcher watches every widget of some clusters, and records when each widget reached the expected state.
 type watcher struct {
 	mu     sync.Mutex
-	wanted *expectation // nil: no expectation
+	wanted *expectation // nil if no state is expected
 	cancel context.CancelCauseFunc
 }
 
-// expectation is a state that some objects of a namespace shall reach on the first clusters of the watcher.
+// expectation is a state that some objects of a namespace must reach on the first clusters of the watcher.
 type expectation struct {
 	namespace string
 	from      int // index of the first object
 	reached   func(copied *unstructured.Unstructured, gone bool) bool
-	seen      [][]time.Time // when a copy was first seen in that state: by object, then by cluster
+	seen      [][]time.Time // the time when a copy was first seen in the expected state: by object, then by cluster
 	left      int
 	complete  chan struct{}
 }
 
-// watch watches clusters until ctx ends. An API server ends a watch that cannot keep up, as on a busy machine; it is
-// reopened within a second or two at its last resourceVersion. If that fails during an expectation, the figures would
-// be wrong: watch then cancels with that cause.
+// watch watches the widgets on the clusters until ctx ends. An API server ends a watch that is too slow. The watcher
+// reopens such a watch within about two seconds, at its last resourceVersion. If the watch cannot be reopened during an
+// expectation, the figures would be wrong. In this case cancel is called with the cause.
 func watch(ctx context.Context, clusters []dynamic.Interface, cancel context.CancelCauseFunc) (*watcher, error) {
 	w := &watcher{cancel: cancel}
 	for m, c := range clusters {
@@ -49,7 +49,7 @@ func watch(ctx context.Context, clusters []dynamic.Interface, cancel context.Can
 	return w, nil
 }
 
-// open watches widgets from now on.
+// open opens a watch of widgets that starts with the current state.
 func open(ctx context.Context, cluster dynamic.Interface) (apiwatch.Interface, error) {
 	list, err := cluster.Resource(widgets).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
@@ -62,8 +62,9 @@ func open(ctx context.Context, cluster dynamic.Interface) (apiwatch.Interface, e
 	return stream, nil
 }
 
-// follow reads a watch. A watch that ends without an expectation has missed nothing and is opened again. An API server
-// that has just started to serve a kind may not know earlier versions.
+// follow reads the watch of one cluster, and opens it again when it ends. If no expectation is set, the watch starts
+// again with a new list, because it can have missed nothing that is measured. This is necessary because an API server
+// that has just started to serve a kind may not know earlier resourceVersions.
 func (w *watcher) follow(ctx context.Context, m int, cluster dynamic.Interface, stream apiwatch.Interface) {
 	for {
 		ended := w.read(m, stream)
@@ -72,7 +73,7 @@ func (w *watcher) follow(ctx context.Context, m int, cluster dynamic.Interface, 
 		switch {
 		case ctx.Err() != nil:
 			return
-		case w.waiting(): // checked after the list, which may already show the expected state
+		case w.waiting(): // checked after the list, because the list may already contain the expected state
 			w.cancel(fmt.Errorf("the benchmark's watch of cluster %d ended and cannot go on where it did: %w", m, ended))
 			return
 		case err != nil:
@@ -82,7 +83,7 @@ func (w *watcher) follow(ctx context.Context, m int, cluster dynamic.Interface, 
 	}
 }
 
-// read processes the events of a watch, and returns why it ended.
+// read handles the events of a watch until it ends. It returns the reason of the end.
 func (w *watcher) read(cluster int, stream apiwatch.Interface) error {
 	defer stream.Stop()
 	ended := errors.New("no reason was given")
@@ -96,7 +97,7 @@ func (w *watcher) read(cluster int, stream apiwatch.Interface) error {
 	return ended
 }
 
-// waiting reports whether an expectation is not fulfilled yet.
+// waiting reports whether an expectation is set and not fulfilled yet.
 func (w *watcher) waiting() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +123,8 @@ func (w *watcher) see(cluster int, copied *unstructured.Unstructured, gone bool)
 	}
 }
 
-// expect starts to wait for a state of this number of objects from an index on, on the first clusters.
+// expect sets the expectation that these objects reach a state on the first clusters. from is the index of the first
+// object.
 func (w *watcher) expect(namespace string, from, objects, clusters int, reached func(*unstructured.Unstructured, bool) bool) *expectation {
 	x := &expectation{
 		namespace: namespace, from: from, reached: reached, seen: make([][]time.Time, objects), left: objects * clusters, complete: make(chan struct{}),
@@ -136,7 +138,7 @@ func (w *watcher) expect(namespace string, from, objects, clusters int, reached 
 	return x
 }
 
-// await waits until all copies have arrived and prints their number every few seconds.
+// await waits until all expected copies have arrived. It prints the number of arrived copies every few seconds.
 func (w *watcher) await(ctx context.Context, x *expectation, say func(string, ...any)) error {
 	tick, end := time.NewTicker(5*time.Second), time.NewTimer(phaseAtMost)
 	defer tick.Stop()
@@ -157,7 +159,7 @@ func (w *watcher) await(ctx context.Context, x *expectation, say func(string, ..
 	}
 }
 
-// missing counts the missing copies, and names the first few.
+// missing returns the number of missing copies, and the names of the first ones.
 func (w *watcher) missing(x *expectation) (int, string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,7 +174,7 @@ func (w *watcher) missing(x *expectation) (int, string) {
 	return x.left, strings.Join(names, ", ")
 }
 
-// last returns the time at which each object reached the state on the last of its clusters.
+// last returns, for each object, the time at which it reached the state on the last of its clusters.
 func (x *expectation) last() []time.Time {
 	out := make([]time.Time, len(x.seen))
 	for i, times := range x.seen {

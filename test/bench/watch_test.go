@@ -9,15 +9,15 @@ func TestExpectation(t *testing.T) {
 		cluster, object int
 		shape           shape
 		namespace       string
-		left            int // afterwards
+		left            int // number of missing copies afterwards
 	}
 	for _, e := range []event{
 		{cluster: 0, object: 5, shape: second, namespace: "bench", left: 3},
-		{cluster: 0, object: 5, shape: second, namespace: "bench", left: 3}, // seen before
-		{cluster: 1, object: 5, shape: first, namespace: "bench", left: 3},  // not there yet
+		{cluster: 0, object: 5, shape: second, namespace: "bench", left: 3}, // the same copy was seen before
+		{cluster: 1, object: 5, shape: first, namespace: "bench", left: 3},  // the copy does not have the new shape yet
 		{cluster: 1, object: 5, shape: second, namespace: "raw", left: 3},   // another namespace
-		{cluster: 2, object: 5, shape: second, namespace: "bench", left: 3}, // a cluster that does not matter
-		{cluster: 0, object: 4, shape: second, namespace: "bench", left: 3}, // objects that do not matter
+		{cluster: 2, object: 5, shape: second, namespace: "bench", left: 3}, // the third cluster is not in the expectation
+		{cluster: 0, object: 4, shape: second, namespace: "bench", left: 3}, // object 4 is not in the expectation
 		{cluster: 0, object: 7, shape: second, namespace: "bench", left: 3},
 		{cluster: 1, object: 5, shape: second, namespace: "bench", left: 2},
 		{cluster: 0, object: 6, shape: second, namespace: "bench", left: 1},

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// widgetCRD is the kind that the benchmark sends.
+// widgetCRD is the definition of the kind that the benchmark uses.
 //
 //go:embed testdata/widget-crd.yaml
 var widgetCRD []byte
@@ -21,14 +21,15 @@ var (
 	widgetKind = widgets.GroupVersion().WithKind("Widget")
 )
 
-// shape has the differences between widgets other than their names.
+// shape has the values in which widgets of one name can differ.
 type shape struct {
 	revision int64
 	image    string
-	bytes    int // minimum size of the JSON; 0 is about 1 KiB
+	bytes    int // minimum size of the JSON; 0 gives about 1 KiB
 }
 
-// The shapes of a widget: as created, as updated by the user, and as overridden on all members.
+// The shapes of a widget: first after its creation, second after the user's update, and overridden after the change of
+// the policy.
 var (
 	first      = shape{revision: 1, image: "registry.example.com/widgets/server:v1.4.2"}
 	second     = shape{revision: 2, image: first.image}
@@ -42,7 +43,7 @@ func (s shape) arrived(copied *unstructured.Unstructured, gone bool) bool {
 	return !gone && revision == s.revision && image == s.image
 }
 
-// removed reports whether a copy is gone.
+// removed reports whether a copy was deleted.
 func removed(_ *unstructured.Unstructured, gone bool) bool { return gone }
 
 // widget returns object i of a namespace as the user writes it.
@@ -67,7 +68,7 @@ func widget(namespace string, i int, s shape) *unstructured.Unstructured {
 	if files := (s.bytes - 1024) / fileBytes; files > 0 {
 		content := map[string]any{}
 		for f := range files {
-			content[fmt.Sprintf("part-%02d.conf", f)] = prose(random, fileBytes-20) // name and punctuation use the rest
+			content[fmt.Sprintf("part-%02d.conf", f)] = prose(random, fileBytes-20) // the name and the punctuation fill the rest of the file's size
 		}
 		spec["files"] = content
 	}
@@ -82,7 +83,7 @@ func widget(namespace string, i int, s shape) *unstructured.Unstructured {
 // fileBytes is the size of each file in a large widget.
 const fileBytes = 2048
 
-// prose returns n bytes of text that compresses about as well as configuration: a few words repeatedly, and random
+// prose returns n bytes of text that compresses as well as typical configuration: few different words, and random
 // numbers.
 func prose(random *rand.Rand, n int) string {
 	words := strings.Fields("listen address timeout retention upstream cluster region replica interval enabled disabled true false default limit " +
@@ -100,16 +101,16 @@ func prose(random *rand.Rand, n int) string {
 
 func widgetName(i int) string { return fmt.Sprintf("widget-%05d", i) }
 
-// widgetIndex is the inverse of widgetName.
+// widgetIndex returns the index of the widget with this name.
 func widgetIndex(name string) (int, bool) {
 	i, err := strconv.Atoi(strings.TrimPrefix(name, "widget-"))
 	return i, err == nil
 }
 
-// allReady is spec.replicas of every widget.
+// allReady is the value of spec.replicas of every widget.
 const allReady = 3
 
-// readyIs returns a check whether a widget's status has this number of ready replicas.
+// readyIs returns a function that reports whether a widget's status has this number of ready replicas.
 func readyIs(want int64) func(*unstructured.Unstructured, bool) bool {
 	return func(w *unstructured.Unstructured, gone bool) bool {
 		ready, found, _ := unstructured.NestedInt64(w.Object, "status", "readyReplicas")

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Barrier is a fault of a page that axe-core has found.
+// Barrier is an accessibility fault that axe-core has found on a page.
 type Barrier struct {
 	ID     string `json:"id"`
 	Impact string `json:"impact"` // minor, moderate, serious or critical
 	Help   string `json:"help"`
-	// Elements are the HTML of elements, each with the reason.
+	// Elements has the HTML of each faulty element, with the reason.
 	Elements []string `json:"elements"`
 }
 
@@ -18,7 +18,7 @@ func (b Barrier) String() string {
 	return fmt.Sprintf("%s: %s: %s\n    %s", b.Impact, b.ID, b.Help, strings.Join(b.Elements, "\n    "))
 }
 
-// barriers asks axe-core for all rules of WCAG 2.2 A and AA, and for its best practices.
+// barriers is a script that checks a page with axe-core: all rules of WCAG 2.2 A and AA, and the best practices.
 const barriers = `(async () => {
   const found = await axe.run(document, {resultTypes: ["violations"]});
   return found.violations.map((v) => ({
@@ -27,7 +27,7 @@ const barriers = `(async () => {
   }));
 })()`
 
-// Barriers returns the faults of the open page that axe-core calls serious or critical.
+// Barriers returns the faults of the open page that axe-core rates as serious or critical.
 func (t *Tab) Barriers() (serious []Barrier) {
 	t.Helper()
 	if !Eval[bool](t, `"axe" in window`) {
@@ -47,16 +47,17 @@ func (t *Tab) ScrollsSideways() bool {
 	return Eval[bool](t, `document.documentElement.scrollWidth > document.documentElement.clientWidth`)
 }
 
-// A stop is an element that the key Tab shall reach.
+// stop is an element that a user must be able to reach with the key Tab.
 type stop struct {
 	Key string `json:"key"`
-	// Outlined says that the element shows that it has the focus.
+	// Outlined is true if the element visibly has the focus.
 	Outlined bool `json:"outlined"`
-	// InView says that a part of the element is in the window.
+	// InView is true if a part of the element is visible in the window.
 	InView bool `json:"inView"`
 }
 
-// stops are scripts. An open page may replace its elements at any time, so an element is known by a key.
+// Scripts that return the elements which the key Tab must reach. An open page may replace its elements at any time, so
+// that each element is identified by a key.
 const (
 	keyOf = `const key = (e) => e.tagName.toLowerCase() + " " + (e.id || e.getAttribute("href") || e.ariaLabel || e.name || e.textContent.trim().slice(0, 60));`
 	all   = `(() => { ` + keyOf + `
@@ -75,7 +76,7 @@ const (
 )
 
 // Unreached presses Tab once for each link and control of the page. It returns the links and controls that never got
-// the focus, and those whose focus is not visible.
+// the focus, and those that did not show the focus.
 func (t *Tab) Unreached() (faults []string) {
 	t.Helper()
 	left := map[string]bool{}
@@ -90,7 +91,7 @@ func (t *Tab) Unreached() (faults []string) {
 		t.Press("\t", "")
 		at := Eval[stop](t, focused)
 		if at.Key == "" {
-			continue // the focus is in the browser's own controls
+			continue // the browser's own controls have the focus
 		}
 		if left[at.Key] && !at.Outlined {
 			faults = append(faults, at.Key+" has the focus, and does not show it")

@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// aged is a page with an age per line. Its clock is the test's, and is a day ahead of the hub's.
+// aged is a page that shows an age on each line. The test sets the page's clock, which is one day ahead of the hub's
+// clock.
 const aged = `<!doctype html><html lang="en"><head><title>Aged</title><script src="/clock.js"></script><script src="/assets/console.js" defer></script></head>
 <body><main id="main" data-scope="">%s<footer>As of <time datetime="2026-11-27T12:00:00Z">then</time></footer></main></body></html>`
 
@@ -46,7 +47,7 @@ func TestAgesOfAPageGrowWithoutARequest(t *testing.T) {
 		_, _ = fmt.Fprintf(w, aged, lines.String())
 	})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/favicon.ico" { // which a browser asks for at any time
+		if r.URL.Path != "/favicon.ico" { // a browser may request this file at any time
 			requests.Add(1)
 		}
 		mux.ServeHTTP(w, r)

@@ -1,8 +1,8 @@
-// Package browser runs the console's pages in Chromium, for tests. Each Tab has its own profile, so tabs do not share
+// Package browser opens the console's pages in Chromium, for tests. Each Tab has its own profile, so tabs do not share
 // cookies.
 //
-// HANSE_BROWSER is the path of Chromium, and HANSE_AXE the path of axe-core, which checks accessibility.
-// hack/browser.sh gets both. Without them a test is skipped, unless HANSE_REAL_BROWSER is require.
+// HANSE_BROWSER is the path of Chromium. HANSE_AXE is the path of axe-core, which checks accessibility. hack/browser.sh
+// installs both. If one of them is missing, a test is skipped, or fails if HANSE_REAL_BROWSER is "require".
 package browser
 
 import (
@@ -22,10 +22,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// answerWithin is the timeout of an action in a page. It is long, for slow machines.
+// answerWithin is the timeout of an action in a page. It is long because machines may be slow.
 const answerWithin = time.Minute
 
-// Needed skips a test on a machine without a browser or axe-core, or fails it if HANSE_REAL_BROWSER is require.
+// Needed skips a test if the machine has no browser or no axe-core. It fails the test instead if HANSE_REAL_BROWSER is
+// "require".
 func Needed(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"HANSE_BROWSER", "HANSE_AXE"} {
@@ -40,13 +41,13 @@ func Needed(t *testing.T) {
 	}
 }
 
-// Browser is a running Chromium without a window.
+// Browser is a running Chromium in headless mode.
 type Browser struct {
 	ctx context.Context
 	axe string
 }
 
-// Start runs the browser until its context ends, or Stop.
+// Start starts the browser. It runs until ctx ends or Stop is called.
 func Start(ctx context.Context) (*Browser, error) {
 	axe, err := os.ReadFile(os.Getenv("HANSE_AXE"))
 	if err != nil {
@@ -61,14 +62,14 @@ func Start(ctx context.Context) (*Browser, error) {
 	return &Browser{ctx: tab, axe: string(axe)}, nil
 }
 
-// Stop ends the browser.
+// Stop stops the browser.
 func (b *Browser) Stop() error {
 	ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
 	defer cancel()
 	return chromedp.Cancel(ctx)
 }
 
-// Tab is an open page. Its functions fail the test.
+// Tab is an open page. Its methods fail the test on an error.
 type Tab struct {
 	*testing.T
 	ctx context.Context
@@ -76,24 +77,25 @@ type Tab struct {
 	log *log
 }
 
-// log of the events of a page.
+// log has the recorded events of a page.
 type log struct {
 	mu       sync.Mutex
-	faults   []string // uncaught errors of scripts
-	requests []string // addresses of requests
+	faults   []string // errors of scripts that no handler caught
+	requests []string // URLs of the requests
 }
 
-// In returns the same page for a subtest.
+// In returns the same tab for use in a subtest.
 func (t *Tab) In(sub *testing.T) *Tab { //nolint:thelper // t is the receiver
 	return &Tab{T: sub, ctx: t.ctx, axe: t.axe, log: t.log}
 }
 
-// noted is a script that is added to every page. It records the requests and scripts that the page's
+// noted is a script that runs in every page. It records the requests and scripts that the page's
 // Content-Security-Policy refuses.
 const noted = `window.refused = [];
 document.addEventListener("securitypolicyviolation", (e) => window.refused.push(e.effectiveDirective + " " + e.blockedURI));`
 
-// Open opens an empty page, 1280 x 800, until the test ends. The test fails if a script of a page fails.
+// Open opens an empty tab of 1280 x 800 pixels, which is closed when the test ends. The test fails if a script in the
+// tab fails.
 func (b *Browser) Open(t *testing.T) *Tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
@@ -143,13 +145,13 @@ func (t *Tab) do(action string, steps ...chromedp.Action[chromedp.Void]) {
 	t.must(action, chromedp.Do(ctx, steps...))
 }
 
-// Visit shows the page of an address, and waits until it is loaded.
+// Visit opens an address in the tab, and waits until the page is loaded.
 func (t *Tab) Visit(address string) {
 	t.Helper()
 	t.do("visiting "+address, chromedp.Navigate(address))
 }
 
-// SignIn signs a user in to the console at an origin, such as http://127.0.0.1:8445.
+// SignIn signs a user in to the console at an origin such as http://127.0.0.1:8445.
 func (t *Tab) SignIn(origin, token string) {
 	t.Helper()
 	t.Visit(origin + "/signin")
@@ -158,7 +160,8 @@ func (t *Tab) SignIn(origin, token string) {
 	t.Wait("the sign-in ends", `location.pathname === "/" && document.readyState === "complete"`)
 }
 
-// Press sends keys to the element of a selector. With an empty selector, it sends them to the element with the focus.
+// Press sends key strokes to the element that matches a selector. If the selector is empty, it sends them to the
+// element that has the focus.
 func (t *Tab) Press(keys, selector string) {
 	t.Helper()
 	if selector != "" {
@@ -167,7 +170,7 @@ func (t *Tab) Press(keys, selector string) {
 	t.do("pressing keys", chromedp.KeyEvent(keys))
 }
 
-// Eval returns the value of an expression in the page. It waits for a promise.
+// Eval returns the value of a JavaScript expression in the page. If the value is a promise, Eval waits for its result.
 func Eval[V any](t *Tab, expression string) V {
 	t.Helper()
 	value, err := try[V](t, expression)
@@ -181,7 +184,7 @@ func try[V any](t *Tab, expression string) (V, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[V](expression, chromedp.EvalAwaitPromise))
 }
 
-// first returns the beginning of a long script.
+// first returns the first line of a long script.
 func first(script string) string {
 	if line, _, more := strings.Cut(script, "\n"); more {
 		return line + " ..."
@@ -189,7 +192,7 @@ func first(script string) string {
 	return script
 }
 
-// Wait waits until an expression is true in the page, for a minute at most.
+// Wait waits for at most a minute until a JavaScript expression is true in the page.
 func (t *Tab) Wait(until, expression string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.ctx, answerWithin)
@@ -223,7 +226,7 @@ func (t *Tab) Resize(width, height int64) {
 	t.do("resizing a page", chromedp.EmulateViewport(width, height))
 }
 
-// Prefer sets the colour scheme of the user: light or dark.
+// Prefer sets the colour scheme that the user prefers: light or dark.
 func (t *Tab) Prefer(scheme string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.ctx, answerWithin)
@@ -234,7 +237,7 @@ func (t *Tab) Prefer(scheme string) {
 	t.must("preferring the colour scheme "+scheme, err)
 }
 
-// Screenshot returns the visible part of the page as PNG.
+// Screenshot returns a picture of the visible part of the page, as PNG.
 func (t *Tab) Screenshot() []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.ctx, answerWithin)
@@ -244,7 +247,7 @@ func (t *Tab) Screenshot() []byte {
 	return image
 }
 
-// Refused returns the requests and scripts that the Content-Security-Policy of the open page has refused.
+// Refused returns the requests and scripts that the Content-Security-Policy of the open page has blocked.
 func (t *Tab) Refused() []string {
 	t.Helper()
 	return Eval[[]string](t, `window.refused`)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// faulty has one fault of each sort that the functions of a Tab find.
+// faulty is a page with one fault of each kind that the methods of Tab must find.
 const faulty = `<!doctype html><html lang="en"><head><title>Faulty</title><style>
   :focus-visible { outline: 3px solid; } .blind:focus-visible { outline: none; } .far { position: absolute; left: -1000em; } .wide { width: 3000px; } .pale { color: #bbb; }
 </style></head><body><main>

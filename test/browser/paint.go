@@ -10,13 +10,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// FirstPaints signs a user in to the console at an origin, and visits the pages of some paths in turn. It returns the
-// time until each visit's first contentful paint, see https://www.w3.org/TR/paint-timing/, by path.
+// FirstPaints signs a user in to the console at an origin. It then visits the pages with these paths in turn. It
+// returns, by path, the time until the first contentful paint of each visit, see https://www.w3.org/TR/paint-timing/.
 func (b *Browser) FirstPaints(ctx context.Context, origin, token string, paths []string, visits int) (map[string][]time.Duration, error) {
 	tab, closeTab := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
 	defer closeTab()
 	defer context.AfterFunc(ctx, closeTab)()
-	if err := chromedp.Do(tab); err != nil { // without a limit, which would end the tab
+	if err := chromedp.Do(tab); err != nil { // without a timeout, whose end would close the tab
 		return nil, fmt.Errorf("opening a page: %w", err)
 	}
 	signedIn := func(ctx context.Context) error {
@@ -61,12 +61,12 @@ func within(tab context.Context, do func(context.Context) error) error {
 	return do(ctx)
 }
 
-// awaited waits until an expression is a number above 0 in the page.
+// awaited waits until an expression in the page is a number above 0, and returns it.
 func awaited(ctx context.Context, expression string) (float64, error) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		value, err := chromedp.Run(ctx, chromedp.Evaluate[float64](expression)) // fails while there is no page
+		value, err := chromedp.Run(ctx, chromedp.Evaluate[float64](expression)) // fails while no page is loaded
 		if value > 0 {
 			return value, nil
 		}

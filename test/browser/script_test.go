@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// scripted is a page with the script of the console.
+// scripted is a page that loads the script of the console.
 const scripted = `<!doctype html><html lang="en"><head><title>Page</title><script src="/assets/console.js" defer></script></head><body>
 <p id="offline" role="status" hidden></p><main id="main" data-scope="*"><p>answer %d</p></main></body></html>`
 
@@ -31,7 +31,7 @@ func TestAnOpenPageIsReadAgainAfterTheHubWasBusy(t *testing.T) {
 	mux.HandleFunc("GET /assets/console.js", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeFile(w, r, "../../hub/console/assets/console.js")
 	})
-	mux.HandleFunc("GET /live", func(w http.ResponseWriter, r *http.Request) { // one change, and no other
+	mux.HandleFunc("GET /live", func(w http.ResponseWriter, r *http.Request) { // sends one change only
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, "event: open\ndata:\n\nevent: changed\ndata:\n\n")
 		_ = http.NewResponseController(w).Flush()

@@ -1,4 +1,4 @@
-// Package charts renders templates of the charts for tests that need the objects without helm.
+// Package charts renders templates of the charts, for tests that need the objects but not helm.
 package charts
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// Render renders a template like helm, as far as templates of RBAC and of admission policies need it. path is the
-// template's path below charts/.
+// Render renders a template as helm does. It supports only what the templates of RBAC and of admission policies use.
+// path is the template's path below charts/.
 func Render(t *testing.T, path string, values map[string]any) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(apiserver.Root(), "charts", path))

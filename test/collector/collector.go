@@ -1,4 +1,5 @@
-// Package collector is an OTLP receiver in the process of a test: it keeps the spans that it gets over HTTP.
+// Package collector is an OTLP receiver that runs in the process of a test. It stores the spans that it receives over
+// HTTP.
 package collector
 
 import (
@@ -21,15 +22,15 @@ import (
 // Span is a received span.
 type Span struct {
 	Name              string
-	Trace, ID, Parent string // in hexadecimal digits; Parent is empty for a root
+	Trace, ID, Parent string // in hexadecimal digits; Parent is empty for a root span
 	Began, Ended      time.Time
 	Failed            bool
-	Attributes        map[string]any // of the span and of its process
+	Attributes        map[string]any // attributes of the span and of its process
 }
 
-// Collector receives spans.
+// Collector receives and stores spans.
 type Collector struct {
-	// URL is the endpoint.
+	// URL is the address to which a process exports its spans.
 	URL string
 
 	mu    sync.Mutex
@@ -46,7 +47,7 @@ func Start(tb testing.TB) *Collector {
 	return c
 }
 
-// Spans returns the spans of a trace so far, or all spans if the trace is empty, in the order of their begin.
+// Spans returns the received spans of a trace, sorted by their start. It returns all received spans if trace is empty.
 func (c *Collector) Spans(trace string) []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package console finds the commands of Markdown pages, so that tests can parse and run them.
+// Package console finds the shell commands in Markdown pages, so that tests can parse and run them.
 package console
 
 import (
@@ -11,8 +11,8 @@ var (
 	hereDocument = regexp.MustCompile(`<<-?'?(\w+)'?`)
 )
 
-// Blocks returns the commands of each block of a page: the lines after "$ ", and the lines to which they go on. In a
-// block without "$ ", every line is a command.
+// Blocks returns the commands of each code block of a page: the lines that start with "$ ", with their continuation
+// lines. If no line of a block starts with "$ ", every line is a command.
 func Blocks(page string) []string {
 	var blocks []string
 	for _, found := range block.FindAllStringSubmatch(page, -1) {

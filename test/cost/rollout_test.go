@@ -1,5 +1,5 @@
-// Package cost counts the writes of a hub process to its API server. It is a package of its own, because a process can
-// run one hub: the names of its controllers are unique.
+// Package cost counts the writes of a hub process to its API server. It is a separate package, because a process can
+// run only one hub: the names of the hub's controllers must be unique in the process.
 package cost
 
 import (
@@ -37,22 +37,22 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// write is a request by which a hub process has changed its API server.
+// write is a request with which a hub process has changed an object on its API server.
 type write struct {
-	resource string // with its subresource, such as resourcebindings/status
-	object   string // empty for a new one
+	resource string // the resource with its subresource, such as resourcebindings/status
+	object   string // the name of the object; empty for a create
 	body     []byte
 	at       time.Time
 }
 
-// writes are the writes of a hub process that a rollout may cause.
+// writes records those writes of a hub process that a rollout may cause.
 type writes struct {
 	mu   sync.Mutex
 	all  []write
 	last time.Time
 }
 
-// counting is a transport of a hub process. There is one for each of its clients.
+// counting is a transport that records the writes. Each client of the hub process has its own one.
 type counting struct {
 	next   http.RoundTripper
 	writes *writes
@@ -81,7 +81,8 @@ func (w *writes) add(made write) {
 	w.all = append(w.all, made)
 }
 
-// writeOf returns the write of a request; false for a read, and for resources that a rollout never writes.
+// writeOf returns the write that a request makes. It returns false for a read, and for a resource that a rollout never
+// writes.
 func writeOf(r *http.Request) (write, bool) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	i := slices.Index(path, "namespaces")
@@ -101,7 +102,7 @@ func writeOf(r *http.Request) (write, bool) {
 	return made, true
 }
 
-// rest waits until the hub has written nothing for three seconds. It returns the writes since the last call.
+// rest waits until the hub has written nothing for three seconds. It returns the writes since the last call of rest.
 func (w *writes) rest(t *testing.T) []write {
 	t.Helper()
 	eventually(t, func() error {
@@ -119,14 +120,15 @@ func (w *writes) rest(t *testing.T) []write {
 	return all
 }
 
-// cost counts the writes of a rollout.
+// cost has the numbers of writes of a rollout.
 type cost struct {
 	secrets, placements, policies, events int
 	bindings                              map[string]*bindingCost
 }
 
-// bindingCost counts the writes to one binding. A batch changes the revision of clusters. A phase changes only the
-// phase or the wave. repeated counts the second and later statuses of a generation.
+// bindingCost has the numbers of writes to one binding. batches are writes that change the revision of clusters. phases
+// are writes that change only the phase or the wave. repeated is the number of statuses beyond the first one of a
+// generation.
 type bindingCost struct{ batches, phases, other, statuses, repeated int }
 
 func costOf(t *testing.T, all []write) (c cost, took time.Duration) {
@@ -164,7 +166,7 @@ func costOf(t *testing.T, all []write) (c cost, took time.Duration) {
 			last[w.object] = content.Status
 		case "resourcebindings":
 			switch {
-			case len(content.Spec.Clusters) > 0: // a merge patch has the list only if it changes
+			case len(content.Spec.Clusters) > 0: // a merge patch contains the list only if it changes the list
 				b.batches++
 			case rollout != nil && (rollout.Phase != "" || rollout.Wave != ""):
 				b.phases++
@@ -178,9 +180,9 @@ func costOf(t *testing.T, all []write) (c cost, took time.Duration) {
 	return c, all[len(all)-1].at.Sub(all[0].at)
 }
 
-// TestWhatARolloutWrites changes all objects, in three waves, and counts the writes of the hub process. It expects one
-// payload for each changed input. Each object may have one decision and one status for each batch, and at most one more
-// decision and status for the phase of each wave.
+// TestWhatARolloutWrites changes all objects in three waves, and counts the writes of the hub process. It expects one
+// Secret with stored templates for each changed input. For each batch, an object may have one decision and one status.
+// For the phase of each wave, it may have one more of both.
 func TestWhatARolloutWrites(t *testing.T) {
 	apiserver.Needed(t)
 	ctrl.SetLogger(logr.Discard())
@@ -216,14 +218,14 @@ func TestWhatARolloutWrites(t *testing.T) {
 	for _, tc := range []struct {
 		what     string
 		change   func()
-		objects  int // number of objects that get a revision
+		objects  int // number of objects that get a new revision
 		revision int64
 		inputs   int // number of changed inputs
-		phases   int // maximum for each object
+		phases   int // the maximum for each object
 	}{
 		{"a change of each object", func() { edit("2", objects) }, objects, 2, objects, len(clusters)},
 		{"a policy that all objects share", func() { f.create(marks) }, objects, 3, 1, len(clusters)},
-		{"a change of one object", func() { edit("3", 1) }, 1, 4, 1, 1}, // it does not wait for other objects
+		{"a change of one object", func() { edit("3", 1) }, 1, 4, 1, 1}, // the object does not wait for the other objects
 	} {
 		tc.change()
 		f.rolledOut(tc.objects, tc.revision)
@@ -242,8 +244,8 @@ func TestWhatARolloutWrites(t *testing.T) {
 			repeated += b.repeated
 		}
 	}
-	// A slow response to the scheduler's write sometimes causes a repeated status. One for each object and change would
-	// be 7.
+	// A slow response to the scheduler's write sometimes causes a second status for a decision. If that happened for
+	// each object and change, there would be 7.
 	if repeated > 5 {
 		t.Errorf("%d statuses are about a decision that has one", repeated)
 	}
@@ -252,14 +254,14 @@ func TestWhatARolloutWrites(t *testing.T) {
 // foldEvery is the minimum time between two statuses of a placement, see package policystatus.
 const foldEvery = 500 * time.Millisecond
 
-// fleet is a hub in the test's process, with its members.
+// fleet is a hub that runs in the process of the test, with its members.
 type fleet struct {
 	*testing.T
-	client.Client // of the hub
+	client.Client // client of the hub
 	writes        *writes
 }
 
-// start runs a hub whose members are ready.
+// start starts a hub and its members, and waits until the members are ready.
 func start(t *testing.T, members ...string) *fleet {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -306,7 +308,7 @@ func (f *fleet) create(o client.Object) {
 	must(f.T, f.Create(f.Context(), o))
 }
 
-// join makes a MemberCluster and waits until it is ready.
+// join creates a MemberCluster and waits until it is ready.
 func (f *fleet) join(name string, cluster *rest.Config) {
 	f.Helper()
 	kubeconfig, err := clientcmd.Write(clientcmdapi.Config{

@@ -38,7 +38,7 @@ import (
 
 const metricsPage = "../../docs/metrics.md"
 
-// collectors are all metrics of the hub.
+// collectors returns the collectors of all metrics of the hub.
 func collectors() []prom.Collector {
 	return append(slices.Concat(
 		hub.Metrics, certificate.Metrics, console.Metrics, dispatch.Metrics, membership.Metrics, memberview.Metrics, notify.Metrics, pace.Metrics, policystatus.Metrics,
@@ -46,7 +46,7 @@ func collectors() []prom.Collector {
 	), report.NewCopies(fleet{}))
 }
 
-// fleet is a cache of the fleet's MemberClusters.
+// fleet is a reader that returns the MemberClusters of a fleet.
 type fleet struct{ client.Reader }
 
 func (fleet) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
@@ -57,7 +57,7 @@ func (fleet) List(_ context.Context, list client.ObjectList, _ ...client.ListOpt
 	return nil
 }
 
-// metric is a row of the page.
+// metric is one row of the table in docs/metrics.md.
 type metric struct {
 	name, kind, help string
 	labels           []string
@@ -66,7 +66,7 @@ type metric struct {
 
 var described = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", constLabels: \{\}, variableLabels: \{([^}]*)\}`)
 
-// read returns what a description says.
+// read returns the name, the labels and the help text of a metric's description.
 func read(t *testing.T, d *prom.Desc) metric {
 	t.Helper()
 	m := described.FindStringSubmatch(d.String())
@@ -85,10 +85,10 @@ func describe(t *testing.T, c prom.Collector) (all []metric) {
 	}()
 	for d := range descs {
 		if !strings.HasPrefix(d.String(), `Desc{fqName: "hanse_`) {
-			continue // of the Go runtime or controller-runtime
+			continue // a metric of the Go runtime or of controller-runtime
 		}
 		m := read(t, d)
-		m.collector, m.kind = c, "gauge" // collectors that read a state have no counters
+		m.collector, m.kind = c, "gauge" // a collector that reads a state has no counters
 		switch c.(type) {
 		case prom.Histogram, *prom.HistogramVec:
 			m.kind = "histogram"
@@ -137,7 +137,7 @@ func TestThePageOfMetricsHasThoseOfTheRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	const begin = "| metric | type | labels | meaning |\n|---|---|---|---|\n"
-	text, _, found := strings.Cut(string(page), begin) // the table ends the page
+	text, _, found := strings.Cut(string(page), begin) // the table is the end of the page
 	if !found {
 		t.Fatal("the page has no table of metrics")
 	}
@@ -153,23 +153,24 @@ func TestThePageOfMetricsHasThoseOfTheRegistry(t *testing.T) {
 	}
 }
 
-// fleet is the number of members and kinds up to which the number of series is bounded.
+// fleetMembers and fleetKinds are the largest numbers of members and kinds for which the number of series is limited.
 const (
 	fleetMembers = 1000
 	fleetKinds   = 20
 )
 
-// mostValues is the largest number of values of each other label, in total with the labels beside it.
+// mostValues is the largest number of values of each other label. If a metric has several such labels, it is the number
+// of their combinations.
 var mostValues = map[string]int{
 	"hanse_binding_clusters":    7,
 	"hanse_view_requests_total": 100,    // requests and codes
-	"hanse_console_pages_total": 40 * 5, // pages and classes of codes
+	"hanse_console_pages_total": 40 * 5, // pages and classes of HTTP status codes
 	"hanse_hub_writes_total":    3 * fleetKinds,
 	"hanse_templates_bytes":     2,
 	"hanse_templates":           fleetKinds,
-	"hanse_operator_clusters":   2 * fleetKinds, // an operator for each kind
+	"hanse_operator_clusters":   2 * fleetKinds, // one operator for each kind
 	"hanse_operator_info":       fleetKinds,
-	"hanse_notifications_total": 4 * 20, // results of 20 sinks
+	"hanse_notifications_total": 4 * 20, // the results for 20 sinks
 }
 
 func TestAThousandMembersOfTwentyKindsHaveFewSeries(t *testing.T) {
@@ -189,7 +190,7 @@ func TestAThousandMembersOfTwentyKindsHaveFewSeries(t *testing.T) {
 		case *report.Copies:
 			placeEverywhere(t, c)
 		case prom.Gauge, prom.Counter, prom.Histogram:
-		default: // reads a state that this test does not have
+		default: // the collector reads a state that this test does not have
 			for _, m := range describe(t, c) {
 				same := prom.NewGaugeVec(prom.GaugeOpts{Name: m.name, Help: m.help}, m.labels)
 				fill(t, same, func(labels ...string) { same.WithLabelValues(labels...).Set(1) })
@@ -208,11 +209,11 @@ func TestAThousandMembersOfTwentyKindsHaveFewSeries(t *testing.T) {
 		if f.GetType().String() == "HISTOGRAM" {
 			n = 0
 			for _, m := range f.GetMetric() {
-				n += len(m.GetHistogram().GetBucket()) + 3 // the last bucket, sum and count, for a server without native histograms
+				n += len(m.GetHistogram().GetBucket()) + 3 // the last bucket, the sum and the count, for a server without native histograms
 			}
 		}
 		if f.GetType().String() == "SUMMARY" {
-			n *= 2 // sum and count
+			n *= 2 // sum and count of a summary
 		}
 		total += n
 		f.Metric = f.Metric[:1] // promlint compares each series with all others
@@ -236,7 +237,7 @@ func TestAThousandMembersOfTwentyKindsHaveFewSeries(t *testing.T) {
 	})
 }
 
-// most returns the largest number of series of a metric.
+// most returns the largest possible number of series of a metric.
 func most(t *testing.T, m metric) int {
 	t.Helper()
 	switch n, known := mostValues[m.name]; {
@@ -266,7 +267,8 @@ func fill(t *testing.T, c prom.Collector, set func(labels ...string)) {
 	}
 }
 
-// placeEverywhere counts objects of every kind on every member, with more reasons and placements than are shown.
+// placeEverywhere counts objects of every kind on every member, with more reasons and placements than the metrics have
+// values for.
 func placeEverywhere(t *testing.T, c *report.Copies) {
 	t.Helper()
 	ctx := t.Context()

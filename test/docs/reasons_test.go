@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestEveryReasonHasItsLineInTroubleshooting compares docs/troubleshooting.md with the constants of the API and the
-// tables of docs/api.md. Each reason has exactly one line that says what to do. No line is about an unknown reason.
+// TestEveryReasonHasItsLineInTroubleshooting compares three sources: docs/troubleshooting.md, the constants of the API,
+// and the tables in docs/api.md. Each reason has exactly one line that says what to do. No line has an unknown reason.
 func TestEveryReasonHasItsLineInTroubleshooting(t *testing.T) {
 	root := filepath.Join("..", "..")
 	reference := chapters(t, filepath.Join(root, "docs", "api.md"), "Conditions and reasons", "Events")
@@ -42,7 +42,7 @@ func TestEveryReasonHasItsLineInTroubleshooting(t *testing.T) {
 	}
 }
 
-// reasonConstants returns the values of the constants whose names begin with Reason.
+// reasonConstants returns the values of the constants whose name begins with Reason.
 func reasonConstants(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -77,7 +77,7 @@ func reasonConstants(t *testing.T, path string) map[string]bool {
 	return values
 }
 
-// chapters returns the text of the chapters with these headings of the second level.
+// chapters returns the text below these headings of the second level.
 func chapters(t *testing.T, path string, headings ...string) string {
 	t.Helper()
 	page, err := os.ReadFile(path)
@@ -98,12 +98,12 @@ func chapters(t *testing.T, path string, headings ...string) string {
 
 type reasonRow struct {
 	reasons []string
-	text    string // the last cell
+	text    string // the last cell of the row
 }
 
 var quoted = regexp.MustCompile("`([A-Za-z]+)`")
 
-// reasonRows returns the rows of all tables whose first column is "reason".
+// reasonRows returns the rows of all tables whose first column has the heading "reason".
 func reasonRows(text string) []reasonRow {
 	var rows []reasonRow
 	inTable := false

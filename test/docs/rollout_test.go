@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is decided into docs/rollout.md, and the metrics into docs/metrics.md")
 
-// A story is a block of YAML and, after it, a block of text with what package rollout decides.
+// A story in the guide is a block of YAML, followed by a block of text with the decisions of package rollout.
 var (
 	storyBlocks = regexp.MustCompile("```yaml\n(rollout:\n[^`]*)```\n\n```text\n([^`]*)```")
 	fleetBlock  = regexp.MustCompile("```yaml\n(fleet:\n[^`]*)```")
@@ -34,24 +34,24 @@ var (
 // monday is the time at which every story begins.
 var monday = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-// longest is the length of a story.
+// longest is the maximum duration of a story.
 const longest = 8 * 24 * time.Hour
 
-// storyCluster is a cluster as the guide writes it.
+// storyCluster is a cluster in the YAML of a story.
 type storyCluster struct {
 	Name   string            `json:"name"`
 	Region string            `json:"region"`
 	Labels map[string]string `json:"labels"`
 }
 
-// story is a rollout, and what happens to it. All objects have revision 1 on all clusters, and change at the begin.
+// story has a rollout and the events during it. At the start, all objects have revision 1 on all clusters, and change.
 type story struct {
 	Rollout *hubv1.RolloutPolicy `json:"rollout"`
-	// Objects of the placement; unset: one.
+	// Objects are the objects of the placement. If the list is empty, there is one object.
 	Objects []storyObject `json:"objects"`
-	// Degraded clusters report so at revision 2.
+	// Degraded are the names of clusters that report revision 2 as degraded.
 	Degraded []string `json:"degraded"`
-	// Away clusters do not answer, and Suspended ones keep their revision.
+	// Away are the names of clusters that do not answer. Suspended are the names of clusters that keep their revision.
 	Away      []string `json:"away"`
 	Suspended []string `json:"suspended"`
 	Then      []event  `json:"then"`
@@ -60,15 +60,15 @@ type story struct {
 // storyObject is an object of the placement.
 type storyObject struct {
 	Name string `json:"name"`
-	// Changes is how long after the begin the object changes.
+	// Changes is the time from the start until the object changes.
 	Changes metav1.Duration `json:"changes"`
-	// Takes is how long a cluster needs until the object is healthy. Unset: 30 s.
+	// Takes is the time until the object is healthy on a cluster that has got a new revision. The default is 30 s.
 	Takes metav1.Duration `json:"takes"`
 	// Fails is true if all clusters report revision 2 as degraded.
 	Fails bool `json:"fails"`
 }
 
-// event is what a user does, or what happens to a cluster.
+// event is an action of a user, or a change of a cluster.
 type event struct {
 	At      metav1.Duration `json:"at"`
 	Approve string          `json:"approve"`
@@ -103,7 +103,7 @@ func TestTheStoriesOfTheGuideOfRollouts(t *testing.T) {
 	if len(found) < 12 {
 		t.Fatalf("the guide has %d stories only", len(found))
 	}
-	for i := len(found) - 1; i >= 0; i-- { // from the end, so that places stay
+	for i := len(found) - 1; i >= 0; i-- { // from the end, so that earlier offsets stay valid
 		at := found[i]
 		title := text[strings.LastIndex(text[:at[0]], "\n## ")+4 : at[0]]
 		title, _, _ = strings.Cut(title, "\n")
@@ -140,7 +140,7 @@ func TestThePlacementOfTheGuideOfRolloutsIsItsExample(t *testing.T) {
 	}
 }
 
-// actor is one object on its way.
+// actor is one object with its state in the rollout.
 type actor struct {
 	storyObject
 	in      rollout.Input
@@ -149,7 +149,7 @@ type actor struct {
 	changed bool
 }
 
-// teller plays the hub, the clusters and the users of a story.
+// teller simulates the hub, the clusters and the users of a story.
 type teller struct {
 	story
 	*testing.T
@@ -160,7 +160,7 @@ type teller struct {
 	lines       [][]string
 }
 
-// tell returns what is decided, one line for each decision that differs from the last one.
+// tell returns the decisions of a story. It has one line for each decision that differs from the decision before.
 func (s story) tell(t *testing.T, fleet []storyCluster) string {
 	t.Helper()
 	errs, warnings := rollout.Validate(s.Rollout, field.NewPath("spec", "rollout"))
@@ -189,7 +189,7 @@ func (s story) tell(t *testing.T, fleet []storyCluster) string {
 	return out.String()
 }
 
-// begin gives all clusters revision 1.
+// begin sets revision 1 on all clusters.
 func (x *teller) begin() {
 	for _, o := range x.Objects {
 		a := &actor{storyObject: o}
@@ -231,7 +231,8 @@ func (x *teller) waveOf(c storyCluster) int {
 	return len(x.Rollout.Waves) - 1
 }
 
-// happen lets users act, objects change and clusters report, as far as it is time.
+// happen executes all events of the story whose time has come: actions of users, changes of objects, and reports of
+// clusters.
 func (x *teller) happen() {
 	x.Then = slices.DeleteFunc(x.Then, func(e event) bool {
 		if x.now.Before(monday.Add(e.At.Duration)) {
@@ -252,7 +253,7 @@ func (x *teller) happen() {
 	}
 }
 
-// reports is when a cluster reports the revision that it was given.
+// reports returns the time at which a cluster reports its revision.
 func (x *teller) reports(a *actor, t *rollout.Target) (time.Time, bool) {
 	return t.Since.Add(a.Takes.Duration), t.Holds != t.Row.Revision && !t.Row.Away
 }
@@ -264,7 +265,7 @@ func (x *teller) report(a *actor, t *rollout.Target) {
 	}
 }
 
-// do is what a user does. Annotations have the values that hansectl gives them.
+// do executes an action of a user. It sets annotations to the same values as hansectl.
 func (x *teller) do(e event) {
 	began := monday
 	for _, a := range x.actors {
@@ -302,7 +303,7 @@ func (x *teller) do(e event) {
 	}
 }
 
-// decide steps each object until none changes any more.
+// decide calls step for each object until no decision changes any more.
 func (x *teller) decide() {
 	for again := true; again; {
 		again = false
@@ -324,7 +325,7 @@ func (x *teller) decide() {
 	}
 }
 
-// step decides, and stores the decision as a binding does.
+// step makes the decision for one object, and stores it as the binding of the object would.
 func (a *actor) step() {
 	a.last = rollout.Step(a.in)
 	state := a.last.Rollout
@@ -338,7 +339,7 @@ func (a *actor) step() {
 	}
 }
 
-// say adds a line if the decision is another one.
+// say adds a line if the decision differs from the last one. It reports whether it differs.
 func (x *teller) say(a *actor) bool {
 	state := a.last.Rollout
 	told := fmt.Sprint(state.Wave, state.Phase, state.Message)
@@ -346,7 +347,7 @@ func (x *teller) say(a *actor) bool {
 		return false
 	}
 	first := a.told == ""
-	if a.told = told; first && state.Phase == hubv1.RolloutComplete { // as it was before the change
+	if a.told = told; first && state.Phase == hubv1.RolloutComplete { // the same state as before the change
 		return false
 	}
 	moved := ""
@@ -361,7 +362,7 @@ func (x *teller) say(a *actor) bool {
 	return true
 }
 
-// short is such as 10m30s.
+// short formats a duration without zero units, such as 10m30s.
 func short(d time.Duration) string {
 	text := d.String()
 	if text, ok := strings.CutSuffix(text, "m0s"); ok {
@@ -371,7 +372,7 @@ func short(d time.Duration) string {
 	return text
 }
 
-// next is when something may happen next.
+// next returns the time of the next possible event. more is false if there is none.
 func (x *teller) next() (next time.Time, more bool) {
 	offer := func(at time.Time) {
 		if at.After(x.now) && (!more || at.Before(next)) {
@@ -397,7 +398,8 @@ func (x *teller) next() (next time.Time, more bool) {
 	return next, more
 }
 
-// columns aligns the cells of lines. An empty cell is a dash, except for the last one.
+// columns aligns the cells of the lines in columns. An empty cell is shown as a dash, unless it is the last one of its
+// line.
 func columns(lines [][]string) string {
 	width := map[int]int{}
 	for _, line := range lines {

@@ -1,4 +1,4 @@
-// Package docs holds docs to what the code has.
+// Package docs compares the documentation with the code.
 package docs
 
 import (
@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestEveryClaimHasItsTest finds each test that the threat model and the promises of upgrades name: the folder of its
-// package and its function.
+// TestEveryClaimHasItsTest checks that each test named in the threat model and in the promises about upgrades exists,
+// with its package and function.
 func TestEveryClaimHasItsTest(t *testing.T) {
 	root := filepath.Join("..", "..")
 	tests := testsBelow(t, root)
@@ -32,7 +32,7 @@ func TestEveryClaimHasItsTest(t *testing.T) {
 	}
 }
 
-// testsBelow are the tests of all packages, such as "apply.TestPause".
+// testsBelow returns the tests of all packages, in the form "apply.TestPause".
 func testsBelow(t *testing.T, root string) map[string]bool {
 	t.Helper()
 	declared := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(t \*testing\.T\)`)

@@ -11,8 +11,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestThePageOfNotificationsNamesTheCriticalEvents holds each Critical reason to be one of an event, and to be in the
-// row of docs/notifications.md.
+// TestThePageOfNotificationsNamesTheCriticalEvents requires that each Critical reason is the reason of an event, and is
+// in its row of docs/notifications.md.
 func TestThePageOfNotificationsNamesTheCriticalEvents(t *testing.T) {
 	root := filepath.Join("..", "..")
 	known := reasonConstants(t, filepath.Join(root, "api", "v1alpha1", "conditions.go"))

@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/test/console"
 )
 
-// TestCommandsOfTheDocsAreShell parses the commands of each block.
+// TestCommandsOfTheDocsAreShell checks that a shell can parse the commands of each code block.
 func TestCommandsOfTheDocsAreShell(t *testing.T) {
 	root := filepath.Join("..", "..")
 	blocks := 0

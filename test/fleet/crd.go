@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ApplyCRD applies a CustomResourceDefinition and waits until its kind is served.
+// ApplyCRD applies a CustomResourceDefinition and waits until the API server serves its kind.
 func (c *Cluster) ApplyCRD(ctx context.Context, manifest []byte, fieldManager string) error {
 	crd := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(manifest, &crd.Object); err != nil {

@@ -1,6 +1,6 @@
-// Package fleet runs a hub and its members on the lab for tests and benchmarks, installed as users install them: both
-// charts by helm, and the hub process with the ServiceAccount from the chart. It uses no Hanse code except the API
-// types.
+// Package fleet runs a hub and its members on the lab, for tests and benchmarks. It installs them as users do: it
+// installs both charts with helm, and runs the hub process with the chart's ServiceAccount. Of Hanse's own code, it
+// uses only the API types.
 package fleet
 
 import (
@@ -26,18 +26,19 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Config has the paths of the programs and the topology to run.
+// Config has the paths of the programs, the charts, and the topology file.
 type Config struct {
-	Lab      string // the lab's binary
-	Bin      string // folder with hanse-hub and hansectl
-	Helm     string // the helm binary
+	Lab      string // the binary of the lab
+	Bin      string // folder with the binaries hanse-hub and hansectl
+	Helm     string // the binary of helm
 	Charts   string // folder with both charts
-	Dir      string // state of the lab; created if missing
+	Dir      string // folder for the state of the lab; created if it is missing
 	Topology string // topology file
 	Log      io.Writer
 }
 
-// FromEnvironment reads HANSE_LAB, HANSE_BIN and HANSE_HELM; ok is false if one is missing. root is the repository.
+// FromEnvironment reads HANSE_LAB, HANSE_BIN and HANSE_HELM. ok is false if one of them is not set. root is the folder
+// of the repository.
 func FromEnvironment(root string) (c Config, ok bool) {
 	c = Config{
 		Lab: os.Getenv("HANSE_LAB"), Bin: os.Getenv("HANSE_BIN"), Helm: os.Getenv("HANSE_HELM"),
@@ -51,33 +52,35 @@ type Fleet struct {
 	Config
 	Hub     *Cluster
 	Members map[string]*Cluster
-	// HubEtcdMetrics and MemberEtcdMetrics are the metrics pages of the two etcds.
+	// HubEtcdMetrics and MemberEtcdMetrics are the URLs of the metrics pages of the hub's etcd and of the members'
+	// shared etcd.
 	HubEtcdMetrics, MemberEtcdMetrics string
 }
 
-// Cluster is one control plane with an admin's access that bypasses the fault proxy.
+// Cluster is one control plane, with the access of an administrator, which bypasses the fault proxy.
 type Cluster struct {
 	Name   string
 	Region string
-	// Kubeconfig is for the admin; ProxyKubeconfig connects through the fault proxy.
+	// Kubeconfig is the path of the administrator's kubeconfig. ProxyKubeconfig is the path of a kubeconfig that
+	// connects through the fault proxy.
 	Kubeconfig, ProxyKubeconfig string
 	Server, ProxyServer         string
 	CAFile                      string
 	AuditLog                    string
 	Config                      *rest.Config
-	client.Client               // uncached
+	client.Client               // a client without a cache
 }
 
-// Scheme knows the kinds of Kubernetes and of Hanse.
+// Scheme returns a scheme with the kinds of Kubernetes and of Hanse.
 func Scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
-	_ = clientgoscheme.AddToScheme(s) // these fail only for kinds registered twice
+	_ = clientgoscheme.AddToScheme(s) // an error is only possible if a kind is registered twice
 	_ = apiextensionsv1.AddToScheme(s)
 	_ = hubv1.AddToScheme(s)
 	return s
 }
 
-// labStatus has the used fields of `lab status -o json`.
+// labStatus has the fields of `lab status -o json` that this package uses.
 type labStatus struct {
 	Clusters []struct {
 		Name, Region, Server, ProxyServer, Kubeconfig, ProxyKubeconfig, CAFile, AuditLog string
@@ -86,8 +89,8 @@ type labStatus struct {
 	Etcds []struct{ Name, MetricsURL string }
 }
 
-// Up starts the lab, or joins the running lab in Dir. It returns a fleet also if the lab runs but its state cannot be
-// read, so that the caller can end it.
+// Up starts the lab. If the lab in Dir already runs, Up uses it. If the lab runs but its state cannot be read, Up
+// returns a fleet together with the error, so that the caller can stop the lab.
 func Up(ctx context.Context, c Config) (*Fleet, error) {
 	f := &Fleet{Config: c, Members: map[string]*Cluster{}}
 	if _, err := f.LabCommand(ctx, "up", "--topology", c.Topology); err != nil {
@@ -139,29 +142,29 @@ func (f *Fleet) refresh(ctx context.Context) error {
 	return nil
 }
 
-// Down ends the lab.
+// Down stops the lab.
 func (f *Fleet) Down(ctx context.Context) error {
 	_, err := f.LabCommand(ctx, "down")
 	return err
 }
 
-// LabCommand runs the lab's binary on this lab and returns what it prints.
+// LabCommand runs the binary of the lab for this lab, and returns its output.
 func (f *Fleet) LabCommand(ctx context.Context, args ...string) (string, error) {
 	return f.run(ctx, nil, f.Lab, append(args, "--dir", f.Dir)...)
 }
 
-// Fault sets a fault on the member's proxy: ("cn-sha-1", "delay", "5s"); "none" ends it.
+// Fault sets a fault on the member's proxy, such as ("cn-sha-1", "delay", "5s"). The mode "none" ends the fault.
 func (f *Fleet) Fault(ctx context.Context, member string, mode ...string) error {
 	_, err := f.LabCommand(ctx, append([]string{"fault", member}, mode...)...)
 	return err
 }
 
-// Hansectl runs hansectl as an admin of the hub and returns what it prints on standard output.
+// Hansectl runs hansectl as an administrator of the hub, and returns its standard output.
 func (f *Fleet) Hansectl(ctx context.Context, args ...string) (string, error) {
 	return f.run(ctx, nil, filepath.Join(f.Bin, "hansectl"), append(args, "--kubeconfig", f.Hub.Kubeconfig)...)
 }
 
-// Kubectl runs the lab's kubectl as an admin of a cluster and returns its standard output.
+// Kubectl runs the lab's kubectl as an administrator of a cluster, and returns its standard output.
 func (f *Fleet) Kubectl(ctx context.Context, c *Cluster, args ...string) (string, error) {
 	bin, err := f.run(ctx, nil, f.Lab, "build", "--print-bin")
 	if err != nil {
@@ -171,14 +174,14 @@ func (f *Fleet) Kubectl(ctx context.Context, c *Cluster, args ...string) (string
 	return f.run(ctx, cache, filepath.Join(strings.TrimSpace(bin), "kubectl"), append(args, "--kubeconfig", c.Kubeconfig)...)
 }
 
-// HelmCommand runs helm on a cluster.
+// HelmCommand runs helm as an administrator of a cluster, and returns its standard output.
 func (f *Fleet) HelmCommand(ctx context.Context, c *Cluster, args ...string) (string, error) {
 	home := filepath.Join(f.Dir, "helm")
 	env := []string{"HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}
 	return f.run(ctx, env, f.Helm, append(args, "--kubeconfig", c.Kubeconfig)...)
 }
 
-// run runs a program; an error contains the last output.
+// run runs a program and returns its standard output. An error contains the end of the program's output.
 func (f *Fleet) run(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()

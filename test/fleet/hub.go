@@ -14,13 +14,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// HubProcess is one running hanse-hub.
+// HubProcess is one running process of hanse-hub.
 type HubProcess struct {
 	PID     int
 	LogFile string
-	Metrics string // address of its metrics page, plain HTTP on loopback
-	View    string // address of its views of members
-	Console string // address of its pages for browsers, plain HTTP on loopback
+	Metrics string // address of its metrics page, which is plain HTTP on loopback
+	View    string // address at which it serves views of members
+	Console string // address of the console, which is plain HTTP on loopback
 
 	probes string
 	cmd    *exec.Cmd
@@ -29,7 +29,7 @@ type HubProcess struct {
 }
 
 // StartHub runs hanse-hub with a token of the chart's ServiceAccount and waits until it is ready. name distinguishes
-// replicas. The caller must end the process.
+// replicas. The caller must stop the process.
 func (f *Fleet) StartHub(ctx context.Context, name string, args ...string) (*HubProcess, error) {
 	token, err := f.Hub.Token(ctx, "hanse-hub")
 	if err != nil {
@@ -51,7 +51,8 @@ func (f *Fleet) StartHub(ctx context.Context, name string, args ...string) (*Hub
 
 func (f *Fleet) hubKubeconfig(name string) string { return filepath.Join(f.Dir, name+".kubeconfig") }
 
-// RunHub runs hanse-hub again with the token from StartHub, as a kubelet does. It does not wait.
+// RunHub starts hanse-hub again with the token that StartHub requested, as a kubelet restarts a container. It does not
+// wait until the process is ready.
 func (f *Fleet) RunHub(name string, args ...string) (*HubProcess, error) {
 	probes, err := FreeAddress()
 	if err != nil {
@@ -83,10 +84,10 @@ func (f *Fleet) RunHub(name string, args ...string) (*HubProcess, error) {
 		"--kubeconfig", f.hubKubeconfig(name), "--leader-elect", "--namespace", hubv1.SystemNamespace,
 		"--health-probe-bind-address", probes, "--metrics-bind-address", metrics, "--metrics-secure=false",
 		"--view-bind-address", view, "--console-bind-address", console, "--console-secure=false",
-		"--removal-limit-copies", "1000", "--removal-window", "1s", // tests delete more copies in a row than users do
+		"--removal-limit-copies", "1000", "--removal-window", "1s", // tests delete more copies in a short time than users do
 	}, args...)...)
 	h.cmd.Stdout, h.cmd.Stderr = log, log
-	h.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1", "GOGC=200") // like the chart
+	h.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1", "GOGC=200") // the chart sets the same GOGC
 	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := h.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting hanse-hub: %w", err)
@@ -99,7 +100,7 @@ func (f *Fleet) RunHub(name string, args ...string) (*HubProcess, error) {
 	return h, nil
 }
 
-// WaitReady waits until the process answers its probes, for 60 s.
+// WaitReady waits up to 60 s until the process is ready.
 func (h *HubProcess) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
@@ -121,7 +122,7 @@ func (h *HubProcess) WaitReady(ctx context.Context) error {
 
 var errEnded = errors.New("process ended")
 
-// ready checks both pages: the process may answer probes shortly before it serves metrics.
+// ready checks the probe and the metrics page, because the process may answer probes shortly before it serves metrics.
 func (h *HubProcess) ready(ctx context.Context) bool {
 	probe, answers := status(ctx, h.probes+"/readyz")
 	if !answers || probe != http.StatusOK {
@@ -131,7 +132,7 @@ func (h *HubProcess) ready(ctx context.Context) bool {
 	return answers
 }
 
-// status returns the status code of a response; answers is false if there is none.
+// status returns the HTTP status code of a response. answers is false if there is no response.
 func status(ctx context.Context, url string) (code int, answers bool) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -145,13 +146,13 @@ func status(ctx context.Context, url string) (code int, answers bool) {
 	return res.StatusCode, true
 }
 
-// Kill ends the process at once, as a crash would.
+// Kill kills the process without a graceful shutdown, as after a crash.
 func (h *HubProcess) Kill() error { return h.end(syscall.SIGKILL) }
 
-// Stop asks the process to end and waits for it. After 20 s it kills the process and returns an error.
+// Stop sends SIGTERM to the process and waits until it ends. After 20 s it kills the process and returns an error.
 func (h *HubProcess) Stop() error { return h.end(syscall.SIGTERM) }
 
-// Signal sends a signal without waiting.
+// Signal sends a signal to the process and does not wait.
 func (h *HubProcess) Signal(s syscall.Signal) error { return h.cmd.Process.Signal(s) }
 
 func (h *HubProcess) end(s syscall.Signal) error {
@@ -171,7 +172,7 @@ func (h *HubProcess) end(s syscall.Signal) error {
 	}
 }
 
-// Ended is true if the process is gone.
+// Ended reports whether the process has ended.
 func (h *HubProcess) Ended() bool {
 	select {
 	case <-h.ended:
@@ -181,7 +182,7 @@ func (h *HubProcess) Ended() bool {
 	}
 }
 
-// LogTail returns the end of the process' log.
+// LogTail returns the end of the process's log.
 func (h *HubProcess) LogTail() string {
 	raw, err := os.ReadFile(h.LogFile)
 	if err != nil {

@@ -20,32 +20,33 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Names of the releases; they differ, because the hub may hold both.
+// The names of the helm releases. They differ, because both charts may be installed on the hub.
 const (
 	hubRelease    = "hanse"
 	memberRelease = "hanse-member"
 )
 
-// UninstallMember removes the member chart.
+// UninstallMember uninstalls the member chart from a cluster.
 func (f *Fleet) UninstallMember(ctx context.Context, c *Cluster) error {
 	_, err := f.HelmCommand(ctx, c, "uninstall", memberRelease, "--namespace", hubv1.SystemNamespace)
 	return err
 }
 
-// Kind is one entry of federatedKinds (hub chart) and grantedKinds (member chart).
+// Kind is an entry of the chart value federatedKinds (hub) or grantedKinds (member).
 type Kind struct {
 	APIGroups []string `json:"apiGroups"`
 	Resources []string `json:"resources"`
-	// Status lets the hub write the kind's status. It is not a value of the member chart.
+	// Status allows the hub to write the status of the kind. Only the hub chart has this value.
 	Status bool `json:"status,omitempty"`
 }
 
-// WithWebhook lets a hub at this URL review policies.
+// WithWebhook returns an option that lets the hub at this URL review policies.
 func WithWebhook(url string) func(values map[string]any) {
 	return func(values map[string]any) { values["webhook"] = map[string]any{"url": url} }
 }
 
-// InstallHub installs or upgrades the hub chart with these kinds and without pods: the lab has no kubelet.
+// InstallHub installs or upgrades the hub chart with these kinds. The chart creates no pods, because the lab has no
+// kubelet.
 func (f *Fleet) InstallHub(ctx context.Context, kinds []Kind, options ...func(values map[string]any)) error {
 	content := map[string]any{"replicas": 0, "federatedKinds": kinds, "uninstallHook": map[string]any{"enabled": false}}
 	for _, o := range options {
@@ -60,18 +61,19 @@ func (f *Fleet) InstallHub(ctx context.Context, kinds []Kind, options ...func(va
 	return err
 }
 
-// UninstallHub removes the hub chart and nothing else. The caller handles processes that run or wait.
+// UninstallHub uninstalls the hub chart from the hub. The caller must stop the hub processes.
 func (f *Fleet) UninstallHub(ctx context.Context) error {
 	_, err := f.HelmCommand(ctx, f.Hub, "uninstall", hubRelease, "--namespace", hubv1.SystemNamespace)
 	return err
 }
 
-// WithAdmissionPolicy bounds what the hub may write on the member.
+// WithAdmissionPolicy returns an option that restricts, by an admission policy, what the hub may write on the member.
 func WithAdmissionPolicy(policy map[string]any) func(values map[string]any) {
 	return func(values map[string]any) { values["admissionPolicy"] = policy }
 }
 
-// InstallMember installs or upgrades the member chart with these kinds. The hub may be a member, too.
+// InstallMember installs or upgrades the member chart with these kinds on a cluster. The cluster may be the hub, which
+// can be a member as well.
 func (f *Fleet) InstallMember(ctx context.Context, c *Cluster, kinds []Kind, options ...func(values map[string]any)) error {
 	granted := make([]Kind, 0, len(kinds))
 	for _, k := range kinds {
@@ -100,7 +102,7 @@ func (f *Fleet) valuesFile(name string, values map[string]any) (string, error) {
 	return path, os.WriteFile(path, raw, 0o600)
 }
 
-// Token returns a token of a ServiceAccount in hanse-system.
+// Token returns a token of a ServiceAccount in the namespace hanse-system.
 func (c *Cluster) Token(ctx context.Context, serviceAccount string) (string, error) {
 	clients, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
@@ -114,7 +116,8 @@ func (c *Cluster) Token(ctx context.Context, serviceAccount string) (string, err
 	return answer.Status.Token, nil
 }
 
-// KubeconfigFor returns a kubeconfig of the cluster with a bearer token, by way of the fault proxy if proxied.
+// KubeconfigFor returns a kubeconfig for the cluster with a bearer token. It connects through the fault proxy if
+// proxied is true.
 func (c *Cluster) KubeconfigFor(token string, proxied bool) ([]byte, error) {
 	ca, err := os.ReadFile(c.CAFile)
 	if err != nil {
@@ -132,8 +135,8 @@ func (c *Cluster) KubeconfigFor(token string, proxied bool) ([]byte, error) {
 	})
 }
 
-// Join creates the Secret and the MemberCluster of a member whose chart is installed. The labels are set on the
-// MemberCluster.
+// Join creates the Secret and the MemberCluster for a cluster on which the member chart is installed. The labels are
+// set on the MemberCluster.
 func (f *Fleet) Join(ctx context.Context, c *Cluster, labels map[string]string) error {
 	token, err := c.Token(ctx, "hanse")
 	if err != nil {
@@ -164,7 +167,7 @@ func (f *Fleet) Join(ctx context.Context, c *Cluster, labels map[string]string) 
 	return nil
 }
 
-// AsServiceAccount is a client config of the cluster with a ServiceAccount's token.
+// AsServiceAccount returns a client config for the cluster with the token of a ServiceAccount.
 func (c *Cluster) AsServiceAccount(ctx context.Context, serviceAccount string) (*rest.Config, error) {
 	token, err := c.Token(ctx, serviceAccount)
 	if err != nil {

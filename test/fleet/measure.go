@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// Quiet is how long the hub must not have written before all its writes are done. It may delay the status of a changing
-// placement for 5 s, and numbers of regions alone for 10 s.
+// Quiet is how long the hub must have written nothing before a test assumes that it has written everything. The hub may
+// delay the status of a changing placement for 5 s. It may delay a change that affects only the numbers of regions for
+// 10 s.
 const Quiet = 11 * time.Second
 
-// HubWrites counts the creates, updates and deletes in the hub's etcd so far, by resource. The source is the API
-// server's own metric of its etcd requests.
+// HubWrites returns the numbers of creates, updates and deletes in the hub's etcd so far, by resource. It reads the
+// metric of the hub's API server about its requests to etcd.
 func (f *Fleet) HubWrites(ctx context.Context) (map[string]float64, error) {
 	page, err := f.Hub.MetricsPage(ctx)
 	if err != nil {
@@ -19,8 +20,8 @@ func (f *Fleet) HubWrites(ctx context.Context) (map[string]float64, error) {
 	return EtcdWrites(page)
 }
 
-// EtcdWrites counts, by resource, the creates, updates and deletes that an API server has sent to etcd, from its
-// metrics page.
+// EtcdWrites returns the numbers of creates, updates and deletes that an API server has sent to etcd, by resource. page
+// is the metrics page of the API server.
 func EtcdWrites(page string) (map[string]float64, error) {
 	samples, err := Samples(page, "etcd_request_duration_seconds_count")
 	if err != nil {
@@ -36,7 +37,7 @@ func EtcdWrites(page string) (map[string]float64, error) {
 	return out, nil
 }
 
-// resource returns "resource.group", or the resource alone in the core group.
+// resource returns "resource.group", or only the resource for the core group.
 func (s Sample) resource() string {
 	if group := s.Labels["group"]; group != "" {
 		return s.Labels["resource"] + "." + group

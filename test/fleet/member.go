@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// AddMember starts another cluster in the lab, with the arguments of `lab add`; it is not joined to the hub.
+// AddMember starts another cluster in the lab, with the arguments of `lab add`. It does not join the cluster to the
+// hub.
 func (f *Fleet) AddMember(ctx context.Context, name string, args ...string) (*Cluster, error) {
 	if _, err := f.LabCommand(ctx, append([]string{"add", name}, args...)...); err != nil {
 		return nil, err
@@ -19,7 +20,7 @@ func (f *Fleet) AddMember(ctx context.Context, name string, args ...string) (*Cl
 	return f.Members[name], nil
 }
 
-// Extend starts the clusters of a topology file that are not running; they are not joined to the hub.
+// Extend starts those clusters of a topology file that do not run yet. It does not join them to the hub.
 func (f *Fleet) Extend(ctx context.Context, topology string) error {
 	if _, err := f.LabCommand(ctx, "up", "--topology", topology); err != nil {
 		return err
@@ -27,7 +28,7 @@ func (f *Fleet) Extend(ctx context.Context, topology string) error {
 	return f.refresh(ctx)
 }
 
-// RemoveMember ends a cluster that AddMember or Extend started, and deletes its data.
+// RemoveMember stops a cluster that AddMember or Extend started, and deletes its data.
 func (f *Fleet) RemoveMember(ctx context.Context, name string) error {
 	delete(f.Members, name)
 	_, err := f.LabCommand(ctx, "remove", name)

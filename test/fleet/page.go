@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Sample is one line of a metrics page.
+// Sample is one sample of a metric on a metrics page.
 type Sample struct {
 	Labels map[string]string
 	Value  float64
@@ -38,7 +38,7 @@ func Page(ctx context.Context, url string) (string, error) {
 	return string(raw), nil
 }
 
-// MetricsPage reads the metrics page of the cluster's API server.
+// MetricsPage returns the metrics page of the cluster's API server.
 func (c *Cluster) MetricsPage(ctx context.Context) (string, error) {
 	clients, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *Cluster) MetricsPage(ctx context.Context) (string, error) {
 	return string(raw), nil
 }
 
-// Samples returns the samples of exactly this name on a metrics page.
+// Samples returns the samples of the metric with exactly this name.
 func Samples(page, name string) ([]Sample, error) {
 	var out []Sample
 	for line := range strings.Lines(page) {
@@ -68,7 +68,7 @@ func Samples(page, name string) ([]Sample, error) {
 	return out, nil
 }
 
-// parseSample reads `{a="b",c="d"} 1`, or ` 1`. API servers and etcd write no time stamps.
+// parseSample reads `{a="b",c="d"} 1`, or ` 1`. It expects no time stamp, because API servers and etcd write none.
 func parseSample(s string) (map[string]string, float64, error) {
 	labels := map[string]string{}
 	for s != "" && (s[0] == '{' || s[0] == ',') {

@@ -19,20 +19,20 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Prometheus is a running Prometheus of the lab's version.
+// Prometheus is a running Prometheus of the version that the lab pins.
 type Prometheus struct {
 	address string
 	cmd     *exec.Cmd
 	ended   chan struct{}
 }
 
-// Series is one series of an answer of Prometheus.
+// Series is one series in a response of Prometheus.
 type Series struct {
 	Metric map[string]string `json:"metric"`
 }
 
-// StartPrometheus runs a Prometheus with its configuration and rules, and waits until it answers. The caller must end
-// it. dir is for its files.
+// StartPrometheus starts a Prometheus with the given configuration and rules, and waits until it answers. The caller
+// must kill it. dir is the folder for its files.
 func (f *Fleet) StartPrometheus(ctx context.Context, dir string, config, rules any) (*Prometheus, error) {
 	bin, err := f.LabCommand(ctx, "build", "prometheus", "--print-bin")
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *Prometheus) waitReady(ctx context.Context, log string) error {
 	}
 }
 
-// Kill ends the process.
+// Kill kills the process.
 func (p *Prometheus) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended
@@ -114,8 +114,8 @@ func (p *Prometheus) Query(ctx context.Context, expr string) ([]Series, error) {
 	return answer.Data.Result, nil
 }
 
-// PrometheusRules returns the spec of the PrometheusRule that the hub chart renders with --set-json arguments: --set
-// makes texts of fractions.
+// PrometheusRules returns the spec of the PrometheusRule that the hub chart renders. set has arguments for --set-json,
+// because --set would turn fractions into texts.
 func (f *Fleet) PrometheusRules(ctx context.Context, set ...string) (map[string]any, error) {
 	args := []string{"template", hubRelease, filepath.Join(f.Charts, "hanse-hub"), "--namespace", hubv1.SystemNamespace,
 		"--show-only", "templates/metrics.yaml", "--set", "metrics.prometheusRule.enabled=true"}

@@ -20,8 +20,8 @@ import (
 
 var examples = filepath.Join("..", "..", "docs", "examples", "gitops")
 
-// verdicts are how the tools read one object. Flux is empty without an expression for the kind. Waits stands for an
-// error of an expression: Flux asks again until the timeout.
+// verdicts are the results of the tools for one object. Flux is empty if Flux has no expression for the kind. "Waits"
+// means that an expression returned an error: Flux evaluates it again until the timeout.
 type verdicts struct{ Argo, KStatus, Flux string }
 
 const (
@@ -29,13 +29,13 @@ const (
 	current, inProgress, failed, waits                 = "Current", "InProgress", "Failed", "Waits"
 )
 
-// reading is an object of generation 2: part of its spec, the generation that the hub has observed, and conditions as
-// "TYPE=STATUS REASON", followed by "@1" if they are of generation 1.
+// reading is an object of generation 2. It has a part of the spec, the generation that the hub has observed, and
+// conditions. A condition has the form "TYPE=STATUS REASON", followed by "@1" if its generation is 1.
 type reading struct {
 	kind       string
 	spec       string
 	observed   int
-	phase      string // of status.rollout
+	phase      string // phase of status.rollout
 	conditions []string
 	want       verdicts
 }
@@ -191,7 +191,7 @@ func TestTheExamplesReadEveryStateAsTheToolsShould(t *testing.T) {
 	}
 }
 
-// placed are the conditions of an accepted placement, of which these differ.
+// placed returns the conditions of an accepted placement with the given statuses of Ready, Applied and Healthy.
 func placed(ready, applied, healthy string) []string {
 	return []string{"Accepted=True Accepted", "Scheduled=True Scheduled", "Applied=" + applied, "Healthy=" + healthy, "Ready=" + ready}
 }
@@ -240,7 +240,7 @@ func (r reading) object(t *testing.T) *unstructured.Unstructured {
 	return obj
 }
 
-// argoScripts are the scripts of argocd-cm.yaml by group_Kind, as Argo CD finds them.
+// argoScripts returns the scripts in argocd-cm.yaml by group_Kind, which is the key that Argo CD uses.
 func argoScripts(t *testing.T) map[string]string {
 	t.Helper()
 	var config struct {
@@ -257,7 +257,8 @@ func argoScripts(t *testing.T) map[string]string {
 	return scripts
 }
 
-// argoHealth runs the script for an object in a VM with the libraries that Argo CD opens, which has no strings.
+// argoHealth runs the script for an object in a Lua VM with the libraries that Argo CD opens. The library for strings
+// is not among them.
 func argoHealth(t *testing.T, scripts map[string]string, obj *unstructured.Unstructured) string {
 	t.Helper()
 	gvk := obj.GroupVersionKind()
@@ -313,7 +314,7 @@ func luaValue(vm *lua.LState, value any) lua.LValue {
 	return lua.LNil
 }
 
-// fluxCheck is an entry of healthCheckExprs.
+// fluxCheck is an entry of Flux's healthCheckExprs.
 type fluxCheck struct {
 	Kind    string `json:"kind"`
 	Failed  string `json:"failed"`
@@ -335,7 +336,8 @@ func fluxExpressions(t *testing.T) map[string]fluxCheck {
 	return checks
 }
 
-// verdict reads an object in the order of Flux: an old status first, then failed, then current.
+// verdict evaluates the expressions in the order of Flux: first whether the status is outdated, then whether it failed,
+// then whether it is current.
 func (c fluxCheck) verdict(t *testing.T, obj *unstructured.Unstructured) string {
 	t.Helper()
 	if observed, found, _ := unstructured.NestedInt64(obj.Object, "status", "observedGeneration"); found && observed != obj.GetGeneration() {
@@ -356,7 +358,7 @@ func (c fluxCheck) verdict(t *testing.T, obj *unstructured.Unstructured) string 
 	return inProgress
 }
 
-// evaluate parses an expression without types, as Flux does.
+// evaluate evaluates an expression without types of fields, as Flux does.
 func evaluate(t *testing.T, text string, object map[string]any) (bool, error) {
 	t.Helper()
 	env, err := cel.NewEnv(cel.CrossTypeNumericComparisons(true), cel.OptionalTypes())

@@ -24,10 +24,10 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// world is a hub process within the test, with one member. Both serve the kind Widget.
+// world is a hub process in the test, with one member. Both serve the kind Widget.
 type world struct {
 	hub, member client.Client
-	kubeconfig  string // file, of the hub
+	kubeconfig  string // path of the hub's kubeconfig
 }
 
 // startWorld starts a hub and its member, and waits until the member is ready.
@@ -102,7 +102,7 @@ func (w *world) join(t *testing.T) {
 	})
 }
 
-// eventually waits for a minute at most until check is content.
+// eventually waits up to a minute until check returns nil.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -29,7 +29,7 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// inGit is a folder of files as a tool of GitOps applies it.
+// inGit has the files of a folder in Git, which a GitOps tool applies.
 const inGit = `
 apiVersion: test.hanse.dev/v1
 kind: Widget
@@ -58,14 +58,15 @@ spec:
   - {name: eu, clusters: {names: [eu]}, labels: {where: eu}, mergePatch: {spec: {note: here}}}
 `
 
-// tools apply by these arguments of kubectl.
+// tools has, for each GitOps tool, the arguments of kubectl that apply objects as the tool does.
 var tools = map[string][]string{
 	"argo-cd-client-side": {"apply", "--field-manager=argocd-controller"},
 	"argo-cd-server-side": {"apply", "--server-side", "--force-conflicts", "--field-manager=argocd-controller"},
 	"flux":                {"apply", "--server-side", "--force-conflicts", "--field-manager=kustomize-controller"},
 }
 
-// TestASyncOfGitOpsMakesNoNoise applies the same files again and again beside a hub that writes what it has to write.
+// TestASyncOfGitOpsMakesNoNoise applies the same files repeatedly while a hub writes the objects' statuses. The
+// repeated syncs must not change an object.
 func TestASyncOfGitOpsMakesNoNoise(t *testing.T) {
 	apiserver.Needed(t)
 	ctrl.SetLogger(logr.Discard())
@@ -91,7 +92,7 @@ func TestASyncOfGitOpsMakesNoNoise(t *testing.T) {
 	})
 }
 
-// synced is a namespace of the hub that a tool keeps as in Git.
+// synced is a namespace of the hub into which a tool applies the files from Git.
 type synced struct {
 	*world
 	*testing.T
@@ -99,7 +100,7 @@ type synced struct {
 	namespace string
 }
 
-// sync applies files and returns what kubectl prints.
+// sync applies files and returns the output of kubectl.
 func (s *synced) sync(files string) string {
 	s.Helper()
 	args := append([]string{"--kubeconfig", s.kubeconfig, "--cache-dir", s.TempDir(), "-n", s.namespace}, s.tool...)
@@ -114,7 +115,7 @@ func (s *synced) sync(files string) string {
 	return string(out)
 }
 
-// files are the objects in Git, with the namespace of the tool.
+// files returns the objects in Git, with the namespace of the tool.
 func (s *synced) files() []*unstructured.Unstructured {
 	s.Helper()
 	var out []*unstructured.Unstructured
@@ -122,14 +123,14 @@ func (s *synced) files() []*unstructured.Unstructured {
 		text, err := yaml.YAMLToJSON([]byte(document))
 		must(s.T, err)
 		o := &unstructured.Unstructured{}
-		must(s.T, o.UnmarshalJSON(text)) // numbers as the server has them
+		must(s.T, o.UnmarshalJSON(text)) // with the types of numbers that the server uses
 		o.SetNamespace(s.namespace)
 		out = append(out, o)
 	}
 	return out
 }
 
-// live is an object as the hub has it.
+// live returns an object as it is on the hub.
 func (s *synced) live(o *unstructured.Unstructured) *unstructured.Unstructured {
 	s.Helper()
 	out := &unstructured.Unstructured{}
@@ -138,7 +139,8 @@ func (s *synced) live(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// settles plays the operator on the member, and waits until the hub has merged its status and kstatus is content.
+// settles writes the status of the copy on the member. It then waits until the hub has merged the status and kstatus
+// reports the hub object as current.
 func (s *synced) settles() {
 	s.Helper()
 	eventually(s.T, func() error {
@@ -160,7 +162,7 @@ func (s *synced) settles() {
 	})
 }
 
-// copied is the object on the member.
+// copied returns the copy on the member.
 func (s *synced) copied() (*unstructured.Unstructured, error) {
 	out := &unstructured.Unstructured{}
 	out.SetAPIVersion("test.hanse.dev/v1")
@@ -168,7 +170,7 @@ func (s *synced) copied() (*unstructured.Unstructured, error) {
 	return out, s.member.Get(s.Context(), types.NamespacedName{Namespace: s.namespace, Name: "web"}, out)
 }
 
-// operate writes the status of the copy, as its operator would.
+// operate writes the status of the copy, as the copy's operator would.
 func (s *synced) operate() error {
 	copied, err := s.copied()
 	if err != nil {
@@ -189,7 +191,8 @@ func managedBy(o client.Object, manager string) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
 }
 
-// syncsWithoutChange syncs until the hub wrote nothing in between, and looks whether the sync changed an object.
+// syncsWithoutChange syncs until the hub has written nothing between two syncs, and checks that the last sync changed
+// no object.
 func (s *synced) syncsWithoutChange() {
 	s.Helper()
 	versions := func() (out []string) {
@@ -212,8 +215,8 @@ func (s *synced) syncsWithoutChange() {
 	})
 }
 
-// showsNoDifference compares each file with the live object: as the API server completes the file, and as the
-// three-way comparison of Argo CD reads it.
+// showsNoDifference compares each file with the live object. It does so after the API server has completed the file,
+// and with the three-way comparison of Argo CD.
 func (s *synced) showsNoDifference() {
 	s.Helper()
 	for _, file := range s.files() {
@@ -231,8 +234,8 @@ func (s *synced) showsNoDifference() {
 	}
 }
 
-// differing are the paths at which a live object differs from a file. Only fields of the file count, and a list is
-// compared as a whole.
+// differing returns the paths at which a live object differs from a file. It compares only fields that the file has,
+// and compares a list as a whole.
 func differing(path string, file, live any) (paths []string) {
 	fields, isMap := file.(map[string]any)
 	if !isMap {
@@ -248,7 +251,7 @@ func differing(path string, file, live any) (paths []string) {
 	return paths
 }
 
-// declared is an object without its status and what the API server sets in the metadata.
+// declared returns an object without its status and without the metadata that the API server sets.
 func declared(o *unstructured.Unstructured) map[string]any {
 	annotations := o.GetAnnotations()
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
@@ -257,7 +260,7 @@ func declared(o *unstructured.Unstructured) map[string]any {
 	}
 }
 
-// outlastsASuspension suspends a placement as hansectl does, syncs, and lets it go again.
+// outlastsASuspension suspends a placement as hansectl does, syncs, and resumes the placement.
 func (s *synced) outlastsASuspension() {
 	s.Helper()
 	p := &hubv1.Placement{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "widgets"}}
@@ -287,7 +290,7 @@ func (s *synced) arrivesOnMember(size string) {
 	})
 }
 
-// updatesNull changes a policy that has a null in a rule.
+// updatesNull changes a policy in which a rule has a null value. kept is true if the tool preserves the null.
 func (s *synced) updatesNull(kept bool) {
 	s.Helper()
 	const file = `

@@ -20,18 +20,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// module is one release of an operator, and the folders of its module with the definitions for the samples.
+// module is one release of an operator. It has the folders of the Go module that contain the definitions for the
+// samples.
 type module struct {
 	version string // path@version
-	sum     string // of its content, as in go.sum
+	sum     string // checksum of the module's content, as in go.sum
 	files   []string
 }
 
 //go:embed definitions/*.yaml
 var own embed.FS
 
-// Definitions returns the definitions of the kinds in samples and situations: from the operators' modules, or our own
-// for kinds without one. The modules are downloaded once and stay in Go's module cache. A short test run is skipped.
+// Definitions returns the definitions of all kinds in samples and situations. They come from the Go modules of the
+// operators. For kinds without a module, this package has its own definitions. The modules are downloaded once and stay
+// in Go's module cache. In a short test run, the test is skipped.
 func Definitions(tb testing.TB) map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition {
 	tb.Helper()
 	if testing.Short() {
@@ -92,7 +94,8 @@ func add(to map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition, docu
 	return nil
 }
 
-// download returns the folder of each module. It runs outside any module, because no module depends on the operators.
+// download downloads all modules and returns the folder of each. It runs outside of any module, because the modules of
+// Hanse do not depend on the operators.
 func download() (folders map[string]string, err error) {
 	outside, err := os.MkdirTemp("", "hanse-operators-")
 	if err != nil {

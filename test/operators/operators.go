@@ -1,9 +1,9 @@
-// Package operators has sample objects of widely used operators, each in one of the states that these operators report,
-// and the definitions of their kinds. It is for tests.
+// Package operators has sample objects of widely used operators, and the definitions of their kinds. Each sample is in
+// a state that its operator reports. The package is for tests.
 //
-// The samples are our own, with the verdict of an experienced user of the operator. The definitions are from pinned
-// releases, read from their Go modules. A sample that its definition refuses is an error, so that no sample is
-// invented.
+// We wrote the samples, with the verdict of an experienced user of the operator. The definitions come from pinned
+// releases of the operators' Go modules. A sample that violates its definition is an error, so that no sample has an
+// invented field.
 package operators
 
 import (
@@ -31,10 +31,10 @@ var files embed.FS
 
 // Sample is one object in one state.
 type Sample struct {
-	// Operator is the file of the sample; Name describes the object and its state.
+	// Operator is the name of the sample's file. Name describes the object and its state.
 	Operator string `json:"-"`
 	Name     string `json:"name"`
-	// Verdict is the verdict of an experienced user of the operator, and Why the reason.
+	// Verdict is the health in the opinion of an experienced user of the operator. Why gives the reason.
 	Verdict hubv1.Health               `json:"verdict"`
 	Why     string                     `json:"why"`
 	Object  *unstructured.Unstructured `json:"object"`

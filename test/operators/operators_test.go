@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What was promised: so many samples of so many operators.
+// The minimum numbers of samples and of operators.
 const (
 	leastSamples   = 40
 	leastOperators = 15
@@ -68,7 +68,7 @@ func check(t *testing.T, obj *unstructured.Unstructured, definitions map[schema.
 	}
 }
 
-// faults are what the definition refuses, and the fields that it does not know.
+// faults returns the violations of the definition, and the fields that the definition does not have.
 func faults(t *testing.T, obj *unstructured.Unstructured, crd *apiextensionsv1.CustomResourceDefinition) (out []string) {
 	t.Helper()
 	internal := internalSchema(t, crd, obj.GroupVersionKind().Version)

@@ -1,7 +1,7 @@
 package operators
 
-// modules are the operators of the samples, by path and version. `go mod download -json path@version` prints the sum of
-// another one.
+// modules has the operators of the samples, by path and version of their Go module. `go mod download -json
+// path@version` prints the checksum of another version.
 var modules = []module{
 	{"github.com/apecloud/kubeblocks@v1.0.0", "h1:ditcH7RNZyDiWiHP1V7IuXWHdcBJv3/X5N89Qlz+xew=", []string{
 		"config/crd/bases/apps.kubeblocks.io_clusters.yaml",

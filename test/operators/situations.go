@@ -19,40 +19,42 @@ import (
 //go:embed situations/*.yaml
 var situationFiles embed.FS
 
-// Situation is one object on three clusters, with an expert's verdict on the health of each copy and on the merged
-// status.
+// Situation is one object with its statuses on three clusters. It has an expert's verdict on the health of each copy
+// and on the merged status.
 type Situation struct {
-	// Operator is the file of the situation; Name describes the reports of the clusters.
+	// Operator is the name of the situation's file. Name describes the statuses on the clusters.
 	Operator string `json:"-"`
 	Name     string `json:"name"`
 	// Why explains the expert's verdicts.
 	Why string `json:"why"`
 	// Object is the hub object, without a status.
 	Object *unstructured.Unstructured `json:"object"`
-	// Clusters has the reports of the clusters, by name.
+	// Clusters has the report of each cluster, by the name of the cluster.
 	Clusters map[string]Report `json:"clusters"`
-	// StatusAggregation are the rules of the placement.
+	// StatusAggregation has the rules of the placement for merging statuses.
 	StatusAggregation hubv1.StatusAggregation `json:"statusAggregation,omitzero"`
-	// Healthy is the status of the binding's condition Healthy.
+	// Healthy is the status of the condition Healthy of the binding.
 	Healthy string `json:"healthy"`
-	// Merged is the whole status of the hub object, without missing or additional fields. Its conditions are a map of
-	// their types to their values.
+	// Merged is the complete status of the hub object. In it, the conditions are a map from their types to their
+	// statuses.
 	Merged map[string]any `json:"merged,omitempty"`
-	// Generations are the types of the merged conditions that have an observedGeneration, in addition to the hub's own.
+	// Generations has the types of those merged conditions that have an observedGeneration, except for the hub's own
+	// conditions.
 	Generations []string `json:"generations,omitempty"`
-	// Lacks names the required fields without a merged value. If there are any, no status is written.
+	// Lacks names the required fields for which the merge has no value. If it is not empty, the hub writes no status.
 	Lacks string `json:"lacks,omitempty"`
-	// NoSubresource is true if the definition has no status subresource, so that no status is merged.
+	// NoSubresource is true if the definition has no status subresource, so that the hub merges no status.
 	NoSubresource bool `json:"noSubresource,omitempty"`
 }
 
-// Report is the report of one cluster.
+// Report is the status on one cluster, with an expert's verdict.
 type Report struct {
-	// Health is the expert's verdict. Reason is the row's reason if it is one of the hub.
+	// Health is the verdict of the expert. Reason is the reason in the row, if it is a reason of the hub and not of the
+	// object.
 	Health hubv1.Health   `json:"health"`
 	Reason string         `json:"reason,omitempty"`
 	Status map[string]any `json:"status,omitempty"`
-	// Away is true if the cluster does not answer any more. The status is its last one.
+	// Away is true if the cluster no longer answers. Its status is then the last known one.
 	Away bool `json:"away,omitempty"`
 }
 
@@ -99,7 +101,7 @@ func readSituations(file string) (situations []Situation, err error) {
 // Names returns the names of the clusters, sorted.
 func (s Situation) Names() []string { return slices.Sorted(maps.Keys(s.Clusters)) }
 
-// On returns the object with the status of a cluster.
+// On returns the object with the status that it has on a cluster.
 func (s Situation) On(tb testing.TB, cluster string) *unstructured.Unstructured {
 	tb.Helper()
 	out := s.Object.DeepCopy()
@@ -110,7 +112,7 @@ func (s Situation) On(tb testing.TB, cluster string) *unstructured.Unstructured 
 	if err != nil {
 		tb.Fatal(err)
 	}
-	out = &unstructured.Unstructured{} // with whole numbers, as from an API server
+	out = &unstructured.Unstructured{} // decodes whole numbers as integers, like a response of an API server
 	if err := out.UnmarshalJSON(text); err != nil {
 		tb.Fatal(err)
 	}

@@ -34,12 +34,12 @@ import (
 )
 
 const (
-	certManager = "cert-manager" // the operator, its namespace and its Deployment
-	certified   = "certified"    // the namespace of the certificate
+	certManager = "cert-manager" // the name of the operator, of its namespace and of its Deployment
+	certified   = "certified"    // the namespace of the Certificate
 )
 
-// certificateIsIssued installs cert-manager by a FederatedOperator on the member with a real node. The hub brings an
-// Issuer, its Secret and a Certificate.
+// certificateIsIssued installs cert-manager with a FederatedOperator on the member with a real node. The hub places an
+// Issuer, its Secret and a Certificate there.
 func certificateIsIssued(t *testing.T) {
 	ctx := t.Context()
 	member := suite.Members[frankfurt]
@@ -95,11 +95,11 @@ func definitionsAreServed(t *testing.T, archive string) {
 	must(t, err)
 }
 
-// rightsAreGranted adds the rights of the chart to the values of the member.
+// rightsAreGranted adds the rights that the chart of cert-manager needs to the values of the member chart.
 func rightsAreGranted(t *testing.T, member *fleet.Cluster, archive string) {
 	t.Helper()
 	ctx := t.Context()
-	must(t, member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: certManager}})) // it has Roles for the hub
+	must(t, member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: certManager}})) // the member chart creates Roles for the hub in this namespace
 	text, err := suite.Hansectl(ctx, "operator", "rbac", archive, "-n", certManager, "-f", "testdata/cert-manager-values.yaml")
 	must(t, err)
 	var rights struct {
@@ -123,7 +123,7 @@ func operatorReady(ctx context.Context) error {
 	return nil
 }
 
-// readyOnHub reads an object, and returns nil if its status on the hub is Ready at the generation.
+// readyOnHub reads an object on the hub. It returns nil if the object's condition Ready is True for this generation.
 func readyOnHub(ctx context.Context, o *unstructured.Unstructured, generation int64) error {
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return err
@@ -138,7 +138,8 @@ func readyOnHub(ctx context.Context, o *unstructured.Unstructured, generation in
 	return fmt.Errorf("%s %s has the conditions %v, want Ready at generation %d", o.GetKind(), o.GetName(), conditions, generation)
 }
 
-// wrongIssuerIsRefused creates an Issuer that the hub takes, because cert-manager's webhook is on the member alone.
+// wrongIssuerIsRefused creates an invalid Issuer. The hub accepts it, because cert-manager's webhook runs only on the
+// member, which refuses it.
 func wrongIssuerIsRefused(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -151,7 +152,7 @@ func wrongIssuerIsRefused(t *testing.T) {
 	must(t, suite.Hub.Delete(ctx, wrong))
 }
 
-// statusSays returns nil if hansectl names all texts for an object.
+// statusSays returns nil if the output of hansectl status for an object contains all texts.
 func statusSays(ctx context.Context, o *unstructured.Unstructured, texts ...string) error {
 	out, err := suite.Hansectl(ctx, "status", strings.ToLower(o.GetKind()), o.GetName(), "-n", certified)
 	for _, text := range texts {
@@ -162,7 +163,7 @@ func statusSays(ctx context.Context, o *unstructured.Unstructured, texts ...stri
 	return err
 }
 
-// webhookIsAway takes the pods of the webhook away, changes the Certificate, and brings them back.
+// webhookIsAway removes the pods of cert-manager's webhook, changes the Certificate, and restores the pods.
 func webhookIsAway(t *testing.T, certificate *unstructured.Unstructured) {
 	t.Helper()
 	ctx := t.Context()
@@ -178,7 +179,8 @@ func webhookIsAway(t *testing.T, certificate *unstructured.Unstructured) {
 	}
 }
 
-// webhookHas changes the chart's values for the webhook, and waits until its pods and its configuration have followed.
+// webhookHas sets the replicas and the timeout of the webhook in the chart's values. It waits until the pods and the
+// webhook configuration have these values.
 func webhookHas(t *testing.T, replicas, seconds int32) {
 	t.Helper()
 	ctx := t.Context()
@@ -190,7 +192,7 @@ func webhookHas(t *testing.T, replicas, seconds int32) {
 		if err := suite.Members[frankfurt].Get(ctx, types.NamespacedName{Namespace: certManager, Name: "cert-manager-webhook"}, &d); err != nil {
 			return err
 		}
-		var pods corev1.PodList // a pod that ends is not in the Deployment's status, and still answers
+		var pods corev1.PodList // a terminating pod is not in the Deployment's status, and still answers
 		of := client.MatchingLabels(d.Spec.Selector.MatchLabels)
 		if err := suite.Members[frankfurt].List(ctx, &pods, client.InNamespace(certManager), of); err != nil {
 			return err
@@ -210,7 +212,7 @@ func webhook(t *testing.T) admissionregistrationv1.ValidatingWebhook {
 	return c.Webhooks[0]
 }
 
-// injected returns the CA that cainjector has set.
+// injected returns the CA that cainjector has written into the webhook configuration.
 func injected(t *testing.T) []byte {
 	t.Helper()
 	ca := webhook(t).ClientConfig.CABundle
@@ -220,7 +222,7 @@ func injected(t *testing.T) []byte {
 	return ca
 }
 
-// certManagerIsRemoved removes the custom resources, and the operator after them.
+// certManagerIsRemoved deletes the custom resources, and then the operator.
 func certManagerIsRemoved(t *testing.T, member *fleet.Cluster) {
 	t.Helper()
 	ctx := t.Context()
@@ -232,7 +234,7 @@ func certManagerIsRemoved(t *testing.T, member *fleet.Cluster) {
 		must(t, suite.Hub.Delete(ctx, used))
 		eventually(t, func() error { return gone(ctx, member, used) })
 	}
-	eventually(t, func() error { return suite.Hub.Delete(ctx, o) }) // once the bindings are gone, too
+	eventually(t, func() error { return suite.Hub.Delete(ctx, o) }) // the hub allows it only when the bindings are gone
 	eventually(t, func() error {
 		return gone(ctx, member, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: certManager, Name: certManager}})
 	})
@@ -248,10 +250,10 @@ func gone(ctx context.Context, c client.Client, o client.Object) error {
 	return nil
 }
 
-// authority is the CA of the Issuer.
+// authority is the CA that signs the certificates of the Issuer.
 type authority struct{ roots *x509.CertPool }
 
-// newAuthority creates the Secret of a CA on the hub.
+// newAuthority creates a CA, and a Secret with it on the hub.
 func newAuthority(t *testing.T) authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -275,7 +277,7 @@ func newAuthority(t *testing.T) authority {
 	return a
 }
 
-// issued returns nil if the member has a certificate of the CA for a host name.
+// issued returns nil if the member has a certificate for a host name that this CA signed.
 func (a authority) issued(ctx context.Context, member *fleet.Cluster, host string) error {
 	var secret corev1.Secret
 	if err := member.Get(ctx, types.NamespacedName{Namespace: certified, Name: "web-tls"}, &secret); err != nil {

@@ -22,35 +22,35 @@ import (
 )
 
 const (
-	loaded     = "loaded" // the namespace of the objects that change
+	loaded     = "loaded" // the namespace of the objects that are changed
 	objects    = 200
 	changeEach = 200 * time.Millisecond
 )
 
 func loadedName(i int) string { return fmt.Sprintf("c-%03d", i%objects) }
 
-// change is one value of one object.
+// change is a value that was written to an object.
 type change struct {
 	object, value string
 }
 
-// changes are made to objects of the hub in turn. When each arrives on each member is recorded.
+// changes records when changes of objects on the hub were written, and when each change arrived on each member.
 type changes struct {
 	written  map[change]time.Time
 	arrived  map[string]map[change]time.Time // by member
 	last     map[string]string               // by object
-	versions map[string]map[string]int       // of copies since the first change, by member and object
-	requests map[string]int                  // by member, before the first change
+	versions map[string]map[string]int       // number of versions of a copy since the first change, by member and object
+	requests map[string]int                  // number of requests before the first change, by member
 	mu       sync.Mutex
 	watches  []watch.Interface
 	watching sync.WaitGroup
 }
 
-// next is the value of the next change. Values never repeat.
+// next is the value of the next change, which is used only once.
 var next int
 
-// changed runs do while objects change, and then checks that every change arrived on every member, and that the hub
-// wrote nothing else there.
+// changed runs do while objects are being changed. It then checks that every change arrived on every member, and that
+// the hub wrote nothing else there.
 func changed(t *testing.T, do func()) {
 	t.Helper()
 	c := &changes{
@@ -75,7 +75,7 @@ func changed(t *testing.T, do func()) {
 	c.check(t)
 }
 
-// observe records what arrives on a member.
+// observe records the changes that arrive on a member.
 func (c *changes) observe(t *testing.T, member *fleet.Cluster) {
 	t.Helper()
 	c.requests[member.Name] = writesOn(t, member)
@@ -90,7 +90,7 @@ func (c *changes) observe(t *testing.T, member *fleet.Cluster) {
 		for event := range w.ResultChan() {
 			if config, ok := event.Object.(*corev1.ConfigMap); ok {
 				c.mu.Lock()
-				if event.Type != watch.Added { // the watch begins with the copies that are there
+				if event.Type != watch.Added { // the watch starts with the existing copies
 					versions[config.Name]++
 				}
 				key := change{config.Name, config.Data["value"]}
@@ -103,7 +103,7 @@ func (c *changes) observe(t *testing.T, member *fleet.Cluster) {
 	})
 }
 
-// write changes one object after the other until ctx ends.
+// write changes the objects in turn until ctx ends.
 func (c *changes) write(ctx context.Context) error {
 	tick := time.NewTicker(changeEach)
 	defer tick.Stop()
@@ -141,7 +141,7 @@ func (c *changes) complete() error {
 	return nil
 }
 
-// longestGap is how late a change may be while the hub's pods are replaced.
+// longestGap is the longest time that a change may take while the hub's pods are replaced.
 const longestGap = 5 * time.Second
 
 func (c *changes) check(t *testing.T) {
@@ -150,7 +150,7 @@ func (c *changes) check(t *testing.T) {
 		var longest time.Duration
 		changes := map[string]int{}
 		for key, at := range c.written {
-			if arrived, ok := c.arrived[name][key]; ok { // otherwise a newer value of the object replaced it
+			if arrived, ok := c.arrived[name][key]; ok { // otherwise a newer value of the object replaced the change
 				longest = max(longest, arrived.Sub(at))
 			}
 		}
@@ -162,7 +162,8 @@ func (c *changes) check(t *testing.T) {
 		for key := range c.written {
 			changes[key.object]++
 		}
-		// A change in flight when a pod ends is sent again by the next one, which changes nothing: so versions count.
+		// If a pod ends during a write, the next pod sends the write again without an effect. Therefore the test counts
+		// versions, not requests.
 		for object, versions := range c.versions[name] {
 			if versions > changes[object] {
 				t.Errorf("%s: the copy %s had %d versions for %d changes", name, object, versions, changes[object])
@@ -171,8 +172,8 @@ func (c *changes) check(t *testing.T) {
 	}
 }
 
-// writesOn counts the successful writes of the hub's ServiceAccount that the member's audit log has of the loaded
-// namespace.
+// writesOn returns the number of successful writes of the hub's ServiceAccount in the namespace "loaded", from the
+// member's audit log.
 func writesOn(t *testing.T, member *fleet.Cluster) int {
 	t.Helper()
 	file, err := os.Open(member.AuditLog)

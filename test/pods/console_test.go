@@ -20,7 +20,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// consoleIsOpened turns the console on, and reads a page as a user of hansectl dashboard does.
+// consoleIsOpened enables the console, and opens a page as a user of hansectl dashboard does.
 func consoleIsOpened(t *testing.T) {
 	ctx := t.Context()
 	helmUpgrade(t, filepath.Join(suite.Charts, "hanse-hub"), "--set", "console.enabled=true")
@@ -41,7 +41,7 @@ func consoleIsOpened(t *testing.T) {
 	answer, err := browser.Do(signIn)
 	must(t, err)
 	_ = answer.Body.Close()
-	eventually(t, func() error { // the API server learns of the binding by a watch
+	eventually(t, func() error { // the API server learns of a new binding by a watch
 		answer, err := browser.Get(address)
 		if err != nil {
 			return err
@@ -58,14 +58,14 @@ func consoleIsOpened(t *testing.T) {
 	})
 }
 
-// dashboard runs hansectl dashboard until the test ends, and returns the address and the token that it prints.
+// dashboard runs hansectl dashboard until the test ends. It returns the address and the token in the command's output.
 func dashboard(t *testing.T, account string) (address, token string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(suite.Bin, "hansectl"), "dashboard", "--service-account", account, "--kubeconfig", suite.Hub.Kubeconfig)
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Wait() }) // the end of the test's context has killed it
+	t.Cleanup(func() { _ = cmd.Wait() }) // the process was killed when the test's context ended
 	lines := bufio.NewScanner(out)
 	var printed []string
 	for token == "" && lines.Scan() {

@@ -29,7 +29,7 @@ const (
 	olderTag = "older"
 )
 
-// TestHanseInstalledByHelm has one step after the other, as in the life of a hub.
+// TestHanseInstalledByHelm has the steps in the life of a hub, from the installation to the uninstallation.
 func TestHanseInstalledByHelm(t *testing.T) {
 	if suite.impossible != "" {
 		t.Skip(suite.impossible)
@@ -55,14 +55,15 @@ func TestHanseInstalledByHelm(t *testing.T) {
 		{"helm uninstall leaves members as they are, and no finalizer on the hub", hubIsUninstalled},
 	} {
 		if !t.Run(step.sentence, step.run) {
-			t.FailNow() // the next step needs this one
+			t.FailNow() // the next step depends on this one
 		}
 	}
 }
 
 func older(names ...string) string { return filepath.Join(append([]string{suite.older}, names...)...) }
 
-// helmUpgrade installs or upgrades the hub with the default values and the kinds of the suite, and waits for its pods.
+// helmUpgrade installs or upgrades the hub chart with default values and the kinds of the suite. It waits until the
+// pods are ready.
 func helmUpgrade(t *testing.T, chart string, more ...string) {
 	t.Helper()
 	values, err := json.Marshal(kinds)
@@ -79,7 +80,7 @@ func olderHubIsInstalled(t *testing.T) {
 		filepath.Join(suite.images, "hanse-hub.tar"), filepath.Join(suite.images, "hansectl.tar"))
 	helmUpgrade(t, older("charts", "hanse-hub"), "--set", "image.tag="+olderTag, "--set", "uninstallHook.image.tag="+olderTag)
 	must(t, podsReady(t.Context(), olderTag))
-	// A node learns of the addresses behind a Service after the pods are ready: until then it refuses connections.
+	// A node learns the addresses behind a Service only after the pods are ready, and refuses connections until then.
 	eventually(t, func() error { return review(t.Context(), metav1.NamespaceDefault) })
 }
 
@@ -89,7 +90,7 @@ func load(t *testing.T, cluster string, images ...string) {
 	must(t, err)
 }
 
-// podsReady returns nil if two pods with this tag are ready, and no other.
+// podsReady returns nil if exactly two pods of the hub are ready, and both have images with this tag.
 func podsReady(ctx context.Context, tag string) error {
 	pods, err := hubPods(ctx)
 	if err != nil {
@@ -115,13 +116,13 @@ func podsReady(ctx context.Context, tag string) error {
 	return nil
 }
 
-// hubPods returns the pods of the hub that are not ending.
+// hubPods returns the pods of the hub that are not terminating.
 func hubPods(ctx context.Context) ([]corev1.Pod, error) {
 	pods, err := allHubPods(ctx)
 	return slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }), err
 }
 
-// allHubPods returns the pods of the hub.
+// allHubPods returns the pods of the hub, including terminating ones.
 func allHubPods(ctx context.Context) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	err := suite.Hub.List(ctx, &list, client.InNamespace(hubv1.SystemNamespace), client.MatchingLabels{"app.kubernetes.io/name": "hanse-hub"})
@@ -151,7 +152,7 @@ func objectsAreFannedOut(t *testing.T) {
 	eventually(t, func() error { return applied(ctx) })
 }
 
-// applied returns nil if every object is on every member.
+// applied returns nil if every member has a copy of every object.
 func applied(ctx context.Context) error {
 	var list hubv1.ResourceBindingList
 	if err := suite.Hub.List(ctx, &list, client.InNamespace(loaded)); err != nil {
@@ -177,8 +178,8 @@ func hubIsUpgraded(t *testing.T) {
 	must(t, applied(t.Context()))
 }
 
-// uids returns the UIDs of what an upgrade must not replace, by kind and name: definitions, objects, policies, bindings
-// and copies.
+// uids returns the UIDs of the objects that an upgrade must not replace, by kind and name. These are definitions, hub
+// objects, policies, bindings and copies.
 func uids(t *testing.T) map[string]types.UID {
 	t.Helper()
 	ctx := t.Context()
@@ -219,7 +220,7 @@ func addUIDs(ctx context.Context, c client.Client, where string, list client.Obj
 	return nil
 }
 
-// same fails the test if one of the objects is gone or replaced.
+// same fails the test if one of the objects was deleted or replaced.
 func same(t *testing.T, before map[string]types.UID) {
 	t.Helper()
 	now := uids(t)
@@ -232,8 +233,8 @@ func same(t *testing.T, before map[string]types.UID) {
 
 func olderHansectlWorks(t *testing.T) {
 	for _, args := range [][]string{{"doctor"}, {"status", "configmap", loadedName(0), "-n", loaded}, {"clusters"}} {
-		// Pods of charts without a preStop hook end before every connection to them does: for a moment, doctor finds that the
-		// webhook does not answer.
+		// A pod of an older chart has no preStop hook, and ends while clients still connect to it. For a moment,
+		// hansectl doctor then reports that the webhook does not answer.
 		eventually(t, func() error {
 			out, err := exec.CommandContext(t.Context(), older("bin", "hansectl"), append(args, "--kubeconfig", suite.Hub.Kubeconfig)...).CombinedOutput()
 			if err != nil {
@@ -259,7 +260,7 @@ func podsAreRestarted(t *testing.T) {
 	same(t, before)
 }
 
-// ended returns nil if no pod of the hub is ending.
+// ended returns nil if no pod of the hub is terminating.
 func ended(ctx context.Context) error {
 	pods, err := allHubPods(ctx)
 	for _, p := range pods {
@@ -270,7 +271,7 @@ func ended(ctx context.Context) error {
 	return err
 }
 
-// reviewed runs do while users create policies as dry runs, each of which the webhook must review.
+// reviewed runs do while a client creates policies as dry runs. The webhook must review each of them.
 func reviewed(t *testing.T, do func()) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
@@ -301,7 +302,7 @@ func reviewed(t *testing.T, do func()) {
 	}
 }
 
-// review has the webhook review a policy, by a dry run.
+// review creates a policy as a dry run, so that the webhook reviews it.
 func review(ctx context.Context, namespace string) error {
 	return suite.Hub.Create(ctx, &hubv1.Placement{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "reviewed-"},
@@ -330,7 +331,7 @@ func leaderIsDrained(t *testing.T) {
 	evict := func(pod string) error {
 		return clients.PolicyV1().Evictions(hubv1.SystemNamespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: pod}})
 	}
-	settled(t) // pods of the last step may still end, and lead
+	settled(t) // pods of the last step may still be terminating, and one of them may be the leader
 	changed(t, func() {
 		old := leader(t)
 		pods, err := hubPods(ctx)
@@ -354,7 +355,7 @@ func leaderIsDrained(t *testing.T) {
 	settled(t)
 }
 
-// settled waits until two pods are ready, one of them leads, and no other is left.
+// settled waits until two pods of the hub are ready, one of them is the leader, and no other pod is left.
 func settled(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -373,7 +374,7 @@ func settled(t *testing.T) {
 	})
 }
 
-// leader returns the name of the pod that leads.
+// leader returns the name of the pod that holds the leader's Lease.
 func leader(t *testing.T) string {
 	t.Helper()
 	var lease coordinationv1.Lease

@@ -1,9 +1,11 @@
-// Package pods installs Hanse as users do: by helm, with the default values of the charts, on nodes that run the pods.
-// The hub is upgraded from an older commit under changes, rolled back, drained and uninstalled.
+// Package pods installs Hanse as users do: with helm, with the default values of the charts, and on nodes that run
+// pods. The tests upgrade the hub from an older commit while objects change. They also roll it back, drain its node and
+// uninstall it.
 //
-// The suite needs real nodes of the lab, HANSE_LAB, HANSE_BIN, HANSE_HELM, HANSE_IMAGES (the folder with this commit's
-// images) and HANSE_OLDER (a folder with charts, images and hansectl of the commit in hack/upgrade-from), which
-// `make test-pods` sets. Where real nodes cannot run, the tests are skipped, unless HANSE_REAL_NODES is require.
+// The suite needs real nodes of the lab and five variables that `make test-pods` sets: HANSE_LAB, HANSE_BIN,
+// HANSE_HELM, HANSE_IMAGES and HANSE_OLDER. HANSE_IMAGES is the folder with this commit's images. HANSE_OLDER is a
+// folder with charts, images and hansectl of the commit in hack/upgrade-from. If real nodes cannot run on the machine,
+// the tests are skipped, or fail if HANSE_REAL_NODES is "require".
 package pods
 
 import (
@@ -19,7 +21,7 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// The members of lab/topologies/pods.yaml. The first has a real node.
+// The members in lab/topologies/pods.yaml. The first member has a real node.
 const (
 	frankfurt = "eu-fra-1"
 	shanghai  = "cn-sha-1"
@@ -28,7 +30,7 @@ const (
 
 var members = []string{frankfurt, shanghai, singapore}
 
-// kinds are what the charts grant in this suite.
+// kinds has the kinds that both charts grant to the hub in this suite.
 var kinds = []fleet.Kind{
 	{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}},
 	{APIGroups: []string{"cert-manager.io"}, Resources: []string{"certificates", "issuers"}, Status: true},
@@ -39,7 +41,7 @@ var kinds = []fleet.Kind{
 var suite struct {
 	*fleet.Fleet
 	images, older string // folders
-	impossible    string // why there is no fleet
+	impossible    string // the reason why the fleet cannot run; empty if it runs
 }
 
 func TestMain(m *testing.M) {
@@ -77,7 +79,7 @@ func run(m *testing.M) int {
 	code := 1
 	defer func() {
 		if suite.Fleet != nil {
-			_ = suite.Down(context.Background()) // also after a time-out
+			_ = suite.Down(context.Background()) // also after a timeout
 		}
 		if code == 0 {
 			_ = os.RemoveAll(config.Dir)

@@ -62,7 +62,7 @@ func metricsAreGuarded(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "hanse-hub-metrics-reader"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: loaded, Name: "scraper"}},
 	}))
-	eventually(t, func() error { // the API server learns of the role by a watch, and the hub asks it again after a refusal
+	eventually(t, func() error { // the API server learns of a new role by a watch, and the hub asks again after a refusal
 		status, page := metrics(t, scraper)
 		if status != http.StatusOK || !strings.Contains(page, "\nhanse_") {
 			return fmt.Errorf("a client with the right gets %d and %d bytes, want metrics of Hanse", status, len(page))
@@ -79,7 +79,7 @@ func serviceAccountToken(t *testing.T, name string) string {
 	return strings.TrimSpace(out)
 }
 
-// metrics reads the metrics of the leader, as a client that trusts the CA in the hub's Secret.
+// metrics reads the metrics page of the leader, with a client that trusts the CA in the hub's Secret.
 func metrics(t *testing.T, token string) (status int, page string) {
 	t.Helper()
 	var secret corev1.Secret
@@ -106,7 +106,7 @@ func metrics(t *testing.T, token string) (status int, page string) {
 	return answer.StatusCode, string(body)
 }
 
-// forward forwards a local port to a port of a pod until the test ends, and returns it.
+// forward forwards a local port to a port of a pod until the test ends. It returns the local port.
 func forward(t *testing.T, pod string, port int) string {
 	t.Helper()
 	bin, err := suite.LabCommand(t.Context(), "build", "--print-bin")
@@ -116,10 +116,10 @@ func forward(t *testing.T, pod string, port int) string {
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Wait() }) // the end of the test's context has killed it
+	t.Cleanup(func() { _ = cmd.Wait() }) // the process was killed when the test's context ended
 	line, err := bufio.NewReader(out).ReadString('\n')
 	must(t, err)
-	_, rest, found := strings.Cut(line, "127.0.0.1:") // Forwarding from 127.0.0.1:40001 -> 8443
+	_, rest, found := strings.Cut(line, "127.0.0.1:") // the line has the form: Forwarding from 127.0.0.1:40001 -> 8443
 	local, _, _ := strings.Cut(rest, " ")
 	if !found {
 		t.Fatalf("kubectl port-forward prints %q, want the local port", line)
@@ -138,7 +138,8 @@ func viewsAreServed(t *testing.T) {
 	}
 }
 
-// operatorActs runs prometheus-operator as a pod on the member with a real node. The hub brings the custom resource.
+// operatorActs runs prometheus-operator in a pod on the member with a real node. The hub places the custom resource
+// there.
 func operatorActs(t *testing.T) {
 	ctx := t.Context()
 	member := suite.Members[frankfurt]

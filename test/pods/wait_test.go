@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// normal is how long anything may take on a busy machine.
+// normal is the longest time that eventually waits, which is enough on a busy machine.
 const normal = 60 * time.Second
 
 // must fails the test on an error.
@@ -16,7 +16,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// eventually fails the test if check does not return nil in time.
+// eventually fails the test if check does not return nil within the time normal.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	deadline := time.NewTimer(normal)

@@ -1,5 +1,5 @@
-// Package receiver is an example of a receiver of notifications, which tests run. It checks signatures by the rules of
-// Standard Webhooks, and takes each notification once.
+// Package receiver is an example of a receiver of notifications, which tests use. It checks the signature by the rules
+// of Standard Webhooks, and handles each notification once.
 package receiver
 
 import (
@@ -31,14 +31,14 @@ type Event struct {
 // Object is the object that an event is about.
 type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
-// Handler takes notifications that are signed with a key of the form whsec_....
+// Handler handles notifications that are signed with Key, which has the form whsec_....
 type Handler struct {
 	Key string
-	// Take gets each notification once. After an error, the hub sends the notification again.
+	// Take is called once for each notification. If it returns an error, the hub sends the notification again.
 	Take func(Event) error
 
 	mu   sync.Mutex
-	seen map[string]bool // ids; a real receiver forgets them after a day
+	seen map[string]bool // IDs of handled notifications; a real receiver would forget them after a day
 }
 
 // ServeHTTP implements http.Handler.
@@ -53,7 +53,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var e Event
 	if err := json.Unmarshal(body, &e); err != nil || e.ID != r.Header.Get("Webhook-Id") {
-		http.Error(w, "this is no notification", http.StatusBadRequest) // the hub does not send it again
+		http.Error(w, "this is no notification", http.StatusBadRequest) // the hub does not send the notification again
 		return
 	}
 	h.mu.Lock()
@@ -71,7 +71,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.seen[e.ID] = true
 }
 
-// verify returns an error unless one signature is right, and at most five minutes old.
+// verify returns an error unless one signature in the header is valid and at most five minutes old.
 func verify(key string, header http.Header, body []byte, now time.Time) error {
 	secret, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(key, "whsec_"))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package registry serves an OCI registry in the process of a test, and stores charts in it.
+// Package registry runs an OCI registry in the process of a test, and stores charts in it.
 package registry
 
 import (
@@ -18,13 +18,13 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 )
 
-// LayerType is the media type by which helm push marks an archive.
+// LayerType is the media type of the layer with the chart archive, as helm push sets it.
 const LayerType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
-// Handler is an empty registry.
+// Handler returns the handler of an empty registry.
 func Handler() http.Handler { return registry.New(registry.Logger(log.New(io.Discard, "", 0))) }
 
-// Serve serves by TLS until the test ends.
+// Serve serves the handler over TLS until the test ends.
 func Serve(t *testing.T, h http.Handler) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -34,15 +34,15 @@ func Serve(t *testing.T, h http.Handler) *httptest.Server {
 	return s
 }
 
-// CA returns the CA of a server in PEM.
+// CA returns the certificate of the server's CA, in PEM.
 func CA(s *httptest.Server) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
 
-// Host returns host and port of a server.
+// Host returns the host and port of the server.
 func Host(s *httptest.Server) string { return strings.TrimPrefix(s.URL, "https://") }
 
-// Push stores an archive as charts/NAME:TAG, as helm push does.
+// Push stores a chart archive as charts/NAME:TAG, in the form of helm push.
 func Push(t *testing.T, s *httptest.Server, name, tag string, archive []byte) {
 	t.Helper()
 	layer := content.NewDescriptorFromBytes(LayerType, archive)
@@ -52,7 +52,7 @@ func Push(t *testing.T, s *httptest.Server, name, tag string, archive []byte) {
 	PushManifest(t, s, name, tag, layer)
 }
 
-// PushManifest stores a manifest with a layer as charts/NAME:TAG.
+// PushManifest stores a manifest with this layer as charts/NAME:TAG.
 func PushManifest(t *testing.T, s *httptest.Server, name, tag string, layer ocispec.Descriptor) {
 	t.Helper()
 	r := repository(t, s, name)

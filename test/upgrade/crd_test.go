@@ -24,8 +24,8 @@ func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &config)
 
 const crdName = "clusterplacements.hanse.dev"
 
-// TestARolledBackCRDHidesFieldsUntilTheObjectIsWritten is what docs/upgrade.md says of a rollback: an object has a
-// field, and a value of an enum, that only the newer CRD knows.
+// TestARolledBackCRDHidesFieldsUntilTheObjectIsWritten checks what docs/upgrade.md says about a rollback. The object
+// has a field, and a value of an enum, that only the newer CRD has.
 func TestARolledBackCRDHidesFieldsUntilTheObjectIsWritten(t *testing.T) {
 	apiserver.Needed(t)
 	scheme := runtime.NewScheme()
@@ -88,7 +88,7 @@ func install(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResourceD
 	must(t, c.Update(t.Context(), is))
 }
 
-// patch returns false if the API server refuses the change.
+// patch applies a change. It returns false if the API server refuses the change.
 func patch(t *testing.T, c client.Client, p *unstructured.Unstructured, text string) bool {
 	t.Helper()
 	err := c.Patch(t.Context(), p, client.RawPatch("application/merge-patch+json", []byte(text)))
@@ -98,7 +98,7 @@ func patch(t *testing.T, c client.Client, p *unstructured.Unstructured, text str
 	return err == nil
 }
 
-// read returns the newer field of the stored object.
+// read returns the value of NewerField in the stored object.
 func read(t *testing.T, c client.Client, p *unstructured.Unstructured) string {
 	t.Helper()
 	must(t, c.Get(t.Context(), client.ObjectKeyFromObject(p), p))

@@ -1,5 +1,5 @@
-// Package upgrade guards what two releases have in common: replicas of both work beside each other during a rolling
-// update, and each reads what the other has stored.
+// Package upgrade tests what must stay compatible between two releases. Replicas of both run at the same time during a
+// rolling update, and each reads what the other has stored.
 package upgrade
 
 import (
@@ -29,9 +29,9 @@ metadata:
 spec: {replicas: 3, text: "a <b> & c", other: 1.5}
 `
 
-// TestHashesAreThoseOfEarlierReleases compares names and hashes with fixed values. They are stored, or two replicas
-// compute them for the same object. Each case says what another value would do. package member/content does the same
-// for the hashes in rows.
+// TestHashesAreThoseOfEarlierReleases compares names and hashes with the values of earlier releases. The values are
+// stored in objects, or two replicas compute them for the same object. Each case says what a different value would
+// cause. package member/content has the same test for the hashes in rows.
 func TestHashesAreThoseOfEarlierReleases(t *testing.T) {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(widget), &object.Object); err != nil {
