@@ -30,34 +30,34 @@ const (
 	// MostBytes is the maximum size of an object as JSON: 900 KiB.
 	MostBytes = 900 << 10
 	// MostTotalBytes is the maximum size of all objects of a bundle as JSON, and of all its manifests: 16 MiB. In
-	// manifests, each YAML alias counts as the text that it stands for.
+	// manifests, each YAML alias is counted with the size of its text.
 	MostTotalBytes = 16 << 20
-	// MostDepth is the maximum number of maps and lists in each other, with the object itself.
+	// MostDepth is the maximum number of maps and lists inside each other, including the object itself.
 	MostDepth = 64
 )
 
 // ErrNoObjects is the error for a bundle without any object.
 var ErrNoObjects = errors.New("it has no objects: a bundle without objects would remove all of its copies; delete the bundle instead")
 
-// Input is all that decides which objects a bundle has.
+// Input has all inputs that determine which objects a bundle has.
 type Input struct {
-	// Namespace of a Bundle; empty for the other kinds.
+	// Namespace of a Bundle. It is empty for the other kinds.
 	Namespace string
 	// Manifests are spec.manifests.
 	Manifests []runtime.RawExtension
 	// ConfigMaps are in the order of spec.configMaps.
 	ConfigMaps []corev1.ConfigMap
-	// Rendered are the objects of a chart.
+	// Rendered are the objects of a rendered chart.
 	Rendered []*unstructured.Unstructured
-	// Namespaced tells which kinds have namespaces.
+	// Namespaced reports which kinds are namespaced.
 	Namespaced Namespaced
 }
 
-// Namespaced reports whether a kind has namespaces; known is false if the hub does not serve the kind. An error means
-// that the hub could not be asked.
+// Namespaced reports whether a kind is namespaced. known is false if the hub does not serve the kind. An error means
+// that the hub did not answer.
 type Namespaced func(schema.GroupKind) (namespaced, known bool, err error)
 
-// NamespacedOn tells which kinds have namespaces by the discovery of an API server.
+// NamespacedOn returns a Namespaced that uses the discovery of an API server.
 func NamespacedOn(mapper meta.RESTMapper) Namespaced {
 	return func(gk schema.GroupKind) (namespaced, known bool, err error) {
 		mapping, err := mapper.RESTMapping(gk)
@@ -71,11 +71,11 @@ func NamespacedOn(mapper meta.RESTMapper) Namespaced {
 	}
 }
 
-// ErrScope means that nothing is known of the manifests, because the hub could not be asked for the scope of a kind.
+// ErrScope means that the manifests could not be read, because the hub did not answer whether a kind is namespaced.
 var ErrScope = errors.New("finding out whether a kind has namespaces")
 
 // Read returns the objects, sorted by group, kind, namespace and name. The error is ErrScope, or lists up to 5
-// problems, each with the manifest that has it. It contains no value of an object. The input is not changed.
+// problems, each with its manifest. It contains no value of an object. Read does not change the input.
 func Read(in Input) ([]*unstructured.Unstructured, error) {
 	var p problems
 	found := readAll(in, &p)
@@ -125,7 +125,7 @@ var (
 	errObjects = fmt.Errorf("it has more than %d objects: split it into several bundles", MostObjects)
 )
 
-// finish returns the object as a JSON decoder reads it, and its size as JSON.
+// finish returns the object as a JSON decoder would return it, and its size as JSON.
 func finish(object *unstructured.Unstructured) (*unstructured.Unstructured, int, error) {
 	text := canonical.Bytes(object.Object)
 	if len(text) > MostBytes {
@@ -139,9 +139,9 @@ func finish(object *unstructured.Unstructured) (*unstructured.Unstructured, int,
 }
 
 const (
-	// mostProblems is how many problems an error lists.
+	// mostProblems is the maximum number of problems that an error lists.
 	mostProblems = 5
-	// mostProblem limits the characters of one problem, which may name keys and names of any length.
+	// mostProblem is the maximum length of one problem, in characters. A problem may contain keys and names of any length.
 	mostProblem = 600
 )
 
@@ -151,7 +151,7 @@ type problems struct {
 	more   int
 }
 
-// add a problem of a manifest; where is empty if it is a problem of the whole bundle.
+// add adds a problem of a manifest. where is empty for a problem of the whole bundle.
 func (p *problems) add(where string, err error) {
 	if len(p.listed) == mostProblems {
 		p.more++

@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/bundle"
 )
 
-// namespaced knows the kinds of the tests.
+// namespaced is a Namespaced for the kinds of the tests.
 func namespaced(gk schema.GroupKind) (namespaced, known bool, err error) {
 	switch gk.Kind {
 	case "ConfigMap", "Service", "Deployment":
@@ -37,12 +37,12 @@ func manifests(texts ...string) []runtime.RawExtension {
 	return out
 }
 
-// configMap named app with one value under the key a.yaml.
+// configMap returns a ConfigMap named app with one value under the key a.yaml.
 func configMap(value string) []corev1.ConfigMap {
 	return []corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Data: map[string]string{"a.yaml": value}}}
 }
 
-// objects of a YAML list.
+// objects returns the objects of a YAML list.
 func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
 	var list []any
@@ -56,7 +56,7 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	return out
 }
 
-// read reads the input twice, and checks that it does not change and that the answers are equal.
+// read reads the input twice, and checks that the input does not change and that both results are equal.
 func read(t *testing.T, in bundle.Input) ([]*unstructured.Unstructured, string) {
 	t.Helper()
 	in.Namespaced = namespaced
@@ -69,7 +69,7 @@ func read(t *testing.T, in bundle.Input) ([]*unstructured.Unstructured, string) 
 	}
 	got, err := bundle.Read(in)
 	again, errAgain := bundle.Read(in)
-	// go-cmp takes exponential time for nested lists.
+	// go-cmp takes exponential time for nested lists, so the test uses reflect.DeepEqual.
 	if !reflect.DeepEqual(got, again) || !reflect.DeepEqual(err, errAgain) {
 		t.Errorf("the second reading differs: %v and %v, %v and %v", got, again, err, errAgain)
 	}
@@ -263,7 +263,7 @@ const (
 	noObject = "it is not an object: write a map with apiVersion, kind and metadata.name"
 )
 
-// Each manifest is the only one of its bundle.
+// Each manifest is the only manifest of its bundle.
 func TestManifestsThatAreRefused(t *testing.T) {
 	const inBundle, inClusterBundle = "shop", ""
 	for name, tc := range map[string]struct {
@@ -365,7 +365,7 @@ func TestValuesOfConfigMapsThatAreRefused(t *testing.T) {
 	}
 }
 
-// aliases makes a document whose size is 10 to the power of the levels.
+// aliases returns a document with YAML aliases whose size is 10 to the power of the levels.
 func aliases(levels int) string {
 	text := "a0: &a0 a\n"
 	for i := range levels {
@@ -441,7 +441,7 @@ func TestBundlesThatAreRefusedAsAWhole(t *testing.T) {
 	}
 }
 
-// twice are problems of documents 2 and later, which are all like the first one.
+// twice returns the problems of the documents from the second to the n-th, which are all like the first document.
 func twice(n int) string {
 	var texts []string
 	for i := range n {

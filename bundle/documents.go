@@ -24,22 +24,22 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// manifest is one object that was read.
+// manifest is one object, with its position in the input.
 type manifest struct {
-	// where names its place for users.
+	// where describes the position of the object for users.
 	where  string
 	object *unstructured.Unstructured
 }
 
-// reader reads documents into manifests, until a limit stops it.
+// reader reads documents into manifests, until it reaches a limit.
 type reader struct {
 	problems *problems
 	// refuse returns an error for kinds that are not allowed.
 	refuse func(schema.GroupKind) error
 	found  []manifest
-	// texts reports, by a plain YAML key, whether the key is a string.
+	// texts caches, by a plain YAML key, whether the key is a string.
 	texts map[string]bool
-	// objects and bytes count all that was read, with refused objects.
+	// objects and bytes are the numbers of all objects and bytes that were read, including refused objects.
 	objects, bytes int
 	stopped        bool
 }
@@ -77,7 +77,7 @@ func (r *reader) configMap(c *corev1.ConfigMap) {
 	}
 }
 
-// value reads a value of a ConfigMap. Empty documents are not numbered.
+// value reads a value of a ConfigMap. Empty documents have no number.
 func (r *reader) value(where string, value []byte) {
 	if !utf8.Valid(value) {
 		r.problems.add(where, errors.New("the value is not UTF-8: store YAML or JSON there"))
@@ -108,7 +108,7 @@ func (r *reader) value(where string, value []byte) {
 	}
 }
 
-// jsonTexts returns the values of a document that is nothing but JSON objects one after another.
+// jsonTexts returns the values of a document that consists only of JSON objects, one after the other.
 func jsonTexts(document []byte) ([]json.RawMessage, bool) {
 	if !utilyaml.IsJSONBuffer(document) {
 		return nil, false
@@ -145,7 +145,7 @@ func (r *reader) json(where string, text []byte) {
 	}
 }
 
-// yaml reads one YAML document; where is called if it is not empty.
+// yaml reads one YAML document. where is called if the document is not empty.
 func (r *reader) yaml(where func() string, document []byte) {
 	size, err := r.measure(document)
 	if errors.Is(err, io.EOF) {
@@ -169,7 +169,7 @@ func (r *reader) yaml(where func() string, document []byte) {
 	r.document(where(), value)
 }
 
-// count adds the bytes of a document. It returns false if the reader stops.
+// count adds the bytes of a document. It returns false if the reader must stop.
 func (r *reader) count(size int) bool {
 	if r.bytes += size; !r.stopped && r.bytes > MostTotalBytes {
 		r.stop(errTotal)
@@ -182,9 +182,9 @@ func (r *reader) stop(err error) {
 	r.stopped = true
 }
 
-// measure returns the size of a YAML document with its aliases replaced, or io.EOF for an empty one. It refuses
-// documents that the next step would read in part or in different ways. That step replaces aliases in memory, and
-// limits their number but not their size.
+// measure returns the size of a YAML document with its aliases replaced. It returns io.EOF for an empty document. It
+// refuses documents that the next step would read only in part, or ambiguously. The next step replaces aliases in
+// memory, and limits their number but not their size.
 func (r *reader) measure(document []byte) (int, error) {
 	var root, rest yamlv3.Node
 	decoder := yamlv3.NewDecoder(bytes.NewReader(document))
@@ -200,7 +200,7 @@ func (r *reader) measure(document []byte) (int, error) {
 	return r.size(&root, map[*yamlv3.Node]int{})
 }
 
-// size of a node with its aliases replaced. anchors has the sizes of earlier nodes with an anchor.
+// size returns the size of a node with its aliases replaced. anchors has the sizes of earlier nodes with an anchor.
 func (r *reader) size(n *yamlv3.Node, anchors map[*yamlv3.Node]int) (int, error) {
 	if n.Style&yamlv3.TaggedStyle != 0 {
 		return 0, fmt.Errorf("line %d has the tag %q: remove the tag", n.Line, n.Tag)
@@ -229,8 +229,8 @@ func (r *reader) size(n *yamlv3.Node, anchors map[*yamlv3.Node]int) (int, error)
 	return sum, nil
 }
 
-// isText reports whether a key is a string as sigs.k8s.io/yaml reads it: yes and 8080 are not. It would make strings of
-// them, which may be equal to other keys.
+// isText reports whether a key is a string for sigs.k8s.io/yaml. The keys yes and 8080 are not. The library would
+// convert them to strings, which may equal other keys.
 func (r *reader) isText(key *yamlv3.Node) bool {
 	switch {
 	case key.Kind != yamlv3.ScalarNode:

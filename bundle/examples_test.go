@@ -18,8 +18,8 @@ import (
 
 var examples = filepath.Join("..", "docs", "examples", "bundles")
 
-// TestTheExamplesOfTheDocsAreRead reads the bundles in docs/examples/bundles, with the ConfigMaps of their files. The
-// hub serves none of their kinds.
+// TestTheExamplesOfTheDocsAreRead reads the bundles in docs/examples/bundles, with the ConfigMaps in the same files.
+// The hub of the test serves none of their kinds.
 func TestTheExamplesOfTheDocsAreRead(t *testing.T) {
 	for file, want := range map[string][]string{
 		"web.yaml":       {"Service shop/web", "Deployment.apps shop/web"},
@@ -42,7 +42,7 @@ func TestTheExamplesOfTheDocsAreRead(t *testing.T) {
 	}
 }
 
-// TestTheFirstExampleOfTheDocsIsAFile compares docs/bundles.md with the file that it names.
+// TestTheFirstExampleOfTheDocsIsAFile compares docs/bundles.md with the file that the page names.
 func TestTheFirstExampleOfTheDocsIsAFile(t *testing.T) {
 	page := readExample(t, filepath.Join("..", "docs", "bundles.md"))
 	_, manifests, _ := strings.Cut(readExample(t, filepath.Join(examples, "web.yaml")), "\n") // without its comment

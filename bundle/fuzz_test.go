@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/bundle"
 )
 
-// FuzzRead takes a value of a ConfigMap. It looks for a panic, an object that breaks a rule, and objects that are read
-// in another way the second time.
+// FuzzRead reads a value of a ConfigMap. It fails on a panic, on an object that violates a rule, and if a second read
+// returns other objects.
 func FuzzRead(f *testing.F) {
 	for _, value := range []string{
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b, labels: {a: b}}\ndata: {a: \"1\"}\n---\n# empty\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: b}}",

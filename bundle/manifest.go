@@ -2,10 +2,10 @@ package bundle
 
 import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-// Manifest returns the objects of a text with YAML or JSON documents, in their order, by the rules of Read for the form
-// of a manifest. It takes Secrets, and does not check namespaces and names that are used twice.
+// Manifest returns the objects of a text with YAML or JSON documents, in their order. It applies the rules of Read for
+// the form of a manifest. It accepts Secrets, and does not check namespaces and duplicate names.
 //
-// where names the text in errors.
+// where describes the text in errors.
 func Manifest(where, text string) ([]*unstructured.Unstructured, error) {
 	var p problems
 	r := &reader{problems: &p, refuse: refuseUnsendable, texts: map[string]bool{}}

@@ -45,7 +45,7 @@ func (r *reader) object(where string, value any) {
 }
 
 // itemsOf returns the items of a v1 List, or of a list of a kind such as apps/v1 DeploymentList. A custom resource
-// whose kind ends with List has a name.
+// whose kind ends with List is not a list, because it has a name.
 func itemsOf(value any) (items []any, isList bool) {
 	list, _ := value.(map[string]any)
 	kind, _ := list["kind"].(string)
@@ -74,7 +74,7 @@ func groupOf(object map[string]any) string {
 	return group
 }
 
-// clean returns a copy of the object with the fields that a bundle decides. It calls refuse with the kind.
+// clean returns a copy of the object with only the fields that a manifest may set. It calls refuse with the kind.
 func clean(value any, refuse func(schema.GroupKind) error) (*unstructured.Unstructured, error) {
 	in, ok := value.(map[string]any)
 	if !ok {
@@ -121,7 +121,7 @@ func kindOf(object map[string]any) (schema.GroupKind, error) {
 	return schema.GroupKind{Group: gv.Group, Kind: kind}, nil
 }
 
-// refuseKind refuses kinds that no bundle may have.
+// refuseKind refuses kinds that no bundle may contain.
 func refuseKind(gk schema.GroupKind) error {
 	if hubv1.IsSecret(gk) {
 		return errors.New("it is a Secret: create the Secret on the hub and select it with a placement")
@@ -129,7 +129,7 @@ func refuseKind(gk schema.GroupKind) error {
 	return refuseUnsendable(gk)
 }
 
-// refuseUnsendable refuses kinds that no member may get in a manifest.
+// refuseUnsendable refuses kinds that must not be sent to members in a manifest.
 func refuseUnsendable(gk schema.GroupKind) error {
 	switch {
 	case gk == schema.GroupKind{Kind: "List"}:
@@ -175,7 +175,7 @@ func cleanMetadata(value any) (map[string]any, error) {
 	return out, nil
 }
 
-// cleanTexts returns labels or annotations.
+// cleanTexts returns valid labels or annotations.
 func cleanTexts(field string, value any) (map[string]any, error) {
 	in, ok := value.(map[string]any)
 	if !ok && value != nil {
@@ -196,7 +196,7 @@ func cleanTexts(field string, value any) (map[string]any, error) {
 	return out, nil
 }
 
-// isDeeper reports whether the value has more than so many maps and lists in each other.
+// isDeeper reports whether the value has more than the given number of maps and lists inside each other.
 func isDeeper(value any, most int) bool {
 	deeper := func(child any) bool { return isDeeper(child, most-1) }
 	switch v := value.(type) {

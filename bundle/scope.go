@@ -11,12 +11,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// scopes decides which namespaces the objects of a bundle may have.
+// scopes determines which namespaces the objects of a bundle may have.
 type scopes struct {
-	// namespace of a Bundle; empty for a ClusterBundle.
+	// namespace of a Bundle. It is empty for a ClusterBundle.
 	namespace  string
 	namespaced Namespaced
-	// defined reports whether kinds are namespaced that the bundle itself defines.
+	// defined has the kinds that the bundle itself defines, and whether they are namespaced.
 	defined map[schema.GroupKind]bool
 }
 
@@ -36,8 +36,8 @@ func IsDefinition(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
 }
 
-// DefinedKind returns the kind that a CustomResourceDefinition defines, and whether its objects have namespaces. ok is
-// false for another object, and for a definition with a wrong scope, which members refuse.
+// DefinedKind returns the kind that a CustomResourceDefinition defines, and whether the kind is namespaced. ok is false
+// for another object, and for a definition with a wrong scope, which members refuse.
 func DefinedKind(o *unstructured.Unstructured) (gk schema.GroupKind, namespaced, ok bool) {
 	if !IsDefinition(o) {
 		return gk, false, false
@@ -49,7 +49,7 @@ func DefinedKind(o *unstructured.Unstructured) (gk schema.GroupKind, namespaced,
 	return gk, namespaced, namespaced || scope == string(apiextensionsv1.ClusterScoped)
 }
 
-// place sets the namespace of an object of a Bundle, and refuses wrong namespaces.
+// place sets the namespace of a Bundle's object, and refuses wrong namespaces.
 func (s scopes) place(object *unstructured.Unstructured) error {
 	gk := object.GroupVersionKind().GroupKind()
 	namespaced, known, err := s.of(gk)
@@ -90,7 +90,7 @@ func (s scopes) place(object *unstructured.Unstructured) error {
 
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
-// of returns the scope of a kind. What the hub knows decides before what the bundle defines. The error is ErrScope.
+// of returns the scope of a kind. The hub's answer precedes the definitions of the bundle. The error is ErrScope.
 func (s scopes) of(gk schema.GroupKind) (namespaced, known bool, err error) {
 	if gk == namespaceKind {
 		return false, true, nil

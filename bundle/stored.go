@@ -25,24 +25,24 @@ const (
 
 var errNotManifest = errors.New("it is not a stored manifest")
 
-// mostStored limits the size of a stored manifest as JSON, in bytes. No API server accepts an object of that size.
+// mostStored is the maximum size of a stored manifest as JSON, in bytes. No API server accepts an object of that size.
 const mostStored = 16 << 20
 
-// Stored is an object of a bundle, as the hub stores it: in a Secret of the hub's namespace. The Secret is named after
-// the identity of the object, so that an object belongs to one bundle at most.
+// Stored is an object of a bundle in the form in which the hub stores it: in a Secret of the hub's namespace. The name
+// of the Secret depends on the identity of the object, so an object belongs to at most one bundle.
 //
-// An object with a removal time is deleted: that is the decision to delete it. A missing Secret proves nothing, because
-// a person may have deleted it.
+// An object with a removal time is deleted, because the hub has decided to delete it. A missing Secret proves nothing,
+// because a user may have deleted it.
 type Stored struct {
 	Bundle hubv1.ObjectBundle
 	// UID of the bundle.
 	UID types.UID
-	// Generation of the object. It rises with each change of the manifest.
+	// Generation of the object. It increases with each change of the manifest.
 	Generation int64
 	// Manifest of the object: apiVersion, kind, metadata with name, namespace, labels and annotations, and the other
 	// fields.
 	Manifest *unstructured.Unstructured
-	// Removed is the time of the decision to delete the object; zero if it exists.
+	// Removed is the time of the decision to delete the object. It is zero if the object is not deleted.
 	Removed time.Time
 }
 

@@ -21,7 +21,7 @@ import (
 
 const system = hubv1.SystemNamespace
 
-// texts draws a map as labels and annotations are; nil if it is empty.
+// texts generates labels or annotations. It returns nil instead of an empty map.
 func texts(t *rapid.T, name string) map[string]string {
 	word := rapid.StringMatching(`[a-z]{1,8}`)
 	m := rapid.MapOfN(word, rapid.String(), 0, 4).Draw(t, name)
@@ -31,7 +31,7 @@ func texts(t *rapid.T, name string) map[string]string {
 	return m
 }
 
-// drawStored draws an object as Read returns it, in any state.
+// drawStored generates an object as Read returns it, in any state.
 func drawStored(t *rapid.T) Stored {
 	word := rapid.StringMatching(`[a-z][a-z0-9-]{0,20}`)
 	u := &unstructured.Unstructured{Object: map[string]any{}}
@@ -111,7 +111,7 @@ func TestATemplateHasItsManifest(t *testing.T) {
 	})
 }
 
-// thing is the manifest of an object of the Bundle shop/web.
+// thing returns an object of the Bundle shop/web.
 func thing() Stored {
 	return Stored{
 		Bundle: hubv1.ObjectBundle{BundleReference: hubv1.BundleReference{Kind: "Bundle", Namespace: "shop", Name: "web"}}, UID: "u", Generation: 3,
@@ -183,7 +183,7 @@ func TestStoredName(t *testing.T) {
 	if len(names) != len(ids) {
 		t.Errorf("%d objects have %d names: %v", len(ids), len(names), names)
 	}
-	// A changed name would orphan each stored object of a running hub.
+	// If the name changed, each stored object of a running hub would be orphaned.
 	if got, want := ids[0].ManifestName(), "manifest-050612ac04eaf8c95de6"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -17,28 +17,30 @@ import (
 const (
 	// MostArchiveBytes is the maximum size of an archive: 4 MiB.
 	MostArchiveBytes = 4 << 20
-	// MostUnpackedBytes is the maximum size of the unpacked archive, with those of subcharts in it: 32 MiB.
+	// MostUnpackedBytes is the maximum size of the unpacked archive, including the archives of subcharts: 32 MiB.
 	MostUnpackedBytes = 32 << 20
-	// MostTemplateBytes is the maximum size of one template: 2 MiB. It bounds how deep a template's actions are nested.
+	// MostTemplateBytes is the maximum size of one template: 2 MiB. The size limits how deep a template's actions can be
+	// nested.
 	MostTemplateBytes = 2 << 20
-	// MostFiles is the maximum number of files and folders in an archive, with those of subcharts in it.
+	// MostFiles is the maximum number of files and folders in an archive, including the archives of subcharts.
 	MostFiles = 2000
-	// MostPathDepth is the maximum number of folders above a file, with its name. Each archive of a subchart counts anew.
+	// MostPathDepth is the maximum number of segments in the path of a file. In the archive of a subchart, the path starts
+	// again.
 	MostPathDepth = 24
-	// MostSubchartDepth is the maximum number of archives in each other.
+	// MostSubchartDepth is the maximum number of archives inside each other.
 	MostSubchartDepth = 5
 )
 
-// unpacking reads an archive and those in it, within common limits.
+// unpacking reads an archive and the archives in it, within common limits.
 type unpacking struct {
 	files []*archive.BufferedFile
 	names map[string]bool
-	// bytes and entries are what is left of the limits.
+	// bytes and entries are the remaining bytes and entries of the limits.
 	bytes, entries int64
 }
 
-// unpack returns the files of an archive. Those of subcharts' archives are unpacked into folders of charts, because
-// helm would unpack them without a common limit.
+// unpack returns the files of an archive. The archives of subcharts are unpacked into folders of charts, because helm
+// would unpack them without a common limit.
 func unpack(text []byte) ([]*archive.BufferedFile, error) {
 	u := &unpacking{names: map[string]bool{}, bytes: MostUnpackedBytes, entries: MostFiles}
 	if err := u.archive("", text, MostSubchartDepth); err != nil {
@@ -47,7 +49,7 @@ func unpack(text []byte) ([]*archive.BufferedFile, error) {
 	return u.files, nil
 }
 
-// archive reads an archive; its files get the prefix.
+// archive reads an archive. The paths of its files get the prefix.
 func (u *unpacking) archive(prefix string, text []byte, depth int) error {
 	if depth == 0 {
 		return fmt.Errorf("%s: more than %d archives are in each other", prefix, MostSubchartDepth)
@@ -128,7 +130,7 @@ func (u *unpacking) add(name string, text []byte) error {
 	return nil
 }
 
-// nameOf returns the path of an entry without a first ./ and a last slash.
+// nameOf returns the path of an entry, without ./ at the start and without / at the end.
 func nameOf(name string) (string, error) {
 	short := strings.TrimSuffix(strings.TrimPrefix(name, "./"), "/")
 	switch {
@@ -152,7 +154,7 @@ func subchart(name string) bool {
 	return inCharts(folder) && path.Ext(file) == ".tgz" && !strings.HasPrefix(file, "_") && !strings.HasPrefix(file, ".")
 }
 
-// inCharts reports whether a folder is charts/, or that of a subchart such as charts/NAME/charts/.
+// inCharts reports whether a folder is charts/, or the charts folder of a subchart such as charts/NAME/charts/.
 func inCharts(folder string) bool {
 	names := strings.Split(strings.TrimSuffix(folder, "/"), "/")
 	for i := 0; i < len(names); i += 2 {
@@ -164,7 +166,7 @@ func inCharts(folder string) bool {
 }
 
 // Pack returns the chart of a folder as an archive, without the files that its .helmignore names. Equal files give
-// equal archives. Symbolic links are followed.
+// equal archives. Pack follows symbolic links.
 func Pack(folder string) ([]byte, error) {
 	c, err := loader.LoadDir(folder)
 	if err != nil {

@@ -1,14 +1,15 @@
 // Package chart renders Helm charts into objects, with helm as a library.
 //
-// It renders only. A template reads the archive, the values and the capabilities of Input, and nothing else: no
-// cluster, network, file or environment variable.
+// The package only renders. A template can read the archive, the values and the capabilities of Input, and nothing
+// else: no cluster, network, file or environment variable.
 //   - lookup returns nothing, as helm does without a cluster. Rendered.Lookups names the templates that use it.
 //   - getHostByName returns an empty text, and env and expandenv do not exist.
 //   - A values.schema.json may refer to itself only. Helm's own validation would read files and URLs.
 //   - A chart is rendered twice. Different results are an error, because a chart that makes passwords or certificates
 //     would change them at each rendering.
 //
-// Limits bound the archive, the result and the time. They do not bound memory: see Render.
+// Limits restrict the size of the archive, the size of the result, and the time. They do not restrict memory: see
+// Render.
 package chart
 
 import (
@@ -24,11 +25,12 @@ import (
 )
 
 const (
-	// MostTime is how long a rendering may take: 2 minutes. A large chart needs half a second, and more on a busy machine.
+	// MostTime is the maximum duration of a rendering: 2 minutes. A large chart takes half a second, and longer on a busy
+	// machine.
 	MostTime = 2 * time.Minute
 	// MostRenderedBytes is the maximum size of all rendered templates and CRDs: 16 MiB.
 	MostRenderedBytes = 16 << 20
-	// DefaultKubernetes is the version for templates if Input has none: that of the client libraries.
+	// DefaultKubernetes is the version for templates if Input has no version. It is the version of the client libraries.
 	DefaultKubernetes = "v1.36.0"
 )
 
@@ -39,21 +41,21 @@ var (
 	ErrTime = fmt.Errorf("it does not render within %s: look for a loop in its templates", MostTime)
 )
 
-// Input is all that decides the objects of a chart.
+// Input has all inputs that determine the objects of a chart.
 type Input struct {
 	// Archive is a gzipped tar archive, as helm package writes it.
 	Archive []byte
-	// Digest that the archive must have, such as sha256:2c26...; empty means any.
+	// Digest that the archive must have, such as sha256:2c26... Empty means that any archive is accepted.
 	Digest string
 	// Release is the name of the release; empty means the name of the chart.
 	Release string
 	// Namespace of the release; required.
 	Namespace string
-	// Values replace values of the chart. Later entries win, as with helm's flag -f.
+	// Values replace values of the chart. A later entry replaces values of an earlier one, as with helm's flag -f.
 	Values []map[string]any
 	// Kubernetes is the version of the cluster, such as v1.36.2; empty means DefaultKubernetes.
 	Kubernetes string
-	// APIVersions that the cluster serves, such as apps/v1 or apps/v1/Deployment; empty means KubernetesAPIVersions.
+	// APIVersions that the cluster serves, such as apps/v1 or apps/v1/Deployment. Empty means KubernetesAPIVersions.
 	APIVersions []string
 }
 
@@ -65,12 +67,12 @@ type Rendered struct {
 	// Definitions are the CustomResourceDefinitions, from the folder crds and from templates.
 	Definitions []*unstructured.Unstructured
 	// Objects are all other objects. The scope is known for kinds of Kubernetes and of Definitions: a namespaced object
-	// without a namespace then gets the release's namespace, and a cluster-scoped object loses its namespace. Objects of
-	// other kinds are not changed.
+	// without a namespace then gets the namespace of the release, and a cluster-scoped object loses its namespace. Objects
+	// of other kinds are not changed.
 	Objects []*unstructured.Unstructured
-	// Hooks are objects that helm creates at a point in the life of a release. They are not in the other lists.
+	// Hooks are objects that helm creates at certain steps of a release. They are not in the other lists.
 	Hooks []Hook
-	// Lookups are the templates that call lookup. A call in a value that a template passes to tpl is not found.
+	// Lookups are the templates that call lookup. A call inside a value that a template passes to tpl is not found.
 	Lookups []string
 }
 
@@ -79,21 +81,21 @@ type Hook struct {
 	Object *unstructured.Unstructured
 	// Events such as pre-install, in the order of the annotation. The old name test-success is changed to test.
 	Events []string
-	// Weight orders the hooks of an event. Lower ones come first.
+	// Weight orders the hooks of an event. Hooks with a lower weight are created first.
 	Weight int
-	// Test reports whether an event is test.
+	// Test is true if one of the events is test.
 	Test bool
-	// Definition reports whether the object is a CustomResourceDefinition.
+	// Definition is true if the object is a CustomResourceDefinition.
 	Definition bool
-	// Ignored reports whether an event is unknown to helm, such as crd-install. Helm then never creates the object.
+	// Ignored is true if helm does not know one of the events, such as crd-install. Helm then never creates the object.
 	Ignored bool
 }
 
-// Render renders a chart. The Input is not changed.
+// Render renders a chart. It does not change the Input.
 //
-// It returns when MostTime or ctx is over, but nothing can stop a template that does not end: its goroutine goes on. A
-// template can also allocate any amount of memory, or use all of the stack, which ends the process. So a program that
-// must not end renders charts of others by package child.
+// Render returns when MostTime or ctx is over, but a template that does not end cannot be stopped: its goroutine
+// continues. A template can also allocate any amount of memory, or use the whole stack, which ends the process. A
+// program that must not end therefore renders charts of others by package child.
 func Render(ctx context.Context, in Input) (Rendered, error) {
 	digest, err := check(in)
 	if err != nil {
@@ -128,7 +130,7 @@ func Render(ctx context.Context, in Input) (Rendered, error) {
 	}
 }
 
-// check returns the digest of the archive.
+// check checks the archive, and returns its digest.
 func check(in Input) (string, error) {
 	if len(in.Archive) > MostArchiveBytes {
 		return "", fmt.Errorf("the archive has %d bytes: at most %d are allowed", len(in.Archive), MostArchiveBytes)
@@ -146,7 +148,7 @@ func render(ctx context.Context, in Input) (Rendered, error) {
 	if err != nil {
 		return Rendered{}, fmt.Errorf("reading the archive: %w", err)
 	}
-	// Each field of the two times differs, so that a template that prints only the year is found, too.
+	// The two times differ in each field, so that a template that prints only the year is detected, too.
 	first, err := execute(in, files, time.Date(2001, 2, 3, 4, 5, 6, 7, time.UTC))
 	if err != nil {
 		return Rendered{}, err

@@ -20,12 +20,12 @@ import (
 	"github.com/hanse-dev/hanse/chart/charttest"
 )
 
-// files of a chart, by their paths in its folder.
+// files are the files of a chart, by their paths in its folder.
 type files map[string]string
 
 const chartYAML = "apiVersion: v2\nname: app\nversion: 1.2.3\nappVersion: v9\n"
 
-// with returns the files of a small chart and others.
+// with returns the files of a small chart, and further files.
 func with(others files) files {
 	out := files{"Chart.yaml": chartYAML}
 	maps.Copy(out, others)
@@ -50,7 +50,7 @@ spec:
 status: {conditions: []}
 `
 
-// names are the objects as kind namespace/name=value.
+// names returns the objects in the form kind namespace/name=value.
 func names(objects []*unstructured.Unstructured) []string {
 	var out []string
 	for _, o := range objects {

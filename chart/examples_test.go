@@ -21,7 +21,7 @@ import (
 
 var examples = filepath.Join("..", "docs", "examples", "operators")
 
-// exampleObjects returns the objects that the operator of the example has, as the hub reads them.
+// exampleObjects returns the objects of the example's operator, as the hub reads them.
 func exampleObjects(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	folder := filepath.Join(examples, "rotors")
@@ -104,7 +104,7 @@ func TestTheAccountOfTheDocsMayHaveTheObjectsOfTheChart(t *testing.T) {
 	demand(rbacv1.GroupName, "clusterroles", "escalate", "bind")
 }
 
-// TestTheExamplesOfTheOperatorsPageAreFiles compares docs/operators.md with the files that it names.
+// TestTheExamplesOfTheOperatorsPageAreFiles compares docs/operators.md with the files that the page names.
 func TestTheExamplesOfTheOperatorsPageAreFiles(t *testing.T) {
 	t.Parallel()
 	page := readExample(t, filepath.Join("..", "docs", "operators.md"))

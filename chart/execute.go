@@ -22,14 +22,14 @@ import (
 // rendering is the result of one rendering.
 type rendering struct {
 	chart *helmchart.Chart
-	// texts are the rendered templates by their paths, without notes and partial templates.
+	// texts are the rendered templates by their paths. They do not include notes and partial templates.
 	texts map[string]string
 }
 
 // KubernetesAPIVersions returns the API versions of Kubernetes' own client, as helm template has them.
 func KubernetesAPIVersions() []string { return slices.Clone(common.DefaultVersionSet) }
 
-// ParseValues reads a file of values. Of several documents in it, later ones win.
+// ParseValues reads a file of values. If the file has several documents, a later one replaces values of an earlier one.
 func ParseValues(text []byte) (map[string]any, error) {
 	values, err := loader.LoadValues(strings.NewReader(string(text)))
 	if err != nil {
@@ -93,7 +93,7 @@ func load(files []*archive.BufferedFile) (*helmchart.Chart, error) {
 	return c, nil
 }
 
-// prepare checks the size of templates, and sorts subcharts, which helm's loader returns in any order.
+// prepare checks the size of templates, and sorts the subcharts, because helm's loader returns them in any order.
 func prepare(c *helmchart.Chart) error {
 	for _, t := range c.Templates {
 		if len(t.Data) > MostTemplateBytes {
@@ -113,7 +113,7 @@ func prepare(c *helmchart.Chart) error {
 	return nil
 }
 
-// renderValues removes subcharts that are off, and returns the checked values for the templates.
+// renderValues removes subcharts that are turned off, and returns the checked values for the templates.
 func renderValues(in Input, c *helmchart.Chart, capabilities *common.Capabilities) (common.Values, error) {
 	release := in.Release
 	if release == "" {
@@ -150,7 +150,7 @@ func renderValues(in Input, c *helmchart.Chart, capabilities *common.Capabilitie
 	return top, nil
 }
 
-// complete checks that the subcharts that are on are in the archive.
+// complete checks that the archive has all subcharts that are turned on.
 func complete(c *helmchart.Chart) error {
 	for _, want := range c.Metadata.Dependencies {
 		if !slices.ContainsFunc(c.Dependencies(), func(sub *helmchart.Chart) bool { return sub.Name() == want.Name }) {
@@ -183,10 +183,10 @@ func capabilitiesOf(in Input) (*common.Capabilities, error) {
 	return out, nil
 }
 
-// mostErrorRunes limits texts of helm, which quote templates of any length.
+// mostErrorRunes is the maximum length of a text of helm. Such a text may contain templates of any length.
 const mostErrorRunes = 1000
 
-// oneLine returns the text of an error of helm, which may have several lines.
+// oneLine returns the text of an error of helm on one line.
 func oneLine(err error) string {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if runes := []rune(text); len(runes) > mostErrorRunes {

@@ -29,7 +29,8 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// FuzzRenderFiles changes the files themselves, which a change of the compressed archive seldom reaches.
+// FuzzRenderFiles changes the files themselves. A changed byte of a compressed archive would seldom result in a
+// readable file.
 func FuzzRenderFiles(f *testing.F) {
 	f.Add(chartYAML, "a: b", `{"type": "object"}`, configMap("a", "{{ .Values.a }}"))
 	f.Add(chartYAML+"dependencies: [{name: db, version: 1.x, alias: a, condition: a.b, tags: [t], import-values: [data]}]\n", "tags: {t: true}", "{}", definition)

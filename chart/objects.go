@@ -70,8 +70,8 @@ func (r rendering) objects(namespace string) (Rendered, error) {
 	return out, err
 }
 
-// readTemplate reads the objects of a rendered template. It splits documents as helm does, which needs no new line
-// after ---.
+// readTemplate reads the objects of a rendered template. It splits documents as helm does, which accepts text after ---
+// on the same line.
 func readTemplate(where, text string) ([]*unstructured.Unstructured, error) {
 	documents := releaseutil.SplitManifests(text)
 	keys := slices.Collect(maps.Keys(documents))
@@ -91,7 +91,7 @@ func readTemplate(where, text string) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// once refuses an object that is in the chart twice. The objects are sorted lists.
+// once refuses an object that the chart contains twice. The lists of objects are sorted.
 func once(objects []*unstructured.Unstructured, places map[*unstructured.Unstructured]string) error {
 	for i := 1; i < len(objects); i++ {
 		a, b := objects[i-1], objects[i]

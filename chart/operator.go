@@ -16,15 +16,15 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Sources give what the chart of an operator names.
+// Sources have the objects that the chart of an operator names.
 type Sources struct {
-	// ConfigMap returns a ConfigMap of hanse-system; nil if it is missing and optional.
+	// ConfigMap returns a ConfigMap of hanse-system. It is nil for a missing optional ConfigMap.
 	ConfigMap func(name string, optional bool) (*corev1.ConfigMap, error)
-	// Fetched is the archive of spec.repository.
+	// Fetched is the archive that was fetched from spec.repository.
 	Fetched []byte
 }
 
-// InputOf returns what renders the chart of an operator.
+// InputOf returns the input for rendering the chart of an operator.
 func InputOf(spec *hubv1.OperatorChart, sources Sources) (Input, error) {
 	in := Input{
 		Archive: sources.Fetched, Digest: spec.Digest, Release: spec.ReleaseName, Namespace: spec.Namespace, Kubernetes: spec.KubernetesVersion,
@@ -62,7 +62,7 @@ func InputOf(spec *hubv1.OperatorChart, sources Sources) (Input, error) {
 	return in, nil
 }
 
-// valuesIn returns the values that a ConfigMap has; none if the ConfigMap is nil.
+// valuesIn returns the values in a ConfigMap. It returns none if the ConfigMap is nil.
 func valuesIn(m *corev1.ConfigMap, from hubv1.ValuesSource) (map[string]any, error) {
 	if m == nil {
 		return nil, nil
@@ -101,8 +101,8 @@ func archiveIn(m *corev1.ConfigMap, key string) ([]byte, error) {
 	return data, nil
 }
 
-// ForMembers returns the objects that members get: definitions and other objects. Hooks of tests are left out, and
-// other hooks are an error unless they are to be skipped.
+// ForMembers returns the objects that members get: definitions and other objects. It leaves out the hooks of tests.
+// Other hooks are an error, unless hooks is Skip.
 func (r Rendered) ForMembers(hooks hubv1.ChartHooks) ([]*unstructured.Unstructured, error) {
 	if hooks != hubv1.ChartHooksSkip {
 		for _, h := range r.Hooks {

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// hubWith gives the ConfigMaps of a hub.
+// hubWith returns Sources with these ConfigMaps.
 func hubWith(has map[string]*corev1.ConfigMap) Sources {
 	return Sources{ConfigMap: func(name string, optional bool) (*corev1.ConfigMap, error) {
 		m := has[name]

@@ -149,7 +149,7 @@ func TestRenderRefuses(t *testing.T) {
 	}
 }
 
-// bomb is a small YAML document of 10^9 values.
+// bomb returns a small YAML document with aliases that stand for 10^9 values.
 func bomb() string {
 	text := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
 	for i := range 9 {
@@ -182,7 +182,7 @@ func TestRenderRefusesChartsThatRenderDifferentlyEachTime(t *testing.T) {
 }
 
 func TestRenderEndsAtItsDeadline(t *testing.T) {
-	// Some seconds of work, so that the goroutine ends soon after the test.
+	// The template takes some seconds, so that the goroutine ends soon after the test.
 	in := input(with(files{"templates/a.yaml": "{{ range 20000000 }}{{ end }}"}))
 	stopped := errors.New("stopped")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, stopped)

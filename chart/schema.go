@@ -11,7 +11,7 @@ import (
 	helmchart "helm.sh/helm/v4/pkg/chart/v2"
 )
 
-// mostFaults is how many faults of values an error lists.
+// mostFaults is the maximum number of invalid values that an error lists.
 const mostFaults = 5
 
 // validate checks values against the schemas of a chart and its subcharts.
@@ -39,7 +39,7 @@ func validate(c *helmchart.Chart, values map[string]any) error {
 	return nil
 }
 
-// compile reads a schema that refers to nothing outside of itself.
+// compile compiles a schema that has no references to other documents.
 func compile(text []byte) (*jsonschema.Schema, error) {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -55,12 +55,12 @@ func compile(text []byte) (*jsonschema.Schema, error) {
 
 type noLoader struct{}
 
-// Load refuses schemas of files and URLs.
+// Load refuses schemas in files and at URLs.
 func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("it refers to %s: put that schema into $defs, as nothing outside of the chart is read", url)
 }
 
-// faults returns the innermost faults with the paths of the values.
+// faults returns the innermost causes of an error, with the paths of the values.
 func faults(err error) string {
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
@@ -81,7 +81,7 @@ func faults(err error) string {
 	return oneLine(errors.New(strings.Join(texts, "; ")))
 }
 
-// valuePath makes image.tag of the JSON pointer /image/tag.
+// valuePath returns a JSON pointer in dot notation: image.tag for /image/tag.
 func valuePath(pointer string) string {
 	if pointer == "" {
 		return "the values"

@@ -49,12 +49,12 @@ var clusterScoped = sets.New(
 	schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttachment"},
 	schema.GroupKind{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"},
 	schema.GroupKind{Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration"},
-	// Of API servers beside the client's groups.
+	// These kinds are not in the API groups of the client.
 	schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"},
 	schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"},
 )
 
-// Namespaced reports whether a kind of Kubernetes has namespaces; known is false for all other kinds.
+// Namespaced reports whether a kind of Kubernetes is namespaced. known is false for all other kinds.
 func Namespaced(gk schema.GroupKind) (namespaced, known bool) {
 	if clusterScoped.Has(gk) {
 		return false, true
@@ -63,7 +63,7 @@ func Namespaced(gk schema.GroupKind) (namespaced, known bool) {
 	return known, known
 }
 
-// scopes reports whether the kinds of definitions have namespaces.
+// scopes has, for the kinds of definitions, whether they are namespaced.
 type scopes map[schema.GroupKind]bool
 
 func scopesWith(definitions []*unstructured.Unstructured) scopes {
@@ -76,8 +76,8 @@ func scopesWith(definitions []*unstructured.Unstructured) scopes {
 	return out
 }
 
-// place gives an object the namespace of the release if it needs one, and removes a namespace that its kind does not
-// have.
+// place gives a namespaced object without a namespace the namespace of the release, and removes the namespace of a
+// cluster-scoped object.
 func (s scopes) place(object *unstructured.Unstructured, namespace string) {
 	gk := object.GroupVersionKind().GroupKind()
 	namespaced, known := Namespaced(gk)

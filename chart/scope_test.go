@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// TestNamespacedAgreesWithKubernetesClient compares the scope of each kind with the methods of client-go: Pods has a
-// parameter for the namespace, and Nodes has none.
+// TestNamespacedAgreesWithKubernetesClient compares the scope of each kind with the methods of client-go: the method
+// Pods has a parameter for the namespace, and the method Nodes has none.
 func TestNamespacedAgreesWithKubernetesClient(t *testing.T) {
 	checked := 0
 	client := reflect.TypeFor[kubernetes.Interface]()

@@ -9,21 +9,21 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Stored is an object of an operator on the hub.
+// Stored is a stored object of an operator, with its binding.
 type Stored struct {
 	hubv1.ObjectIdentity
-	// Binding of the object; nil if it has none.
+	// Binding of the object. It is nil if the object has no binding.
 	Binding hubv1.BindingObject
 }
 
-// Cluster is a cluster that an operator is placed on.
+// Cluster is a cluster on which an operator is placed.
 type Cluster struct {
 	Name string
-	// WaitsFor says why the operator is not ready there; empty if it is ready.
+	// WaitsFor says why the operator is not ready there. It is empty if the operator is ready.
 	WaitsFor string
 }
 
-// Clusters returns the clusters that an operator is placed on, by name, as the bindings of its objects describe them.
+// Clusters returns the clusters on which an operator is placed, sorted by name, from the bindings of its objects.
 func Clusters(objects []Stored) []Cluster {
 	on := map[string][]Object{}
 	for _, o := range objects {
@@ -49,7 +49,7 @@ func Clusters(objects []Stored) []Cluster {
 	return out
 }
 
-// addTo adds the object to each of the clusters, as its row describes the copy there.
+// addTo adds the object to each cluster, with the state of its copy there.
 func (s Stored) addTo(clusters map[string][]Object) {
 	here := make(map[string]Object, len(clusters))
 	if s.Binding != nil {

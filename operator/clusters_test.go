@@ -10,7 +10,7 @@ import (
 	"github.com/hanse-dev/hanse/operator"
 )
 
-// stored is an object with a target for each row.
+// stored returns an object with a target for each row.
 func stored(id hubv1.ObjectIdentity, rows ...hubv1.ClusterRow) operator.Stored {
 	b := hubv1.NewBinding(id.BindingKey())
 	for _, r := range rows {

@@ -9,8 +9,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Facts returns the facts of an operator for each cluster that it is placed on. wasInstalled names the clusters on
-// which it was installed before. That stays true, even if the operator has a new object that is not applied yet.
+// Facts returns the facts of an operator for each cluster on which it is placed. wasInstalled names the clusters on
+// which it was installed before. Such a cluster stays installed, even if the operator has a new object that is not
+// applied yet.
 func Facts(name string, objects []Stored, wasInstalled map[string]bool) map[string]hubv1.OperatorFact {
 	needed, applied := 0, map[string]int{} // applied is the number of needed objects that were applied, by cluster
 	out := map[string]hubv1.OperatorFact{}
@@ -44,7 +45,8 @@ func Facts(name string, objects []Stored, wasInstalled map[string]bool) map[stri
 	return out
 }
 
-// lowest returns the lower of two versions. An empty text is no version, and other texts are lower than versions.
+// lowest returns the lower of two versions. An empty text is not a version. A text that is not a version is lower than
+// versions.
 func lowest(a, b string) string {
 	if a == "" || b == "" {
 		return cmp.Or(a, b)
@@ -58,7 +60,7 @@ func lowest(a, b string) string {
 	return min(a, b)
 }
 
-// parsed returns a version such as v1.2.3-rc.1 or 1.2; nil for other texts.
+// parsed returns a version such as v1.2.3-rc.1 or 1.2. It is nil for other texts.
 func parsed(text string) *version.Version {
 	if v, err := version.ParseSemantic(text); err == nil {
 		return v

@@ -1,4 +1,4 @@
-// Package operator decides on which clusters an operator is, and whether it is ready there.
+// Package operator determines on which clusters an operator is placed, and whether it is ready there.
 //
 // It is pure: it has no client, logger or clock.
 package operator
@@ -23,15 +23,15 @@ import (
 // Object is an object of an operator on one cluster.
 type Object struct {
 	hubv1.ObjectIdentity
-	// Placed reports whether the object shall be on the cluster.
+	// Placed is true if the object shall be on the cluster.
 	Placed bool
-	// LeftOut is true if the object has a decision, and the decision does not select the cluster.
+	// LeftOut is true if the object has a decision that does not select the cluster.
 	LeftOut bool
 	// Refused is true if the copy cannot be written, for a reason that does not end by itself.
 	Refused bool
-	// Health of its copy; empty if there is no copy.
+	// Health of the object's copy. It is empty if there is no copy.
 	Health hubv1.Health
-	// Message explains the health; may be empty.
+	// Message explains the health. It may be empty.
 	Message string
 }
 
@@ -40,8 +40,8 @@ type Object struct {
 // affect the readiness of the operator.
 func Needs(id hubv1.ObjectIdentity) bool { return isBehind(id) || CallsPods(id.GroupKind()) }
 
-// isBehind reports whether an object of a bundle is a workload or a definition. Calls of API servers to the bundle's
-// pods fail without it.
+// isBehind reports whether an object of a bundle is a workload or a definition. Without these, calls of API servers to
+// the pods of the bundle fail.
 func isBehind(id hubv1.ObjectIdentity) bool {
 	return isWorkload(id) || id.Group == apiextensionsv1.GroupName && id.Kind == "CustomResourceDefinition"
 }
@@ -50,8 +50,8 @@ func isWorkload(id hubv1.ObjectIdentity) bool {
 	return id.Group == appsv1.GroupName && RunsPods(id.GroupKind())
 }
 
-// Version returns the version of an operator by one of its workloads: the label app.kubernetes.io/version, else the tag
-// of the first image. It is empty if there is none, and for other objects.
+// Version returns the version of an operator, from one of its workloads: the label app.kubernetes.io/version, or
+// otherwise the tag of the first image. It is empty if there is none, and for other objects.
 func Version(o *unstructured.Unstructured) string {
 	if !isWorkload(hubv1.IdentityOf(o)) {
 		return ""
@@ -83,8 +83,8 @@ func RunsPods(gk schema.GroupKind) bool {
 	return false
 }
 
-// CallsPods reports whether objects of the kind make API servers call pods: webhook configurations and APIServices. API
-// servers refuse requests while these pods do not answer.
+// CallsPods reports whether objects of the kind make API servers call pods. These kinds are webhook configurations and
+// APIServices. API servers refuse requests while such pods do not answer.
 func CallsPods(gk schema.GroupKind) bool {
 	switch gk.Group {
 	case admissionregistrationv1.GroupName:
@@ -95,7 +95,7 @@ func CallsPods(gk schema.GroupKind) bool {
 	return false
 }
 
-// apiServices is the group of APIService, whose Go package Hanse does not need.
+// apiServices is the group of APIService. Hanse does not import the Go package of the group.
 const apiServices = "apiregistration.k8s.io"
 
 // CallsWaitFor reports whether webhook configurations and APIServices are created after the bundle's object of this
@@ -105,7 +105,7 @@ func CallsWaitFor(id hubv1.ObjectIdentity) bool {
 	return !CallsPods(id.GroupKind()) && isOfKubernetes(id.Group)
 }
 
-// isOfKubernetes reports whether a group is one of Kubernetes: it has no dot or ends with k8s.io.
+// isOfKubernetes reports whether a group belongs to Kubernetes: its name has no dot or ends with k8s.io.
 func isOfKubernetes(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
@@ -115,8 +115,8 @@ func IsPlaced(objects []Object) bool {
 	return slices.ContainsFunc(objects, func(o Object) bool { return o.Placed && Needs(o.ObjectIdentity) })
 }
 
-// WaitsFor returns why an operator is not ready on a cluster; empty if it is ready. It names the first needed object
-// that is not healthy, and the number of all of them. An operator without needed objects is ready.
+// WaitsFor returns why an operator is not ready on a cluster. It is empty if the operator is ready. It names the first
+// needed object that is not healthy, and the number of all such objects. An operator without needed objects is ready.
 func WaitsFor(objects []Object) string {
 	var waits []Object
 	for _, o := range objects {
@@ -127,9 +127,9 @@ func WaitsFor(objects []Object) string {
 	return firstOf(waits)
 }
 
-// CallsWait returns why a webhook configuration or APIService of a bundle is not created on a cluster yet; empty if it
-// waits for no object. Workloads and definitions must be healthy on the cluster. Other objects must exist there, unless
-// they are not placed there.
+// CallsWait returns why a webhook configuration or APIService of a bundle is not created on a cluster yet. It is empty
+// if it waits for no object. Workloads and definitions must be healthy on the cluster. Other objects must exist there,
+// unless they are not placed there.
 func CallsWait(objects []Object) string {
 	var waits []Object
 	for _, o := range objects {
@@ -143,9 +143,9 @@ func CallsWait(objects []Object) string {
 	return firstOf(waits)
 }
 
-// PodsWait returns why a workload of a bundle is not created on a cluster yet; empty if it does not wait for this
-// object. The pods of the workload may need the object, such as a role. A definition must be established on the
-// cluster, and another object must exist there.
+// PodsWait returns why a workload of a bundle is not created on a cluster yet. It is empty if the workload does not
+// wait for this object. The pods of the workload may need the object, such as a role. A definition must be established
+// on the cluster, and another object must exist there.
 func PodsWait(o Object) string {
 	if o.LeftOut || o.Refused || o.isHealthy() || !isBehind(o.ObjectIdentity) && o.Health != "" {
 		return ""
@@ -155,12 +155,13 @@ func PodsWait(o Object) string {
 
 func (o Object) isHealthy() bool { return o.Placed && o.Health == hubv1.HealthHealthy }
 
-// firstOf returns the first of the objects with its state, and the number of the others; empty if there are none.
+// firstOf returns the first of the objects with its state, and the number of the other objects. It is empty if there
+// are no objects.
 func firstOf(waits []Object) string {
 	if len(waits) == 0 {
 		return ""
 	}
-	// A workload tells more than other objects, because it needs the definitions and the images.
+	// A workload is named first, because it needs the definitions and the images, so that its state tells most.
 	first := slices.MinFunc(waits, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.String(), b.String()))
 	})

@@ -13,9 +13,9 @@ import (
 type BindingObject interface {
 	metav1.Object
 	runtime.Object
-	// BindingSpec is the decision.
+	// BindingSpec returns the decision.
 	BindingSpec() *BindingSpec
-	// BindingStatus holds the reports of the clusters.
+	// BindingStatus returns the reports of the clusters.
 	BindingStatus() *BindingStatus
 }
 
@@ -36,7 +36,7 @@ func (b *ClusterResourceBinding) BindingSpec() *BindingSpec { return &b.Spec }
 // BindingStatus implements BindingObject.
 func (b *ClusterResourceBinding) BindingStatus() *BindingStatus { return &b.Status }
 
-// NewBinding returns an empty binding: a ClusterResourceBinding if the key has no namespace.
+// NewBinding returns an empty binding. It is a ClusterResourceBinding if the key has no namespace.
 func NewBinding(key types.NamespacedName) BindingObject {
 	meta := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
 	if key.Namespace == "" {
@@ -45,7 +45,7 @@ func NewBinding(key types.NamespacedName) BindingObject {
 	return &ResourceBinding{ObjectMeta: meta}
 }
 
-// ObjectOf returns the identity of the object of a binding.
+// ObjectOf returns the identity of a binding's object.
 func ObjectOf(b BindingObject) ObjectIdentity {
 	ref := b.BindingSpec().ObjectRef
 	gvk := ref.GroupVersionKind()
@@ -57,7 +57,7 @@ func (r ObjectReference) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 }
 
-// Left returns the copy that the hub left on the cluster with this ID, or nil.
+// Left returns the copy that the hub left on the cluster with this ID. It is nil if there is none.
 func (s *BindingStatus) Left(clusterID string) *OrphanedCopy {
 	for i := range s.Orphaned {
 		if s.Orphaned[i].ClusterID == clusterID {
@@ -67,7 +67,7 @@ func (s *BindingStatus) Left(clusterID string) *OrphanedCopy {
 	return nil
 }
 
-// Target returns the entry of a cluster, or nil.
+// Target returns the entry of a cluster. It is nil if the binding has none.
 func (s *BindingSpec) Target(cluster string) *BindingTarget {
 	for i := range s.Clusters {
 		if s.Clusters[i].Name == cluster {
@@ -77,7 +77,7 @@ func (s *BindingSpec) Target(cluster string) *BindingTarget {
 	return nil
 }
 
-// Revision returns the revision with this number, or nil.
+// Revision returns the revision with this number. It is nil if there is none.
 func (s *BindingSpec) Revision(number int64) *ObjectRevision {
 	for i := range s.Revisions {
 		if s.Revisions[i].Number == number {
@@ -87,7 +87,7 @@ func (s *BindingSpec) Revision(number int64) *ObjectRevision {
 	return nil
 }
 
-// Row returns the row of a cluster, or nil.
+// Row returns the row of a cluster. It is nil if there is none.
 func (s *BindingStatus) Row(cluster string) *ClusterRow {
 	for i := range s.Clusters {
 		if s.Clusters[i].Name == cluster {

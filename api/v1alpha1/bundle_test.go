@@ -130,7 +130,7 @@ func TestRegarding(t *testing.T) {
 	}
 }
 
-// bundled is an object of a bundle.
+// bundled returns an object of a bundle, in the form that policies select.
 func bundled(namespace string, of hubv1.ObjectBundle) hubv1.SelectableObject {
 	return hubv1.Selectable(
 		hubv1.ObjectIdentity{Group: "example.com", Kind: "Thing", Namespace: namespace, Name: "x"},

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Bundle has manifests of objects of its namespace. The hub does not create these objects for itself: they exist on
-// members only. A Placement that selects the Bundle sends them to clusters.
+// Bundle has manifests of objects in its namespace. The hub does not create these objects on its own API server: they
+// exist on members only. A Placement that selects the Bundle sends them to clusters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -46,9 +46,9 @@ type BundleList struct {
 	Items           []Bundle `json:"items"`
 }
 
-// ClusterBundle has manifests of objects of the cluster and of any namespace except kube-* and hanse-system. The hub
-// does not create these objects for itself: they exist on members only. A ClusterPlacement that selects the
-// ClusterBundle sends them to clusters.
+// ClusterBundle has manifests of cluster-scoped objects, and of objects in any namespace except kube-* and
+// hanse-system. The hub does not create these objects on its own API server: they exist on members only. A
+// ClusterPlacement that selects the ClusterBundle sends them to clusters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -84,11 +84,11 @@ type ClusterBundleList struct {
 	Items           []ClusterBundle `json:"items"`
 }
 
-// BundleSpec has manifests, and the account whose rights they may not exceed.
+// BundleSpec has manifests, and the ServiceAccount whose rights the manifests must not exceed.
 type BundleSpec struct {
-	// serviceAccountName is a ServiceAccount of the hub, in the namespace of a Bundle, else in hanse-system. It must have
-	// the right to get, create, update and delete each object of the bundle on the hub. The author of the bundle needs the
-	// right to impersonate it. Default "default".
+	// serviceAccountName is a ServiceAccount of the hub: for a Bundle in its namespace, otherwise in hanse-system. It must
+	// have the right to get, create, update and delete each object of the bundle on the hub. The author of the bundle
+	// needs the right to impersonate it. Default "default".
 	// +optional
 	// +kubebuilder:default=default
 	// +kubebuilder:validation:MinLength=1
@@ -103,8 +103,8 @@ type BundleSpec struct {
 	// +kubebuilder:validation:items:XPreserveUnknownFields
 	Manifests []runtime.RawExtension `json:"manifests,omitempty"`
 
-	// configMaps have more manifests: each of their values is YAML or JSON with one or more objects. The ConfigMaps are
-	// in the namespace of a Bundle, else in hanse-system. At most 16.
+	// configMaps have more manifests: each of their values is YAML or JSON with one or more objects. The ConfigMaps are in
+	// the namespace of a Bundle, otherwise in hanse-system. At most 16.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -123,12 +123,12 @@ type ConfigMapSource struct {
 
 // BundleStatus counts the objects of a bundle.
 type BundleStatus struct {
-	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not
-	// looked at the bundle yet.
+	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not processed the
+	// bundle yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// objects is the number of stored objects. Objects that are being removed do not count.
+	// objects is the number of stored objects, without the objects that are being removed.
 	// +optional
 	// +kubebuilder:default=0
 	Objects int32 `json:"objects"`
@@ -145,16 +145,16 @@ type BundleStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// BundleObject is a Bundle, a ClusterBundle or a FederatedOperator: it has objects for members, which the hub does not
-// create for itself.
+// BundleObject is a Bundle, a ClusterBundle or a FederatedOperator. It has objects for members, which the hub does not
+// create on its own API server.
 //
 // +kubebuilder:object:generate=false
 type BundleObject interface {
 	metav1.Object
 	runtime.Object
-	// BundleSpec has the manifests.
+	// BundleSpec returns the manifests.
 	BundleSpec() *BundleSpec
-	// BundleStatus is the status.
+	// BundleStatus returns the status.
 	BundleStatus() *BundleStatus
 }
 
@@ -214,7 +214,7 @@ func ReferenceTo(b BundleObject) BundleReference {
 	return out
 }
 
-// ObjectBundle is the bundle that has an object, as far as policies see it.
+// ObjectBundle describes the bundle that contains an object, with the data that policies select by.
 //
 // +kubebuilder:object:generate=false
 type ObjectBundle struct {
@@ -223,22 +223,22 @@ type ObjectBundle struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// OfBundle returns the ObjectBundle for the objects of a bundle.
+// OfBundle returns the ObjectBundle of a bundle's objects.
 func OfBundle(b BundleObject) ObjectBundle {
 	return ObjectBundle{BundleReference: ReferenceTo(b), Labels: b.GetLabels()}
 }
 
-// Key of the bundle.
+// Key returns the namespace and name of the bundle.
 func (r BundleReference) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
 
-// Identity of the bundle.
+// Identity returns the identity of the bundle.
 func (r BundleReference) Identity() ObjectIdentity {
 	return ObjectIdentity{Group: GroupVersion.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// String is for messages: "Bundle shop/web" or "ClusterBundle web".
+// String returns the bundle as text: "Bundle shop/web" or "ClusterBundle web".
 func (r BundleReference) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -246,7 +246,7 @@ func (r BundleReference) String() string {
 	return r.Kind + " " + r.Namespace + "/" + r.Name
 }
 
-// Annotation is the value of BundleAnnotation.
+// Annotation returns the value of BundleAnnotation.
 func (o ObjectBundle) Annotation() string {
 	value, err := json.Marshal(o)
 	if err != nil {
@@ -255,7 +255,8 @@ func (o ObjectBundle) Annotation() string {
 	return string(value)
 }
 
-// Regarding returns the object of events on a hub object in a namespace: the object, or the bundle that has it.
+// Regarding returns the object that events on a hub object in a namespace name: the hub object, or the bundle that
+// contains it.
 func (r ObjectReference) Regarding(namespace string) *corev1.ObjectReference {
 	if r.Bundle == nil {
 		return &corev1.ObjectReference{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: namespace, Name: r.Name, UID: r.UID}
@@ -265,13 +266,13 @@ func (r ObjectReference) Regarding(namespace string) *corev1.ObjectReference {
 	}
 }
 
-// IsOfOperator reports whether a FederatedOperator has the object.
+// IsOfOperator reports whether the object belongs to a FederatedOperator.
 func (r ObjectReference) IsOfOperator() bool {
 	return r.Bundle != nil && r.Bundle.Kind == FederatedOperatorKind
 }
 
-// BundleOf returns the bundle that has the object, or nil if the object is an object of the hub. Only the hub's memory
-// has objects with a BundleAnnotation that counts: it is removed from objects that are read from the API server.
+// BundleOf returns the bundle that contains the object. It is nil for an object of the hub. Only objects in the hub's
+// memory may have a BundleAnnotation: the hub removes this annotation from objects that it reads from the API server.
 func BundleOf(o metav1.Object) *ObjectBundle {
 	value, ok := o.GetAnnotations()[BundleAnnotation]
 	if !ok {

@@ -3,20 +3,20 @@ package v1alpha1
 // Condition types.
 const (
 	// ConditionReady of a MemberCluster: its watches deliver. Of a policy: all its other conditions are good. Of a
-	// NotificationSink: its receiver takes notifications.
+	// NotificationSink: its receiver accepts notifications.
 	ConditionReady = "Ready"
 	// ConditionCredentialsValid of a MemberCluster: the kubeconfig is valid and the cluster accepts its credentials.
 	ConditionCredentialsValid = "CredentialsValid"
-	// ConditionCredentialsExpireSoon of a MemberCluster: less than a third of the life of its credentials is left, and
-	// they were not renewed. False: the renewal failed, and more than a third is left. Absent while no action is
-	// needed.
+	// ConditionCredentialsExpireSoon of a MemberCluster is True if less than a third of the lifetime of its credentials is
+	// left, and they were not renewed. It is False if the renewal failed, and more than a third is left. It is absent
+	// while no action is needed.
 	ConditionCredentialsExpireSoon = "CredentialsExpireSoon"
 	// ConditionTopologyChanged of a MemberCluster: its nodes have another region than the pinned region.
 	ConditionTopologyChanged = "TopologyChanged"
-	// ConditionAnswersTooLarge of a MemberCluster: an answer in the last minutes was larger than its limit. Absent
-	// otherwise.
+	// ConditionAnswersTooLarge of a MemberCluster: an answer in the last minutes was larger than its limit. It is absent
+	// if there was no such answer.
 	ConditionAnswersTooLarge = "AnswersTooLarge"
-	// ConditionUnclaimed of a MemberCluster: it has copies that no binding claims. Absent otherwise.
+	// ConditionUnclaimed of a MemberCluster: it has copies that no binding claims. It is absent if there are none.
 	ConditionUnclaimed = "Unclaimed"
 	// ConditionStored of a bundle: its manifests are valid, and the hub has stored them.
 	ConditionStored = "Stored"
@@ -30,19 +30,19 @@ const (
 	ConditionApplied = "Applied"
 	// ConditionHealthy of a binding, placement or bundle: the copies on all targets are healthy.
 	ConditionHealthy = "Healthy"
-	// ConditionContested of a binding: another field manager on a member keeps changing fields that the hub sets.
-	// Absent otherwise.
+	// ConditionContested of a binding: another field manager on a member keeps changing fields that the hub sets. It is
+	// absent if there is no such manager.
 	ConditionContested = "Contested"
 	// ConditionRolledOut of a placement with a rollout: all objects have their newest revision on all clusters.
 	ConditionRolledOut = "RolledOut"
-	// ConditionRemovalHeld of a placement, or of a MemberCluster that leaves: copies stay until a user confirms their
-	// removal. Absent if no removal was ever held.
+	// ConditionRemovalHeld of a placement, or of a leaving MemberCluster: copies stay until a user confirms their removal.
+	// It is absent if no removal was ever held.
 	ConditionRemovalHeld = "RemovalHeld"
 	// ConditionStatusWritten of a binding: the merged status is on the hub object.
 	ConditionStatusWritten = "StatusWritten"
 	// ConditionRowsTruncated of a binding: healthy rows were shortened to keep the size limit.
 	ConditionRowsTruncated = "RowsTruncated"
-	// ConditionObjectHealthy is added to the conditions of a hub object.
+	// ConditionObjectHealthy is a condition that the hub adds to the conditions of a hub object.
 	ConditionObjectHealthy = Prefix + "Healthy"
 )
 
@@ -92,7 +92,7 @@ const (
 	ReasonSigningKeyInvalid = "SigningKeyInvalid" // the Secret does not exist, or has no key of Standard Webhooks
 )
 
-// ReasonOperatorNotReady of a row: the copy is created after the operator of its kind is ready on the cluster.
+// ReasonOperatorNotReady of a row: the copy is not created before the operator of its kind is ready on the cluster.
 const ReasonOperatorNotReady = "OperatorNotReady"
 
 // Reasons of references. A needed object is an object that a placed object names, by the references of its placement.
@@ -103,8 +103,8 @@ const (
 	ReasonReferenceNotReady = "ReferenceNotReady" // of a row: the copy is created after a needed object is on the cluster
 )
 
-// ReasonBundleNotReady of a row: the webhook configuration or APIService is created after the other objects of its
-// bundle are ready on the cluster, and a workload after the objects that its pods may need.
+// ReasonBundleNotReady of a row: a webhook configuration or APIService is not created before the other objects of its
+// bundle are ready on the cluster. A workload is not created before the objects that its pods may need.
 const ReasonBundleNotReady = "BundleNotReady"
 
 // Reasons of bundles. A bundle whose manifests cannot be stored keeps its stored objects.
@@ -125,7 +125,7 @@ const (
 	ReasonPartlyPlaced          = "PartlyPlaced"          // some objects follow no placement
 )
 
-// Reasons of decisions: a cluster was not chosen, or an object is withdrawn or not scheduled.
+// Reasons of decisions: why a cluster was not chosen, or why an object is withdrawn or not scheduled.
 const (
 	ReasonNotSelected         = "NotSelected"
 	ReasonExcluded            = "Excluded"

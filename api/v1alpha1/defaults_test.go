@@ -23,7 +23,7 @@ suspend: {}
 statusAggregation: {mode: OnObject}
 `
 
-// What kubectl get -o yaml shows of an object that says the least.
+// The test compares objects with few fields with the output of kubectl get -o yaml.
 func TestDefaults(t *testing.T) {
 	c := connect(t)
 	tests := map[string]struct {
@@ -107,7 +107,7 @@ statusAggregation: {mode: OnObject}
 	}
 }
 
-// Columns of kubectl get show a 0 rather than nothing from the first report on.
+// From the first report on, columns of kubectl get must show a 0 instead of nothing.
 func TestCountsOfAStatusDefaultToZero(t *testing.T) {
 	c := connect(t)
 	tests := map[string]struct {
@@ -156,7 +156,7 @@ func TestCountsOfAStatusDefaultToZero(t *testing.T) {
 	}
 }
 
-// kstatus takes an object for ready that has no status at all.
+// kstatus treats an object without a status as ready.
 func TestAStatusSaysThatTheHubHasNotLooked(t *testing.T) {
 	c := connect(t)
 	for kind, spec := range map[string]string{
@@ -186,8 +186,8 @@ func TestAStatusSaysThatTheHubHasNotLooked(t *testing.T) {
 	}
 }
 
-// A tool that compares a file with the object of the server, as Argo CD does, takes a list as a whole: a default in one
-// of its entries would be a difference for ever.
+// A tool that compares a file with the object of the server, such as Argo CD, compares a list as a whole: a default in
+// one of its entries would always be a difference.
 func TestNoEntryOfAListHasADefault(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(crdFolder, "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -201,7 +201,7 @@ func TestNoEntryOfAListHasADefault(t *testing.T) {
 	}
 }
 
-// defaultsInLists are the paths below lists that have a default. The type valueFrom is that of Kubernetes.
+// defaultsInLists returns the paths below lists that have a default. The type valueFrom belongs to Kubernetes.
 func defaultsInLists(s apiextensionsv1.JSONSchemaProps, path string, inList bool) []string {
 	var out []string
 	if inList && s.Default != nil {

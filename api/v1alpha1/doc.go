@@ -1,4 +1,4 @@
-// Package v1alpha1 holds the API of Hanse, group hanse.dev.
+// Package v1alpha1 contains the API of Hanse, group hanse.dev.
 //
 //   - MemberCluster: one cluster that receives objects, and how it is reached.
 //   - Placement, ClusterPlacement: which objects go to which clusters.
@@ -7,8 +7,8 @@
 //   - ResourceBinding, ClusterResourceBinding: written by the hub, one per federated object: the
 //     decision with its reasons and one status row per cluster.
 //
-// Namespaced kinds and their cluster-scoped twins share their spec and status types. Code that serves
-// both takes the interfaces PlacementObject, OverridePolicyObject and BindingObject.
+// Namespaced kinds and their cluster-scoped counterparts have the same spec and status types. Code for both uses the
+// interfaces PlacementObject, OverridePolicyObject and BindingObject.
 //
 // +kubebuilder:object:generate=true
 // +groupName=hanse.dev

@@ -14,7 +14,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestExamplesApplyAsTheyAre creates every object of Hanse in docs/examples. Charts and files of values are for Helm.
+// TestExamplesApplyAsTheyAre creates every object of Hanse in docs/examples. It skips charts and files of values, which
+// are for Helm.
 func TestExamplesApplyAsTheyAre(t *testing.T) {
 	c := connect(t)
 	applied := 0

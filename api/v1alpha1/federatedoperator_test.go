@@ -84,12 +84,12 @@ chart:
 	"an account with an empty name":           {spec: operatorSpec + `serviceAccountName: ""`, says: "spec.serviceAccountName in body should be at least 1 chars long"},
 }
 
-// ofRepository is a spec with a chart of a repository, which has more fields.
+// ofRepository returns a spec with a chart of a repository, which has these further fields.
 func ofRepository(fields string) string {
 	return "chart: {repository: {name: rotors, " + fields + "}, namespace: turbines}"
 }
 
-// chart is a spec with one more field of its chart.
+// chart returns a spec whose chart has one further field.
 func chart(field string) string {
 	return "chart: {archive: {configMap: rotors}, namespace: turbines, " + field + "}\n"
 }

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// FederatedOperator installs an operator on members: a program that acts on custom resources. It has the objects of a
-// Helm chart or of manifests, as a ClusterBundle has. The hub does not create these objects for itself. A
+// FederatedOperator installs an operator on members: a program that reconciles custom resources. It has the objects of
+// a Helm chart or of manifests, like a ClusterBundle. The hub does not create these objects on its own API server. A
 // ClusterPlacement that selects the FederatedOperator sends them to clusters. A custom resource of the operator's kinds
 // is created on such a cluster only after the operator is ready there.
 //
@@ -45,7 +45,8 @@ type FederatedOperatorList struct {
 	Items           []FederatedOperator `json:"items"`
 }
 
-// FederatedOperatorSpec has the objects of an operator, and the account whose rights they may not exceed.
+// FederatedOperatorSpec has the objects of an operator, and the ServiceAccount whose rights the objects must not
+// exceed.
 type FederatedOperatorSpec struct {
 	BundleSpec `json:",inline"`
 
@@ -53,15 +54,16 @@ type FederatedOperatorSpec struct {
 	// +optional
 	Chart *OperatorChart `json:"chart,omitempty"`
 
-	// acknowledge lets changes of CustomResourceDefinitions through that break objects in use, one by one. The condition
-	// Stored names them. At most 100.
+	// acknowledge permits changes of CustomResourceDefinitions that break objects in use, one by one. The condition Stored
+	// names such changes. At most 100.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	Acknowledge []AcknowledgedChange `json:"acknowledge,omitempty"`
 
-	// removal says what happens if the FederatedOperator is deleted while a placement sends objects of its kinds to
-	// clusters. Refuse: the webhook refuses the deletion. Allow: the operator is removed, and its objects stay.
+	// removal sets what happens if the FederatedOperator is deleted while a placement sends objects of its kinds to
+	// clusters. Refuse: the webhook refuses the deletion. Allow: the operator is removed, and the objects of its kinds
+	// stay.
 	// +optional
 	// +kubebuilder:default=Refuse
 	// +kubebuilder:validation:Enum=Refuse;Allow
@@ -76,20 +78,20 @@ type AcknowledgedChange struct {
 	// +kubebuilder:validation:MaxLength=253
 	CRD string `json:"crd"`
 
-	// rule that the change breaks, as the condition names it.
+	// rule that the change breaks, as the condition Stored names it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Rule string `json:"rule"`
 
-	// path of the field, as the condition names it.
+	// path of the field, as the condition Stored names it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Path string `json:"path"`
 }
 
-// OperatorRemoval says what happens if a FederatedOperator is deleted while objects of its kinds are in use.
+// OperatorRemoval sets what happens if a FederatedOperator is deleted while objects of its kinds are in use.
 type OperatorRemoval string
 
 // The values of OperatorRemoval.
@@ -110,7 +112,7 @@ type OperatorChart struct {
 	// +optional
 	Repository *ChartRepository `json:"repository,omitempty"`
 
-	// digest that the archive must have: sha256: and 64 hex digits. Unset: any archive.
+	// digest that the archive must have: sha256: and 64 hex digits. Unset: any archive is accepted.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
 	Digest string `json:"digest,omitempty"`
@@ -128,8 +130,8 @@ type OperatorChart struct {
 	// +kubebuilder:validation:MaxLength=53
 	ReleaseName string `json:"releaseName,omitempty"`
 
-	// valuesFrom has more values, which replace the chart's own. Later ones win, and values wins over all of them.
-	// At most 10.
+	// valuesFrom has more values, which replace the chart's own values. A later entry replaces values of an earlier one,
+	// and the field values replaces values of all entries. At most 10.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
@@ -153,15 +155,15 @@ type OperatorChart struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	APIVersions []string `json:"apiVersions,omitempty"`
 
-	// hooks says what happens to the chart's hooks: objects that helm creates at a point in the life of a release.
-	// Refuse: a chart with hooks, except tests, is refused. Skip: hooks are left out.
+	// hooks sets what happens to the chart's hooks: objects that helm creates at certain steps of a release. Refuse: a
+	// chart with hooks, except tests, is refused. Skip: hooks are left out.
 	// +optional
 	// +kubebuilder:default=Refuse
 	// +kubebuilder:validation:Enum=Refuse;Skip
 	Hooks ChartHooks `json:"hooks,omitempty"`
 }
 
-// ChartHooks says what happens to the hooks of a chart.
+// ChartHooks sets what happens to the hooks of a chart.
 type ChartHooks string
 
 // The values of ChartHooks.
@@ -200,7 +202,7 @@ type ChartRepository struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`
 	Name string `json:"name"`
 
-	// version of the chart, as its Chart.yaml has it, such as 1.0.0. It is no range of versions.
+	// version of the chart in its Chart.yaml, such as 1.0.0. A range of versions is not allowed.
 	// +required
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9.+-]*$`
@@ -213,8 +215,7 @@ type ChartRepository struct {
 	// +kubebuilder:validation:MaxLength=253
 	Secret string `json:"secret,omitempty"`
 
-	// caBundle has the certificates in PEM of the CAs that the hub trusts for this repository. Unset: the CAs of the hub's
-	// image.
+	// caBundle has the CA certificates in PEM that the hub trusts for this repository. Unset: the CAs of the hub's image.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
@@ -240,11 +241,11 @@ type ValuesSource struct {
 	Optional bool `json:"optional,omitempty"`
 }
 
-// FederatedOperatorStatus counts the objects and the clusters of an operator.
+// FederatedOperatorStatus has the numbers of objects and clusters of an operator.
 type FederatedOperatorStatus struct {
 	BundleStatus `json:",inline"`
 
-	// chart that the stored objects come from.
+	// chart of the stored objects.
 	// +optional
 	Chart *RenderedChart `json:"chart,omitempty"`
 
@@ -253,7 +254,7 @@ type FederatedOperatorStatus struct {
 	// +listType=atomic
 	Provides []string `json:"provides,omitempty"`
 
-	// total is the number of clusters that the operator is placed on.
+	// total is the number of clusters on which the operator is placed.
 	// +optional
 	// +kubebuilder:default=0
 	Total int32 `json:"total"`
@@ -290,7 +291,7 @@ type RenderedChart struct {
 	Digest string `json:"digest"`
 
 	// repository from which the hub fetched the archive, with the name and the version: URL/NAME:VERSION. Unset: the
-	// archive is of a ConfigMap.
+	// archive is from a ConfigMap.
 	// +optional
 	Repository string `json:"repository,omitempty"`
 }
@@ -301,7 +302,7 @@ type OperatorOnCluster struct {
 	// +required
 	Name string `json:"name"`
 
-	// message names the objects that the operator waits for.
+	// message names the objects for which the operator waits.
 	// +required
 	Message string `json:"message"`
 }

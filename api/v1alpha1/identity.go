@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ObjectIdentity names one federated object. It has no version: two apiVersions of one object are one object.
+// ObjectIdentity identifies one federated object. It has no version, because an object has the same identity at all
+// versions of its API.
 type ObjectIdentity struct {
 	Group     string
 	Kind      string
@@ -31,7 +32,7 @@ func (o ObjectIdentity) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: o.Group, Kind: o.Kind}
 }
 
-// String is for messages: "Prometheus.monitoring.coreos.com monitoring/web".
+// String returns the identity as text: "Prometheus.monitoring.coreos.com monitoring/web".
 func (o ObjectIdentity) String() string {
 	name := o.Name
 	if o.Namespace != "" {
@@ -40,8 +41,8 @@ func (o ObjectIdentity) String() string {
 	return o.GroupKind().String() + " " + name
 }
 
-// Owner is the value of OwnerAnnotation for the hub object with this identity and uid:
-// "<group>/<kind>/<namespace>/<name>/<uid>"; group and namespace may be empty.
+// Owner returns the value of OwnerAnnotation for the hub object with this identity and UID:
+// "<group>/<kind>/<namespace>/<name>/<uid>". Group and namespace may be empty.
 func (o ObjectIdentity) Owner(uid types.UID) string {
 	return strings.Join([]string{o.Group, o.Kind, o.Namespace, o.Name, string(uid)}, "/")
 }
@@ -57,8 +58,8 @@ func ParseOwner(value string) (ObjectIdentity, types.UID, error) {
 	return ObjectIdentity{Group: p[0], Kind: p[1], Namespace: p[2], Name: p[3]}, types.UID(p[4]), nil
 }
 
-// BindingName is the name of the binding of this object: the name cut to 200 characters, the kind in lower case and
-// the first 10 hex digits of the SHA-256 of the identity. The binding lives in the object's scope and namespace.
+// BindingName returns the name of this object's binding: the name cut to 200 characters, the kind in lower case and the
+// first 10 hex digits of the SHA-256 of the identity. The binding has the object's scope and namespace.
 func (o ObjectIdentity) BindingName() string {
 	sum := o.sum()
 	kind := strings.ToLower(o.Kind)
@@ -69,12 +70,12 @@ func (o ObjectIdentity) BindingName() string {
 	if len(name) > 200 {
 		name = name[:200]
 	}
-	// RBAC names may hold colons and upper case, which a binding's name may not.
+	// RBAC names may contain colons and upper case, which the name of a binding may not.
 	return dnsSafe(name) + "-" + kind + "-" + hex.EncodeToString(sum[:5])
 }
 
-// ManifestName is the name of the Secret with the manifest of this object, if a bundle has the object: manifest- and
-// the first 20 hex digits of the SHA-256 of the identity. All these Secrets are in one namespace.
+// ManifestName returns the name of the Secret with the manifest of this object, if the object belongs to a bundle:
+// manifest- and the first 20 hex digits of the SHA-256 of the identity. All these Secrets are in one namespace.
 func (o ObjectIdentity) ManifestName() string {
 	sum := o.sum()
 	return "manifest-" + hex.EncodeToString(sum[:10])
@@ -84,7 +85,7 @@ func (o ObjectIdentity) sum() [sha256.Size]byte {
 	return sha256.Sum256([]byte(strings.Join([]string{o.Group, o.Kind, o.Namespace, o.Name}, "\x00")))
 }
 
-// BindingKey is the namespaced name of the binding of this object.
+// BindingKey returns the namespace and name of this object's binding.
 func (o ObjectIdentity) BindingKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: o.Namespace, Name: o.BindingName()}
 }

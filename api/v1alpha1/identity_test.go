@@ -12,7 +12,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// anyIdentity draws what an API server may hold, and more: a name of any characters but the slash.
+// anyIdentity generates identities, including ones that an API server would refuse. A name may have any characters
+// except the slash.
 func anyIdentity() *rapid.Generator[hubv1.ObjectIdentity] {
 	name := rapid.OneOf(
 		rapid.StringMatching(`[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?`),
@@ -48,7 +49,7 @@ func TestNoTwoObjectsShareABindingName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := anyIdentity().Draw(t, "one")
 		b := a
-		// The other differs in one part only, or in how its characters are spread over the parts.
+		// The second identity differs in one part only, or in how the same characters are divided between the parts.
 		switch rapid.IntRange(0, 4).Draw(t, "difference") {
 		case 0:
 			b.Group += "x"
@@ -98,7 +99,7 @@ func TestBindingName(t *testing.T) {
 	}
 }
 
-// A changed name would leave every binding of every hub behind and make a second one.
+// If the name changed, every binding of every hub would be abandoned, and a second one would be created.
 func TestBindingNamesNeverChange(t *testing.T) {
 	id := hubv1.ObjectIdentity{Group: "monitoring.coreos.com", Kind: "Prometheus", Namespace: "monitoring", Name: "web"}
 	if diff := cmp.Diff("web-prometheus-639ac010c7", id.BindingName()); diff != "" {

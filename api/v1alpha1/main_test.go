@@ -25,8 +25,8 @@ var (
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, apiserver.Hub(), &hubConfig)) }
 
-// connect returns a client that knows no types, as kubectl does not, and that refuses a field which the CRDs do not
-// have: a slip in a test case must not pass for an accepted object.
+// connect returns a client without types, as kubectl is. It refuses a field that the CRDs do not have, because a
+// mistake in a test case must not look like an accepted object.
 func connect(t *testing.T) client.Client {
 	t.Helper()
 	apiserver.Needed(t)
@@ -37,7 +37,7 @@ func connect(t *testing.T) client.Client {
 	return client.WithFieldValidation(c, metav1.FieldValidationStrict)
 }
 
-// object is what a user would write, in the namespace default if the kind has namespaces.
+// object returns an object as a user would write it, in the namespace default if the kind is namespaced.
 func object(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	text, err := yaml.YAMLToJSONStrict([]byte(spec))
@@ -58,7 +58,7 @@ func object(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
 	return obj
 }
 
-// wantRefusal wants the API server to have found the object invalid, in these words.
+// wantRefusal fails the test unless the API server refused the object as invalid, with these words.
 func wantRefusal(t *testing.T, err error, words string) {
 	t.Helper()
 	if !apierrors.IsInvalid(err) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// SelectableObject is a hub object as policies see it.
+// SelectableObject has the data of a hub object by which policies select.
 //
 // +kubebuilder:object:generate=false
 type SelectableObject struct {
@@ -19,7 +19,7 @@ type SelectableObject struct {
 	Labels map[string]string
 	// NamespaceLabels are the labels of the object's namespace.
 	NamespaceLabels map[string]string
-	// Bundle that has the object; nil for an object of the hub.
+	// Bundle that contains the object. It is nil for an object of the hub.
 	Bundle *ObjectBundle
 }
 
@@ -28,12 +28,12 @@ func Selectable(id ObjectIdentity, o metav1.Object, namespaceLabels map[string]s
 	return SelectableObject{ObjectIdentity: id, Labels: o.GetLabels(), NamespaceLabels: namespaceLabels, Bundle: BundleOf(o)}
 }
 
-// IsOfOperator reports whether a FederatedOperator has the object.
+// IsOfOperator reports whether the object belongs to a FederatedOperator.
 func (o SelectableObject) IsOfOperator() bool {
 	return o.Bundle != nil && o.Bundle.Kind == FederatedOperatorKind
 }
 
-// Placed returns the object that placements select: the bundle that has the object, or the object itself.
+// Placed returns the object that placements select: the bundle that contains the object, or the object itself.
 func (o SelectableObject) Placed() SelectableObject {
 	if o.Bundle == nil {
 		return o
@@ -45,10 +45,10 @@ func (o SelectableObject) Placed() SelectableObject {
 	return placed
 }
 
-// Specificity tells how narrow a matching selector is. A higher value is narrower.
+// Specificity is how narrow a matching selector is. A higher value is narrower.
 type Specificity int
 
-// From no match to the narrowest one.
+// The values range from no match to the narrowest match.
 const (
 	MatchesNot Specificity = iota
 	MatchesGroup
@@ -57,8 +57,8 @@ const (
 	MatchesName
 )
 
-// Match returns the specificity of the narrowest of the selectors that selects the object, or MatchesNot.
-// An invalid label selector is an error that names its index.
+// Match returns the specificity of the narrowest selector that selects the object. If no selector does, it returns
+// MatchesNot. The error about an invalid label selector names the index of the selector.
 func Match(selectors []ResourceSelector, o SelectableObject) (Specificity, error) {
 	best := MatchesNot
 	for i, s := range selectors {
@@ -122,16 +122,16 @@ func InScope(policyNamespace string, selected *metav1.LabelSelector, o Selectabl
 	return sel.Matches(labels.Set(o.NamespaceLabels)), nil
 }
 
-// IsSecret reports whether the kind is Secret. No status, event, metric or log holds values of Secrets.
+// IsSecret reports whether the kind is Secret. Statuses, events, metrics and logs must contain no values of Secrets.
 func IsSecret(gk schema.GroupKind) bool { return gk == schema.GroupKind{Kind: "Secret"} }
 
-// IsSystemNamespace is true for kube-* and hanse-system.
+// IsSystemNamespace reports whether the namespace is kube-* or hanse-system.
 func IsSystemNamespace(name string) bool {
 	return name == SystemNamespace || strings.HasPrefix(name, "kube-")
 }
 
-// SelectableLabels are the labels that selectors see: the labels of the MemberCluster, the derived region, and the zone
-// if there is only one.
+// SelectableLabels returns the labels by which selectors select: the labels of the MemberCluster, the derived region,
+// and the zone if there is only one.
 func (c *MemberCluster) SelectableLabels() map[string]string {
 	out := maps.Clone(c.Labels)
 	if out == nil {
@@ -147,7 +147,7 @@ func (c *MemberCluster) SelectableLabels() map[string]string {
 }
 
 // MaySelect reports whether the names and labels of a selection select a cluster. It ignores the expression, whose
-// answer may change, and selects nothing by a selector that cannot be read.
+// result may change. A selector that cannot be read selects no cluster.
 func (s *ClusterSelection) MaySelect(c *MemberCluster) bool {
 	if slices.Contains(s.ExcludedNames, c.Name) || len(s.Names) > 0 && !slices.Contains(s.Names, c.Name) {
 		return false
@@ -160,8 +160,8 @@ func (s *ClusterSelection) MaySelect(c *MemberCluster) bool {
 }
 
 // SuspendsWrites reports whether the hub writes nothing to the cluster with this name. The cluster is nil if it is not
-// known. A selector suspends a cluster that is not known, and a selector that cannot be read suspends every cluster: a
-// write cannot be taken back.
+// known. A selector suspends writes to an unknown cluster, and a selector that cannot be read suspends writes to every
+// cluster, because a write cannot be undone.
 func (s *SuspendPolicy) SuspendsWrites(name string, c *MemberCluster) bool {
 	switch {
 	case s.Dispatching || slices.Contains(s.Clusters, name):
@@ -173,7 +173,8 @@ func (s *SuspendPolicy) SuspendsWrites(name string, c *MemberCluster) bool {
 	return err != nil || c == nil || sel.Matches(labels.Set(c.SelectableLabels()))
 }
 
-// SelectedClusters describes the clusters of the clusterSelector: "clusters with tier=test". Empty without a selector.
+// SelectedClusters describes the clusters of the clusterSelector: "clusters with tier=test". It is empty without a
+// selector.
 func (s *SuspendPolicy) SelectedClusters() string {
 	if s.ClusterSelector == nil {
 		return ""
@@ -188,8 +189,8 @@ func (s *SuspendPolicy) SelectedClusters() string {
 	}
 }
 
-// Allows reports whether objects of a hub namespace with these labels may go to the cluster. Cluster-scoped objects
-// (namespace "") may always go.
+// Allows reports whether objects of a hub namespace with these labels may be sent to the cluster. Cluster-scoped
+// objects (namespace "") may always be sent.
 func (a AllowedNamespaces) Allows(namespace string, namespaceLabels map[string]string) (bool, error) {
 	switch {
 	case namespace == "" || a.From == NamespacesFromAll:

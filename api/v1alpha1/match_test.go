@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// parse reads what a user writes, and nothing else.
+// parse reads a YAML text strictly: unknown fields fail the test.
 func parse[T any](t *testing.T, text string) T {
 	t.Helper()
 	var v T

@@ -28,7 +28,7 @@ type MemberCluster struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec sets how the hub reaches the cluster and which objects may go there.
+	// spec sets how the hub reaches the cluster, and which objects may be sent there.
 	// +required
 	Spec MemberClusterSpec `json:"spec"`
 
@@ -47,16 +47,16 @@ type MemberClusterList struct {
 	Items           []MemberCluster `json:"items"`
 }
 
-// MemberClusterSpec sets how the hub reaches a cluster and which objects may go there.
+// MemberClusterSpec sets how the hub reaches a cluster, and which objects may be sent there.
 type MemberClusterSpec struct {
 	// connection sets how the hub reaches the cluster's API server.
 	// +required
 	Connection Connection `json:"connection"`
 
-	// taints keep objects away whose placement does not tolerate the taint. NoSchedule keeps new objects away.
-	// NoExecute also withdraws the objects on the cluster. PreferNoSchedule lowers the score of the cluster. A
-	// placement can tolerate a NoExecute taint for a time after timeAdded; then its objects are withdrawn. If timeAdded
-	// is not set, such a toleration never ends. At most 32.
+	// taints repel objects whose placement does not tolerate the taint. NoSchedule repels new objects. NoExecute also
+	// withdraws the objects on the cluster. PreferNoSchedule lowers the score of the cluster. A placement can tolerate a
+	// NoExecute taint for a time after timeAdded; after that time, its objects are withdrawn. If timeAdded is not set,
+	// such a toleration never ends. At most 32.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
@@ -66,7 +66,7 @@ type MemberClusterSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !t.key.startsWith('hanse.dev/'))",message="taints of hanse.dev/ are set by the hub, in status.taints"
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// unschedulable true keeps new objects away. Objects on the cluster stay. Default false.
+	// unschedulable true prevents that the cluster gets new objects. Objects on the cluster stay. Default false.
 	// +optional
 	Unschedulable bool `json:"unschedulable,omitempty"`
 
@@ -76,16 +76,16 @@ type MemberClusterSpec struct {
 	// +optional
 	Drain *DrainPolicy `json:"drain,omitempty"`
 
-	// allowedNamespaces selects the hub namespaces whose objects may go to the cluster. It does not limit
+	// allowedNamespaces selects the hub namespaces whose objects may be sent to the cluster. It does not limit
 	// cluster-scoped objects. The hub checks it at the decision and before each write. An object whose namespace is no
 	// longer allowed is neither changed nor deleted.
 	// +required
 	AllowedNamespaces AllowedNamespaces `json:"allowedNamespaces"`
 
 	// requirePlaceVerb true requires the verb place on this MemberCluster from the author of a placement. The webhook
-	// checks the verb when a placement is created, or its spec changes, and its names and labels select this cluster.
-	// It does not check stored placements, or placements that select the cluster only later. Default false: every
-	// author of a placement may place objects on the cluster.
+	// checks the verb when a placement is created, or its spec changes, if its names and labels select this cluster. It
+	// does not check stored placements, or placements that select the cluster only later. Default false: every author of a
+	// placement may place objects on the cluster.
 	// +optional
 	RequirePlaceVerb bool `json:"requirePlaceVerb,omitempty"`
 
@@ -145,9 +145,9 @@ type Connection struct {
 
 // DirectConnection reaches the member's API server from the hub.
 type DirectConnection struct {
-	// kubeconfigSecretRef names a Secret in the namespace hanse-system. The kubeconfig must hold all credentials
-	// inline: exec, auth-provider, file paths, proxy-url and insecure-skip-tls-verify are refused. The hub uses a
-	// changed Secret without a restart.
+	// kubeconfigSecretRef names a Secret in the namespace hanse-system. The kubeconfig must contain all credentials
+	// inline: exec, auth-provider, file paths, proxy-url and insecure-skip-tls-verify are refused. The hub uses a changed
+	// Secret without a restart.
 	// +required
 	KubeconfigSecretRef SecretKeyRef `json:"kubeconfigSecretRef"`
 }
@@ -223,15 +223,15 @@ type CredentialsOnLeave string
 const (
 	// CredentialsKeep leaves the credentials valid.
 	CredentialsKeep CredentialsOnLeave = "Keep"
-	// CredentialsRevoke deletes the Secret on the cluster that the hub's token is bound to. From then on, the cluster
+	// CredentialsRevoke deletes the Secret on the cluster to which the hub's token is bound. After that, the cluster
 	// refuses the token.
 	CredentialsRevoke CredentialsOnLeave = "Revoke"
 )
 
 // LeavePolicy sets what happens to the copies on a cluster when its MemberCluster is deleted.
 type LeavePolicy struct {
-	// policy Orphan leaves the copies on the cluster, without the marks of the hub. Delete deletes the copies. Default
-	// Orphan.
+	// policy Orphan leaves the copies on the cluster, without the hub's labels and annotations. Delete deletes the copies.
+	// Default Orphan.
 	// +optional
 	// +kubebuilder:default=Orphan
 	Policy RemovalPolicy `json:"policy,omitempty"`
@@ -244,15 +244,15 @@ type LeavePolicy struct {
 	// +kubebuilder:validation:Maximum=604800
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// whenUnreachable Wait waits for ever, with the reason in the condition Ready. Abandon leaves the copies on the
+	// whenUnreachable Wait waits without a limit, with the reason in the condition Ready. Abandon leaves the copies on the
 	// cluster after timeoutSeconds. Default Wait.
 	// +optional
 	// +kubebuilder:default=Wait
 	WhenUnreachable WhenUnreachable `json:"whenUnreachable,omitempty"`
 
-	// credentials Revoke revokes the hub's token on the cluster as the last step. That works if the cluster answers and
-	// hansectl made the token; an event reports the result. hansectl unjoin sets Revoke. Default Keep: the credentials
-	// stay valid, so that a MemberCluster deleted by mistake can be created again.
+	// credentials Revoke revokes the hub's token on the cluster as the last step, if the cluster answers and hansectl
+	// created the token. An event reports the result. hansectl unjoin sets Revoke. Default Keep: the credentials stay
+	// valid, so that a MemberCluster deleted by mistake can be created again.
 	// +optional
 	// +kubebuilder:default=Keep
 	Credentials CredentialsOnLeave `json:"credentials,omitempty"`
@@ -260,8 +260,8 @@ type LeavePolicy struct {
 
 // MemberClusterStatus is the last state of a cluster that the hub observed.
 type MemberClusterStatus struct {
-	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not
-	// looked at the object yet.
+	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not processed the
+	// object yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -270,9 +270,9 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// lastObservedTime is the time at which a watch of the cluster last delivered to the hub. It is written with every
-	// other change of this status, and otherwise at most every 30 s. If the time is older than a minute, the hub does
-	// not observe the cluster, whatever the conditions say. Unset before the first connection.
+	// lastObservedTime is the time at which a watch of the cluster last delivered an event to the hub. It is written with
+	// every other change of this status, and otherwise at most every 30 s. If the time is older than a minute, the hub
+	// does not observe the cluster, even if a condition says otherwise. Unset before the first connection.
 	// +optional
 	LastObservedTime *metav1.Time `json:"lastObservedTime,omitempty"`
 
@@ -280,7 +280,7 @@ type MemberClusterStatus struct {
 	// +optional
 	Version ClusterVersion `json:"version,omitempty"`
 
-	// topology is the location of the cluster, from its labels or else from its nodes.
+	// topology is the location of the cluster, from its labels or otherwise from its nodes.
 	// +optional
 	Topology ClusterTopology `json:"topology,omitempty"`
 
@@ -293,8 +293,8 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=500
 	APIResources []ServedKind `json:"apiResources,omitempty"`
 
-	// operators are the FederatedOperators that are placed on the cluster. Expressions of placements and override
-	// policies can read them. Of more than 64, only the first by name are listed.
+	// operators are the FederatedOperators that are placed on the cluster. Expressions of placements and override policies
+	// can read them. At most 64: of more, only the first by name are listed.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -323,19 +323,19 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// drain counts the objects that spec.drain still has to move. Unset if the cluster is not drained.
+	// drain has the numbers of objects that spec.drain still has to move. Unset if the cluster is not drained.
 	// +optional
 	Drain *DrainStatus `json:"drain,omitempty"`
 
-	// unclaimed is the number of copies of this hub on the cluster that no binding claims. An example are copies of
-	// objects that a restored hub does not know. The hub counts once a minute, for the kinds that bindings place on the
-	// cluster. Unset: there are none.
+	// unclaimed is the number of copies of this hub on the cluster that no binding claims, such as copies of objects that
+	// a restored hub does not know. The hub counts once a minute, for the kinds that bindings place on the cluster. Unset:
+	// there are none.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Unclaimed *int32 `json:"unclaimed,omitempty"`
 
-	// removalHeld describes the copies that leave.policy Delete would delete. The copies stay until a user confirms
-	// their removal. Unset if there are none.
+	// removalHeld describes the copies that leave.policy Delete would delete, and that stay until a user confirms their
+	// removal. Unset if there are none.
 	// +optional
 	RemovalHeld *RemovalHeld `json:"removalHeld,omitempty"`
 
@@ -358,7 +358,7 @@ type CredentialsStatus struct {
 	// +kubebuilder:validation:MaxLength=16
 	ID string `json:"id"`
 
-	// issueTime is the time from which the credentials are valid. Unset: not known.
+	// issueTime is the time from which the credentials are valid. Unset: the time is not known.
 	// +optional
 	IssueTime *metav1.Time `json:"issueTime,omitempty"`
 
@@ -366,8 +366,8 @@ type CredentialsStatus struct {
 	// +optional
 	ExpireTime *metav1.Time `json:"expireTime,omitempty"`
 
-	// tokenSecret is the Secret in the cluster's namespace hanse-system that the token is bound to. If the Secret is
-	// deleted, the token is invalid. Unset: hansectl made no such Secret.
+	// tokenSecret is the Secret in the cluster's namespace hanse-system to which the token is bound. If the Secret is
+	// deleted, the token is invalid. Unset: hansectl created no such Secret.
 	// +optional
 	TokenSecret *TokenSecret `json:"tokenSecret,omitempty"`
 }
@@ -434,8 +434,8 @@ type ClusterVersion struct {
 // MostOperators bounds MemberClusterStatus.Operators.
 const MostOperators = 64
 
-// OperatorFact describes a FederatedOperator on a cluster. It does not change while the cluster is away, and does not
-// depend on whether the operator is ready.
+// OperatorFact describes a FederatedOperator on a cluster. It does not change while the cluster is unreachable, and
+// does not depend on whether the operator is ready.
 type OperatorFact struct {
 	// name of the FederatedOperator.
 	// +required
@@ -449,7 +449,7 @@ type OperatorFact struct {
 	Version string `json:"version,omitempty"`
 
 	// installed is true after each workload, definition, webhook configuration and APIService of the operator has been
-	// applied on the cluster once. It stays true until the operator leaves the cluster.
+	// applied on the cluster once. It stays true until the operator is removed from the cluster.
 	// +required
 	Installed bool `json:"installed"`
 }
@@ -477,16 +477,16 @@ type ServedKind struct {
 	Versions []string `json:"versions,omitempty"`
 }
 
-// ClusterTopology is the location of a cluster. Values from nodes are pinned: they never change by themselves, and
-// never become empty.
+// ClusterTopology is the location of a cluster. Values from nodes are pinned: they never change on their own, and never
+// become empty.
 type ClusterTopology struct {
-	// region is the label topology.kubernetes.io/region of the MemberCluster, or else the region of all nodes.
+	// region is the label topology.kubernetes.io/region of the MemberCluster, or otherwise the region of all nodes.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Region string `json:"region,omitempty"`
 
-	// zones are the label topology.kubernetes.io/zone of the MemberCluster, or else the zones of the nodes, sorted. At
-	// most 64.
+	// zones are the label topology.kubernetes.io/zone of the MemberCluster, or otherwise the zones of the nodes, sorted.
+	// At most 64.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64

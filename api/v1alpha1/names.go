@@ -1,10 +1,11 @@
 package v1alpha1
 
 const (
-	// SystemNamespace holds the hub's own objects and all credential Secrets.
+	// SystemNamespace has the hub's own objects and all Secrets with credentials.
 	SystemNamespace = "hanse-system"
 
-	// Prefix starts every label, annotation and finalizer of Hanse. Keys below it never travel from the hub to a member.
+	// Prefix is the prefix of every label, annotation and finalizer of Hanse. The hub never copies keys with this prefix
+	// to members.
 	Prefix = "hanse.dev/"
 
 	// HubLabel is set on every object that a hub writes to a member; its value is the UID of the hub's kube-system
@@ -15,7 +16,7 @@ const (
 	// OwnerAnnotation names the one hub object that a member object is the copy of, see ObjectIdentity.Owner.
 	OwnerAnnotation = Prefix + "owner"
 
-	// DigestAnnotation is the digest of the manifest that was last applied.
+	// DigestAnnotation has the digest of the manifest that was last applied.
 	DigestAnnotation = Prefix + "digest"
 
 	// ReloadAnnotation of a pod template in a copy is a digest of the ConfigMaps and Secrets that the pods read, see
@@ -47,8 +48,8 @@ const (
 	// OnDemandLabel marks a namespace that the hub created on a member because a federated object needed it.
 	OnDemandLabel = Prefix + "on-demand"
 
-	// AdoptedAnnotation with the value "true" marks a copy that was on the member before the hub took it over. The
-	// digest does not include it.
+	// AdoptedAnnotation with the value "true" marks a copy that was on the member before the hub adopted it. The digest
+	// does not include it.
 	AdoptedAnnotation = Prefix + "adopted"
 
 	// PauseAnnotation on a copy has an RFC 3339 time. An admin of the member sets it. Until that time, the hub does not
@@ -60,11 +61,11 @@ const (
 	// that.
 	DeletionProtectionLabel = Prefix + "deletion-protection"
 
-	// AllowDeletionAnnotation on a protected object has the object's UID. It allows the deletion of the object.
+	// AllowDeletionAnnotation on a protected object has the object's UID. It permits the deletion of the object.
 	AllowDeletionAnnotation = Prefix + "allow-deletion"
 
-	// ConfirmRemovalAnnotation on a Placement, ClusterPlacement or MemberCluster has the id in its status.removalHeld.
-	// It confirms the held removals. An id is valid once.
+	// ConfirmRemovalAnnotation on a Placement, ClusterPlacement or MemberCluster has the id of its status.removalHeld. It
+	// confirms the held removals. An id is valid once.
 	ConfirmRemovalAnnotation = Prefix + "confirm-removal"
 
 	// RevisionLabel is on the Secrets in the hub's namespace that store the contents of revisions.
@@ -86,15 +87,15 @@ const (
 	RolloutApproveAnnotation = Prefix + "rollout-approve"
 
 	// RolloutPauseAnnotation on a placement with the value "true" pauses its rollouts. Clusters that have begun to change
-	// go on.
+	// continue.
 	RolloutPauseAnnotation = Prefix + "rollout-pause"
 
-	// RolloutSkipAnnotation on a placement leaves clusters out, separated by commas, such as
+	// RolloutSkipAnnotation on a placement excludes clusters from waves, separated by commas, such as
 	// eu-fra-1@2026-11-26T10:00:00Z. No wave waits for the cluster, for changes that began before that time.
 	RolloutSkipAnnotation = Prefix + "rollout-skip"
 
 	// RolloutPromoteAnnotation on a placement has a time and a reason, such as "2026-11-26T10:00:00Z CVE-2026-1". Changes
-	// that began before that time go to all clusters at once.
+	// that began before that time are sent to all clusters at once.
 	RolloutPromoteAnnotation = Prefix + "rollout-promote"
 
 	// RolloutUndoAnnotation on a hub object has the number of a revision. All clusters return to the revision, wave by
@@ -109,7 +110,7 @@ const (
 	// has revoked its token. Another value is the reason why the token was not revoked.
 	CredentialsRevokedAnnotation = Prefix + "credentials-revoked"
 
-	// TokenOfAnnotation is on a Secret of a member that a token is bound to. Its value is the UID of the namespace
+	// TokenOfAnnotation is on a Secret of a member to which a token is bound. Its value is the UID of the namespace
 	// kube-system of the hub that uses the token.
 	TokenOfAnnotation = Prefix + "token-of"
 
@@ -120,8 +121,8 @@ const (
 	// ManagedByHansectl is the value of ManagedByLabel on the objects of hansectl.
 	ManagedByHansectl = "hansectl"
 
-	// VersionLabel on the Lease hanse-hub is the version of the replica that leads, with "_" for "+". On a workload of an
-	// operator, it is the version of the operator.
+	// VersionLabel on the Lease hanse-hub is the version of the leading replica, with "_" instead of "+". On a workload of
+	// an operator, it is the version of the operator.
 	VersionLabel = "app.kubernetes.io/version"
 
 	// WithdrawFinalizer is on bindings and MemberClusters. It delays their deletion until the members have confirmed

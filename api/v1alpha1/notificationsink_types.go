@@ -21,11 +21,11 @@ type NotificationSink struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says where notifications go, and which.
+	// spec sets where notifications are sent, and which ones.
 	// +required
 	Spec NotificationSinkSpec `json:"spec"`
 
-	// status says whether the receiver takes notifications.
+	// status says whether the receiver accepts notifications.
 	// +optional
 	// +kubebuilder:default:={"observedGeneration":-1}
 	Status NotificationSinkStatus `json:"status,omitempty"`
@@ -40,7 +40,7 @@ type NotificationSinkList struct {
 	Items           []NotificationSink `json:"items"`
 }
 
-// NotificationSinkSpec has the address of a receiver, the key of its signatures, and a filter.
+// NotificationSinkSpec has the address of a receiver, the key for signatures, and a filter.
 type NotificationSinkSpec struct {
 	// url to which the hub sends notifications by POST: https, with a host, without user, password and fragment. The hub
 	// follows no redirect.
@@ -53,14 +53,13 @@ type NotificationSinkSpec struct {
 	// +required
 	SecretRef SigningKeyRef `json:"secretRef"`
 
-	// caBundle has the certificates in PEM of the CAs that the hub trusts for this receiver. Unset: the CAs of the hub's
-	// image.
+	// caBundle has the CA certificates in PEM that the hub trusts for this receiver. Unset: the CAs of the hub's image.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	CABundle []byte `json:"caBundle,omitempty"`
 
-	// filter selects notifications. Everything that is set must hold. Unset: all notifications.
+	// filter selects notifications. A notification must match all fields that are set. Unset: all notifications.
 	// +optional
 	Filter NotificationFilter `json:"filter,omitempty"`
 }
@@ -74,7 +73,7 @@ type SigningKeyRef struct {
 	Name string `json:"name"`
 
 	// key in the Secret's data. Default "signingKey". Its value is a key of Standard Webhooks: whsec_ and 24 to 64 bytes
-	// in base64. Two keys in two lines give two signatures, so that a receiver can change its key.
+	// in base64. Two keys in two lines cause two signatures, so that a receiver can change its key.
 	// +optional
 	// +kubebuilder:default=signingKey
 	// +kubebuilder:validation:MinLength=1
@@ -131,13 +130,14 @@ const (
 	SeverityNormal NotificationSeverity = "Normal"
 	// SeverityWarning is the severity of events of the type Warning.
 	SeverityWarning NotificationSeverity = "Warning"
-	// SeverityCritical is the severity of a Warning about clusters that are away, and about copies that wait for a user.
+	// SeverityCritical is the severity of a Warning about unreachable clusters, or about copies that wait for a user.
 	SeverityCritical NotificationSeverity = "Critical"
 )
 
-// NotificationSinkStatus says whether a receiver takes notifications. The replicas of the hub write it together.
+// NotificationSinkStatus says whether a receiver accepts notifications. All replicas of the hub write it.
 type NotificationSinkStatus struct {
-	// observedGeneration is the generation of the spec that the hub has seen. Ready is Unknown until it was tried.
+	// observedGeneration is the generation of the spec that the hub has processed. Ready is Unknown until a notification
+	// was sent with this spec.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -147,18 +147,19 @@ type NotificationSinkStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// delivered is the number of notifications that the receiver took. Written at most once a minute by each replica.
+	// delivered is the number of notifications that the receiver has accepted. Each replica writes it at most once a
+	// minute.
 	// +optional
 	// +kubebuilder:default=0
 	Delivered int64 `json:"delivered"`
 
-	// dropped is the number of notifications that the hub gave up: the receiver refused them or did not take them within
-	// an hour, or newer ones took their place in the queue.
+	// dropped is the number of notifications that the hub no longer tries to send: the receiver refused them or did not
+	// accept them within an hour, or newer ones replaced them in the queue.
 	// +optional
 	// +kubebuilder:default=0
 	Dropped int64 `json:"dropped"`
 
-	// lastDeliveredTime is when the receiver last took a notification, as of the last write of the status.
+	// lastDeliveredTime is when the receiver last accepted a notification, as of the last write of the status.
 	// +optional
 	LastDeliveredTime *metav1.Time `json:"lastDeliveredTime,omitempty"`
 

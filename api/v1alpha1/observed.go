@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// ObservedWithin is the greatest age of status.lastObservedTime of a MemberCluster while its watches deliver and a
-	// hub runs. An older time means that the cluster is not observed.
+	// ObservedWithin is the maximum age of status.lastObservedTime of a MemberCluster while its watches deliver and a hub
+	// runs. An older time means that the cluster is not observed.
 	ObservedWithin = time.Minute
-	// OfferAbandonAfter is how long a cluster must be unobserved before messages offer to abandon its copies. Abandoned
-	// copies stay on the cluster for ever, and most outages end sooner.
+	// OfferAbandonAfter is how long a cluster must be unobserved before messages suggest to abandon its copies. Abandoned
+	// copies stay on the cluster permanently, and most outages end sooner.
 	OfferAbandonAfter = time.Hour
 )
 
-// IsAway reports whether a cluster does not answer. A cluster that the hub has not processed yet counts as away.
+// IsAway reports whether a cluster does not answer. It returns true for a cluster that the hub has not processed yet.
 func (c *MemberCluster) IsAway() bool {
 	return !meta.IsStatusConditionTrue(c.Status.Conditions, ConditionReady)
 }
@@ -27,8 +27,8 @@ func (c *MemberCluster) IsOverdue(now time.Time) bool {
 	return at != nil && now.Sub(at.Time) > ObservedWithin
 }
 
-// IsHeard reports whether the hub observes the cluster now. Pages, hansectl and metrics decide by it whether states of
-// the cluster and of its copies are known.
+// IsHeard reports whether the hub observes the cluster now. Pages, hansectl and metrics show states of the cluster and
+// of its copies as known only if it returns true.
 func (c *MemberCluster) IsHeard(now time.Time) bool { return !c.IsAway() && !c.IsOverdue(now) }
 
 // MayBeLost reports whether the cluster has been unobserved for OfferAbandonAfter. For a cluster that was never

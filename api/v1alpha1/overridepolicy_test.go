@@ -8,7 +8,7 @@ func patches(operations string) string {
 	return overridesSpec("{name: r, patches: [" + operations + "]}")
 }
 
-// Parts of the messages of the CRD.
+// Parts of the messages of the CRD's validation rules.
 const (
 	closedToWrites = "apiVersion, kind, status and metadata other than single labels and annotations cannot be patched"
 	closedToReads  = "from cannot be the status, or metadata other than name, namespace, labels and annotations"
@@ -106,7 +106,7 @@ var overridePolicyCases = withPaths(map[string]ruleCase{
 	"a rule for each operation":           {spec: patches(`{op: remove, path: /spec/a}, {op: remove, path: /status}`), says: "patches[1]: Invalid value: " + closedToWrites},
 })
 
-// withPaths adds a case for each path and each way to touch it.
+// withPaths adds a test case for each path and each operation on the path.
 func withPaths(cases map[string]ruleCase) map[string]ruleCase {
 	add := func(what, operation, says string) { cases[what] = ruleCase{spec: patches(operation), says: says} }
 	for path, says := range map[string]string{

@@ -121,7 +121,7 @@ type OverridePolicySpec struct {
 	Rules []OverrideRule `json:"rules"`
 }
 
-// OverrideRule changes objects for the clusters that it selects, or keeps the objects away from these clusters. A rule
+// OverrideRule changes objects for the clusters that it selects, or excludes the objects from these clusters. A rule
 // applies images, command, args, env, resources, labels, annotations, mergePatch, patches and edits, in this order.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.exclude) && self.exclude) != (has(self.images) || has(self.command) || has(self.args) || has(self.env) || has(self.resources) || has(self.labels) || has(self.annotations) || has(self.mergePatch) || has(self.patches) || has(self.edits))",message="set exclude: true alone, or at least one of images, command, args, env, resources, labels, annotations, mergePatch, patches and edits"
@@ -133,7 +133,8 @@ type OverrideRule struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// priority of the rule. The higher number wins, before the topology level counts. -1000 to 1000. Unset: 0.
+	// priority of the rule. The rule with the higher number wins. The topology level decides only between rules of equal
+	// priority. -1000 to 1000. Unset: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=-1000
 	// +kubebuilder:validation:Maximum=1000
@@ -143,8 +144,8 @@ type OverrideRule struct {
 	// +optional
 	Clusters *RuleClusters `json:"clusters,omitempty"`
 
-	// exclude true keeps the objects away from these clusters, and withdraws their copies. A rule with exclude has no
-	// other change. Default false.
+	// exclude true excludes the objects from these clusters, and withdraws their copies. A rule with exclude has no other
+	// change. Default false.
 	// +optional
 	Exclude bool `json:"exclude,omitempty"`
 
@@ -203,8 +204,8 @@ type OverrideRule struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	MergePatch *apiextensionsv1.JSON `json:"mergePatch,omitempty"`
 
-	// patches are JSON patch operations (RFC 6902), applied in order. If a test fails, the whole rule is skipped, with
-	// a reason. Tests before all other operations see the object as it is before the rule. At most 64.
+	// patches are JSON patch operations (RFC 6902), applied in order. If a test fails, the whole rule is skipped, with a
+	// reason. Tests before all other operations read the object in its state before the rule. At most 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -219,8 +220,8 @@ type OverrideRule struct {
 	Edits []StringEdit `json:"edits,omitempty"`
 }
 
-// ContainerTarget selects containers of a Pod or of a pod template at /spec/template/spec or in a jobTemplate, whatever
-// the kind. With a path, it selects one object that has the fields of a container.
+// ContainerTarget selects containers of a Pod, or of a pod template at /spec/template/spec or in a jobTemplate, for any
+// kind. With a path, it selects one object that has the fields of a container.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.containers) && has(self.path))",message="set containers or path, not both"
 type ContainerTarget struct {
@@ -314,7 +315,7 @@ type EnvOverride struct {
 	// +kubebuilder:validation:MaxItems=128
 	Set []corev1.EnvVar `json:"set,omitempty"`
 
-	// remove variables by name. A missing variable is no error. At most 128.
+	// remove has names of variables to remove. A missing variable is not an error. At most 128.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -384,7 +385,7 @@ type StringEdit struct {
 	Patches []EditOperation `json:"patches,omitempty"`
 }
 
-// RuleClusters selects the clusters that meet all fields that are set.
+// RuleClusters selects the clusters that match all fields that are set.
 type RuleClusters struct {
 	// names of the MemberClusters to select. At most 256.
 	// +optional
@@ -497,8 +498,8 @@ type EditOperation struct {
 
 // OverridePolicyStatus counts the objects and clusters that the rules of a policy match.
 type OverridePolicyStatus struct {
-	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not
-	// looked at the object yet.
+	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not processed the
+	// object yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -543,13 +544,13 @@ type RuleStatus struct {
 type OverridePolicyObject interface {
 	metav1.Object
 	runtime.Object
-	// OverrideSpec is the part that both kinds share.
+	// OverrideSpec returns the fields that both kinds share.
 	OverrideSpec() *OverridePolicySpec
-	// OverrideStatus is the status.
+	// OverrideStatus returns the status.
 	OverrideStatus() *OverridePolicyStatus
-	// OverrideTier is TierNamespaced for an OverridePolicy.
+	// OverrideTier returns the tier. It is TierNamespaced for an OverridePolicy.
 	OverrideTier() Tier
-	// SelectedNamespaces is nil for an OverridePolicy and the namespaceSelector for a ClusterOverridePolicy.
+	// SelectedNamespaces returns the namespaceSelector of a ClusterOverridePolicy. It is nil for an OverridePolicy.
 	SelectedNamespaces() *metav1.LabelSelector
 }
 

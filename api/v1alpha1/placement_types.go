@@ -86,9 +86,9 @@ type ClusterPlacementSpec struct {
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
-	// enforced true makes this placement win over every placement that is not enforced, whatever the priorities. It
-	// also takes over objects that follow such a placement, whatever its preemption. Between enforced placements,
-	// priority and preemption decide. Default false.
+	// enforced true makes this placement precede every placement that is not enforced, for any priorities. It also takes
+	// over objects that follow such a placement, even if its preemption is Never. Between enforced placements, priority
+	// and preemption decide. Default false.
 	// +optional
 	Enforced bool `json:"enforced,omitempty"`
 }
@@ -110,12 +110,12 @@ type PlacementSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	Priority int32 `json:"priority,omitempty"`
 
-	// preemption Always takes over objects that follow another placement. Default Never.
+	// preemption Always takes over objects that follow another placement, if this placement precedes it. Default Never.
 	// +optional
 	// +kubebuilder:default=Never
 	Preemption Preemption `json:"preemption,omitempty"`
 
-	// hubExecution Allowed also places kinds that the hub itself acts on. These are RBAC, quotas, admission
+	// hubExecution Allowed also places kinds on which controllers of the hub act. These are RBAC, quotas, admission
 	// configurations, and workloads if the hub runs workloads. Default Refused.
 	// +optional
 	// +kubebuilder:default=Refused
@@ -125,8 +125,8 @@ type PlacementSpec struct {
 	// +required
 	Clusters ClusterSelection `json:"clusters"`
 
-	// spread sets how many of the selected clusters hold an object, and which. Unset: every selected cluster that can
-	// take the object.
+	// spread sets how many of the selected clusters hold an object, and which. Unset: every selected cluster that can take
+	// the object holds it.
 	// +optional
 	Spread *SpreadPolicy `json:"spread,omitempty"`
 
@@ -168,7 +168,7 @@ type PlacementSpec struct {
 	// +optional
 	Failover FailoverPolicy `json:"failover,omitempty"`
 
-	// rollout brings changes to the clusters in waves. Unset: a change goes to all clusters at once.
+	// rollout sends changes to the clusters in waves. Unset: a change is sent to all clusters at once.
 	// +optional
 	Rollout *RolloutPolicy `json:"rollout,omitempty"`
 
@@ -190,22 +190,22 @@ type Preemption string
 const (
 	// PreemptionNever leaves an object with the placement that it follows.
 	PreemptionNever Preemption = "Never"
-	// PreemptionAlways takes an object over if this placement comes first in the order of precedence.
+	// PreemptionAlways takes an object over if this placement precedes the other one in the order of precedence.
 	PreemptionAlways Preemption = "Always"
 )
 
-// HubExecution sets whether kinds that the hub itself acts on are placed.
+// HubExecution sets whether kinds are placed on which controllers of the hub act.
 // +kubebuilder:validation:Enum=Refused;Allowed
 type HubExecution string
 
 const (
-	// HubExecutionRefused places no kind that the hub itself acts on.
+	// HubExecutionRefused places no kind on which controllers of the hub act.
 	HubExecutionRefused HubExecution = "Refused"
 	// HubExecutionAllowed places such kinds. Their objects take effect on the hub, too.
 	HubExecutionAllowed HubExecution = "Allowed"
 )
 
-// ClusterSelection selects the clusters that meet all fields that are set. excludedNames removes clusters from the
+// ClusterSelection selects the clusters that match all fields that are set. excludedNames removes clusters from the
 // selection.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.labelSelector) || has(self.expression)",message="set names, labelSelector or expression; 'labelSelector: {}' selects every cluster"
@@ -240,9 +240,9 @@ type ClusterSelection struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression,omitempty"`
 
-	// tolerations of cluster taints, as for pods. tolerationSeconds limits how long a NoExecute taint is tolerated
-	// after its timeAdded; the shortest limit counts. During that time, the cluster gets no new objects. The taint
-	// hanse.dev/unreachable is tolerated as failover says, unless a toleration names its key. At most 32.
+	// tolerations of cluster taints, as for pods. tolerationSeconds limits how long a NoExecute taint is tolerated after
+	// its timeAdded. The shortest limit is used. During that time, the cluster gets no new objects. For the taint
+	// hanse.dev/unreachable, failover sets the toleration, unless a toleration names this key. At most 32.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -254,12 +254,12 @@ type ClusterSelection struct {
 type Adoption string
 
 const (
-	// AdoptionNever leaves the object alone and reports AlreadyExists.
+	// AdoptionNever leaves the object unchanged and reports AlreadyExists.
 	AdoptionNever Adoption = "Never"
-	// AdoptionIfNoDiff takes the object over if a dry run shows that only Hanse's marks would change. It takes over no
-	// Secret, and no object of another hub.
+	// AdoptionIfNoDiff adopts the object if a dry run shows that only Hanse's labels and annotations would change. It
+	// adopts no Secret, and no object of another hub.
 	AdoptionIfNoDiff Adoption = "IfNoDiff"
-	// AdoptionAlways takes the object over, unless another hub owns it.
+	// AdoptionAlways adopts the object, unless another hub owns it.
 	AdoptionAlways Adoption = "Always"
 )
 
@@ -317,7 +317,7 @@ type ApplyPolicy struct {
 	// +kubebuilder:default=Enforce
 	Mode ApplyMode `json:"mode,omitempty"`
 
-	// adoption sets whether the hub takes over an object that already exists on a member. Default Never.
+	// adoption sets whether the hub adopts an object that already exists on a member. Default Never.
 	// +optional
 	// +kubebuilder:default=Never
 	Adoption Adoption `json:"adoption,omitempty"`
@@ -368,8 +368,8 @@ type DeletionPolicy struct {
 	// +optional
 	WhenUnselected RemovalPolicy `json:"whenUnselected,omitempty"`
 
-	// adopted Orphan leaves adopted copies on the member, even where another field or leave.policy says Delete. An
-	// adopted copy existed on the member before the hub took it over. Default Orphan.
+	// adopted Orphan leaves adopted copies on the member, even where another field or leave.policy says Delete. An adopted
+	// copy existed on the member before the hub adopted it. Default Orphan.
 	// +optional
 	// +kubebuilder:default=Orphan
 	Adopted RemovalPolicy `json:"adopted,omitempty"`
@@ -381,7 +381,7 @@ type DeletionPolicy struct {
 	PropagationPolicy metav1.DeletionPropagation `json:"propagationPolicy,omitempty"`
 }
 
-// RemovalLimit is the number of copies that may be deleted at once. The larger of the two limits counts.
+// RemovalLimit is the number of copies that may be deleted at once. The larger of the two limits is used.
 type RemovalLimit struct {
 	// copies is the number of copies that may be deleted at once, even if percent allows fewer. 0 to 1000000. Unset:
 	// guard.copies of the hub's chart.
@@ -431,9 +431,9 @@ type RemovalHeld struct {
 // FailoverPolicy sets whether an object moves if its cluster does not answer.
 type FailoverPolicy struct {
 	// evictAfterSeconds is how long an object tolerates the taint hanse.dev/unreachable:NoExecute of its cluster. A
-	// cluster gets that taint when it has not answered for the hub's grace period. After that time, other clusters take
-	// over the object or its share of the replicas. The old copy is withdrawn only when its cluster answers again and
-	// the replacement is Healthy. 0 to 604800. Unset: for ever.
+	// cluster gets this taint when it has not answered for the hub's grace period. After evictAfterSeconds, other clusters
+	// take over the object or its share of the replicas. The old copy is withdrawn only when its cluster answers again and
+	// the replacement is Healthy. 0 to 604800. Unset: without a limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
@@ -457,16 +457,16 @@ type SuspendPolicy struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Clusters []string `json:"clusters,omitempty"`
 
-	// clusterSelector selects more clusters to which the hub writes nothing, by the labels of MemberClusters, with their
-	// derived region and zone. {} selects every cluster. Unset: no cluster is selected by labels.
+	// clusterSelector selects more clusters to which the hub writes nothing. It uses the labels of MemberClusters, with
+	// their derived region and zone. {} selects every cluster. Unset: no cluster is selected by labels.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 }
 
 // PlacementStatus counts the objects that follow a placement.
 type PlacementStatus struct {
-	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not
-	// looked at the object yet.
+	// observedGeneration is the generation of the spec that the conditions describe. -1: the hub has not processed the
+	// object yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -516,7 +516,7 @@ type RegionSummary struct {
 	// +required
 	Region string `json:"region"`
 
-	// desired is the number of desired copies: one for each object and cluster.
+	// desired is the number of copies that clusters shall hold: one for each object and cluster.
 	// +optional
 	// +kubebuilder:default=0
 	Desired int32 `json:"desired"`
@@ -551,17 +551,17 @@ type RegionSummary struct {
 type PlacementObject interface {
 	metav1.Object
 	runtime.Object
-	// PlacementSpec is the part that both kinds share.
+	// PlacementSpec returns the fields that both kinds share.
 	PlacementSpec() *PlacementSpec
-	// PlacementStatus is the status.
+	// PlacementStatus returns the status.
 	PlacementStatus() *PlacementStatus
-	// SelectedNamespaces is nil for a Placement and the namespaceSelector for a ClusterPlacement.
+	// SelectedNamespaces returns the namespaceSelector of a ClusterPlacement. It is nil for a Placement.
 	SelectedNamespaces() *metav1.LabelSelector
-	// IsEnforced is false for a Placement and enforced for a ClusterPlacement.
+	// IsEnforced returns the field enforced of a ClusterPlacement. It is false for a Placement.
 	IsEnforced() bool
 }
 
-// RemovalHeldOf is status.removalHeld of a placement or a MemberCluster. It is nil for any other object.
+// RemovalHeldOf returns status.removalHeld of a placement or a MemberCluster. It is nil for any other object.
 func RemovalHeldOf(o metav1.Object) *RemovalHeld {
 	switch o := o.(type) {
 	case PlacementObject:

@@ -2,7 +2,7 @@ package v1alpha1
 
 import "strings"
 
-// PointerKeys returns the unescaped keys of a JSON pointer (RFC 6901) that is valid, such as those of the policies.
+// PointerKeys returns the unescaped keys of a valid JSON pointer (RFC 6901).
 func PointerKeys(pointer string) []string {
 	keys := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	for i, k := range keys {

@@ -29,14 +29,14 @@ type ReferenceRule struct {
 	// +kubebuilder:validation:Pattern=`^(/([^/~]|~[01])+)+$`
 	Path string `json:"path"`
 
-	// restart is OnChange if pods start anew when a ConfigMap or Secret that they read changes. Then the hub sets the
-	// annotation hanse.dev/reload in the pod template at path: a digest of what the hub sends of these objects to the
-	// cluster. Pull secrets and Jobs do not count. Unset means Never.
+	// restart OnChange restarts pods when a ConfigMap or Secret that they read changes. Then the hub sets the annotation
+	// hanse.dev/reload in the pod template at path: a digest of the content that the hub sends of these objects to the
+	// cluster. Pull secrets and Jobs are ignored. Unset means Never.
 	// +optional
 	Restart RestartPolicy `json:"restart,omitempty"`
 }
 
-// RestartPolicy says whether pods start anew when an object that they read changes.
+// RestartPolicy sets whether pods restart when an object that they read changes.
 // +kubebuilder:validation:Enum=Never;OnChange
 type RestartPolicy string
 
@@ -47,7 +47,7 @@ const (
 	RestartOnChange RestartPolicy = "OnChange"
 )
 
-// RestartPaths returns the paths of the pod templates whose pods start anew when an object that they read changes.
+// RestartPaths returns the paths of the pod templates whose pods restart when an object that they read changes.
 func (s *PlacementSpec) RestartPaths() []string {
 	var out []string
 	for _, r := range s.References {
@@ -61,7 +61,7 @@ func (s *PlacementSpec) RestartPaths() []string {
 
 // BindingReference is an object that the federated object needs on its clusters.
 type BindingReference struct {
-	// apiGroup of the needed object; empty for the core group.
+	// apiGroup of the needed object. It is empty for the core group.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	APIGroup string `json:"apiGroup,omitempty"`
@@ -83,7 +83,8 @@ type BindingReference struct {
 	// +kubebuilder:validation:MaxLength=512
 	Path string `json:"path"`
 
-	// former is true if the newest state of the federated object does not need it, but copies may still do.
+	// former is true if the newest state of the federated object does not need the object, but copies of older states may
+	// need it.
 	// +optional
 	Former bool `json:"former,omitempty"`
 }

@@ -59,7 +59,7 @@ const (
 	DivideByKubeFed DivideBy = "KubeFed"
 )
 
-// DividePolicy sets how replicas are divided.
+// DividePolicy sets how replicas are divided between clusters.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.weights) || self.by in ['Weight', 'KubeFed']",message="weights are for by Weight and KubeFed"
 // +kubebuilder:validation:XValidation:rule="!has(self.rebalance) || self.by == 'KubeFed'",message="rebalance is for by KubeFed"
@@ -69,7 +69,7 @@ type DividePolicy struct {
 	// +kubebuilder:default=Weight
 	By DivideBy `json:"by,omitempty"`
 
-	// weights of clusters. The first entry that selects a cluster counts. A cluster that no entry selects has weight 0.
+	// weights of clusters. The first entry that selects a cluster is used. A cluster that no entry selects has weight 0.
 	// Unset: every cluster has the same weight. 1 to 64.
 	// +optional
 	// +listType=atomic
@@ -77,7 +77,7 @@ type DividePolicy struct {
 	// +kubebuilder:validation:MaxItems=64
 	Weights []ReplicaWeight `json:"weights,omitempty"`
 
-	// limits of the share of a cluster. The first entry that selects the cluster counts. At most 64.
+	// limits of the share of a cluster. The first entry that selects the cluster is used. At most 64.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -111,7 +111,7 @@ type ReplicaLimit struct {
 	// +optional
 	Clusters *RuleClusters `json:"clusters,omitempty"`
 
-	// minReplicas of each of these clusters, as far as there are enough replicas. Default 0.
+	// minReplicas of each of these clusters, if there are enough replicas. Default 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
@@ -140,7 +140,7 @@ type Division struct {
 // Divides reports whether clusters get shares.
 func (r *ReplicasPolicy) Divides() bool { return r.Type == ReplicasDivide }
 
-// Way returns how replicas are divided, with the defaults.
+// Way returns how replicas are divided, with the defaults set.
 func (r *ReplicasPolicy) Way() DividePolicy {
 	way := DividePolicy{By: DivideByWeight}
 	if r.Divide != nil {

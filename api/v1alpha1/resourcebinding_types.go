@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ResourceBinding holds the hub's decision for one federated object and the reports of its clusters. Only the hub
-// writes it.
+// ResourceBinding has the hub's decision for one federated object and the reports of its clusters. Only the hub writes
+// it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -36,7 +36,7 @@ type ResourceBinding struct {
 	// +structType=atomic
 	Spec BindingSpec `json:"spec"`
 
-	// status holds the reports of the clusters.
+	// status has the reports of the clusters.
 	// +optional
 	// +structType=atomic
 	Status BindingStatus `json:"status,omitempty"`
@@ -79,7 +79,7 @@ type ClusterResourceBinding struct {
 	// +structType=atomic
 	Spec BindingSpec `json:"spec"`
 
-	// status holds the reports of the clusters.
+	// status has the reports of the clusters.
 	// +optional
 	// +structType=atomic
 	Status BindingStatus `json:"status,omitempty"`
@@ -105,8 +105,8 @@ type BindingSpec struct {
 	// +optional
 	PlacementRef *PlacementReference `json:"placementRef,omitempty"`
 
-	// referenced is true if no placement selects the object, and the decision follows the objects that need it. Then
-	// placementRef is the placement of one of them.
+	// referenced is true if no placement selects the object, so that the decision follows the objects that need it. Then
+	// placementRef is the placement of one of these objects.
 	// +optional
 	Referenced bool `json:"referenced,omitempty"`
 
@@ -116,7 +116,8 @@ type BindingSpec struct {
 	// +kubebuilder:validation:MaxItems=128
 	References []BindingReference `json:"references,omitempty"`
 
-	// division describes the number that the clusters share. Unset: every cluster gets the number of the object.
+	// division describes the number that is divided between the clusters. Unset: every cluster gets the number of the
+	// object.
 	// +optional
 	Division *Division `json:"division,omitempty"`
 
@@ -134,8 +135,8 @@ type BindingSpec struct {
 	// One rule on the list checks all targets. A rule on each target costs an API server far more, also at every write
 	// of the status.
 
-	// clusters are the targets of the decision. A cluster is Evicting until its replacements are Healthy, and Absent if
-	// it shall lose the object. A missing entry deletes nothing.
+	// clusters are the targets of the decision. A cluster is Evicting until its replacements are Healthy, and Absent if it
+	// shall lose the object. A missing entry does not delete a copy.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -172,7 +173,7 @@ type ObjectReference struct {
 	// +kubebuilder:validation:MinLength=1
 	UID types.UID `json:"uid"`
 
-	// bundle that has the object. Unset: the object is an object of the hub.
+	// bundle that contains the object. Unset: the object is an object of the hub.
 	// +optional
 	Bundle *BundleReference `json:"bundle,omitempty"`
 }
@@ -220,7 +221,7 @@ type PlacementReference struct {
 	Generation int64 `json:"generation"`
 }
 
-// Related returns the placement as the related object of an event; nil if there is no placement.
+// Related returns the placement as the related object of an event. It is nil if there is no placement.
 func (r *PlacementReference) Related() runtime.Object {
 	if r == nil {
 		return nil
@@ -263,8 +264,8 @@ type BindingTarget struct {
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
-	// revisionTime is the time at which the cluster was told to hold its revision. Unset: it held no other revision
-	// before.
+	// revisionTime is the time at which the decision set the revision of the cluster. Unset: the cluster had no other
+	// revision before.
 	// +optional
 	RevisionTime *metav1.Time `json:"revisionTime,omitempty"`
 
@@ -346,7 +347,7 @@ type Absence struct {
 	Policy RemovalPolicy `json:"policy"`
 }
 
-// BindingStatus holds the reports of the clusters on one object.
+// BindingStatus has the reports of the clusters on one object.
 type BindingStatus struct {
 	// observedGeneration is the generation of the spec that rows and conditions describe.
 	// +optional
@@ -373,7 +374,7 @@ type BindingStatus struct {
 	Clusters []ClusterRow `json:"clusters,omitempty"`
 
 	// orphaned are the copies that the hub left on clusters when it withdrew the object, oldest first. If the cluster
-	// shall hold the object again, the hub takes such a copy back, whatever apply.adoption says, and removes the entry.
+	// shall hold the object again, the hub adopts such a copy, even if apply.adoption forbids it, and removes the entry.
 	// At most 64: a new entry replaces the oldest.
 	// +optional
 	// +listType=atomic
@@ -390,8 +391,8 @@ type BindingStatus struct {
 // MostOrphaned bounds BindingStatus.Orphaned.
 const MostOrphaned = 64
 
-// OrphanedCopy is a copy that the hub left on a cluster. It is known by its UID, which only the API server of the
-// cluster can set. Users of the cluster can set every other mark.
+// OrphanedCopy is a copy that the hub left on a cluster. The hub recognises it by its UID, which only the API server of
+// the cluster can set. Users of the cluster can set every label and annotation.
 type OrphanedCopy struct {
 	// clusterID is status.clusterID of the MemberCluster. A cluster that joins again keeps its ID, under any name.
 	// +required
@@ -412,8 +413,7 @@ type OrphanedCopy struct {
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest,omitempty"`
 
-	// adopted is true if the copy was on the cluster before the hub first took it over. Unset: the hub created the
-	// copy.
+	// adopted is true if the copy was on the cluster before the hub first adopted it. Unset: the hub created the copy.
 	// +optional
 	Adopted bool `json:"adopted,omitempty"`
 }
@@ -440,7 +440,7 @@ type ChosenCluster struct {
 	// +required
 	Cluster string `json:"cluster"`
 
-	// reason is Scheduled, or the reason why the cluster would get no new object. The cluster keeps the object because
+	// reason is Scheduled, or the reason why the cluster would get no new object. Such a cluster keeps the object because
 	// it already holds it.
 	// +required
 	Reason string `json:"reason"`
@@ -474,7 +474,7 @@ type BindingSummary struct {
 	// +optional
 	// +kubebuilder:default=0
 	Desired int32 `json:"desired"`
-	// applied is the number of clusters whose copy has the desired content.
+	// applied is the number of clusters whose copy has the wanted content.
 	// +optional
 	// +kubebuilder:default=0
 	Applied int32 `json:"applied"`
@@ -498,7 +498,7 @@ type Health string
 const (
 	// HealthHealthy means that the copy has reached the state in its spec.
 	HealthHealthy Health = "Healthy"
-	// HealthProgressing means that the copy is getting there.
+	// HealthProgressing means that the copy has not reached the state in its spec yet.
 	HealthProgressing Health = "Progressing"
 	// HealthDegraded means that the copy reports a failure.
 	HealthDegraded Health = "Degraded"
@@ -531,7 +531,7 @@ type ClusterRow struct {
 	// +kubebuilder:validation:MaxLength=128
 	UID types.UID `json:"uid,omitempty"`
 
-	// generation of the hub object that the copy was made from.
+	// generation of the hub object with which the copy was written.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
@@ -540,31 +540,31 @@ type ClusterRow struct {
 	// +kubebuilder:validation:MaxLength=128
 	Digest string `json:"digest,omitempty"`
 
-	// hash of the copy's fields that the hub owns, when the hub last wrote or checked them. At most 128 characters.
+	// hash of the copy's fields that the hub owns, at the time of the hub's last write or check. At most 128 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Hash string `json:"hash,omitempty"`
 
-	// adopted is true if the copy was on the cluster before the hub took it over. Unset: the hub created the copy.
+	// adopted is true if the copy was on the cluster before the hub adopted it. Unset: the hub created the copy.
 	// +optional
 	Adopted bool `json:"adopted,omitempty"`
 
-	// revision that the copy was made from. Unset: the placement had no rollout.
+	// revision with which the copy was written. Unset: the placement had no rollout.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
-	// version of the operator that the copy was made from, if the object is a workload of a FederatedOperator: its label
-	// app.kubernetes.io/version, or the tag of its first image. At most 128 characters.
+	// version of the operator with which the copy was written, if the object is a workload of a FederatedOperator: its
+	// label app.kubernetes.io/version, or the tag of its first image. At most 128 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version,omitempty"`
 
-	// passingSince is the time since which the copy is applied and Healthy at its revision. Unset: it is not, or the
+	// passingSince is the time since which the copy is applied and Healthy at its revision. Unset: the copy is not, or the
 	// placement has no rollout.
 	// +optional
 	PassingSince *metav1.Time `json:"passingSince,omitempty"`
 
-	// applied is True if the copy has the desired content.
+	// applied is True if the copy has the wanted content.
 	// +optional
 	Applied metav1.ConditionStatus `json:"applied,omitempty"`
 
@@ -577,7 +577,7 @@ type ClusterRow struct {
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
 
-	// message explains the reason and names a remedy. At most 256 characters.
+	// message explains the reason and says what to do. At most 256 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Message string `json:"message,omitempty"`

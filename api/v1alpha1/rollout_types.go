@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// RolloutPolicy brings changes of an object to its clusters in waves. A change is a new template, a new set of override
+// RolloutPolicy sends changes of an object to its clusters in waves. A change is a new template, a new set of override
 // rules, or other values of apply.memberOwnedFields and apply.unknownFields.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.onFailure) || self.onFailure != 'Rollback' || !has(self.revisionHistoryLimit) || self.revisionHistoryLimit > 0",message="onFailure: Rollback needs a revision to return to: set revisionHistoryLimit to at least 1"
@@ -19,8 +19,9 @@ type RolloutPolicy struct {
 	// +kubebuilder:validation:MaxItems=20
 	Waves []RolloutWave `json:"waves"`
 
-	// settleSeconds: an object enters a wave when each object of the placement whose change began at most so many
-	// seconds after its own change has passed the wave before. 0 to 600, default 5.
+	// settleSeconds groups changes: an object enters a wave when all objects of the placement with a change in the same
+	// group have passed the wave before. A change belongs to the group if it began at most settleSeconds after the
+	// object's own change. 0 to 600, default 5.
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=0
@@ -38,8 +39,8 @@ type RolloutPolicy struct {
 	// +kubebuilder:default=Pause
 	OnFailure RolloutFailure `json:"onFailure,omitempty"`
 
-	// windows are times in which clusters may begin to change. A cluster that has begun ends its change after the window,
-	// too. Unset: at any time. At most 10.
+	// windows are times in which clusters may begin to change. A cluster that has begun completes its change also after
+	// the window. Unset: at any time. At most 10.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
@@ -52,7 +53,7 @@ type RolloutPolicy struct {
 	// +kubebuilder:validation:Maximum=100000
 	MaxObjectsMoving *int32 `json:"maxObjectsMoving,omitempty"`
 
-	// revisionHistoryLimit is the number of old revisions that are kept of each object. 0 to 10, default 10.
+	// revisionHistoryLimit is the number of old revisions that the hub keeps of each object. 0 to 10, default 10.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
@@ -86,13 +87,13 @@ type RolloutWave struct {
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]?|100)%$`
 	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty"`
 
-	// maxFailures is the number of clusters of the wave that may fail without a stop of the change. 0 to 2000, default 0.
+	// maxFailures is the number of clusters of the wave that may fail without stopping the change. 0 to 2000, default 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2000
 	MaxFailures int32 `json:"maxFailures,omitempty"`
 
-	// approval Manual waits before the wave until a user approves it, as hansectl rollout approve does. Unset: Automatic.
+	// approval Manual makes the wave wait until a user approves it, as hansectl rollout approve does. Unset: Automatic.
 	// +optional
 	Approval RolloutApproval `json:"approval,omitempty"`
 }
@@ -124,7 +125,7 @@ const (
 type UnreachableInWave string
 
 const (
-	// UnreachableHold waits for the cluster. When the time of the health gate is over, the cluster has failed.
+	// UnreachableHold waits for the cluster. When the timeout of the health gate is over, the cluster has failed.
 	UnreachableHold UnreachableInWave = "Hold"
 	// UnreachableSkip leaves the cluster out. It gets the change when it answers.
 	UnreachableSkip UnreachableInWave = "Skip"
@@ -132,8 +133,8 @@ const (
 
 // RolloutGate sets when a cluster has passed, and when it has failed.
 type RolloutGate struct {
-	// timeoutSeconds is how long a cluster may take from the decision to change until it is healthy. Then it has failed.
-	// 30 to 604800, default 900.
+	// timeoutSeconds is how long a cluster may take from the decision to change until it is healthy. After that time it
+	// has failed. 30 to 604800, default 900.
 	// +optional
 	// +kubebuilder:default=900
 	// +kubebuilder:validation:Minimum=30
@@ -145,9 +146,9 @@ type RolloutGate struct {
 	// +kubebuilder:default=Hold
 	Unreachable UnreachableInWave `json:"unreachable,omitempty"`
 
-	// minObservedSeconds is how long a copy must be healthy if its status has no observedGeneration: such a status may be
-	// older than the change. It is also how long a copy must be degraded, or refused by its cluster, before the cluster
-	// has failed. 0 to 86400, default 60.
+	// minObservedSeconds is how long a copy must be healthy if its status has no observedGeneration, because such a status
+	// may be older than the change. It is also how long a copy must be degraded, or refused by its cluster, before the
+	// cluster has failed. 0 to 86400, default 60.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=0
@@ -176,7 +177,7 @@ type RolloutWindow struct {
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
-// RolloutPhase says what a rollout does or waits for.
+// RolloutPhase says what a rollout does, or for what it waits.
 // +kubebuilder:validation:Enum=Progressing;Soaking;WaitingForApproval;WaitingForWindow;WaitingForOthers;Paused;Failed;RollingBack;RolledBack;Complete
 type RolloutPhase string
 
@@ -189,7 +190,7 @@ const (
 	RolloutWaitingForApproval RolloutPhase = "WaitingForApproval"
 	// RolloutWaitingForWindow means that the next clusters change when a window opens.
 	RolloutWaitingForWindow RolloutPhase = "WaitingForWindow"
-	// RolloutWaitingForOthers means that other objects of the placement go first, or that one of them has failed.
+	// RolloutWaitingForOthers means that other objects of the placement change first, or that one of them has failed.
 	RolloutWaitingForOthers RolloutPhase = "WaitingForOthers"
 	// RolloutPaused means that a user has paused the rollouts of the placement.
 	RolloutPaused RolloutPhase = "Paused"
@@ -205,13 +206,13 @@ const (
 
 // BindingRollout is the state of the rollout of one object.
 type BindingRollout struct {
-	// revision that the clusters get, wave by wave.
+	// revision that the clusters get, wave after wave.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Revision int64 `json:"revision"`
 
-	// newest is the revision of the hub object and its policies as they are. It differs from revision after a rollback or
-	// an undo.
+	// newest is the revision of the present hub object and its policies. It differs from revision after a rollback or an
+	// undo.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Newest int64 `json:"newest"`
@@ -221,7 +222,7 @@ type BindingRollout struct {
 	// +kubebuilder:validation:MaxLength=63
 	Wave string `json:"wave,omitempty"`
 
-	// phase says what the rollout does or waits for.
+	// phase says what the rollout does, or for what it waits.
 	// +required
 	Phase RolloutPhase `json:"phase"`
 
@@ -233,17 +234,17 @@ type BindingRollout struct {
 	// +required
 	Began metav1.Time `json:"began"`
 
-	// passed is the last revision that passed on all clusters. Unset: none has.
+	// passed is the last revision that passed on all clusters. Unset: no revision has.
 	// +optional
 	Passed int64 `json:"passed,omitempty"`
 
 	// failed is the revision that failed last. It is not tried again until the hub object or its policies change, or a
-	// user promotes it. Unset: none.
+	// user promotes it. Unset: no revision has failed.
 	// +optional
 	Failed int64 `json:"failed,omitempty"`
 
-	// rolledBack is the revision that failed with the template that the hub object has. Since then, only policies have
-	// changed: the clusters get the newest policies with an older template. Unset: none.
+	// rolledBack is the revision that failed with the template that the hub object still has. Since then, only policies
+	// have changed: the clusters get the newest policies with an older template. Unset: there is no such revision.
 	// +optional
 	RolledBack int64 `json:"rolledBack,omitempty"`
 
@@ -252,13 +253,13 @@ type BindingRollout struct {
 	// +kubebuilder:validation:MaxLength=64
 	Undone string `json:"undone,omitempty"`
 
-	// message says what the rollout waits for, or why it failed. At most 512 characters.
+	// message says for what the rollout waits, or why it failed. At most 512 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`
 }
 
-// ObjectRevision is one state of the inputs from which copies are made. Its contents are stored in Secrets of the hub's
+// ObjectRevision is one state of the inputs that determine the copies. Its content is stored in Secrets of the hub's
 // namespace.
 type ObjectRevision struct {
 	// number of the revision. A later change has a higher number.
@@ -289,11 +290,12 @@ type ObjectRevision struct {
 	// +optional
 	Passed bool `json:"passed,omitempty"`
 
-	// supersededBy is the revision whose change began before this one had passed on all clusters or failed. Unset: none.
+	// supersededBy is the revision whose change began before this revision had failed or had passed on all clusters.
+	// Unset: there is no such revision.
 	// +optional
 	SupersededBy int64 `json:"supersededBy,omitempty"`
 
-	// templateOf is the earlier revision with this template. It is set if only policies changed after a rollback or an
+	// templateOf is the earlier revision with the same template. It is set if only policies changed after a rollback or an
 	// undo. Unset: the template is the one that the hub object had.
 	// +optional
 	TemplateOf int64 `json:"templateOf,omitempty"`
@@ -312,15 +314,15 @@ type PlacementRollout struct {
 	// +required
 	Phase RolloutPhase `json:"phase"`
 
-	// objects counts the objects by what their rollout does.
+	// objects has the numbers of objects by the state of their rollout.
 	// +optional
 	Objects RolloutObjects `json:"objects,omitempty"`
 
-	// stopped names the object that stops the rollouts of this placement. Unset: none does.
+	// stopped names the object that stops the rollouts of this placement. Unset: no object stops them.
 	// +optional
 	Stopped *RolloutStop `json:"stopped,omitempty"`
 
-	// message says what the rollouts wait for, or why they failed. At most 512 characters.
+	// message says for what the rollouts wait, or why they failed. At most 512 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`
@@ -328,22 +330,23 @@ type PlacementRollout struct {
 
 // RolloutObjects counts objects.
 type RolloutObjects struct {
-	// moving objects change now, or wait for something.
+	// moving is the number of objects that change now, or wait.
 	// +optional
 	// +kubebuilder:default=0
 	Moving int32 `json:"moving"`
 
-	// passed objects have their newest revision on all clusters.
+	// passed is the number of objects that have their newest revision on all clusters.
 	// +optional
 	// +kubebuilder:default=0
 	Passed int32 `json:"passed"`
 
-	// failing objects have failed, or were rolled back.
+	// failing is the number of objects that have failed, or were rolled back.
 	// +optional
 	// +kubebuilder:default=0
 	Failing int32 `json:"failing"`
 
-	// pending objects have no revision yet. Until they have one, their changes go to all clusters at once.
+	// pending is the number of objects without a revision. Until an object has a revision, its changes are sent to all
+	// clusters at once.
 	// +optional
 	// +kubebuilder:default=0
 	Pending int32 `json:"pending"`

@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ruleCase is a spec and what the API server says of it: nothing if it is accepted.
+// ruleCase is a spec, with the message of the API server. The message is empty if the spec is accepted.
 type ruleCase struct {
 	name string // of the object; "x" if empty
 	spec string
 	says string
 }
 
-// creations has the cases of each kind. Twins have the same ones.
+// creations has the test cases of each kind. A namespaced kind and its cluster-scoped counterpart have the same cases.
 var creations = map[string]map[string]ruleCase{
 	"MemberCluster":          memberClusterCases,
 	"Placement":              placementCases,
@@ -43,7 +43,7 @@ func TestCreating(t *testing.T) {
 	}
 }
 
-// What one of two twins has more.
+// The test covers the fields that only the cluster-scoped kind has.
 func TestCreatingClusterScopedTwins(t *testing.T) {
 	c := connect(t)
 	tests := map[string]struct {
@@ -81,7 +81,7 @@ func create(t *testing.T, c client.Client, kind string, tc ruleCase) {
 	}
 }
 
-// A rule without a case could be one that refuses nothing, or everything.
+// Without a test case, a rule could refuse no object, or every object.
 func TestEveryRuleOfTheCRDsHasACaseThatItRefuses(t *testing.T) {
 	var said []string
 	for _, cases := range creations {
@@ -138,7 +138,7 @@ func collectMessages(s apiextensionsv1.JSONSchemaProps, messages sets.Set[string
 	}
 }
 
-// many repeats an element of a YAML list; %d in it is its index.
+// many repeats an element of a YAML list. %d in the element is replaced by its index.
 func many(n int, element string) string {
 	var b strings.Builder
 	b.WriteByte('[')

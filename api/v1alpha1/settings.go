@@ -63,7 +63,7 @@ func unset[T ~string](v *T, standard T) {
 	}
 }
 
-// LastSettings returns the settings that a binding keeps of its placement, as a spec. If they cannot be read, the spec
+// LastSettings returns the settings of the placement that a binding keeps, as a spec. If they cannot be read, the spec
 // forbids writes to members and to the status of the hub object.
 func LastSettings(b BindingObject) PlacementSpec {
 	var s PlacementSpec

@@ -5,7 +5,7 @@ import corev1 "k8s.io/api/core/v1"
 // EventClustersAway is the reason of an event on a placement: a cluster with copies does not answer.
 const EventClustersAway = "ClustersAway"
 
-// critical are the reasons of Warning events about clusters that are away, and about copies that wait for a user.
+// critical are the reasons of Warning events about unreachable clusters, and about copies that wait for a user.
 // docs/notifications.md lists them.
 var critical = map[string]bool{
 	EventClustersAway:   true,

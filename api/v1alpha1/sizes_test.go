@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The rules of a CRD may cost a request only so much. A spec within the bounds must not run out of it, or its author
-// would be told a riddle; so each list is filled with what is dearest to check. The server takes 3 MiB; longer ones
-// never get there.
+// The cost of a CRD's validation rules is limited for each request. The largest valid spec must not exceed this limit,
+// because its author would get an incomprehensible error. Each list is therefore filled with its most expensive
+// elements. The server accepts at most 3 MiB, so longer lists are not tested.
 func TestTheLargestSpecsAreAffordable(t *testing.T) {
 	c := connect(t)
 	long := strings.Repeat("a", 120)

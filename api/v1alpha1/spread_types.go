@@ -7,7 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.numberOfClusters) || !has(self.topologySpreadConstraints) || self.topologySpreadConstraints.all(c, !has(c.minDomains) || c.minDomains <= self.numberOfClusters)",message="minDomains must not exceed numberOfClusters"
 type SpreadPolicy struct {
-	// numberOfClusters is the number of clusters that hold the object. If fewer clusters can take the object, fewer
+	// numberOfClusters is the number of clusters that hold the object. If fewer clusters can take the object, only these
 	// hold it. 1 to 2000. Unset: as many as the constraints allow.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -15,7 +15,7 @@ type SpreadPolicy struct {
 	NumberOfClusters *int32 `json:"numberOfClusters,omitempty"`
 
 	// topologySpreadConstraints set how clusters spread over regions, zones, or the values of any other label. All
-	// constraints must hold. An earlier constraint is met first. At most 8.
+	// constraints must be met. An earlier constraint is met first. At most 8.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
@@ -29,16 +29,15 @@ type SpreadPolicy struct {
 	// +kubebuilder:validation:MaxItems=32
 	Preferences []ClusterPreference `json:"preferences,omitempty"`
 
-	// scores add capacity and number of objects to the score of clusters. Unset: they do not count.
+	// scores add the available capacity and the number of objects to the score of clusters. Unset: neither is added.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
 	Scores []WeighedScore `json:"scores,omitempty"`
 
-	// affinityGroups are groups of clusters, tried in order. The first group whose clusters meet all other rules holds
-	// the object. That group keeps the object as long as its clusters meet the rules. At most 16. Unset: all selected
-	// clusters are one group.
+	// affinityGroups are groups of clusters, tried in order. The first group whose clusters meet all other rules holds the
+	// object, and keeps it as long as its clusters meet the rules. At most 16. Unset: all selected clusters are one group.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -67,34 +66,34 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.minDomains) || has(self.maxDomains) || has(self.clustersPerDomain) || has(self.maxSkew)",message="set minDomains, maxDomains, clustersPerDomain or maxSkew"
 // +kubebuilder:validation:XValidation:rule="!has(self.minDomains) || !has(self.maxDomains) || self.minDomains <= self.maxDomains",message="minDomains must not exceed maxDomains"
 type TopologySpreadConstraint struct {
-	// topologyKey is a label of clusters, such as topology.kubernetes.io/region. A cluster without it gets no new objects,
-	// unless whenUnsatisfiable is ScheduleAnyway.
+	// topologyKey is a label of clusters, such as topology.kubernetes.io/region. A cluster without this label gets no new
+	// objects, unless whenUnsatisfiable is ScheduleAnyway.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	TopologyKey string `json:"topologyKey"`
 
-	// minDomains is the least number of domains that hold the object. Unset: 1.
+	// minDomains is the minimum number of domains that hold the object. Unset: 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	MinDomains *int32 `json:"minDomains,omitempty"`
 
-	// maxDomains is the greatest number of domains that hold the object. Unset: no limit.
+	// maxDomains is the maximum number of domains that hold the object. Unset: no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	MaxDomains *int32 `json:"maxDomains,omitempty"`
 
-	// clustersPerDomain is the greatest number of clusters of one domain that hold the object. Unset: no limit.
+	// clustersPerDomain is the maximum number of clusters of one domain that hold the object. Unset: no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2000
 	ClustersPerDomain *int32 `json:"clustersPerDomain,omitempty"`
 
-	// maxSkew is the greatest difference between the numbers of clusters that two domains use. A domain without a
-	// cluster that can take the object does not count. The limit holds for added clusters; it removes a cluster only if
-	// rebalance is Always. Unset: no limit.
+	// maxSkew is the maximum difference between the numbers of clusters that two domains use. A domain without a cluster
+	// that can take the object is ignored. The limit applies to added clusters. It removes a cluster only if rebalance is
+	// Always. Unset: no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2000
@@ -120,7 +119,7 @@ type ClusterPreference struct {
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// expression in CEL selects clusters, as clusters.expression does.
+	// expression in CEL selects clusters, in the same way as clusters.expression.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -146,18 +145,19 @@ type WeighedScore struct {
 	// +required
 	Name ScoreName `json:"name"`
 
-	// weight is added for a cluster with the score 100. Other clusters get a part of it, by their score. -100 to 100.
+	// weight is added for a cluster with the score 100. Other clusters get a part of it, in proportion to their score.
+	// -100 to 100.
 	// +required
 	// +kubebuilder:validation:Minimum=-100
 	// +kubebuilder:validation:Maximum=100
 	Weight int32 `json:"weight"`
 }
 
-// AffinityGroup is one group of clusters. Its clusters meet all fields that are set.
+// AffinityGroup is one group of clusters: all clusters that match all fields that are set.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.labelSelector)",message="set names or labelSelector; 'labelSelector: {}' is every cluster"
 type AffinityGroup struct {
-	// name of the group, shown in messages.
+	// name of the group. Messages contain it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -183,7 +183,7 @@ type Rebalance string
 const (
 	// RebalanceNever moves no object that may stay.
 	RebalanceNever Rebalance = "Never"
-	// RebalanceAlways chooses the best clusters at every decision. Between equal clusters, the one that holds the
-	// object wins.
+	// RebalanceAlways chooses the best clusters at every decision. Of equal clusters, it chooses the one that holds the
+	// object.
 	RebalanceAlways Rebalance = "Always"
 )

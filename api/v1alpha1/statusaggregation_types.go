@@ -2,17 +2,17 @@ package v1alpha1
 
 // StatusAggregation sets how the health of copies is judged, and how and where their statuses are merged.
 type StatusAggregation struct {
-	// mode OnObject writes the merged status to the hub object. BindingOnly keeps it in the binding. Default OnObject.
-	// Only custom resources can be OnObject, and Deployments, StatefulSets, DaemonSets and ReplicaSets on a hub without
-	// controllers. Every other kind is BindingOnly.
+	// mode OnObject writes the merged status to the hub object. BindingOnly writes it to the binding only. Default
+	// OnObject. OnObject is possible for custom resources, and for Deployments, StatefulSets, DaemonSets and ReplicaSets
+	// on a hub without controllers. Every other kind is BindingOnly.
 	// +optional
 	// +kubebuilder:default=OnObject
 	Mode StatusMode `json:"mode,omitempty"`
 
-	// healthExpression in CEL judges the health of a copy: "object.status.state == 'running'". The variable object is
-	// the copy on the member. The result true means Healthy, false means Degraded. The result can also be one of the
-	// strings Healthy, Progressing, Degraded and Unknown, or a map with the keys health and message. Unset: the hub
-	// judges by the common status fields.
+	// healthExpression in CEL judges the health of a copy: "object.status.state == 'running'". The variable object is the
+	// copy on the member. The result true means Healthy, and false means Degraded. The result can also be one of the
+	// strings Healthy, Progressing, Degraded and Unknown, or a map with the keys health and message. Unset: the hub judges
+	// by the common status fields.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -36,14 +36,14 @@ type StatusAggregation struct {
 	ConditionPolarity []ConditionPolarity `json:"conditionPolarity,omitempty"`
 }
 
-// StatusMode sets where the merged status goes.
+// StatusMode sets where the merged status is written.
 // +kubebuilder:validation:Enum=OnObject;BindingOnly
 type StatusMode string
 
 const (
 	// StatusOnObject writes the merged status to the hub object if its schema and its field owners allow that.
 	StatusOnObject StatusMode = "OnObject"
-	// StatusBindingOnly keeps the merged status in the binding.
+	// StatusBindingOnly writes the merged status to the binding only.
 	StatusBindingOnly StatusMode = "BindingOnly"
 )
 
@@ -78,21 +78,21 @@ type Reducer string
 const (
 	// ReducerSum adds numbers or quantities.
 	ReducerSum Reducer = "Sum"
-	// ReducerMin takes the least number, quantity or time.
+	// ReducerMin returns the least number, quantity or time.
 	ReducerMin Reducer = "Min"
-	// ReducerMax takes the greatest number, quantity or time.
+	// ReducerMax returns the greatest number, quantity or time.
 	ReducerMax Reducer = "Max"
-	// ReducerAll gives true if the field is true on all clusters.
+	// ReducerAll returns true if the field is true on all clusters.
 	ReducerAll Reducer = "All"
-	// ReducerAny gives true if the field is true on at least one cluster.
+	// ReducerAny returns true if the field is true on at least one cluster.
 	ReducerAny Reducer = "Any"
-	// ReducerWorst takes the worst of the state words that the hub knows, such as Failed.
+	// ReducerWorst returns the worst of the state words that the hub knows, such as Failed.
 	ReducerWorst Reducer = "Worst"
-	// ReducerLatest takes the latest time.
+	// ReducerLatest returns the latest time.
 	ReducerLatest Reducer = "Latest"
-	// ReducerFirst takes the value of the first cluster, by name, that reports the field.
+	// ReducerFirst returns the value of the first cluster, by name, that reports the field.
 	ReducerFirst Reducer = "First"
-	// ReducerJoin lists the different values. The result is a text with commas, or a list if the field is a list.
+	// ReducerJoin returns the different values. The result is a text with commas, or a list if the field is a list.
 	ReducerJoin Reducer = "Join"
 	// ReducerCEL evaluates an expression.
 	ReducerCEL Reducer = "CEL"

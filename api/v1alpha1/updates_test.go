@@ -13,7 +13,7 @@ import (
 
 const typeStays = "connection.type cannot be changed: delete the MemberCluster (its objects stay) and join again"
 
-// updates has the rules that compare with what was before.
+// updates has the validation rules that compare an object with its earlier state.
 var updates = map[string]struct {
 	kind, before, after, says string
 }{
@@ -59,8 +59,8 @@ func TestUpdating(t *testing.T) {
 	}
 }
 
-// Today there is one type of connection, and a schema that has no other word answers before the rules do. So the rules
-// are tried on a copy of the CRD that knows the next word.
+// There is only one type of connection now, so the schema refuses another type before the validation rules run. The
+// test therefore uses a copy of the CRD that accepts a second type.
 func TestTheRulesOfAConnectionHoldForTypesToCome(t *testing.T) {
 	c := connect(t)
 	crd := readCRD(t, filepath.Join(crdFolder, "hanse.dev_memberclusters.yaml"))

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// HubObject is a hub object, as far as it decides what clusters shall hold of it.
+// HubObject has the data of a hub object that determines the copies on clusters.
 //
 // +kubebuilder:object:generate=false
 type HubObject struct {
@@ -17,7 +17,7 @@ type HubObject struct {
 	OtherVersions []string
 	// Generation is 0 if the object is not known.
 	Generation int64
-	// Revisions that targets may name. Only their numbers and generations count here.
+	// Revisions that targets may name. Only their numbers and generations are used here.
 	Revisions []ObjectRevision
 }
 
@@ -30,7 +30,8 @@ func HubObjectOf(ref ObjectReference, template *unstructured.Unstructured) HubOb
 }
 
 // CopyVersion returns the version at which a cluster gets the object if it serves the kind at the given versions: the
-// hub's version, else the first of the other versions that it serves. Empty: it serves none of them.
+// hub's version, or otherwise the first of the other versions that it serves. It is empty if the cluster serves none of
+// them.
 func (o HubObject) CopyVersion(served []string) string {
 	if slices.Contains(served, o.GVK.Version) {
 		return o.GVK.Version
@@ -43,22 +44,22 @@ func (o HubObject) CopyVersion(served []string) string {
 	return ""
 }
 
-// Want is what a target of a decision shall hold.
+// Want is the state of the hub object that a target of a decision shall hold.
 //
 // +kubebuilder:object:generate=false
 type Want struct {
-	// Generation of the hub object; 0 if the object is not known.
+	// Generation of the hub object. It is 0 if the object is not known.
 	Generation int64
-	// Revision of the object; 0 for its newest state.
+	// Revision of the object. It is 0 for the newest state.
 	Revision int64
 
 	object HubObject
 	leaves bool // the cluster shall lose its copy
 }
 
-// Wanted returns what a target shall hold of a hub object, at a version that the cluster serves: the revision that the
-// target names, else the newest generation. Each comparison of a cluster's copy with the hub object goes through this
-// function.
+// Wanted returns the state of a hub object that a target shall hold, at a version that the cluster serves: the revision
+// that the target names, or otherwise the newest generation. Each comparison of a cluster's copy with the hub object
+// uses this function.
 func Wanted(t BindingTarget, o HubObject) Want {
 	w := Want{Generation: o.Generation, Revision: t.Revision, object: o, leaves: t.State == TargetAbsent}
 	for _, r := range o.Revisions {
@@ -69,8 +70,8 @@ func Wanted(t BindingTarget, o HubObject) Want {
 	return w
 }
 
-// IsHeld reports whether a copy that was made from this generation and revision of the hub object is the wanted one. It
-// is true if the hub object is not known.
+// IsHeld reports whether a copy with this generation and revision of the hub object is the wanted copy. It returns true
+// if the hub object is not known.
 func (w Want) IsHeld(generation, revision int64) bool {
 	if w.Revision != 0 {
 		return revision == w.Revision
@@ -79,8 +80,8 @@ func (w Want) IsHeld(generation, revision int64) bool {
 }
 
 // At returns the group, version and kind at which a cluster holds the object. c is nil if the cluster is not known. A
-// copy that is to go may be found at any version that the cluster serves. If the cluster serves no suitable version, or
-// has not said which ones it serves, the version is the hub's.
+// copy that is to be removed may have any version that the cluster serves. If the cluster serves no suitable version,
+// or has not reported its versions, At returns the hub's version.
 func (w Want) At(c *MemberCluster) schema.GroupVersionKind {
 	gvk := w.object.GVK
 	if c == nil {
@@ -96,7 +97,7 @@ func (w Want) At(c *MemberCluster) schema.GroupVersionKind {
 	return gvk
 }
 
-// ServedVersions returns the versions at which the cluster serves a kind, none if that is not known.
+// ServedVersions returns the versions at which the cluster serves a kind. It returns none if this is not known.
 func (c *MemberCluster) ServedVersions(kind schema.GroupKind) []string {
 	for _, served := range c.Status.APIResources {
 		if served.Group == kind.Group && served.Kind == kind.Kind {

@@ -1,4 +1,4 @@
-// Package charttest makes archives of charts for tests.
+// Package charttest creates archives of charts for tests.
 package charttest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// Archive returns a chart as helm package writes it. folder is the name of the chart, and files are by their paths in
-// this folder.
+// Archive returns a chart as helm package writes it. folder is the name of the chart. files has the contents by their
+// paths in this folder.
 func Archive(folder string, files map[string]string) []byte {
 	var headers []tar.Header
 	var contents []string
@@ -22,7 +22,7 @@ func Archive(folder string, files map[string]string) []byte {
 	return Entries(headers, contents)
 }
 
-// Entries returns a gzipped archive with any entries, one content for each header. It sets the sizes.
+// Entries returns a gzipped archive with any entries, one content for each header. It sets the sizes in the headers.
 func Entries(headers []tar.Header, contents []string) []byte {
 	var out bytes.Buffer
 	zipped := gzip.NewWriter(&out)

@@ -1,8 +1,9 @@
-// Package child renders Helm charts in a child process, for a program that must not end by a chart of others.
+// Package child renders Helm charts in a child process, for a program that must not end because of a chart that another
+// party has written.
 //
-// Nothing can stop a template, and it can take any amount of memory: see chart.Render. A child process can be ended,
-// and the kernel limits it. So Render starts the program's own executable with Argument. The program calls Main then,
-// before anything else.
+// A template cannot be stopped, and can use any amount of memory: see chart.Render. A child process can be ended, and
+// the kernel limits it. Render therefore starts the program's own executable with Argument, and the program then calls
+// Main before anything else.
 //   - The child gets the Input as JSON on its standard input, and writes the result as JSON to its standard output.
 //   - It limits itself before it reads the Input: MostMemory, MostStack, the time of the CPU, and no new descriptor. So
 //     it opens no file and no socket, and writes no file.
@@ -32,24 +33,26 @@ import (
 )
 
 const (
-	// Argument is the only argument of a program that is started to render. It is in no help.
+	// Argument is the only argument of a program that is started to render a chart. No help text mentions it.
 	Argument = "render-chart"
-	// MostMemory is how much memory a rendering may take, beside what the child has at its start: 256 MiB. A chart
-	// with 14 MB of definitions, which is nearly chart.MostRenderedBytes, needs less than half of it.
+	// MostMemory is the maximum memory of a rendering, in addition to the memory of the child at its start: 256 MiB. A
+	// chart with 14 MB of definitions, which is nearly chart.MostRenderedBytes, needs less than half of it.
 	MostMemory = 256 << 20
-	// MostCPU is how long a rendering may use a CPU: 20 s. So a loop ends early, and a busy machine is no loop.
+	// MostCPU is the maximum CPU time of a rendering: 20 s. A limit of CPU time ends an endless loop early, and does not
+	// depend on the load of the machine.
 	MostCPU = 20 * time.Second
-	// MostStack is how large the stack of a rendering may become: 32 MiB. Helm lets templates include each other
-	// 1000 times, which needs less.
+	// MostStack is the maximum size of the stack of a rendering: 32 MiB. Helm lets templates include each other 1000
+	// times, which needs less.
 	MostStack = 32 << 20
 	// MostReplyBytes is the maximum size of a result as JSON: 32 MiB.
 	MostReplyBytes = 2 * chart.MostRenderedBytes
 
-	// startMemory is what a child has in memory before it renders: 30 MiB.
+	// startMemory is the memory of a child before it renders: 30 MiB.
 	startMemory = 30 << 20
-	// grace is how long a child may take to start, and to read and write, beside chart.MostTime.
+	// grace is how long a child may take to start, to read and to write, in addition to chart.MostTime.
 	grace = 10 * time.Second
-	// mostErrorBytes of the standard error are kept. What ends a Go program is in the first lines.
+	// mostErrorBytes is the number of bytes of the standard error that are kept. The cause of the end of a Go program is
+	// in the first lines.
 	mostErrorBytes = 16 << 10
 )
 
@@ -62,18 +65,20 @@ var (
 	ErrStack = fmt.Errorf("the chart needs more than %d MiB of stack to render: look for a template that calls itself, such as by tpl", MostStack>>20)
 	// ErrSize is the error for a chart whose result is larger than MostReplyBytes.
 	ErrSize = fmt.Errorf("the objects of the chart have more than %d MiB as JSON", MostReplyBytes>>20)
-	// ErrProcess is the error for a child that did not start, or that ended for a reason that is not known. The chart may
-	// be fine, so the caller may try again.
+	// ErrProcess is the error for a child that did not start, or that ended for an unknown reason. The chart may be valid,
+	// so the caller may try again.
 	ErrProcess = errors.New("the process that renders charts failed")
 )
 
-// Input and Rendered are those of package chart, which the hub does not import: it would render in its own process.
+// Input and Rendered are the types of package chart. The hub does not import package chart, because it must not render
+// in its own process.
 type (
-	// Input is all that decides the objects of a chart. Numbers in Values become float64, as in a file of values.
+	// Input has all inputs that determine the objects of a chart. Numbers in Values become float64, as in a file of
+	// values.
 	Input = chart.Input
 	// Rendered is a rendered chart.
 	Rendered = chart.Rendered
-	// Sources give what the chart of an operator names.
+	// Sources have the objects that the chart of an operator names.
 	Sources = chart.Sources
 )
 
@@ -85,14 +90,14 @@ func InputOf(spec *hubv1.OperatorChart, sources Sources) (Input, error) {
 	return chart.InputOf(spec, sources)
 }
 
-// turn holds a value while a child runs.
+// turn contains a value while a child runs.
 var turn = make(chan struct{}, 1)
 
-// Render renders a chart in a child process, and waits while another one is rendered.
+// Render renders a chart in a child process. It waits while another chart is rendered.
 //
-// Its errors have the texts of chart.Render's, and wrap chart.ErrNonDeterministic and chart.ErrTime as they do.
-// ErrMemory, ErrCPU, ErrStack and ErrSize are errors of the chart, too. Other errors are those of ErrProcess and of
-// ctx.
+// Its errors have the same texts as those of chart.Render, and wrap chart.ErrNonDeterministic and chart.ErrTime in the
+// same way. ErrMemory, ErrCPU, ErrStack and ErrSize are errors of the chart, too. All other errors are ErrProcess or
+// the error of ctx.
 func Render(ctx context.Context, in Input) (Rendered, error) {
 	select {
 	case turn <- struct{}{}:
@@ -118,19 +123,19 @@ func Render(ctx context.Context, in Input) (Rendered, error) {
 	return answer.Rendered, nil
 }
 
-// run starts a child and returns what it writes.
+// run starts a child, and returns its output.
 func run(ctx context.Context, request []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, chart.MostTime+grace, chart.ErrTime)
 	defer cancel()
-	// The kernel ends the child when the thread ends that started it, not only when the process ends. While it is locked,
-	// no other goroutine can end the thread.
+	// The kernel ends the child when the thread that started it ends, and not only when the process ends. While the
+	// goroutine is locked to the thread, no other goroutine can end the thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd, err := command(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrProcess, err)
 	}
-	// The collector keeps this program within the rest of the container's memory meanwhile.
+	// While the child runs, the garbage collector keeps this program within the rest of the container's memory.
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		debug.SetMemoryLimit(max(limit-MostMemory-startMemory, 1))
 		defer debug.SetMemoryLimit(limit)
@@ -157,13 +162,13 @@ func run(ctx context.Context, request []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%w: %w", ErrProcess, err)
 }
 
-// capped keeps the first bytes of what is written.
+// capped keeps the first bytes of an output.
 type capped struct {
 	kept bytes.Buffer
 	most int
-	// fails is whether Write fails for further bytes. If not, it drops them.
+	// fails is true if Write fails for further bytes. Otherwise Write drops them.
 	fails bool
-	// over is whether there were further bytes.
+	// over is true if there were further bytes.
 	over bool
 }
 

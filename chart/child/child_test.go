@@ -22,7 +22,7 @@ import (
 	"github.com/hanse-dev/hanse/chart/charttest"
 )
 
-// input is a chart with one template and a definition.
+// input returns a chart with one template and a definition.
 func input(template string) Input {
 	return Input{Release: "web", Namespace: "shop", Archive: charttest.Archive("app", map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: app\nversion: 1.2.3\nappVersion: v9\n", "templates/a.yaml": template,
@@ -30,7 +30,7 @@ func input(template string) Input {
 	})}
 }
 
-// definition is a CustomResourceDefinition with a number of fields.
+// definition returns a CustomResourceDefinition with a number of fields.
 func definition(fields int) string {
 	var out strings.Builder
 	out.WriteString(`apiVersion: apiextensions.k8s.io/v1
@@ -333,10 +333,10 @@ func childrenOf(t *testing.T, parent int) []int {
 	return out
 }
 
-// gone reports whether the process ended. Its parent may not have read its exit code yet.
+// gone reports whether the process has ended. Its parent may not have read its exit code yet.
 func gone(pid int) bool { return state(pid)[0] == "" || state(pid)[0] == "Z" }
 
-// state is the state of a process and the identifier of its parent.
+// state returns the state of a process and the process ID of its parent.
 func state(pid int) []string {
 	_, fields, found := strings.Cut(read(pid, "stat"), ") ")
 	if !found {
@@ -345,7 +345,7 @@ func state(pid int) []string {
 	return strings.Fields(fields)[:2]
 }
 
-// read is a file of a process, or empty if it ended.
+// read returns a file of a process in /proc. It is empty if the process has ended.
 func read(pid int, name string) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
 	return string(text)

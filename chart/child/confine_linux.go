@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// command starts this program, even if its file was replaced or removed meanwhile. The kernel ends the child when the
-// thread ends that started it.
+// command returns a command that starts this program, even if its file was replaced or removed. The kernel ends the
+// child when the thread that started it ends.
 func command(ctx context.Context) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", Argument)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd, nil
 }
 
-// confine sets resource limits of the kernel on this process. The process cannot raise them again.
+// confine sets resource limits of the kernel on this process. The process cannot raise these limits again.
 func confine() error {
 	had, err := dataBytes()
 	if err != nil {
@@ -33,8 +33,8 @@ func confine() error {
 		resource int
 		most     uint64
 	}{
-		// RLIMIT_DATA limits the private writable memory. Go reserves more address space than this, which counts only
-		// when Go uses it.
+		// RLIMIT_DATA limits the private writable memory. Go reserves more address space than this, which the limit ignores
+		// until Go uses it.
 		{"memory", syscall.RLIMIT_DATA, had + MostMemory},
 		{"descriptors", syscall.RLIMIT_NOFILE, 0}, // open descriptors stay open
 		{"size of files", syscall.RLIMIT_FSIZE, 0},
@@ -62,14 +62,15 @@ func confine() error {
 	return nil
 }
 
-// overCPU returns a channel that gets a signal when MostCPU is over.
+// overCPU returns a channel that gets a signal when MostCPU is used up.
 func overCPU() <-chan os.Signal {
 	over := make(chan os.Signal, 1)
 	signal.Notify(over, syscall.SIGXCPU)
 	return over
 }
 
-// dataBytes returns how much of RLIMIT_DATA this process uses. With the race detector, it is terabytes.
+// dataBytes returns the present memory of this process that RLIMIT_DATA limits. With the race detector, it is
+// terabytes.
 func dataBytes() (uint64, error) {
 	const statm = "/proc/self/statm"
 	text, err := os.ReadFile(statm)

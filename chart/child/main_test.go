@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// parentArgument makes the test's executable a program that renders an endless chart.
+// parentArgument makes the test's executable act as a program that renders an endless chart.
 const parentArgument = "parent"
 
 func TestMain(m *testing.M) {

@@ -2,6 +2,6 @@
 
 package child
 
-// underRace is true with the race detector, which takes time and memory of its own: limits of both are tested without
+// underRace is true with the race detector. The detector takes time and memory, so limits of both are tested without
 // it.
 const underRace = true

@@ -13,19 +13,19 @@ import (
 	"github.com/hanse-dev/hanse/chart"
 )
 
-// reply is what a child writes.
+// reply is the output of a child.
 type reply struct {
 	Rendered Rendered
-	// Error is the text of the error, if there is one.
+	// Error is the text of the error. It is empty if there is no error.
 	Error string `json:",omitempty"`
-	// Sentinel is the name of the error in sentinels that Error wraps.
+	// Sentinel is the name of the error in sentinels that Error wraps. It is empty if Error wraps none.
 	Sentinel string `json:",omitempty"`
 }
 
-// sentinels are the errors that a caller can ask for.
+// sentinels are the errors that a caller can compare with errors.Is.
 var sentinels = map[string]error{"NonDeterministic": chart.ErrNonDeterministic, "Time": chart.ErrTime, "CPU": ErrCPU, "Process": ErrProcess}
 
-// replyError is an error that a child writes.
+// replyError is an error from the output of a child.
 type replyError struct {
 	text     string
 	sentinel error
@@ -35,8 +35,8 @@ func (e *replyError) Error() string { return e.text }
 
 func (e *replyError) Unwrap() error { return e.sentinel }
 
-// Main renders the chart of the standard input, and ends the process. A program with the only argument Argument calls
-// it before anything else.
+// Main renders the chart from the standard input, and ends the process. A program calls Main before anything else if
+// its only argument is Argument.
 func Main() {
 	over := overCPU()
 	done := make(chan reply, 1)
@@ -67,7 +67,7 @@ func answerOf(rendered Rendered, err error) reply {
 	return out
 }
 
-// serve limits this process, and renders the chart that it reads.
+// serve sets the limits of this process, and renders the chart that it reads.
 func serve(request io.Reader) (Rendered, error) {
 	if err := confine(); err != nil {
 		return Rendered{}, fmt.Errorf("%w: limiting itself: %w", ErrProcess, err)
