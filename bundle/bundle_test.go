@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/bundle"
 )
 
-// namespaced is a Namespaced for the kinds of the tests.
+// namespaced returns a Namespaced for the kinds of the tests.
 func namespaced(gk schema.GroupKind) (namespaced, known bool, err error) {
 	switch gk.Kind {
 	case "ConfigMap", "Service", "Deployment":

@@ -8,12 +8,11 @@
 //   - A change of the scope, group, kind, plural name or conversion strategy always blocks.
 //   - An acknowledgement allows one change. There is no setting that allows all changes.
 //
-// The status of objects does not count, because the hub does not send it. Changes of defaults are warnings: a default
-// applies only to objects that do not set the field.
+// The status of objects is ignored, because the hub does not send it. Changes of defaults are warnings, because a
+// default applies only to objects that do not set the field.
 //
-// Messages of findings contain names, paths and texts of the definitions, but no values of objects. So users without
-// the right to read the objects may read the findings. The result of a messageExpression counts as a text of the
-// definition.
+// Messages of findings contain names, paths and texts of the definitions, but no values of objects, so users without
+// the right to read the objects may read the findings. The result of a messageExpression is a text of the definition.
 package crdupgrade
 
 import (
@@ -32,9 +31,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// The rules of findings that compare no schemas. A finding that compares two schemas has the name of crdify's
-// validation, such as "maxLength" or "required". If crdify has none, it has the name of the part of the schema, such as
-// "format" or "x-kubernetes-list-type".
+// The rules of findings that do not compare schemas. A finding that compares two schemas has the name of crdify's
+// validation, such as "maxLength" or "required". If crdify has no such validation, the finding has the name of the part
+// of the schema, such as "format" or "x-kubernetes-list-type".
 const (
 	// RuleScope means that the scope of the kind changes between Namespaced and Cluster.
 	RuleScope = "scope"
@@ -50,7 +49,7 @@ const (
 	RuleStoredVersion = "storedVersionRemoval"
 	// RuleSubresource means that the subresource status or scale is removed.
 	RuleSubresource = "subresource"
-	// RuleFieldRemoved means that a field is not declared any more, and is dropped from objects. The name is crdify's.
+	// RuleFieldRemoved means that a field is no longer declared, so that it is dropped from objects. The name is crdify's.
 	RuleFieldRemoved = "existingFieldRemoval"
 	// RuleObject means that the new definition refuses an object that the old definition accepts.
 	RuleObject = "objectInvalid"
@@ -61,17 +60,18 @@ const (
 // MostFindings is the maximum number of findings in each list of a Report.
 const MostFindings = 50
 
-// Input is all that decides whether a definition may be replaced. It is not changed.
+// Input has all inputs that determine whether a definition may be replaced. Check does not change it.
 type Input struct {
 	// Before is the definition that is used now. If it is nil, only StoredVersions are checked.
 	Before *apiextensionsv1.CustomResourceDefinition
 	// After is the new definition. It is required.
 	After *apiextensionsv1.CustomResourceDefinition
-	// StoredVersions has status.storedVersions of the definition of each cluster. A cluster that is unknown is missing.
+	// StoredVersions has status.storedVersions of the definition, by cluster. A cluster whose versions are not known has
+	// no entry.
 	StoredVersions map[string][]string
 	// Objects are the live objects of the kind. Objects of other kinds are ignored.
 	Objects []Object
-	// Acknowledged are the changes to let through. Entries for other definitions are ignored.
+	// Acknowledged are the changes that a user permits. Entries for other definitions are ignored.
 	Acknowledged []hubv1.AcknowledgedChange
 }
 
@@ -80,7 +80,8 @@ type Input struct {
 type Object struct {
 	// Content is the object as decoded from JSON. Its apiVersion is the version at which it is sent.
 	Content *unstructured.Unstructured
-	// Clusters are the names of the clusters that hold it; empty for an object that only the hub holds.
+	// Clusters are the names of the clusters that hold the object. The list is empty for an object that only the hub
+	// holds.
 	Clusters []string
 }
 
@@ -92,32 +93,33 @@ type Finding struct {
 	Rule string `json:"rule"`
 	// Path is the JSON pointer of the field in an object, with "*" for any index or key of a map, such as
 	// /spec/hours/*/start. If the finding is about another part of the definition, Path is the JSON pointer in the
-	// definition, such as /spec/scope. Versions have their name as index, such as /spec/versions/v1beta1.
+	// definition, such as /spec/scope. The name of a version replaces its index, such as /spec/versions/v1beta1.
 	Path string `json:"path"`
-	// Version is the version of the kind; empty if the finding concerns the whole definition.
+	// Version is the version of the kind. It is empty if the finding concerns the whole definition.
 	Version string `json:"version,omitempty"`
-	// Object is the first object that the change concerns; nil if it concerns none.
+	// Object is the first object that the change concerns. It is nil if it concerns none.
 	Object *hubv1.ObjectIdentity `json:"object,omitempty"`
 	// Objects is the number of objects that the change concerns.
 	Objects int `json:"objects,omitempty"`
 	// Clusters are the names of all clusters that hold these objects or store this version, sorted.
 	Clusters []string `json:"clusters,omitempty"`
-	// Acknowledged is set for a warning that would block without its acknowledgement.
+	// Acknowledged is true for a warning that would block the definition without its acknowledgement.
 	Acknowledged bool `json:"acknowledged,omitempty"`
-	// Message says what changes, such as `maxLength changes from 63 to 10`. It contains no value of an object.
+	// Message describes the change, such as `maxLength changes from 63 to 10`. It contains no value of an object.
 	Message string `json:"message"`
 }
 
-// Report is the answer. Each list is sorted by path, rule and version, and has the first MostFindings findings.
+// Report is the result of Check. Each list is sorted by path, rule and version, and has the first MostFindings
+// findings.
 type Report struct {
 	Blocked  []Finding `json:"blocked,omitempty"`
 	Warnings []Finding `json:"warnings,omitempty"`
-	// BlockedTotal and WarningsTotal count all findings, with those beyond the bound.
+	// BlockedTotal and WarningsTotal are the numbers of all findings, including those that the lists leave out.
 	BlockedTotal  int `json:"blockedTotal"`
 	WarningsTotal int `json:"warningsTotal"`
 }
 
-// Definition reads a CustomResourceDefinition.
+// Definition converts an object into a CustomResourceDefinition.
 func Definition(o *unstructured.Unstructured) (*apiextensionsv1.CustomResourceDefinition, error) {
 	d := &apiextensionsv1.CustomResourceDefinition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, d); err != nil {
@@ -148,8 +150,8 @@ func Check(ctx context.Context, in Input) (Report, error) {
 type checker struct {
 	before, after *apiextensionsv1.CustomResourceDefinition
 	all           []Object
-	// sent are the indexes of the objects of each version, by namespace and name. The message of a finding is about the
-	// first of its objects.
+	// sent are the indexes of the objects of each version, sorted by namespace and name. The message of a finding names
+	// its first object.
 	sent     map[string][]int
 	findings map[findingKey]*collected
 }
@@ -172,8 +174,8 @@ func (c *checker) sortObjects() {
 	}
 }
 
-// storedVersions finds versions that clusters store and that are no longer there. A version that was not served before
-// need not be served now.
+// storedVersions finds versions that clusters store and that the new definition lacks. A version that was not served
+// before need not be served now.
 func (c *checker) storedVersions(stored map[string][]string) {
 	for _, cluster := range slices.Sorted(maps.Keys(stored)) {
 		for _, name := range stored[cluster] {
@@ -190,7 +192,7 @@ func (c *checker) storedVersions(stored map[string][]string) {
 	}
 }
 
-// identity compares what all versions have in common.
+// identity compares the parts of the definitions that concern all versions.
 func (c *checker) identity() {
 	was, is := c.before.Spec, c.after.Spec
 	for _, part := range []struct{ rule, path, was, is string }{
@@ -254,7 +256,7 @@ func (c *checker) subresources(was, is *apiextensionsv1.CustomResourceDefinition
 	}
 }
 
-// versionOf returns nil if the definition does not have the version.
+// versionOf returns a version of a definition. It is nil if the definition does not have the version.
 func versionOf(crd *apiextensionsv1.CustomResourceDefinition, name string) *apiextensionsv1.CustomResourceDefinitionVersion {
 	if crd == nil {
 		return nil
@@ -266,7 +268,7 @@ func versionOf(crd *apiextensionsv1.CustomResourceDefinition, name string) *apie
 	return &crd.Spec.Versions[i]
 }
 
-// storageOf returns nil if the definition has no storage version.
+// storageOf returns the storage version of a definition. It is nil if the definition has none.
 func storageOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
 	if i < 0 {

@@ -68,7 +68,7 @@ const desk = `
     status: {lit: true}
 `
 
-// broken is an object that no definition of these tests takes.
+// broken is an object that every definition of these tests refuses.
 const broken = `
 - object:
     apiVersion: example.com/v1
@@ -285,7 +285,7 @@ func TestChangesOfADefinition(t *testing.T) {
 	}
 }
 
-// lines returns rule and path of each finding, sorted.
+// lines returns the rule and path of each finding, sorted.
 func lines(findings []crdupgrade.Finding) []string {
 	var out []string
 	for _, f := range findings {

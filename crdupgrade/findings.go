@@ -78,8 +78,8 @@ func (c *checker) report(acknowledged []hubv1.AcknowledgedChange) Report {
 	return r
 }
 
-// first returns the first object by namespace and name, and the number of objects. An object in the list twice counts
-// once.
+// first returns the first object by namespace and name, and the number of objects. An object that is in the list twice
+// is counted once.
 func (c *checker) first(objects sets.Set[int]) (*hubv1.ObjectIdentity, int) {
 	all := sets.New[hubv1.ObjectIdentity]()
 	for i := range objects {
@@ -121,7 +121,7 @@ func UndoMessage(most int, reports ...Report) string {
 	return message(most, advice, reports)
 }
 
-// message returns a text of at most the given number of characters; empty if no report blocks.
+// message returns a text of at most the given number of characters. It is empty if no report blocks.
 func message(most int, advice string, reports []Report) string {
 	total := 0
 	var blocked []Finding

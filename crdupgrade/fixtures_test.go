@@ -21,8 +21,9 @@ type settings struct {
 	Acknowledged   []hubv1.AcknowledgedChange `json:"acknowledged"`
 }
 
-// Each folder of testdata is a case: before.yaml and after.yaml are the definitions, objects.yaml the live objects with
-// their clusters, settings.yaml the rest of the input, and want.yaml the report and the message of the condition.
+// Each folder of testdata is a test case: before.yaml and after.yaml are the definitions, objects.yaml has the live
+// objects with their clusters, settings.yaml has the other inputs, and want.yaml has the report and the message of the
+// condition.
 func TestFixtures(t *testing.T) {
 	dirs, err := filepath.Glob("testdata/*/before.yaml")
 	if err != nil || len(dirs) == 0 {

@@ -14,9 +14,9 @@ import (
 	"github.com/hanse-dev/hanse/crdupgrade"
 )
 
-// FuzzCheck makes two definitions, and objects that partly fit them, from the bytes of the input. API servers would
-// refuse most of these definitions. It fails on a panic, on a report that exceeds its limits, and on findings for equal
-// definitions.
+// FuzzCheck generates two definitions, and objects that match them in part, from the bytes of the input. API servers
+// would refuse most of these definitions. It fails on a panic, on a report that exceeds its limits, and on findings for
+// equal definitions.
 func FuzzCheck(f *testing.F) {
 	for seed := range byte(32) {
 		choices := make([]byte, 400)
@@ -72,7 +72,7 @@ func check(t *testing.T, in crdupgrade.Input) crdupgrade.Report {
 	return report
 }
 
-// chooser turns bytes into values. Without bytes it chooses the first alternative.
+// chooser makes choices from bytes. After the last byte, it chooses the first alternative.
 type chooser struct{ choices []byte }
 
 func (c *chooser) of(n int) int {
@@ -111,7 +111,7 @@ func (c *chooser) definition() *apiextensionsv1.CustomResourceDefinition {
 	return crd
 }
 
-// schema returns a schema. In most cases, its type fits its parts.
+// schema returns a schema. In most cases, its type matches its parts.
 func (c *chooser) schema(depth int) apiextensionsv1.JSONSchemaProps {
 	s := apiextensionsv1.JSONSchemaProps{Type: pick(c, "object", "object", "array", "string", "integer", "number", "boolean")}
 	if depth > 0 && s.Type == "object" {

@@ -74,12 +74,12 @@ func (c *checker) object(ctx context.Context, i int, version string, before, aft
 	return nil
 }
 
-// server does with objects of one version what an API server does. The zero value takes every object as it is.
+// server processes objects of one version as an API server does. The zero value accepts every object unchanged.
 type server struct {
 	schema    *structuralschema.Structural
 	validator validation.SchemaValidator
 	rules     func() *cel.Validator
-	// pruned are the schemas by which objects are pruned before they are stored. The second one is the schema of the
+	// pruned are the schemas with which objects are pruned before they are stored. The second one is the schema of the
 	// storage version, unless a webhook converts the objects.
 	pruned []*structuralschema.Structural
 }
@@ -113,7 +113,7 @@ func newServer(crd *apiextensionsv1.CustomResourceDefinition, version *apiextens
 	return s, nil
 }
 
-// readSchema returns nil for a version without a schema.
+// readSchema returns the schema of a version. It is nil for a version without a schema.
 func readSchema(version *apiextensionsv1.CustomResourceDefinitionVersion) (*apiextensions.JSONSchemaProps, *structuralschema.Structural, error) {
 	if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
 		return nil, nil, nil
@@ -141,7 +141,8 @@ type fault struct {
 	place         place
 }
 
-// faults returns what the schema, the types of lists and, if these take the object, the CEL rules refuse.
+// faults returns the values that the schema or the types of lists refuse. If these refuse none, it returns the values
+// that the CEL rules refuse.
 func (s *server) faults(ctx context.Context, content map[string]any) ([]fault, error) {
 	if s.schema == nil {
 		return nil, nil
@@ -192,7 +193,7 @@ func reason(err *field.Error) string {
 	return hubv1.CutMessage(text, most)
 }
 
-// dropped calls found for each field that was kept and is not kept now.
+// dropped calls found for each field that the first object has and the second object lacks.
 func dropped(was, is any, at place, found func(place)) {
 	switch was := was.(type) {
 	case map[string]any:
@@ -212,10 +213,10 @@ func dropped(was, is any, at place, found func(place)) {
 	}
 }
 
-// place is a place in an object. declared is its path with "*" for any index or key of a map.
+// place is a position in an object. declared is its path, with "*" for any index or key of a map.
 type place struct {
 	path, declared string
-	// schema is that of the value; nil if it is unknown.
+	// schema is that of the value. It is nil if it is unknown.
 	schema *structuralschema.Structural
 }
 
@@ -247,8 +248,8 @@ func (p place) key(name string) place {
 	return next
 }
 
-// find returns the place that a path such as spec.hours[0].start or spec.labels[a.b] names in an object. Keys with dots
-// and brackets are found by the keys that the object has.
+// find returns the place that a path such as spec.hours[0].start or spec.labels[a.b] names in an object. It finds keys
+// with dots and brackets by comparison with the keys of the object.
 func find(path string, object any, schema *structuralschema.Structural) place {
 	at := place{schema: schema}
 	for rest := strings.TrimPrefix(path, "."); rest != "" && rest != "<nil>"; {
@@ -269,7 +270,7 @@ func find(path string, object any, schema *structuralschema.Structural) place {
 	return at
 }
 
-// nextStep returns the first step of a path, and what follows it.
+// nextStep returns the first step of a path, and the rest of the path.
 func nextStep(path string, value any) (name, rest string) {
 	opening, closing := "", ""
 	if strings.HasPrefix(path, "[") {

@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/test/operators"
 )
 
-// Definitions of operators have forms that small ones lack. Another description of every field breaks no sample of
-// them, and the removal of any field of the spec breaks each sample that sets it.
+// Definitions of operators use parts of schemas that small definitions lack. Another description of every field breaks
+// no sample of them, and the removal of a field of the spec breaks each sample that sets the field.
 func TestDefinitionsOfOperators(t *testing.T) {
 	definitions := operators.Definitions(t)
 	for _, sample := range operators.Samples(t) {

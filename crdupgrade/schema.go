@@ -49,7 +49,7 @@ func (c *checker) schemas(was, is *apiextensionsv1.CustomResourceDefinitionVersi
 	return nil
 }
 
-// schemaOf returns an empty schema for a version without one.
+// schemaOf returns the schema of a version. It is empty for a version without a schema.
 func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *props {
 	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
 		return &props{}
@@ -63,8 +63,8 @@ func withoutStatus(object map[string]any) map[string]any {
 	return out
 }
 
-// field compares a field and all fields below it. Each field is compared once, by its path in objects: crdify's own
-// walk cannot tell a field that is named "items" from the items of a list.
+// field compares a field and all fields below it. Each field is compared once, by its path in objects, because crdify's
+// own walk cannot distinguish a field that is named "items" from the items of a list.
 func (w *schemaWalk) field(was, is *props, path string, uses []use) {
 	own, ownIs := *was, *is
 	own.Properties, ownIs.Properties = nil, nil
@@ -89,7 +89,7 @@ func (w *schemaWalk) field(was, is *props, path string, uses []use) {
 	}
 }
 
-// keys compares the values of a map, and clears in own and ownIs what it has compared.
+// keys compares the values of a map, and removes the compared parts from own and ownIs.
 func (w *schemaWalk) keys(was, is *props, path string, uses []use, own, ownIs *props) {
 	had, has := was.AdditionalProperties, is.AdditionalProperties
 	switch {
@@ -100,14 +100,14 @@ func (w *schemaWalk) keys(was, is *props, path string, uses []use, own, ownIs *p
 			w.removed(path+"/*", undeclared(uses, was))
 		}
 	case had == nil && !ptr.Deref(was.XPreserveUnknownFields, false):
-		// A map that takes more keys breaks no object.
+		// If a map accepts more keys, this breaks no object.
 	default:
 		return
 	}
 	own.AdditionalProperties, ownIs.AdditionalProperties = nil, nil
 }
 
-// removed notes a removed field that no object sets. dropped finds the removed fields that objects set.
+// removed adds a finding for a removed field that no object sets. dropped finds the removed fields that objects set.
 func (w *schemaWalk) removed(path string, uses []use) {
 	if len(uses) == 0 && path != "/apiVersion" && path != "/kind" && path != "/metadata" && !strings.HasPrefix(path, "/metadata/") {
 		w.found(RuleFieldRemoved, path, "the field is removed", nil, false)
@@ -164,7 +164,7 @@ type validationSet struct {
 	comparators []validations.Comparator[props]
 }
 
-// crdify returns its validations. A change that accepts more objects than before is no finding.
+// crdify returns the validations of crdify. A change with which more objects are accepted than before is not a finding.
 var crdify = sync.OnceValues(func() (validationSet, error) {
 	registry := validations.NewRegistry()
 	for _, register := range []func(validations.Registry){
@@ -197,7 +197,7 @@ var crdify = sync.OnceValues(func() (validationSet, error) {
 
 type change struct{ rule, message string }
 
-// unhandled is crdify's name for differences that none of its validations compares.
+// unhandled is the name that crdify gives differences that none of its validations compares.
 const unhandled = "unhandled"
 
 // compare returns the incompatible changes of a field. It does not compare fields below it.
@@ -226,8 +226,8 @@ func (s validationSet) compare(was, is *props) []change {
 	return out
 }
 
-// clearHarmless removes what no object depends on, and CEL rules that are in both schemas. crdify does not compare
-// rules. A rule that is removed, or has another message, refuses no more objects than before.
+// clearHarmless removes the parts on which no object depends, and the CEL rules that both schemas have. crdify does not
+// compare CEL rules. If a rule is removed, or has another message, no more objects are refused than before.
 func clearHarmless(was, is *props) {
 	for _, s := range []*props{was, is} {
 		s.ID, s.Schema, s.Title, s.Description, s.Example, s.ExternalDocs = "", "", "", "", nil, nil

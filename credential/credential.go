@@ -51,7 +51,7 @@ type Credential struct {
 	ID string
 	// Issued and Expires limit their lifetime; zero if not known, or without a limit.
 	Issued, Expires time.Time
-	// Secret is one of TokenSecrets, or LastingSecret, to which the token is bound; empty if there is none. UID is
+	// Secret is one of TokenSecrets, or LastingSecret, to which the token is bound. It is empty if there is none. UID is
 	// empty for LastingSecret.
 	Secret, UID string
 	// Own is true for a token of the hub's ServiceAccount, which may request another one.
@@ -175,7 +175,7 @@ func (c Credential) RenewAt(cluster string) time.Time {
 	return c.SoonAt().Add(-time.Duration(share * float64(c.Life()) / 20))
 }
 
-// SoonAt returns the time from which less than a third of their lifetime is left; zero if they do not expire.
+// SoonAt returns the time from which less than a third of their lifetime is left. It is zero if they do not expire.
 func (c Credential) SoonAt() time.Time {
 	if c.Expires.IsZero() {
 		return time.Time{}

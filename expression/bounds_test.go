@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Each is refused when it is read or ends with a failure, within half a second and 64 MiB.
+// Each expression is refused at compilation or fails at evaluation, within half a second and 64 MiB.
 func TestHostileExpressionsEnd(t *testing.T) {
 	long := strings.Repeat("a", 500<<10)
 	list := make([]any, 20_000)
@@ -68,8 +68,8 @@ func TestHostileExpressionsEnd(t *testing.T) {
 	}
 }
 
-// cost is the memory that f allocates and the least time that it takes in some tries, if that is not within the limit:
-// others work on the machine, too.
+// cost returns the memory that f allocates and the least time that it takes in some tries, if that is not within the
+// limit: others work on the machine, too.
 func cost(limit time.Duration, f func()) (bytes uint64, took time.Duration) {
 	if underRace {
 		f()

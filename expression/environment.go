@@ -27,8 +27,8 @@ type Environment struct {
 	programs  programs
 }
 
-// NewEnvironment returns an Environment with these variables, by name; a name may have dots. limit is the cost limit of
-// one evaluation: 20,000 are some milliseconds.
+// NewEnvironment returns an Environment with these variables, by name. A name may have dots. limit is the cost limit of
+// one evaluation: a cost of 20,000 takes some milliseconds.
 func NewEnvironment(limit uint64, variables map[string]*cel.Type) *Environment {
 	return &Environment{variables: variables, limit: limit, env: sync.OnceValues(func() (*cel.Env, error) { return environ(variables) })}
 }
@@ -82,7 +82,7 @@ func (e *Environment) CompileValue(text string, allowed ...*cel.Type) (*Expressi
 	return nil, fmt.Errorf("the expression must be of type %s, not %s", strings.Join(names, " or "), x.result)
 }
 
-// compile compiles a text once while it is in use.
+// compile compiles a text, or returns the compiled expression from the cache.
 func (e *Environment) compile(text string) (*Expression, error) {
 	if len(text) > MaxLength {
 		return nil, fmt.Errorf("the expression has more than %d bytes: make it shorter", MaxLength)
@@ -160,7 +160,8 @@ func inJSON(t *cel.Type) bool {
 	return true
 }
 
-// programs caches compiled expressions in two generations: unused expressions are dropped with the older one.
+// programs caches compiled expressions in two generations. Expressions that are not used are dropped with the older
+// generation.
 type programs struct {
 	mu       sync.Mutex
 	new, old map[string]*program

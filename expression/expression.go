@@ -27,8 +27,8 @@ type Budget struct{ left uint64 }
 // NewBudget returns a Budget of this number of units.
 func NewBudget(units uint64) *Budget { return &Budget{left: units} }
 
-// Holds evaluates an expression of CompileBool. Without a budget only the limit of the Environment applies. The error
-// is an *EvaluationError: there is no result.
+// Holds evaluates an expression of CompileBool. Without a budget, only the limit of the Environment applies. The error
+// is an *EvaluationError, which means that there is no result.
 func (x *Expression) Holds(values map[string]any, budget *Budget) (bool, error) {
 	out, err := x.eval(values, budget)
 	if err != nil {
@@ -81,9 +81,10 @@ func (x *Expression) eval(values map[string]any, budget *Budget) (ref.Val, error
 
 // EvaluationError means that an expression has no result for these values.
 type EvaluationError struct {
-	// Reason is the reason, without any part of the values: "no such key", "cost limit exceeded", "gives null".
+	// Reason is the reason, such as "no such key", "cost limit exceeded" or "gives null". It contains no part of the
+	// values.
 	Reason string
-	// Line and Column of the failed part, from 1; 0 if unknown.
+	// Line and Column are the position of the failed part, starting at 1. They are 0 if the position is unknown.
 	Line, Column int
 
 	err error

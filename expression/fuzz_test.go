@@ -7,7 +7,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// FuzzExpression looks for an expression that panics, that gives two answers, or whose value is beyond the bounds.
+// FuzzExpression fails on an expression that panics, returns two different results, or returns a value beyond the
+// limits.
 func FuzzExpression(f *testing.F) {
 	f.Add("object.a.map(k, {'name': k})", `{"a":{"z":1,"b":[null,1.5]}}`)
 	f.Add("[object]"+".map(a, [a, a]).map(a, [a, a])"+".all(x, x == x)", `{}`)

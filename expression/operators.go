@@ -7,8 +7,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// operator is the type of an operator on a cluster. Its fields have types, so that a wrong field is an error when an
-// expression is compiled.
+// operator is the type of an operator on a cluster. Its fields have types, so that a wrong field name is an error at
+// compilation.
 var operator = apiservercel.NewObjectType("hanse.Operator", map[string]*apiservercel.DeclField{
 	versionField:   apiservercel.NewDeclField(versionField, apiservercel.StringType, true, nil, nil),
 	installedField: apiservercel.NewDeclField(installedField, apiservercel.BoolType, true, nil, nil),

@@ -14,7 +14,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// ordered is the function that every macro's range is passed through. No expression can name it.
+// ordered is the function to which every macro's range is passed. Expressions cannot call it by its name.
 const ordered = "@ordered"
 
 var orderedFunction = cel.Function(ordered, cel.Overload("ordered", []*cel.Type{cel.TypeParamType("T")}, cel.TypeParamType("T"),
@@ -29,7 +29,8 @@ var orderedFunction = cel.Function(ordered, cel.Overload("ordered", []*cel.Type{
 // a type grows with the cube of its depth.
 const maxMacros = 32
 
-// maxStates limits a literal regular expression, which is compiled together with the expression.
+// maxStates is the maximum number of states of a literal regular expression, because it is compiled together with the
+// expression.
 const maxStates = 10_000
 
 // preparation is the state of preparing a parsed expression, before type checking.
@@ -43,8 +44,8 @@ type preparation struct {
 }
 
 // prepare makes every macro visit maps in the order of their keys. It makes the types of elements in lists and maps
-// dynamic, unless they are constant. As in JSON, they may have several types, for which Kubernetes requires dyn(). It
-// returns an error for an expression that would take too long to compile.
+// dynamic, unless they are constant. As in JSON, the elements may have several types, for which Kubernetes requires
+// dyn(). It returns an error for an expression that would take too long to compile.
 func prepare(parsed *ast.AST) error {
 	p := &preparation{factory: ast.NewExprFactory(), source: parsed.SourceInfo(), results: map[int64]bool{}}
 	var all []ast.Expr
@@ -110,7 +111,7 @@ func (p *preparation) result(c ast.ComprehensionExpr) {
 	}
 }
 
-// mix allows items of several types in a list.
+// mix permits items of several types in a list.
 func (p *preparation) mix(e ast.Expr) {
 	l := e.AsList()
 	if p.results[e.ID()] || constants(l.Elements()) {
@@ -126,7 +127,7 @@ func (p *preparation) mix(e ast.Expr) {
 	e.SetKindCase(p.factory.NewList(e.ID(), items, l.OptionalIndices()))
 }
 
-// mixMap allows values of several types in a map.
+// mixMap permits values of several types in a map.
 func (p *preparation) mixMap(e ast.Expr) {
 	var values []ast.Expr
 	for _, entry := range e.AsMap().Entries() {
@@ -149,7 +150,7 @@ func (p *preparation) mixMap(e ast.Expr) {
 
 const operatorDyn = "dyn"
 
-// constants reports whether all values are constants of one type, which keep their type.
+// constants reports whether all values are constants of one type. Such values keep their type.
 func constants(values []ast.Expr) bool {
 	for _, v := range values {
 		if v.Kind() != ast.LiteralKind || v.AsLiteral().Type() != values[0].AsLiteral().Type() {

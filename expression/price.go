@@ -25,9 +25,9 @@ const (
 	assumedBytes = 16
 )
 
-// prices compute the cost of a call from its arguments, in the units of CEL. They may stop above most. They are for
-// functions whose cost CEL counts too low, or only after the call: a comparison may visit nested lists of any size; a
-// result may be the product of the arguments.
+// prices compute the cost of a call from its arguments, in the units of CEL. A function may stop to count when the cost
+// exceeds most. The table has the functions whose cost CEL underestimates, or estimates only after the call: a
+// comparison may visit nested lists of any size, and a result may be the product of the arguments.
 var prices = map[string]func(args []ref.Val, most uint64) uint64{
 	operators.Equals:    func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
 	operators.NotEquals: func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
@@ -63,7 +63,7 @@ var prices = map[string]func(args []ref.Val, most uint64) uint64{
 	"double":          text,
 }
 
-// text is the price of one pass over a text.
+// text returns the price of one pass over a text.
 func text(a []ref.Val, _ uint64) uint64 { return 1 + length(a[0])/10 }
 
 // mostPrice is higher than any limit.
@@ -80,8 +80,8 @@ func comparison(a, b ref.Val, most uint64) uint64 {
 	return lesser(func(most uint64) uint64 { return weight(a, most) }, func(most uint64) uint64 { return weight(b, most) }, most)
 }
 
-// lesser returns the lower of two prices. It does not compute more of the higher price than necessary, because that may
-// be very large.
+// lesser returns the lower of two prices. It does not compute the higher price completely, because that price may be
+// very large.
 func lesser(a, b func(most uint64) uint64, most uint64) uint64 {
 	for m := min(32, most); ; m = min(4*m, most) {
 		if n := a(m); n <= m {
@@ -112,7 +112,7 @@ func regex(a []ref.Val, _ uint64) uint64 {
 	return times(1+length(a[0])/10, 1+states/4) + states + length(a[1])/10
 }
 
-// statesOf returns the approximate number of states of a regular expression; an invalid one has none.
+// statesOf returns the approximate number of states of a regular expression. It is 0 for an invalid one.
 func statesOf(v ref.Val) uint64 {
 	text, _ := v.Value().(string)
 	re, err := syntax.Parse(text, syntax.Perl)
@@ -166,7 +166,7 @@ func format(a []ref.Val, most uint64) uint64 {
 	return n
 }
 
-// weight returns 1 for each value and for ten bytes of text, including all nested values. It stops at most.
+// weight returns 1 for each value, and 1 for each ten bytes of text, including all nested values. It stops at most.
 func weight(v ref.Val, most uint64) uint64 {
 	n := uint64(1)
 	switch v := v.(type) {
@@ -231,7 +231,8 @@ func times(a, b uint64) uint64 {
 	return a * b
 }
 
-// pricedFunction is the prefix for the names of priced functions, so that CEL's optimizations do not recognise them.
+// pricedFunction is a prefix of the names of priced functions, so that CEL's optimizations do not recognise these
+// functions.
 const pricedFunction = "priced "
 
 // pricedCall is a call that is made only if its price is within the limit.
@@ -263,7 +264,7 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 // countedByCEL are functions for which CEL does not use the estimator.
 var countedByCEL = []string{"sets.contains", "sets.equivalent", "sets.intersects", "distinct", "flatten", "lists.range"}
 
-// pricedCalls adds a price to the calls of a program, and makes CEL count it.
+// pricedCalls adds a price to the calls of a program, and makes CEL include the price in the cost.
 func pricedCalls(env *cel.Env, limit uint64) ([]cel.ProgramOption, error) {
 	implementations := map[string]*functions.Overload{}
 	counted := []interpreter.CostTrackerOption{}
@@ -360,7 +361,7 @@ func (c *costs) EstimateCallCost(function, overload string, target *checker.AstN
 	return &checker.CallEstimate{CostEstimate: checker.FixedCostEstimate(1), ResultSize: size}
 }
 
-// assumed has the sizes for values of unknown size.
+// assumed returns the sizes for values of unknown size.
 type assumed struct{}
 
 // EstimateSize implements checker.CostEstimator.

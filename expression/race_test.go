@@ -2,6 +2,6 @@
 
 package expression
 
-// underRace is true with the race detector, which takes time and memory of its own: bounds of both are measured without
+// underRace is true with the race detector. The detector takes time and memory, so limits of both are tested without
 // it.
 const underRace = true

@@ -20,7 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// apiServer is the real one of all tests that need it, or nil.
+// apiServer is the real API server of all tests that need one. It is nil without the binaries.
 var apiServer *rest.Config
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m, &envtest.Environment{}, &apiServer)) }

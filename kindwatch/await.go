@@ -8,11 +8,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mostAwaited limits the awaited objects of a kind, so that a hanging watch does not collect them.
+// mostAwaited is the maximum number of awaited objects of a kind, because a watch that hangs delivers none of them.
 const mostAwaited = 256
 
-// Await passes the object from the response to a write. The watch event with that version is then not decoded. The
-// stored object changes only with the event.
+// Await passes the object from the response to a write. The object of the watch event with that version is then not
+// decoded. The stored object changes only with the event.
 func (s *Set) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	if k := s.part(gvk, u.GetNamespace()); k != nil && k.ahead(u) {
 		if object := k.transform(u); object != nil {
@@ -40,8 +40,8 @@ func (k *kind) willCome(o metav1.Object) {
 	k.await[Key(o.GetNamespace(), o.GetName())] = o
 }
 
-// awaited returns the object if an event brings exactly the awaited version. After any event the object is no longer
-// awaited.
+// awaited returns the object if an event has exactly the awaited version. After any event about the object, the object
+// is no longer awaited.
 func (k *kind) awaited(key string, g *glance) metav1.Object {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,7 +56,7 @@ func (k *kind) awaited(key string, g *glance) metav1.Object {
 	return object
 }
 
-// continueAt records where the watch continues.
+// continueAt records the resourceVersion from which the watch continues.
 func (k *kind) continueAt(version string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

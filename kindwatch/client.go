@@ -15,7 +15,7 @@ import (
 
 // NewClient returns a dynamic client that parses each object and each list once. client-go's client gives equal
 // results. But it scans the JSON of every object, list and event about ten times, which costs more than all other work
-// on it. Events of its watches are for this package only: their objects are decoded on demand.
+// on them. Events of its watches are for this package only, because their objects are decoded on demand.
 func NewClient(cfg *rest.Config) (dynamic.Interface, error) {
 	c, err := NewRESTClient(cfg)
 	if err != nil {
@@ -36,7 +36,7 @@ func NewRESTClient(cfg *rest.Config) (rest.Interface, error) {
 	return c, nil
 }
 
-// negotiated decodes JSON with this package's decoders and changes nothing else.
+// negotiated decodes JSON with this package's decoders. For everything else it uses the wrapped serializer.
 type negotiated struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
@@ -89,8 +89,8 @@ func (s objects) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 	return s.Serializer.Decode(data, defaults, into)
 }
 
-// elements returns the objects of a list; false if an item is not an object. Items of built-in kinds have no apiVersion
-// and kind.
+// elements returns the objects of a list. It returns false if an item is not an object. Items of built-in kinds have no
+// apiVersion and kind.
 func elements(items []any, list schema.GroupVersionKind) ([]unstructured.Unstructured, bool) {
 	objects := make([]unstructured.Unstructured, len(items))
 	for i, item := range items {
@@ -107,8 +107,8 @@ func elements(items []any, list schema.GroupVersionKind) ([]unstructured.Unstruc
 	return objects, true
 }
 
-// unread decodes only the needed part of an event's object. The event's bytes are valid until the next event, the
-// object longer.
+// unread decodes only the needed part of an event's object. The bytes of the event are valid until the next event. The
+// object stays valid.
 func (s objects) unread(data []byte, defaults *schema.GroupVersionKind) (runtime.Object, *schema.GroupVersionKind, error) {
 	g, ok := look(data)
 	if !ok || g.kind == "Status" {

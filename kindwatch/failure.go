@@ -18,21 +18,22 @@ import (
 
 var errNoAnswer = errors.New("no answer")
 
-// streaks are failures in a row.
+// streaks has the numbers of consecutive failures.
 type streaks struct {
 	failures int // attempts that brought nothing
 	expired  int // the server did not know the place to go on from
 	broken   int // errors inside of a watch
 }
 
-// isExpired means that the server does not know the requested resourceVersion: no longer, or not yet after a restore
-// from a backup.
+// isExpired reports whether the server does not know the requested resourceVersion: not any more, or not yet after a
+// restore from a backup.
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// isNotServed covers the mapper's error and the server's: lists and watches get a 404 only if the kind is missing.
+// isNotServed reports whether the server does not serve the kind. The error may come from the mapper or from the
+// server: lists and watches get a 404 only if the kind is missing.
 func isNotServed(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err)
 }
@@ -65,7 +66,8 @@ func classify(err error) (reason, message string) {
 }
 
 // retryAfter returns the pause after a number of consecutive failures: 0.2 s doubling to 60 s, or 5 s doubling to 60 s
-// for a kind that is not served. It is never shorter than the server asked for. Jitter spreads kinds and clusters.
+// for a kind that is not served. It is never shorter than the delay that the server requests. Jitter prevents that
+// kinds and clusters retry at the same time.
 func retryAfter(failures int, err error) time.Duration {
 	const longest = 60 * time.Second
 	first := 200 * time.Millisecond

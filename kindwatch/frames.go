@@ -15,13 +15,13 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// longestFrame limits a watch event, in bytes. Transports to members also limit its number of values.
+// longestFrame is the maximum size of a watch event, in bytes. Transports to members also limit its number of values.
 var longestFrame = int(answer.Event.Bytes)
 
 var errNoEvent = errors.New("reading a watch: the server sent lines that are no event")
 
-// frames splits a watch into events. API servers end each event with its only newline, so that the end is found without
-// parsing JSON.
+// frames splits a watch into events. API servers write a newline only at the end of an event, so the end is found
+// without parsing JSON.
 type frames struct{ runtime.Framer }
 
 // NewFrameReader implements runtime.Framer.
@@ -51,7 +51,7 @@ func (r *frameReader) Read(data []byte) (int, error) {
 	return n, nil
 }
 
-// next returns the next event, which is valid until the following one is read.
+// next returns the next event, which is valid until the next call.
 func (r *frameReader) next() ([]byte, error) {
 	var before []byte // lines of an event that a proxy has split
 	var count answer.Counter
@@ -82,7 +82,7 @@ func (r *frameReader) next() ([]byte, error) {
 	}
 }
 
-// line returns the next line with its end. A line that is too long comes back cut, but longer than longestFrame.
+// line returns the next line with its end. A line that is too long is cut, but stays longer than longestFrame.
 func (r *frameReader) line() ([]byte, error) {
 	line, err := r.lines.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -99,10 +99,10 @@ func (r *frameReader) line() ([]byte, error) {
 	return long, err
 }
 
-// events decodes the frame of a watch event; its object is decoded later.
+// events decodes the frame of a watch event. The event's object is decoded later.
 type events struct{ runtime.Serializer }
 
-// Decode implements runtime.Decoder. The decoded event is valid until the next one.
+// Decode implements runtime.Decoder. The decoded event is valid until the next call.
 func (s events) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	event, ok := into.(*metav1.WatchEvent)
 	if !ok {
@@ -117,7 +117,7 @@ func (s events) Decode(data []byte, defaults *schema.GroupVersionKind, into runt
 	return event, &gvk, nil
 }
 
-// split separates an event without decoding its object, if it has the form that API servers write.
+// split separates an event into its kind and its undecoded object, if the event has the form that API servers write.
 func split(data []byte) (kind, object []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`))
 	if !ok {

@@ -32,7 +32,7 @@ type kind struct {
 	streaks // only run uses them
 }
 
-// place is where the objects of a kind are read.
+// place is the position at which the objects of a kind are read.
 type place struct {
 	resource schema.GroupVersionResource // empty until resolved
 	version  string                      // where the watch goes on; empty: list first
@@ -110,8 +110,8 @@ func (k *kind) settle(ctx context.Context, err error) time.Duration {
 		return 0
 	}
 	if err != nil && isExpired(err) {
-		// The server answers, so there is no reason to wait, unless it repeatedly does not know the resourceVersion of
-		// its own list.
+		// The server answers, so there is no reason to wait, unless it repeatedly does not know the resourceVersion of its
+		// own list.
 		k.continueAt("")
 		k.failures = 0
 		k.expired++
@@ -175,7 +175,7 @@ func (k *kind) tell(changes ...change) {
 	}
 }
 
-// put stores one object of the watch, unless the kind has too many.
+// put stores one object from the watch, unless the kind has too many objects.
 func (k *kind) put(key string, object metav1.Object) error {
 	k.mu.Lock()
 	if k.objects == nil {
@@ -205,9 +205,9 @@ func (k *kind) drop(key string) {
 	}
 }
 
-// replace stores a complete list. A nil value is an object that Transform refused: its earlier version stays. The kind
-// becomes Synced when the objects can be read, before the handler gets them. relists is the number of Relist calls
-// before the list began.
+// replace stores a complete list. A nil value means that Transform refused the object: its earlier version stays. The
+// kind becomes Synced when the objects can be read, before the handler is called for them. relists is the number of
+// Relist calls before the list began.
 func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	var gone, there []change
 	anew := k.listed(relists)
@@ -245,8 +245,8 @@ func same(a, b metav1.Object) bool {
 	return a != nil && a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
-// transform converts one object, or returns nil and records that it was refused. A panic counts as a refusal, because
-// an object on another server must not end the process.
+// transform converts one object. If Transform refuses the object, it returns nil and records the refusal. A panic is
+// treated as a refusal, because an object on another server must not end the process.
 func (k *kind) transform(u *unstructured.Unstructured) (out metav1.Object) {
 	refuse := func(why any) {
 		text := fmt.Sprintf("%s: %.200s", Key(u.GetNamespace(), u.GetName()), fmt.Sprint(why))

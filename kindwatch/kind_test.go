@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// moody is a server that answers as a test says and notes when it was asked. Its lists are empty.
+// moody is a server whose answers a test sets. It records the times of its requests. Its lists are empty.
 type moody struct {
 	dynamic.NamespaceableResourceInterface
 
@@ -49,21 +49,21 @@ func (m *moody) Watch(context.Context, metav1.ListOptions) (watch.Interface, err
 	return nil, m.watch
 }
 
-// answer makes every watch fail so.
+// answer makes every watch fail with this error.
 func (m *moody) answer(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.watch = err
 }
 
-// asked is how many requests there were.
+// asked returns the number of requests.
 func (m *moody) asked() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.at)
 }
 
-// since is how many requests there were from a moment on.
+// since returns the number of requests after a time.
 func (m *moody) since(moment time.Time) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,7 +81,7 @@ var (
 	errTooOld   = apierrors.NewResourceExpired("too old resource version")
 )
 
-// follow runs a kind of the server whose watch goes on from a place that is known, as after a first list.
+// follow runs a kind whose watch continues from a known resourceVersion, as after a first list.
 func follow(t *testing.T, m *moody) *kind {
 	t.Helper()
 	set := New(Options{Client: m, Resolve: func(schema.GroupVersionKind) (schema.GroupVersionResource, error) { return shelfResource, nil }})
@@ -91,7 +91,7 @@ func follow(t *testing.T, m *moody) *kind {
 	return k
 }
 
-// pass lets the clock of a bubble go on.
+// pass advances the clock of a synctest bubble.
 func pass(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // nobody waits: this clock jumps
 }

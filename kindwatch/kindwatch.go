@@ -1,7 +1,8 @@
 // Package kindwatch stores the objects of selected kinds of one API server.
 //
-// Every kind has a goroutine, which resolves, lists and watches it. It shares no lock during I/O with the others. A
-// kind that is not served, not permitted or hangs does not delay other kinds, and no caller waits for a first list.
+// Every kind has a goroutine, which resolves, lists and watches it. During I/O, it shares no lock with the other
+// goroutines. A kind that is not served, not permitted or hangs does not delay other kinds, and no caller waits for a
+// first list.
 //
 //   - Listed objects stay while a watch is repaired: an object that cannot be read is not deleted.
 //   - A watch that ends continues at its last resourceVersion. The kind is listed again only if the server no longer
@@ -9,7 +10,7 @@
 //   - Options.Transform reduces objects page by page, so that memory has at most one page of whole objects. The number
 //     of objects in a page depends on their size, and only a few kinds of the process list at the same time.
 //
-// Callers decide the meaning of a missing object. Stopping a kind reports no object as deleted.
+// Callers decide what a missing object means. The handler is not called for the objects of a stopped kind.
 package kindwatch
 
 import (
@@ -29,29 +30,29 @@ import (
 type Options struct {
 	// Client must have no timeout, because that would end watches.
 	Client dynamic.Interface
-	// Resolve is called when a kind is started, and again after the server has answered that it does not serve the
-	// kind. It may block until its own deadline: only this kind waits.
+	// Resolve is called when a kind is started, and again after the server has answered that it does not serve the kind.
+	// It may block until its own timeout: only this kind waits.
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
 	// Namespaces returns the namespaces in which a namespaced resource is watched. Each namespace has a separate watch.
 	// An empty result means one watch for all namespaces. The function is called once, when the resource of a kind is
 	// known, and must answer from memory. If it is nil, every resource has one watch for all namespaces.
 	Namespaces func(schema.GroupVersionResource) []string
-	// LabelSelector of the objects. Empty means all.
+	// LabelSelector of the objects. Empty means all objects.
 	LabelSelector string
-	// Transform reduces an object to the part to store, with namespace, name, UID and resourceVersion. If it refuses an
-	// object, the earlier part stays. If nil, the whole object is stored.
+	// Transform reduces an object to the part to store, which has the namespace, name, UID and resourceVersion. If it
+	// refuses an object, the earlier part stays stored. If Transform is nil, the whole object is stored.
 	Transform func(*unstructured.Unstructured) (metav1.Object, error)
-	// Handler is called for changes, one at a time for each kind and watched namespace. old is nil for a new object,
-	// new is nil for a deleted one. If an object was deleted and created again while the watch was down, there is one
-	// change with another UID.
+	// Handler is called for changes, one at a time for each kind and watched namespace. old is nil for a new object, and
+	// new is nil for a deleted object. If an object was deleted and created again while the watch was down, Handler is
+	// called once, and the objects have different UIDs.
 	Handler func(gvk schema.GroupVersionKind, old, new metav1.Object)
-	// OnState is called when the state of a kind changes, and when a kind was listed after Find. Before it, the handler
-	// has been called for the objects.
+	// OnState is called when the state of a kind changes, and when a kind was listed after Find. The handler has been
+	// called for the objects before.
 	OnState func(schema.GroupVersionKind, State)
 	// ListTimeout limits one page of a list, and the opening of a watch. Default 30 s.
 	ListTimeout time.Duration
-	// IdleTimeout is the maximum time without an event or bookmark before a watch is reopened. Default 3 min: servers
-	// send a bookmark about once a minute.
+	// IdleTimeout is the maximum time without an event or bookmark before a watch is reopened. Default 3 min, because
+	// servers send a bookmark about once a minute.
 	IdleTimeout time.Duration
 }
 
@@ -61,8 +62,9 @@ type State struct {
 	Synced bool
 	// Delivered is true once the handler was called for all objects of the first list, and stays true.
 	Delivered bool
-	// Reason is ReasonKindNotServed, ReasonForbidden, ReasonUnauthorized, ReasonThrottled, ReasonServerError,
-	// ReasonAnswerTooLarge or ReasonUnreachable of the API while the kind cannot be watched, and empty while it can.
+	// Reason is the reason why the kind cannot be watched: ReasonKindNotServed, ReasonForbidden, ReasonUnauthorized,
+	// ReasonThrottled, ReasonServerError, ReasonAnswerTooLarge or ReasonUnreachable of the API. It is empty while the kind
+	// is watched.
 	Reason, Message string
 	// Since is when Synced or Reason last changed. Restart sets it, too, because earlier failures say nothing about the
 	// server that has returned.
@@ -76,11 +78,11 @@ type Set struct {
 	options Options
 
 	mu sync.Mutex
-	// kinds are parts: one for all namespaces, or one for each of Options.Namespaces.
+	// kinds has the parts of each kind: one part for all namespaces, or one for each of Options.Namespaces.
 	kinds map[schema.GroupVersionKind][]*kind
 }
 
-// New returns a Set without kinds.
+// New returns a Set that watches no kinds.
 func New(o Options) *Set {
 	if o.ListTimeout == 0 {
 		o.ListTimeout = 30 * time.Second
@@ -103,7 +105,7 @@ func New(o Options) *Set {
 	return &Set{options: o, kinds: map[schema.GroupVersionKind][]*kind{}}
 }
 
-// Start watches the kind until Stop or the end of ctx. It does nothing for a kind that is already watched.
+// Start watches the kind until Stop or the end of ctx. It has no effect for a kind that is already watched.
 func (s *Set) Start(ctx context.Context, gvk schema.GroupVersionKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,14 +141,14 @@ func (s *Set) divide(first *kind, namespaces []string) {
 	}
 }
 
-// Stop ends the watches of the kind and drops its objects. It does not wait: it may be called by a handler.
+// Stop ends the watches of the kind and drops its objects. It does not wait, because a handler may call it.
 func (s *Set) Stop(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
 		s.forget(k)
 	}
 }
 
-// forget ends k. A later entry of the same kind stays.
+// forget removes k. A later part of the same kind stays.
 func (s *Set) forget(k *kind) {
 	k.cancel()
 	s.mu.Lock()
@@ -166,7 +168,7 @@ func (s *Set) parts(gvk schema.GroupVersionKind) []*kind {
 	return slices.Clip(s.kinds[gvk])
 }
 
-// part returns the part that watches a namespace; nil if none does.
+// part returns the part that watches a namespace. It is nil if none does.
 func (s *Set) part(gvk schema.GroupVersionKind, namespace string) *kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +180,7 @@ func (s *Set) part(gvk schema.GroupVersionKind, namespace string) *kind {
 	return nil
 }
 
-// Watches reports whether the objects of a kind are watched in a namespace. It returns true while that is unknown.
+// Watches reports whether the objects of a kind are watched in a namespace. It returns true while this is not known.
 func (s *Set) Watches(gvk schema.GroupVersionKind, namespace string) bool {
 	return len(s.parts(gvk)) == 0 || s.part(gvk, namespace) != nil
 }
@@ -218,7 +220,7 @@ func (s *Set) List(gvk schema.GroupVersionKind) []metav1.Object {
 	return out
 }
 
-// State returns the state of the kind; false if it is not watched.
+// State returns the state of the kind. It returns false if it is not watched.
 func (s *Set) State(gvk schema.GroupVersionKind) (State, bool) {
 	parts := s.parts(gvk)
 	if len(parts) == 0 {
@@ -231,7 +233,7 @@ func (s *Set) State(gvk schema.GroupVersionKind) (State, bool) {
 	return out, true
 }
 
-// with combines the states of two parts of a kind: the properties that both have, and the first failure.
+// with combines the states of two parts of a kind: the properties that both parts have, and the first failure.
 func (s State) with(other State) State {
 	out := s
 	out.Synced, out.Delivered = s.Synced && other.Synced, s.Delivered && other.Delivered
@@ -247,7 +249,7 @@ func (s State) with(other State) State {
 	return out
 }
 
-// Restart makes every kind stop waiting and reopen its watch now, at its last resourceVersion. Objects stay.
+// Restart makes every kind stop waiting, and reopen its watch at its last resourceVersion. The stored objects stay.
 func (s *Set) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,7 +263,7 @@ func (s *Set) Restart() {
 	}
 }
 
-// Retry makes a kind whose watch fails try again now.
+// Retry makes a kind whose watch fails try again at once.
 func (s *Set) Retry(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
 		if k.troubled() {
@@ -270,7 +272,7 @@ func (s *Set) Retry(gvk schema.GroupVersionKind) {
 	}
 }
 
-// Resource returns the resource of a kind; empty until it is known.
+// Resource returns the resource of a kind. It is empty until the resource is known.
 func (s *Set) Resource(gvk schema.GroupVersionKind) schema.GroupVersionResource {
 	parts := s.parts(gvk)
 	if len(parts) == 0 {
@@ -281,7 +283,7 @@ func (s *Set) Resource(gvk schema.GroupVersionKind) schema.GroupVersionResource 
 	return parts[0].resource
 }
 
-// Find resolves and lists a kind again now, for example after the server prefers another version of the kind. The
+// Find resolves and lists a kind again at once, for example after the server prefers another version of the kind. The
 // handler is called as after Relist.
 func (s *Set) Find(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
@@ -289,8 +291,8 @@ func (s *Set) Find(gvk schema.GroupVersionKind) {
 	}
 }
 
-// Relist lists a kind again now, for example after a change of Transform's settings. The handler is called for every
-// object of that list, changed or not.
+// Relist lists a kind again at once, for example after a change of Transform's settings. The handler is called for
+// every object of that list, changed or not.
 func (s *Set) Relist(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
 		k.relist()

@@ -33,7 +33,7 @@ func resolveShelf(schema.GroupVersionKind) (schema.GroupVersionResource, error) 
 	return schema.GroupVersionResource{Group: "lib.example.com", Version: "v1", Resource: "shelves"}, nil
 }
 
-// library answers for the shelves as an API server would; a test replaces the part that shall go wrong.
+// library is an API server for shelves. A test replaces the handler that is to fail.
 type library struct {
 	mu      sync.Mutex
 	version int
@@ -95,7 +95,7 @@ func (l *library) writeList(w http.ResponseWriter) {
 	})
 }
 
-// follow sends what is newer than the version that was asked for, until the client goes.
+// follow sends the objects that are newer than the requested version, until the client disconnects.
 func (l *library) follow(w http.ResponseWriter, r *http.Request) {
 	w.(http.Flusher).Flush()
 	var from int
@@ -150,10 +150,10 @@ func refuse(code int, reason metav1.StatusReason) http.HandlerFunc {
 	}
 }
 
-// hang answers nothing until the client goes.
+// hang does not answer, until the client disconnects.
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// log keeps what a handler was told.
+// log records the calls of a handler.
 type log struct {
 	mu     sync.Mutex
 	events []string

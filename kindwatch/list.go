@@ -18,14 +18,14 @@ const (
 	pageBytes    = 1 << 20 // approximate, as JSON
 )
 
-// Limits, because a server may send pages or objects without end.
+// The limits of a list, because a server may send any number of pages or objects.
 const (
 	mostPages   = 2000
 	mostObjects = 100_000 // of a kind
 )
 
-// firstList lists once a slot is free. A kind that failed before does not wait for one, because pauses spread such
-// kinds. A hanging server must cost the others at most one slot.
+// firstList lists after it got a slot. A kind that failed before does not wait for a slot, because pauses spread such
+// kinds. A server that hangs must cost the other servers at most one slot.
 func (k *kind) firstList(ctx context.Context) error {
 	if k.failures == 0 {
 		end, err := lists.take(ctx)
@@ -38,7 +38,7 @@ func (k *kind) firstList(ctx context.Context) error {
 }
 
 // list reads every object page by page and replaces the stored objects. It sends no resourceVersion, so that the server
-// returns its latest state: another one could be older than the stored objects.
+// returns its latest state: any other state could be older than the stored objects.
 func (k *kind) list(ctx context.Context) error {
 	objects := map[string]metav1.Object{}
 	options := metav1.ListOptions{LabelSelector: k.set.options.LabelSelector, Limit: firstPage}
@@ -54,7 +54,7 @@ func (k *kind) list(ctx context.Context) error {
 		switch {
 		case err == nil:
 		case isExpired(err) && options.Continue != "":
-			// The list took longer than the server keeps its state: list again, now in one piece.
+			// The list took longer than the server keeps its state. It is repeated as one request.
 			clear(objects)
 			options = metav1.ListOptions{LabelSelector: options.LabelSelector, Limit: firstPage}
 			if expiries++; expiries > 1 {
@@ -114,7 +114,7 @@ func (r request) drop() {
 	r.done()
 }
 
-// ask requests a page: the server works on the next one while this one is processed.
+// ask requests a page. The server works on the next page while this page is processed.
 func (k *kind) ask(ctx context.Context, o metav1.ListOptions) request {
 	ctx, cancel := context.WithCancel(ctx)
 	kept, done := answer.Keep(ctx)
@@ -126,7 +126,7 @@ func (k *kind) ask(ctx context.Context, o metav1.ListOptions) request {
 	return request{answers, done, cancel}
 }
 
-// nextPage returns the number of such objects in a page.
+// nextPage returns how many objects of this size the next page should have.
 func nextPage(items []unstructured.Unstructured) int64 {
 	if len(items) == 0 {
 		return firstPage

@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// shelves is a server with objects of a size that answers lists page by page and notes how many objects it was asked
-// for.
+// shelves is a server with objects of a certain size, which answers lists page by page. It records how many objects
+// were requested.
 type shelves struct {
 	dynamic.NamespaceableResourceInterface
 	objects, bytes int
@@ -145,7 +145,7 @@ func TestListsTakeTurns(t *testing.T) {
 		if third.after != 0 {
 			t.Errorf("the next one began after %s, want at once when another had ended", third.after)
 		}
-		// Nobody else ends: a slot lasts a second.
+		// No other list ends, but each loses its slot after a second.
 		for range 2 {
 			if next := <-got; next.after != time.Second {
 				t.Errorf("one began after %s, want 1s", next.after)

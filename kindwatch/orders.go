@@ -8,18 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// errRestart is the cause by which Restart ends an attempt.
+// errRestart is the cause with which Restart ends an attempt.
 var errRestart = errors.New("restart asked for")
 
-// orders are what callers ask of the goroutine of a kind.
+// orders are the requests of callers to the goroutine of a kind.
 type orders struct {
 	reread chan *unstructured.Unstructured // objects that were read once more
 
 	mu        sync.Mutex
 	interrupt context.CancelCauseFunc // ends the attempt under way
-	// relists counts how often Relist was called; listedFor is how many of these calls the last list came after.
+	// relists is the number of Relist calls. listedFor is the number of these calls that came before the last list.
 	relists, listedFor int
-	// toFind is true from Find until the kind was resolved once more, moved from then until it was listed.
+	// toFind is true from Find until the kind was resolved again. moved is true from then until the kind was listed.
 	toFind, moved bool
 }
 
@@ -62,7 +62,7 @@ func (o *orders) isToFind() bool {
 	return o.toFind
 }
 
-// found notes that the kind was resolved.
+// found records that the kind was resolved.
 func (o *orders) found() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,14 +75,15 @@ func (o *orders) toRelist() bool {
 	return o.relists != o.listedFor
 }
 
-// asked is the number of Relist calls so far.
+// asked returns the number of Relist calls so far.
 func (o *orders) asked() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.relists
 }
 
-// listed notes a list that began after so many Relist calls. It is true if one of them came after the list before.
+// listed records a list that began after this number of Relist calls. anew is true if one of these calls came after the
+// list before.
 func (o *orders) listed(relists int) (anew bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,7 +92,7 @@ func (o *orders) listed(relists int) (anew bool) {
 	return anew
 }
 
-// delivered notes that the handler has got the list. It is true if that is the first list since the kind moved.
+// delivered records that the handler was called for the list. moved is true for the first list after the kind moved.
 func (o *orders) delivered() (moved bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 )
 
 // slots limits the number of first lists that begin at the same time, because a starting hub lists every kind of every
-// member. Each list has two pages of whole objects in memory, so the limit bounds the peak. A list that takes long
-// loses its slot but continues, so that a hanging server delays others only for that time.
+// member. Each list has two pages of whole objects in memory, so the limit also limits the memory. A list that takes
+// long loses its slot but continues, so that a server that hangs delays others only for that time.
 type slots struct {
 	places chan struct{}
 	hold   time.Duration
@@ -21,7 +21,7 @@ func newSlots(places int, hold time.Duration) *slots {
 // lists are the slots of this process.
 var lists = newSlots(8, 500*time.Millisecond)
 
-// take waits for a slot; end returns it.
+// take waits for a slot. end gives the slot back.
 func (s *slots) take(ctx context.Context) (end func(), err error) {
 	select {
 	case s.places <- struct{}{}:

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// unread is an object from a watch of which only the identity is decoded, because its version may already be stored.
+// unread is an object from a watch whose identity alone is decoded, because its version may already be stored.
 type unread struct {
 	data  []byte
 	whole *unstructured.Unstructured // set instead, if the client has decoded it
 	glance
 }
 
-// unreadOf returns the object of an event; false if it is not an object of a kind.
+// unreadOf returns the object of an event. It returns false if it is not an object of a kind.
 func unreadOf(o runtime.Object) (*unread, bool) {
 	switch o := o.(type) {
 	case *unread:
@@ -47,7 +47,7 @@ func (u *unread) read() (*unstructured.Unstructured, error) {
 	return out, err
 }
 
-// is reports whether this is the same version of the same object.
+// is reports whether o is the same version of the same object.
 func (g *glance) is(o metav1.Object) bool {
 	return g.version != "" && o.GetResourceVersion() == g.version && string(o.GetUID()) == g.uid
 }
@@ -55,7 +55,7 @@ func (g *glance) is(o metav1.Object) bool {
 // glance is the identity and version of an object.
 type glance struct{ kind, namespace, name, uid, version string }
 
-// look decodes only the identity in the JSON of an object. It returns false if it finds none. It does not check whether
+// look decodes only the identity in the JSON of an object. It returns false if there is none. It does not check whether
 // the rest is valid JSON.
 func look(data []byte) (g glance, ok bool) {
 	s := scanner{rest: data}
@@ -88,7 +88,7 @@ func look(data []byte) (g glance, ok bool) {
 	return g, !s.failed && metadata && g.kind != ""
 }
 
-// scanner scans JSON and keeps only what is necessary. After a failure, and at the end, it does nothing.
+// scanner scans JSON and keeps only the necessary parts. After a failure, and at the end, its methods have no effect.
 type scanner struct {
 	rest         []byte
 	failed, done bool
@@ -96,7 +96,7 @@ type scanner struct {
 
 func (s *scanner) over() bool { return s.failed || s.done }
 
-// next returns the next byte other than white space; 0 at the end.
+// next returns the next byte that is not white space. It returns 0 at the end.
 func (s *scanner) next() byte {
 	b := s.peek()
 	if b != 0 {

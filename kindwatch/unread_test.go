@@ -47,7 +47,7 @@ func TestLookFindsWhatTellsAnObjectFromOthers(t *testing.T) {
 	}
 }
 
-// FuzzLook: of what is an object, look finds the same as a decoder that reads all.
+// FuzzLook: look finds the same identity as a decoder that reads the whole object.
 func FuzzLook(f *testing.F) {
 	for _, seed := range []string{
 		`{"apiVersion":"a/v1","kind":"Widget","metadata":{"name":"web","namespace":"team","resourceVersion":"42","uid":"u-1"}}`,
@@ -72,7 +72,7 @@ func FuzzLook(f *testing.F) {
 	})
 }
 
-// hasTwice says whether a name may be there more than once, or in another case: then decoders differ.
+// hasTwice reports whether a name may occur more than once, or in another case. Decoders differ for such a text.
 func hasTwice(text string) bool {
 	lower := strings.ToLower(text)
 	for _, name := range []string{"kind", "metadata", "namespace", `"name"`, "uid", "resourceversion"} {

@@ -16,18 +16,19 @@ import (
 )
 
 const (
-	// A shorter watch without an event is a failure, so that a server that drops watches at once does not get five
-	// requests a second. A longer one counts as repaired, even without events.
+	// shortWatch is the minimum duration of a watch without an event. A shorter watch is a failure, so that a server that
+	// drops watches at once does not get five requests a second. A longer watch ends a series of failures, even without
+	// events.
 	shortWatch = 500 * time.Millisecond
-	// After this number of consecutive errors inside a watch, the kind is listed again, because its resourceVersion may
-	// be the cause.
+	// brokenBeforeList is the number of consecutive errors inside a watch after which the kind is listed again, because
+	// its resourceVersion may be the cause.
 	brokenBeforeList = 3
 )
 
 var errShortWatch = errors.New("the server ended the watch at once")
 
-// watch watches the kind from k.version on. It returns nil if the watch delivered an event, or was open for a while,
-// before it ended.
+// watch watches the kind from k.version on. It returns nil if the watch delivered an event, or was open for longer than
+// shortWatch, before it ended.
 func (k *kind) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -77,8 +78,8 @@ func (k *kind) watch(ctx context.Context) error {
 	}
 }
 
-// goesBack reports whether an event is older than the stored objects: the server was restored from a backup, and a
-// watch would be silent until it has caught up.
+// goesBack reports whether an event is older than the stored objects. This means that the server was restored from a
+// backup; its watch would deliver nothing until the server reaches the old version again.
 func (k *kind) goesBack(e watch.Event) bool {
 	u, ok := unreadOf(e.Object)
 	if !ok {
@@ -87,8 +88,7 @@ func (k *kind) goesBack(e watch.Event) bool {
 	return hubv1.Older(u.version, k.version)
 }
 
-// open opens the watch. Servers send the header of the response at once, so that a late header means that the server
-// hangs.
+// open opens the watch. Servers send the header of the response at once, so a late header means that the server hangs.
 func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Interface, error) {
 	late := time.AfterFunc(k.set.options.ListTimeout, cancel)
 	w, err := k.server().Watch(ctx, metav1.ListOptions{
@@ -118,7 +118,7 @@ func (k *kind) broke(err error) error {
 	return err
 }
 
-// take processes one event. An object that cannot be decoded is an error.
+// take processes one event. If its object cannot be decoded, take returns an error.
 func (k *kind) take(e watch.Event) error {
 	u, ok := unreadOf(e.Object)
 	if !ok {

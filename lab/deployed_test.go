@@ -215,7 +215,7 @@ func (s *smoke) operatorIs(want string) {
 	})
 }
 
-// operatorReady is the status of the condition Ready of each of the operator's pods.
+// operatorReady returns the status of the condition Ready of each of the operator's pods.
 func (s *smoke) operatorReady() string {
 	return s.operatorPod(`{.status.conditions[?(@.type=="Ready")].status}`)
 }

@@ -74,7 +74,7 @@ func (s *smoke) imagesAreLoadedIntoRealNodes() {
 	}
 }
 
-// pauseImage is an archive that the lab made for its own use.
+// pauseImage returns an archive that the lab made for its own use.
 func (s *smoke) pauseImage() string { return filepath.Join(s.dir, "pods", "node", "pause.tar") }
 
 func (s *smoke) podsOutliveContainerd() {
@@ -112,7 +112,7 @@ func (s *smoke) killedLabLeavesNoProcess() {
 	})
 }
 
-// pidNamespace is the process namespace of a process, or empty if the process is gone.
+// pidNamespace returns the process namespace of a process, or empty if the process is gone.
 func pidNamespace(pid string) string {
 	name, _ := os.Readlink(filepath.Join("/proc", pid, "ns", "pid"))
 	return name

@@ -30,7 +30,7 @@ func repeated(n int, op hubv1.PatchOperation) []hubv1.PatchOperation {
 	return out
 }
 
-// rulesOf spreads operations over as many rules as they need.
+// rulesOf divides operations among as many rules as needed.
 func rulesOf(ops []hubv1.PatchOperation) []hubv1.OverrideRule {
 	var out []hubv1.OverrideRule
 	for len(ops) > 0 {
@@ -41,7 +41,7 @@ func rulesOf(ops []hubv1.PatchOperation) []hubv1.OverrideRule {
 	return out
 }
 
-// Each is refused, within 50 ms and 16 MB.
+// Each policy is refused within 50 ms and 16 MB.
 func TestPatchBombsAreRefused(t *testing.T) {
 	merge := func(text string) []hubv1.OverrideRule {
 		return []hubv1.OverrideRule{{Name: "r", MergePatch: &apiextensionsv1.JSON{Raw: []byte(text)}}}
@@ -129,8 +129,8 @@ func deep(levels int) any {
 	return v
 }
 
-// cost is the memory that f allocates and the time that it takes: the shortest of some times, and of more if that is
-// not within the limit, since other work may share the machine.
+// cost returns the memory that f allocates and the time that it takes: the shortest of some times, and of more if that
+// is not within the limit, since other work may share the machine.
 func cost(limit time.Duration, f func()) (bytes uint64, took time.Duration) {
 	if underRace {
 		f()
@@ -149,7 +149,7 @@ func cost(limit time.Duration, f func()) (bytes uint64, took time.Duration) {
 	return bytes, took
 }
 
-// Each is refused within a second, though not all at once, and with less than 64 MiB.
+// Each policy is refused within a second and with less than 64 MiB.
 func TestHostileFormsAreRefused(t *testing.T) {
 	containers := func(n int, container string) *unstructured.Unstructured {
 		list := make([]any, n)

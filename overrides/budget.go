@@ -2,7 +2,7 @@ package overrides
 
 import "fmt"
 
-// budget is the remaining budget of the rules for one object in one cluster.
+// budget is the remaining work that the rules for one object in one cluster may cause.
 type budget struct {
 	added      int // bytes of values and copies
 	operations int

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// change is a rule, decoded and within its limits. All objects and clusters share it, and it is never changed.
+// change is a compiled rule within its limits. All objects and clusters share it, and it is never changed.
 type change struct {
 	guards      []operation // the tests before the first other patch: they run before anything else changes
 	containers  []containerChange
@@ -24,7 +24,7 @@ type change struct {
 
 // action is a part of a change.
 type action interface {
-	// apply changes doc, which must be the caller's own. After a fault doc is not usable.
+	// apply changes doc, which must not be shared. After a fault, doc must not be used.
 	apply(doc map[string]any, b *budget) *fault
 	// claim adds the effects of apply on state to the claims.
 	claim(c *claims, state map[string]any)
@@ -32,7 +32,7 @@ type action interface {
 	touches(path pointer) bool
 }
 
-// each calls f for the actions in the order of application, and stops at a fault.
+// each calls f for the actions in the order of application, and stops at the first fault.
 func (c *change) each(f func(action) *fault) *fault {
 	for i := range c.containers {
 		if bad := f(&c.containers[i]); bad != nil {
@@ -57,8 +57,8 @@ func (c *change) each(f func(action) *fault) *fault {
 	return nil
 }
 
-// apply applies the rule. An unmet fault means that a test failed. Then doc is unchanged, or not usable if the change
-// is late.
+// apply applies the rule. An unmet fault means that a test failed. Then doc is unchanged, or must not be used if the
+// change is late.
 func (c *change) apply(doc map[string]any, b *budget) *fault {
 	if f := c.unmet(doc); f != nil {
 		return f
@@ -66,7 +66,7 @@ func (c *change) apply(doc map[string]any, b *budget) *fault {
 	return c.each(func(a action) *fault { return a.apply(doc, b) })
 }
 
-// unmet returns a fault for the first guard that the object does not meet, or nil.
+// unmet returns a fault for the first guard that the object does not meet. It is nil if the object meets all guards.
 func (c *change) unmet(doc map[string]any) *fault {
 	for i := range c.guards {
 		if f := c.guards[i].test(doc); f != nil {
@@ -114,7 +114,7 @@ func (c *change) touches(path pointer) bool {
 	return c.some(func(a action) bool { return a.touches(path) })
 }
 
-// compile decodes a rule and finds the faults that do not depend on the object.
+// compile compiles a rule, and finds the faults that do not depend on the object.
 func compile(rule *hubv1.OverrideRule) (*change, []fault) {
 	changes := len(rule.Images)+len(rule.Command)+len(rule.Args)+len(rule.Env)+len(rule.Resources)+len(rule.Labels)+len(rule.Annotations)+
 		len(rule.Patches)+len(rule.Edits) > 0 || rule.MergePatch != nil
@@ -177,7 +177,7 @@ func tooMany(rule *hubv1.OverrideRule) *fault {
 	return nil
 }
 
-// addKeys turns labels and annotations into a merge patch.
+// addKeys converts labels and annotations into a merge patch.
 func (c *compiler) addKeys(rule *hubv1.OverrideRule) {
 	metadata := map[string]any{}
 	for _, m := range []struct {
@@ -207,7 +207,7 @@ func (c *compiler) addKeys(rule *hubv1.OverrideRule) {
 	}
 }
 
-// invalidKey returns why the API server would refuse a label or an annotation; empty if it is valid.
+// invalidKey returns why the API server would refuse a label or an annotation. It is empty if it is valid.
 func invalidKey(field, key, value string) string {
 	if len(validation.IsQualifiedName(key)) > 0 {
 		return "is not a valid key of a label or annotation: use letters, digits, '-', '_' and '.', after an optional DNS name and /"
@@ -248,7 +248,7 @@ func (c *compiler) addPatches(patches []hubv1.PatchOperation) {
 	}
 }
 
-// weight returns the maximum cost of a rule, computed before decoding.
+// weight returns the maximum cost of a rule. It is computed before the rule is decoded.
 func weight(rule *hubv1.OverrideRule) (bytes, operations int) {
 	merge := func(patch *apiextensionsv1.JSON) {
 		if patch != nil {

@@ -32,7 +32,7 @@ func (c *compiledRule) compile(rule *hubv1.OverrideRule) (*change, []fault) {
 
 // compiledPolicies caches compiled rules while the rules are in memory. A policy is rendered for each of its objects
 // and clusters, and compiling its expressions takes longer than the rest. The key is the address of the first rule of a
-// list. Copies of a policy from a cache share that list, and it never changes.
+// list, because copies of a policy from a cache share this list, and it never changes.
 var compiledPolicies sync.Map // of weak.Pointer[hubv1.OverrideRule] to []compiledRule
 
 func compiledRules(rules []hubv1.OverrideRule) []compiledRule {

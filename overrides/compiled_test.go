@@ -44,7 +44,7 @@ func TestRulesThatGrowAreReadAgain(t *testing.T) {
 	}
 }
 
-// What an object gets of a compiled rule is its own: the next rule changes it.
+// An object must get its own copy of the values in a compiled rule, because the next rule changes the object.
 func TestCompiledRulesAreNotChanged(t *testing.T) {
 	p := policyWith("a", parseRule(t, `mergePatch: {spec: {m: {list: [{a: 1}]}}}, patches: [{op: add, path: /spec/x, value: {list: [1]}}]`),
 		parseRule(t, `priority: 1, patches: [{op: add, path: /spec/x/list/-, value: 2}, {op: replace, path: /spec/m/list/0/a, value: 2}]`))

@@ -7,7 +7,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// claim is the effect of a policy on one path. Claims of different policies and equal rank must agree.
+// claim is the effect of a policy on one path. Claims of different policies with equal rank must agree.
 type claim struct {
 	kind  claimKind
 	value any // for claimSet, claimText and claimParts
@@ -34,11 +34,11 @@ const (
 
 func (k claimKind) holds() bool { return k >= claimSet }
 
-// container reports whether the claim leaves the content below open.
+// container reports whether other claims may determine the content below the path.
 func (k claimKind) container() bool { return k == claimObject || k == claimText }
 
-// node is a place in the tree of all claims. The memory of a tree grows with the patches; that of a map of pointers
-// would grow with the length of their paths.
+// node is a path step in the tree of all claims. The memory of a tree grows with the patches. The memory of a map of
+// pointers would grow with the length of their paths.
 type node struct {
 	claims   []claim
 	children map[string]*node
@@ -71,7 +71,7 @@ func conflict(rules []*rankedRule, state map[string]any, b *budget) *ConflictErr
 	return err
 }
 
-// begin makes r the current rule, whose claims the next calls of claim add.
+// begin makes r the current rule, to which the next calls of claim refer.
 func (c *claims) begin(r *rankedRule) {
 	switch {
 	case c.current != nil && c.rule.Policy == r.ref.Policy:
@@ -82,7 +82,7 @@ func (c *claims) begin(r *rankedRule) {
 	c.claimant, c.current = claimant{rule: r.ref, maybe: r.change.late}, r.change
 }
 
-// claim adds the claims of the current rule. A rule whose guards are not met claims nothing, unless an earlier rule of
+// claim adds the claims of the current rule. A rule whose guards are not met has no claims, unless an earlier rule of
 // its policy may change the guarded fields.
 func (c *claims) claim(state map[string]any) {
 	certain := true
@@ -101,7 +101,7 @@ func (c *claims) claim(state map[string]any) {
 	})
 }
 
-// ordered claims that no other policy touches the value at the path.
+// ordered claims that no other policy changes the value at the path, because the order of changes matters there.
 func (c *claims) ordered(path pointer) {
 	c.root.at(path).add(claim{kind: claimOrdered, claimant: c.claimant})
 }
@@ -116,7 +116,7 @@ func (c *claims) reshaped(list pointer) bool {
 	})
 }
 
-// rewritten reports whether the policy may replace the text before an edit.
+// rewritten reports whether an earlier rule of the policy may replace the text.
 func (c *claims) rewritten(path pointer) bool {
 	return slices.ContainsFunc(append(slices.Clip(c.earlier), c.current), func(o *change) bool {
 		return o.some(func(a action) bool {
@@ -145,8 +145,8 @@ func (n *node) child(key string) *node {
 	return c
 }
 
-// add adds a claim. Claims of one policy are adjacent, and its later rule replaces its earlier one, unless the later
-// rule may be skipped.
+// add adds a claim. Claims of one policy are adjacent. A claim of its later rule replaces the claim of its earlier
+// rule, unless the later rule may be skipped.
 func (n *node) add(c claim) {
 	if c.maybe {
 		n.claims = append(n.claims, c)
@@ -218,8 +218,8 @@ func (n *node) claimOperation(by claimant, o *operation, state any) {
 	}
 }
 
-// touched returns the path. If the last step adds or removes an element of a list, it returns the list, because all
-// later indexes shift.
+// touched returns the path that an operation changes. If the last step adds or removes an element of a list, it returns
+// the path of the list, because all later indexes shift.
 func touched(path pointer, state any) pointer {
 	container, ok := path.parent().lookup(state)
 	if _, isList := container.([]any); isList {
@@ -252,8 +252,7 @@ func (n *node) disagreement(path pointer, above []ancestor) *ConflictError {
 				return newConflict(o.rule, c.rule, path)
 			}
 		}
-		// Two equal claims are enough: a claim of a third policy agrees with both, or conflicts with the one of another
-		// policy.
+		// Two equal claims are enough: a claim of a third policy agrees with both, or conflicts with one of another policy.
 		if same := func(o *claim) bool { return o.kind == c.kind && equal(o.value, c.value) }; count(kept, same) < 2 {
 			kept = append(kept, c)
 		}

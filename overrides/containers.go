@@ -9,7 +9,7 @@ import (
 )
 
 // containerChange changes one field of some containers, or of one object that has the fields of a container. For a
-// given object it consists of merge patches, operations and changes of images.
+// given object, it consists of merge patches, operations and changes of images.
 type containerChange struct {
 	field    string   // name of the field in the container
 	names    []string // names of containers; nil: all
@@ -18,8 +18,7 @@ type containerChange struct {
 	lower    func(container any, at pointer) ([]action, *fault)
 }
 
-// podPlaces are the paths of the pod template, whatever the group: those of Kubernetes' kinds, and of most kinds that
-// run pods.
+// podPlaces are the paths of the pod template in Kubernetes' kinds, and in most other kinds that run pods.
 var podPlaces = []pointer{
 	{"spec", "template", "spec"},
 	{"spec", "jobTemplate", "spec", "template", "spec"},
@@ -37,7 +36,7 @@ var containerPlaces = func() (out []pointer) {
 	return out
 }()
 
-// podSpec returns the path of the object's pod spec, or nil.
+// podSpec returns the path of the object's pod spec. It is nil if the object has none.
 func podSpec(doc map[string]any) pointer {
 	if doc["apiVersion"] == "v1" {
 		switch doc["kind"] {
@@ -98,7 +97,7 @@ func (c *containerChange) locate(doc map[string]any) ([]pointer, *fault) {
 	return out, nil
 }
 
-// lowered calls f with the actions in each container of the object, until there is a fault.
+// lowered calls f with the actions in each container of the object, until the first fault.
 func (c *containerChange) lowered(doc map[string]any, f func(at pointer, actions []action) *fault) *fault {
 	places, bad := c.locate(doc)
 	if bad != nil {
@@ -149,7 +148,7 @@ func addedBy(a action) int {
 	return n
 }
 
-// claim claims as exactly as the actions do. If an earlier change by the same policy makes the actions uncertain, it
+// claim claims as exactly as the actions would. If an earlier change by the same policy makes the actions uncertain, it
 // claims more.
 func (c *containerChange) claim(to *claims, state map[string]any) {
 	for _, list := range containerPlaces {
@@ -175,7 +174,7 @@ func (c *containerChange) claim(to *claims, state map[string]any) {
 	}
 }
 
-// unsure returns the places that the change may affect although it cannot be located yet.
+// unsure returns the paths that the change may affect although its containers cannot be located yet.
 func (c *containerChange) unsure(state map[string]any) []pointer {
 	if c.path != nil {
 		return []pointer{c.path}

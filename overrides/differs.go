@@ -11,8 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// Differs reports whether a policy may render an object differently after a cluster has changed. That is so if a rule
-// selects the cluster only before or only after, or reads a changed fact. It returns true if a rule cannot be read.
+// Differs reports whether a policy may render an object differently after a cluster has changed. This is the case if a
+// rule selects the cluster only before or only after the change, or reads a changed fact of the cluster. It returns
+// true if a rule cannot be read.
 func Differs(policy hubv1.OverridePolicyObject, before, after Cluster) bool {
 	return slices.ContainsFunc(policy.OverrideSpec().Rules, func(rule hubv1.OverrideRule) bool { return differs(&rule, before, after) })
 }
@@ -50,7 +51,7 @@ func valuesOf(rule *hubv1.OverrideRule) []string {
 	return out
 }
 
-// readsOther reports whether the read fact differs.
+// readsOther reports whether the fact that an expression reads has changed.
 func readsOther(r expression.Reading, before, after Cluster) bool {
 	switch fact, _ := strings.CutPrefix(r.Variable, ofCluster); fact {
 	case "labels":
@@ -70,7 +71,7 @@ func readsOther(r expression.Reading, before, after Cluster) bool {
 }
 
 func capacityDiffers(before, after corev1.ResourceList, key corev1.ResourceName) bool {
-	// Compare the texts: an expression may return a quantity as it is written.
+	// The texts are compared, because an expression may return a quantity in its notation.
 	written := func(list corev1.ResourceList) map[string]string {
 		out := make(map[string]string, len(list))
 		for name, q := range list {
@@ -89,7 +90,7 @@ func byName(operators []hubv1.OperatorFact) map[string]hubv1.OperatorFact {
 	return out
 }
 
-// entryDiffers compares one entry of two maps, or all entries without a key.
+// entryDiffers compares one entry of two maps. Without a key, it compares all entries.
 func entryDiffers[V comparable](before, after map[string]V, key string) bool {
 	if key == "" {
 		return !maps.Equal(before, after)

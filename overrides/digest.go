@@ -12,8 +12,9 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// DigestLeaving is the Digest of a manifest in which some fields, named by JSON pointers, are left to the member after
-// creation. Their values do not affect the digest, because they only apply to new copies. The list of pointers does.
+// DigestLeaving returns the Digest of a manifest in which members own some fields after creation. JSON pointers name
+// these fields. Their values do not affect the digest, because they are used only for new copies. The list of pointers
+// affects it.
 func DigestLeaving(key canonical.Key, manifest *unstructured.Unstructured, pointers []string, salt string) string {
 	if len(pointers) == 0 {
 		return Digest(key, manifest, salt)

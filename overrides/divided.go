@@ -51,7 +51,7 @@ func setDivided(manifest map[string]any, divided []Divided) error {
 	return nil
 }
 
-// untouched returns an error for a rule that changes a divided number, whatever its clusters and rank.
+// untouched returns an error for a rule that changes a divided number, for any clusters and rank of the rule.
 func untouched(rules []*rankedRule, divided []Divided) error {
 	for _, d := range divided {
 		path, _ := parsePointer(d.Path) // setDivided has parsed it

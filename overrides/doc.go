@@ -1,7 +1,7 @@
-// Package overrides decides how an object differs in one member cluster.
+// Package overrides determines how an object differs in one member cluster.
 //
 // It does no I/O. hub/dispatch passes the hub object, the cluster and the policies that select the object, and gets the
-// manifest for that cluster. Equal input gives equal output, whatever the order of the policies.
+// manifest for that cluster. Equal input gives equal output, independent of the order of the policies.
 //
 //   - Data that must not leave the hub is removed first. Of the metadata only name, namespace, labels and annotations
 //     stay, without the keys by which other tools claim an object. The status is removed too.
@@ -19,8 +19,8 @@
 //   - A policy changes label and annotation keys one by one, never the metadata as a whole. The effect of replacing a
 //     whole map could not be derived from the policy.
 //
-// Work and memory are checked against limits in advance (limits.go), because policies come from tenants. A policy may
-// also be older than the CRD's rules with the same limits.
+// Work and memory are checked against limits in advance (limits.go), because tenants write policies. A policy may also
+// be older than the validation rules of the CRD that have the same limits.
 //
 // Texts in string fields are changed as values. The changes are then applied to the nodes of the YAML library
 // (document.go), so that untouched parts keep their formatting. The output of that library is parsed again and
@@ -31,6 +31,6 @@
 // limits growth only by copy, accepts indexes such as "+1", and does not distinguish a list from a map, which conflicts
 // need. The tests compare the results with that library: where both accept a patch, the results must be equal.
 //
-// Other packages decide which clusters get the object (placement), who may write a policy (admission), and whether a
+// Other packages determine which clusters get the object (placement), who may write a policy (admission), and whether a
 // member's schema accepts the result (member).
 package overrides

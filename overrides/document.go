@@ -16,9 +16,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// document is the parsed text of a string field. It has the nodes, which hold the formatting, and the value of the
-// text. Edits change the value; written then applies the differences to the nodes. So equal parts keep their order,
-// comments and style.
+// document is the parsed text of a string field. It has the YAML nodes with the formatting, and the value of the text.
+// Edits change the value, and written then applies the differences to the nodes. Equal parts therefore keep their
+// order, comments and style.
 type document struct {
 	format hubv1.TextFormat
 	root   *yaml.Node
@@ -26,7 +26,8 @@ type document struct {
 	node   *yaml.Node // the node below root that holds the value
 }
 
-// parseDocument parses a text. The message describes the error, or is empty; it never quotes the text.
+// parseDocument parses a text. The message describes the error. It is empty if there is no error, and never quotes the
+// text.
 func parseDocument(format hubv1.TextFormat, text string) (*document, string) {
 	parse := parseYAML
 	if format == hubv1.TextJSON {
@@ -88,7 +89,8 @@ func parseYAML(text string) (*yaml.Node, error) {
 	return &root, nil
 }
 
-// valueOf returns the value of a node as JSON. It does not follow anchors: a few of them can expand to an endless text.
+// valueOf returns the value of a node as JSON. It does not follow anchors, because a few anchors can expand to an
+// endless text.
 func valueOf(n *yaml.Node, levels int) (any, error) {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
@@ -130,7 +132,7 @@ func valueOf(n *yaml.Node, levels int) (any, error) {
 }
 
 // scalarOf returns the value of a scalar. A value without a JSON type, such as .inf or a date, becomes its text, so
-// that it keeps its formatting.
+// that it keeps its notation.
 func scalarOf(n *yaml.Node) any {
 	switch n.ShortTag() {
 	case "!!null":
@@ -149,7 +151,7 @@ func scalarOf(n *yaml.Node) any {
 	return n.Value
 }
 
-// written returns the text with another value. The message describes the error, or is empty.
+// written returns the text with another value. The message describes the error. It is empty if there is no error.
 func (d *document) written(value map[string]any, text string) (string, string) {
 	out, err := safely(func() (string, error) {
 		if err := rewrite(d.node, d.value, value); err != nil {
@@ -166,8 +168,8 @@ func (d *document) written(value map[string]any, text string) (string, string) {
 	if len(out) > 2*maxTextBytes {
 		return "", fmt.Sprintf("would hold more than %d KiB", 2*maxTextBytes>>10)
 	}
-	// Verify the output: the YAML library may misplace a comment, and nobody would notice before the member has the
-	// text.
+	// The output is verified, because the YAML library may misplace a comment, and no check before the member would find
+	// this.
 	if again, message := parseDocument(d.format, out); message != "" || !equal(again.value, value) {
 		return "", "cannot be written without changing its meaning: simplify the text or drop the edit"
 	}
@@ -209,7 +211,7 @@ func nodeOf(v any) (*yaml.Node, error) {
 	return &n, nil
 }
 
-// rewriteMap keeps the order of keys. It inserts a new key before the first greater one, so that the order of
+// rewriteMap keeps the order of keys. It inserts a new key before the first greater key, so that the order of
 // insertions does not matter.
 func rewriteMap(n *yaml.Node, before, after map[string]any) error {
 	kept := n.Content[:0:0]
@@ -306,7 +308,7 @@ func writeYAML(root *yaml.Node, text string) (string, error) {
 	return out, nil
 }
 
-// compactLists reports whether the first list below a key has the key's indentation.
+// compactLists reports whether the first list below a key has the same indentation as the key.
 func compactLists(root *yaml.Node) bool {
 	compact, found := false, false
 	var walk func(n *yaml.Node)

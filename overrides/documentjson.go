@@ -67,7 +67,7 @@ func jsonNode(decoder *json.Decoder) (*yaml.Node, error) {
 	return n, nil
 }
 
-// writeJSON writes nodes compactly or with the indentation of the old text.
+// writeJSON writes nodes without white space, or with the indentation of the old text.
 func writeJSON(n *yaml.Node, text string) string {
 	var b bytes.Buffer
 	writeJSONNode(&b, n)

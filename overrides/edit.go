@@ -120,7 +120,7 @@ func (e *textEdit) read(doc map[string]any, b *budget) (string, *document, *faul
 	return text, parsed, nil
 }
 
-// marksOf counts the separators in a text before it is parsed. A text has at most one node more than marks.
+// marksOf counts the separators in a text before it is parsed. A text has at most one more node than separators.
 func marksOf(text string) int {
 	n := 0
 	for i := range len(text) {
@@ -147,8 +147,8 @@ func (e *textEdit) change(document map[string]any, b *budget) *fault {
 	return nil
 }
 
-// claim claims the changes in the document as if its fields were below the string field. If another rule may replace
-// the text first, it claims the whole field.
+// claim claims the changes in the document as if the fields of the document were below the string field. If another
+// rule may replace the text first, it claims the whole field.
 func (e *textEdit) claim(to *claims, state map[string]any) {
 	_, parsed, f := e.read(state, to.budget)
 	if f != nil || to.rewritten(e.path) {

@@ -44,7 +44,7 @@ func compileEnv(in *hubv1.EnvOverride) (containerChange, *fault) {
 	return c, sized(f, values)
 }
 
-// lowerEnv replaces names with indexes of the container's list.
+// lowerEnv replaces the names of variables by their indexes in the list of the container.
 func lowerEnv(container any, at pointer, set []variable, remove []string) ([]action, *fault) {
 	v, _ := child(container, "env")
 	list, ok := v.([]any)

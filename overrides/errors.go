@@ -88,7 +88,7 @@ func (e *ConflictError) Error() string {
 		e.Rules[0], e.Rules[1], e.Rank, e.Path)
 }
 
-// fault is an error in a rule. It has the place in the rule, for Validate, and the pointer, for Render.
+// fault is an error in a rule. It has the position in the rule, for Validate, and the pointer, for Render.
 type fault struct {
 	field   string // the field of the rule
 	index   int    // the index in the field if it is a list, or -1
@@ -102,7 +102,7 @@ func (f *fault) of(rule RuleRef) *InvalidError {
 	return &InvalidError{Policy: rule.Policy, Rule: rule.Rule, Path: f.path, Message: f.message}
 }
 
-// printable prepares text of a policy or an object for a message: one line, and at most about 200 bytes.
+// printable prepares a text of a policy or an object for a message: on one line, and cut to about 200 bytes.
 func printable(s string) string {
 	const limit = 200
 	cut := len(s) > limit

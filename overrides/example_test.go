@@ -10,7 +10,7 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// The template is prepared once, and rendered for each cluster with the policies that match the object.
+// The template is prepared once, and is rendered for each cluster with the policies that select the object.
 func Example() {
 	template := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus",

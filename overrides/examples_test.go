@@ -15,9 +15,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// examples are policies as users apply them. The folder outcomes has a file of the same name for each: clusters, an
-// object, and what the object is in each of the clusters. That begins with the comment "# in NAME", and what follows it
-// -update writes.
+// examples are policies that users can apply. The folder outcomes has a file of the same name for each example:
+// clusters, an object, and the object in each cluster. The part about a cluster begins with the comment "# in NAME",
+// and the flag -update writes it.
 const (
 	examples = "../docs/examples/overrides/"
 	outcomes = "testdata/examples/"
@@ -126,7 +126,7 @@ func (e *example) render(t *testing.T) string {
 	return b.String()
 }
 
-// What docs/overrides.md shows is in an example, line by line.
+// Each example in docs/overrides.md is part of an example file, line by line.
 func TestTheManualShowsExamples(t *testing.T) {
 	page, err := os.ReadFile("../docs/overrides.md")
 	if err != nil {
@@ -160,7 +160,7 @@ func TestTheManualShowsExamples(t *testing.T) {
 	}
 }
 
-// holds says whether the lines stand in the file one after the other, all as much further to the right.
+// holds reports whether the file contains the lines one after the other, all with the same additional indentation.
 func holds(file, lines []string) bool {
 	for i := range file {
 		if i+len(lines) > len(file) || !strings.HasSuffix(file[i], lines[0]) {

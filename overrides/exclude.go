@@ -25,15 +25,15 @@ type excludingRule struct {
 // Exclusion is a rule that excludes the object from a cluster.
 type Exclusion struct {
 	Rule RuleRef
-	// Passing is true if the rule reads facts that change without a user, or has no result for the cluster (see Why). A
-	// passing exclusion removes no existing copy. Why stays the same while the rule's result does.
+	// Passing is true if the rule reads facts that change without a user's action, or has no result for the cluster (see
+	// Why). A passing exclusion removes no existing copy. Why stays the same while the rule's result does.
 	Passing bool
 	Why     string
 }
 
-// ExclusionsOf returns the rules of the policies that exclude the object from clusters, whatever their rank. The error
-// joins an *InvalidError for each unreadable policy, and for each unreadable rule of a policy that selects the object.
-// Their exclusions are unknown.
+// ExclusionsOf returns the rules of the policies that exclude the object from clusters, for any rank. The error joins
+// an *InvalidError for each unreadable policy, and for each unreadable rule of a policy that selects the object. Their
+// exclusions are not known.
 func ExclusionsOf(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObject) (Exclusions, error) {
 	excluding := slices.DeleteFunc(slices.Clone(policies), func(p hubv1.OverridePolicyObject) bool { return !Excludes(p) })
 	slices.SortFunc(excluding, func(a, b hubv1.OverridePolicyObject) int { return comparePolicies(RefOf(a), RefOf(b)) })
@@ -58,8 +58,8 @@ func ExclusionsOf(policies []hubv1.OverridePolicyObject, object hubv1.Selectable
 	return x, errors.Join(invalid...)
 }
 
-// Of returns the rule that excludes the object from the cluster. Of several rules it returns the first that is not
-// Passing, by the name of the policy and the rule's position. If all are Passing, it returns the first.
+// Of returns the rule that excludes the object from the cluster. If there are several, it returns the first rule that
+// is not Passing, by the name of the policy and the rule's position. If all are Passing, it returns the first one.
 func (x Exclusions) Of(cluster Cluster) (first Exclusion, excluded bool) {
 	if len(x.rules) == 0 {
 		return Exclusion{}, false

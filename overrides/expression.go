@@ -19,9 +19,9 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// facts are the facts of a cluster that expressions can read: those set by users, and those that seldom change. Its
-// current state is not included, because objects would be written again and again. A rule's clusters.expression uses
-// them as variables; a value's expression reads them as fields of cluster, beside object.
+// facts are the facts of a cluster that expressions can read: facts that users set, and facts that seldom change. The
+// current state of the cluster is not included, because objects would be written repeatedly. A rule's
+// clusters.expression uses the facts as variables. The expression of a value reads them as fields of cluster.
 var facts = []struct {
 	name    string
 	celType *cel.Type
@@ -65,8 +65,8 @@ func quantities(list corev1.ResourceList) map[string]any {
 	return out
 }
 
-// evaluation evaluates all expressions for one object in one cluster. Every expression reads the object as it is before
-// any rule, so that their order does not matter.
+// evaluation evaluates all expressions for one object in one cluster. Every expression reads the object in its state
+// before all rules, so that the order of expressions does not matter.
 type evaluation struct {
 	cluster Cluster
 	object  map[string]any
@@ -78,8 +78,8 @@ func newEvaluation(cluster Cluster, object map[string]any) *evaluation {
 	return &evaluation{cluster: cluster, object: object, budget: expression.NewBudget(maxRenderCost)}
 }
 
-// shownToExpressions returns the part of an object that expressions can read. The values of a Secret are left out.
-// Otherwise they could leak through labels, keys or the success of a rule.
+// shownToExpressions returns the part of an object that expressions can read. It leaves out the values of a Secret,
+// because they could leak through labels, keys or the success of a rule.
 func shownToExpressions(object *unstructured.Unstructured) map[string]any {
 	if !hubv1.IsSecret(object.GroupVersionKind().GroupKind()) {
 		return object.Object
@@ -103,8 +103,8 @@ func (e *evaluation) variables() map[string]any {
 	return e.values
 }
 
-// selects reports whether the rule applies in the cluster. All conditions in its clusters must hold; without clusters
-// it applies everywhere.
+// selects reports whether the rule applies in the cluster. The cluster must match all fields of the rule's clusters. A
+// rule without clusters applies everywhere.
 func (e *evaluation) selects(rule *hubv1.OverrideRule) (bool, *fault) {
 	t, f := readTarget(rule.Clusters)
 	if f != nil {
@@ -140,7 +140,7 @@ type target struct {
 	expression *expression.Expression // nil if the rule has none
 }
 
-// readTarget parses the whole selection, so that a faulty rule is faulty in every cluster.
+// readTarget parses the whole selection, so that an invalid rule is invalid for every cluster.
 func readTarget(c *hubv1.RuleClusters) (t target, f *fault) {
 	t.labels = labels.Everything()
 	if c == nil {
@@ -179,7 +179,8 @@ func targetFault(message string) *fault {
 	return &fault{field: "clusters", index: -1, leaf: "expression", message: "clusters.expression: " + message}
 }
 
-// compileValue compiles the expression of an operation. The message describes the error, or is empty.
+// compileValue compiles the expression of an operation. The message describes the error. It is empty if there is no
+// error.
 func compileValue(text string) (*expression.Expression, string) {
 	x, err := valueExpressions().CompileValue(text)
 	if err != nil {
@@ -188,8 +189,8 @@ func compileValue(text string) (*expression.Expression, string) {
 	return x, ""
 }
 
-// evaluated returns the operations with the values of their expressions, and subtracts the values' size from budget. It
-// does not change the given operations.
+// evaluated returns the operations with the values of their expressions, and subtracts the size of the values from
+// budget. It does not change the given operations.
 func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *fault) {
 	if !slices.ContainsFunc(ops, func(o operation) bool { return o.expression != nil }) {
 		return ops, nil
@@ -223,7 +224,7 @@ func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *faul
 	return ops, nil
 }
 
-// answerless returns why an expression has no value. It contains nothing of the object, which may be a Secret.
+// answerless returns why an expression has no value. It contains no part of the object, which may be a Secret.
 func answerless(f *expression.EvaluationError) string {
 	if strings.HasPrefix(f.Reason, "gives ") {
 		return f.Reason
@@ -231,9 +232,9 @@ func answerless(f *expression.EvaluationError) string {
 	return "gives no value: " + f.Where()
 }
 
-// ReadsFacts reports whether the rule's selection of clusters depends on facts that change without a user: version,
-// capacity and operators. Users set names and labels, and region and zone are pinned. It returns false for a rule that
-// cannot be read.
+// ReadsFacts reports whether the rule's selection of clusters depends on facts that change without a user's action:
+// version, capacity and operators. Users set names and labels, and region and zone are pinned. It returns false for a
+// rule that cannot be read.
 func ReadsFacts(rule *hubv1.OverrideRule) bool {
 	if rule.Clusters == nil || rule.Clusters.Expression == "" {
 		return false

@@ -19,12 +19,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// making is an operation whose value an expression makes.
+// making returns an operation whose value an expression makes.
 func making(op hubv1.PatchOp, path, expression string) hubv1.PatchOperation {
 	return hubv1.PatchOperation{Op: op, Path: path, Expression: expression}
 }
 
-// where is a rule that applies where the expression is true.
+// where returns a rule that applies where the expression is true.
 func where(expression string, patches ...hubv1.PatchOperation) hubv1.OverrideRule {
 	rule := hubv1.OverrideRule{Name: "r", Patches: patches}
 	if expression != "" {
@@ -164,7 +164,7 @@ func TestValidateReadsExpressions(t *testing.T) {
 	}
 }
 
-// Expressions of drawn rules: some fail for some objects and clusters.
+// Expressions of generated rules. Some of them fail for some objects and clusters.
 var (
 	drawnTargets = rapid.SampledFrom([]string{"name == 'c'", "'a' in labels", "labels.a == 'b'", "capacity.cpu.isGreaterThan(quantity('1'))", "version != ''", "zone =="})
 	drawnValues  = rapid.SampledFrom([]string{
@@ -216,7 +216,7 @@ func TestOrderOfPoliciesChangesNothingForExpressions(t *testing.T) {
 	})
 }
 
-// What Differs says no to is rendered alike.
+// If Differs returns false, the object is rendered in the same way.
 func TestWhatDoesNotDifferIsRenderedAlike(t *testing.T) {
 	alike := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -236,7 +236,7 @@ func TestWhatDoesNotDifferIsRenderedAlike(t *testing.T) {
 	t.Logf("%d were alike", alike)
 }
 
-// Each ends within a second and 64 MiB, whatever the rules ask for together.
+// Each policy is refused or rendered within a second and 64 MiB, for all of its rules together.
 func TestExpressionBombsAreRefused(t *testing.T) {
 	large := map[string]any{"text": strings.Repeat("x", 100<<10), "piece": strings.Repeat("x", 20<<10)}
 	list := make([]any, 5000)
@@ -271,8 +271,8 @@ func TestExpressionBombsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzExpression looks for a panic, two manifests from one input, a changed input, and a value of a Secret in a
-// message.
+// FuzzExpression fails on a panic, on two different manifests for the same input, on a changed input, and on a value of
+// a Secret in a message.
 func FuzzExpression(f *testing.F) {
 	f.Add("labels.tier == '1' && region == 'eu'", "object.spec.map(k, {'name': k, 'in': cluster.name})", `{"z":1,"a":[null,1.5]}`)
 	f.Add("capacity.exists(c, capacity[c].isGreaterThan(quantity('1Gi')))", "[object]"+strings.Repeat(".map(a, [a, a])", 8), `{}`)
@@ -294,7 +294,7 @@ func FuzzExpression(f *testing.F) {
 		policies := []hubv1.OverridePolicyObject{policyWith("p", where(target, making(hubv1.PatchAdd, "/data/a", value), making(hubv1.PatchTest, "/data/a", value)))}
 		one, err := render(template, clusterOfTest(), policies)
 		other, otherErr := render(template, clusterOfTest(), policies)
-		// cmp takes seconds for what may be rendered from this: it only tells what differs.
+		// cmp takes seconds for such manifests, so it is used only to show differences.
 		if !reflect.DeepEqual(one, other) || message(err) != message(otherErr) {
 			t.Fatalf("two renderings (-one +another):\n%s", cmp.Diff([]any{one, message(err)}, []any{other, message(otherErr)}))
 		}

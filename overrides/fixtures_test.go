@@ -18,9 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite want.yaml and want-error.txt of testdata")
 
-// Each folder of testdata is a case: base.yaml is the object on the hub, cluster.yaml a name and labels, policies.yaml
-// what is in scope, and want.yaml the manifest with the rules that were applied or skipped in comments, or
-// want-error.txt the error.
+// Each folder of testdata is a test case: base.yaml is the object on the hub, cluster.yaml has the name and labels of
+// the cluster, and policies.yaml has the policies in scope. want.yaml has the manifest, with the applied and skipped
+// rules in comments. want-error.txt has the error instead.
 func TestFixtures(t *testing.T) {
 	dirs, err := filepath.Glob("testdata/*/base.yaml")
 	if err != nil || len(dirs) == 0 {

@@ -12,9 +12,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Each target looks for a panic, a changed input, and a result beyond the bounds. Its seeds are in testdata/fuzz.
+// Each fuzz test fails on a panic, on a changed input, and on a result beyond the limits. Its seeds are in
+// testdata/fuzz.
 
-// FuzzRender takes a hub object and a rule, both as JSON. Rules that the CRD would refuse are what is looked for here.
+// FuzzRender reads a hub object and a rule, both as JSON. The rules include those that the CRD would refuse.
 func FuzzRender(f *testing.F) {
 	f.Add(`{"metadata":{"name":"a"},"spec":{"list":[1,{"a":null}]}}`, `{"patches":[{"op":"add","path":"/spec/list/1/b","value":[]}],"mergePatch":{"spec":{"x":{"y":null}}}}`)
 	f.Fuzz(func(t *testing.T, object, rule string) {
@@ -29,7 +30,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// FuzzMergePatch takes a hub object and a merge patch, which need not be JSON.
+// FuzzMergePatch reads a hub object and a merge patch, which may be invalid JSON.
 func FuzzMergePatch(f *testing.F) {
 	f.Add(`{"metadata":{},"a":{"b":[[[]]]}}`, `{"a":{"b":{"":{}}}}`)
 	f.Fuzz(func(t *testing.T, object, patch string) {
@@ -41,7 +42,7 @@ func FuzzMergePatch(f *testing.F) {
 	})
 }
 
-// FuzzStringEdit takes a text, and a merge patch and operations on the document that it may be.
+// FuzzStringEdit reads a text, and a merge patch and operations for the document in the text.
 func FuzzStringEdit(f *testing.F) {
 	f.Add("a: 1 # one\nb: {c: [1, 2]}\n", false, `{"a":2,"d":{"e":null}}`, `[{"op":"add","path":"/b/c/0","value":"yes"}]`)
 	f.Fuzz(func(t *testing.T, text string, isJSON bool, mergePatch, patches string) {

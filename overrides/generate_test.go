@@ -12,7 +12,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Few keys, so that what is drawn meets.
+// There are few keys, so that generated patches often concern the same fields.
 var keys = rapid.SampledFrom([]string{"a", "b", "c", "0", "~", "x/y"})
 
 func drawValue(t *rapid.T, depth int) any {
@@ -49,7 +49,7 @@ func drawObject(t *rapid.T, depth int) map[string]any {
 	return out
 }
 
-// drawMerge draws a merge patch: an object with nulls.
+// drawMerge generates a merge patch: an object that may contain nulls.
 func drawMerge(t *rapid.T, depth int) map[string]any {
 	out := map[string]any{}
 	for range rapid.IntRange(0, 3).Draw(t, "fields") {
@@ -66,7 +66,7 @@ func drawMerge(t *rapid.T, depth int) map[string]any {
 	return out
 }
 
-// drawPointer draws a path into v, or past its end.
+// drawPointer generates a pointer into v, or beyond its end.
 func drawPointer(t *rapid.T, v any) pointer {
 	p := pointer{"spec"}
 	for {
@@ -84,7 +84,7 @@ func drawPointer(t *rapid.T, v any) pointer {
 		default:
 			next = []string{"a"}
 		}
-		// Two maps of one content are drawn from alike.
+		// Two maps with the same content must be generated in the same order.
 		slices.Sort(next)
 		step := rapid.SampledFrom(next).Draw(t, "step")
 		p = append(p, step)
@@ -153,7 +153,7 @@ func raw(v any) *apiextensionsv1.JSON {
 	return &apiextensionsv1.JSON{Raw: out}
 }
 
-// text is the pointer in full; String is cut for messages.
+// text returns the pointer in full; String is cut for messages.
 func text(p pointer) string {
 	out := ""
 	for _, step := range p {

@@ -5,13 +5,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// generated removes fields of some core kinds that the hub's API server fills in and the member's API server sets
-// itself:
+// generated removes fields of some core kinds. The hub's API server sets these fields, and the member's API server sets
+// them itself:
 //
 //   - the selector of a Job and the pod labels that it selects, which contain the UID of the hub's Job;
 //   - the addresses of a Service from the hub's range, except None, which makes the Service headless.
 //
-// A value that a user may have set, such as a nodePort, stays.
+// A value that a user may have set, such as a nodePort, is not removed.
 var generated = map[schema.GroupKind]func(spec map[string]any){
 	{Group: "batch", Kind: "Job"}: func(spec map[string]any) {
 		if spec["manualSelector"] == true {
@@ -37,7 +37,7 @@ var generated = map[schema.GroupKind]func(spec map[string]any){
 	},
 }
 
-// withoutGenerated returns the manifest without these fields. It returns the manifest itself if there are none.
+// withoutGenerated returns the manifest without these fields. It returns the manifest itself if it has none of them.
 func withoutGenerated(manifest map[string]any) map[string]any {
 	apiVersion, _ := manifest["apiVersion"].(string)
 	kind, _ := manifest["kind"].(string)

@@ -1,6 +1,6 @@
 package overrides
 
-// SkippedRule is a rule for the cluster that was skipped as a whole, because the object fails one of its tests.
+// SkippedRule is a rule that was skipped as a whole for the cluster, because one of its tests failed.
 type SkippedRule struct {
 	Rule RuleRef
 	// Path is the JSON pointer of the test. For a string field, the path inside the document follows the field's path.

@@ -10,7 +10,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// imageParts replaces parts of an image. Empty parts stay; but a new tag or digest replaces both.
+// imageParts replaces parts of an image. Empty parts stay, except that a new tag or digest replaces both.
 type imageParts struct{ registry, repository, tag, digest string }
 
 // imageChange replaces parts of the image at a path.
@@ -91,7 +91,7 @@ type image struct {
 	tag, digest          string
 }
 
-// parseImage splits an image. The message describes the error, or is empty.
+// parseImage splits an image. The message describes the error. It is empty if there is no error.
 func parseImage(text string) (image, string) {
 	const unreadable = "holds no image that can be read: set registry, repository and tag or digest in the rule, which replace it as a whole"
 	if len(text) > maxImageBytes {

@@ -8,17 +8,17 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Cluster contains the facts of a member that rules can read.
+// Cluster has the facts of a member that rules can read.
 type Cluster struct {
 	Name string
 	// Labels are MemberCluster.SelectableLabels.
 	Labels map[string]string
-	// Version of Kubernetes, such as v1.36.0; empty if it is not known.
+	// Version of Kubernetes, such as v1.36.0. It is empty if it is not known.
 	Version string
 	// Capacity of all nodes.
 	Capacity corev1.ResourceList
-	// Operators on the cluster. They must be nil for an object of an operator: a rule that reads the version of the
-	// operator and changes its image would never end.
+	// Operators on the cluster. They must be nil for an object of an operator, because a rule that reads the version of
+	// the operator and changes its image would never come to an end.
 	Operators []hubv1.OperatorFact
 }
 
@@ -51,8 +51,8 @@ func Matching(policies []hubv1.OverridePolicyObject, object hubv1.SelectableObje
 	return matching, errors.Join(invalid...)
 }
 
-// Selects reports whether the rule applies in the cluster. All conditions in its clusters must hold; without clusters
-// it applies everywhere.
+// Selects reports whether the rule applies in the cluster. The cluster must match all fields of the rule's clusters. A
+// rule without clusters applies everywhere.
 func Selects(rule *hubv1.OverrideRule, cluster Cluster) (bool, error) {
 	ok, f := newEvaluation(cluster, nil).selects(rule)
 	if f != nil {

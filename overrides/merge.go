@@ -28,8 +28,8 @@ func (m *mergeChange) claim(c *claims, state map[string]any) {
 	c.root.at(m.at).claimMerge(c.claimant, m.patch, at)
 }
 
-// touches reports whether the patch sets or removes the value at the path. An object of the patch above the path
-// changes nothing by itself.
+// touches reports whether the patch sets or removes the value at the path. An object in the patch above the path does
+// not change the value on its own.
 func (m *mergeChange) touches(path pointer) bool {
 	if !path.isAtOrBelow(m.at) {
 		return m.at.isAtOrBelow(path)
@@ -48,7 +48,7 @@ func (m *mergeChange) touches(path pointer) bool {
 	return true
 }
 
-// decodeMerge decodes a merge patch. The message describes the error, or is empty.
+// decodeMerge decodes a merge patch. The message describes the error. It is empty if there is no error.
 func decodeMerge(raw []byte) (map[string]any, string) {
 	v, message := decode(raw)
 	if message != "" {

@@ -94,8 +94,8 @@ func malformed(in *hubv1.PatchOperation) (leaf, message string) {
 	return "", ""
 }
 
-// compileFrom parses the source of a move or copy. It checks that the source may be read, or for a move, written. The
-// message describes the error, or is empty.
+// compileFrom parses the source of a move or copy. It checks that the source may be read, and for a move that it may be
+// written. The message describes the error. It is empty if there is no error.
 func (o *operation) compileFrom(text string) (message string) {
 	if o.from, message = parsePointer(text); message != "" {
 		return message

@@ -50,8 +50,8 @@ func (o *operation) apply(doc map[string]any, b *budget) *fault {
 	return edit(doc, o.path, adviceCreate, add(value))
 }
 
-// step changes the container at the end of a pointer and returns it. ok is false if the step does not exist; the
-// message then has the reason, unless it is obvious.
+// step changes the container at the end of a pointer and returns it. ok is false if the step does not exist. The
+// message then has the reason, unless the reason is obvious.
 type step func(container any, key string) (changed any, message string, ok bool)
 
 // edit applies a step to the container of the pointer's last step, and stores changed lists in their parents.
@@ -153,8 +153,8 @@ func add(value any) step {
 	}
 }
 
-// place parses the index at which a list of n elements grows or shrinks. It refuses long lists, because each change
-// costs time in proportion to the length.
+// place parses the index at which a list of n elements gets or loses an element. It refuses long lists, because each
+// change costs time in proportion to the length.
 func place(key string, last, n int) (int, string) {
 	if n > maxIndex {
 		return 0, fmt.Sprintf("is in a list of more than %d elements, which is too long to change by index: use mergePatch", maxIndex)

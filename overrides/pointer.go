@@ -16,7 +16,8 @@ var (
 	escape   = strings.NewReplacer("~", "~0", "/", "~1")
 )
 
-// parsePointer parses a pointer of at least one step. The message describes the error, or is empty.
+// parsePointer parses a pointer of at least one step. The message describes the error. It is empty if there is no
+// error.
 func parsePointer(text string) (pointer, string) {
 	switch {
 	case len(text) > maxPointerBytes:
@@ -56,7 +57,7 @@ func (p pointer) parent() pointer { return p[:len(p)-1] }
 
 func (p pointer) last() string { return p[len(p)-1] }
 
-// isAtOrBelow reports whether p equals q or leads to a place below q.
+// isAtOrBelow reports whether p equals q or points to a value below q.
 func (p pointer) isAtOrBelow(q pointer) bool {
 	if len(p) < len(q) {
 		return false
@@ -107,7 +108,7 @@ func index(step string) (int, bool) {
 	return i, err == nil && i <= maxIndex
 }
 
-// Reasons why a path is closed to overrides.
+// Reasons why overrides must not change or read a path.
 const (
 	whyIdentity = "is the identity of the object, which cannot be overridden: drop it from the rule"
 	whyStatus   = "belongs to the controllers in the member: drop it from the rule"
@@ -116,7 +117,7 @@ const (
 	whyString   = "is a label or annotation and takes only a string: put the value in quotes"
 )
 
-// closedToWrites returns why a rule may not change the value at the pointer; empty if it may.
+// closedToWrites returns why a rule may not change the value at the pointer. It is empty if it may.
 func (p pointer) closedToWrites() string {
 	switch p[0] {
 	case "apiVersion", "kind":
@@ -142,8 +143,8 @@ func (p pointer) closedMetadata() string {
 	return ""
 }
 
-// closedToReads returns why a rule may not copy the value at the pointer; empty if it may. Name and namespace may be
-// copied.
+// closedToReads returns why a rule may not copy the value at the pointer. It is empty if it may. Name and namespace may
+// be copied.
 func (p pointer) closedToReads() string {
 	switch {
 	case p[0] == "status":
@@ -158,7 +159,7 @@ func (p pointer) closedToReads() string {
 	return ""
 }
 
-// isMetadata reports whether the pointer, open to writes, leads to a label or an annotation.
+// isMetadata reports whether the pointer, which rules may change, points to a label or an annotation.
 func (p pointer) isMetadata() bool { return p[0] == "metadata" }
 
 func isKeyMap(field string) bool { return field == "labels" || field == "annotations" }

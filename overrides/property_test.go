@@ -111,7 +111,7 @@ func TestOrderOfPoliciesChangesNothing(t *testing.T) {
 	})
 }
 
-// What is no conflict gives the same object whichever policy comes first, unless one order is an error.
+// Policies without a conflict give the same object in any order, unless one order is an error.
 func TestNamesOfPoliciesWithoutConflictChangeNothing(t *testing.T) {
 	agreed := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -179,7 +179,8 @@ func isInvalid(err error) bool {
 	return errors.As(err, &i)
 }
 
-// throughBytes is what a Render of these operations would cost with json-patch, see the package comment.
+// throughBytes applies the operations with json-patch, to measure the cost of a Render with that library, see the
+// package comment.
 func throughBytes(template *unstructured.Unstructured, ops []hubv1.PatchOperation) error {
 	text, err := json.Marshal(template.Object)
 	if err != nil {

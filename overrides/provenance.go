@@ -13,26 +13,26 @@ import (
 )
 
 // FieldOrigin names the author of a field that differs from the template. For a Secret and other hidden data, the
-// caller must show only the path and the authors, not Value and the values in Shadowed.
+// caller must show only the path and the authors, and not the values in Value and Shadowed.
 type FieldOrigin struct {
 	// Path is the full JSON pointer of a scalar, or of an empty object or list.
 	Path string
 	FieldValue
-	// Shadowed are the overwritten values of the field, the latest one first. The template's value comes last, if it
-	// has the field.
+	// Shadowed are the overwritten values of the field, the latest one first. The value of the template is the last one,
+	// if the template has the field.
 	Shadowed []FieldValue
 }
 
 // FieldValue is one author's value of a field.
 type FieldValue struct {
 	By Author
-	// Value as decoded JSON: a scalar, or an empty object or list. It is nil and Removed is true if the author removes
-	// the field.
+	// Value is the value as decoded JSON: a scalar, or an empty object or list. If the author removes the field, Value is
+	// nil and Removed is true.
 	Value   any
 	Removed bool
 }
 
-// Author of a value. The zero value is the template.
+// Author is the author of a value. The zero value is the template.
 type Author struct {
 	Rule     RuleRef
 	Rank     string // of the rule
@@ -50,8 +50,8 @@ func (a Author) String() string {
 	return a.Rule.String()
 }
 
-// Explain renders as Render does and also returns the author of each field. It is slower, because it compares the
-// object before and after each rule.
+// Explain renders the object in the same way as Render, and also returns the author of each field. It is slower,
+// because it compares the object before and after each rule.
 func (p *Prepared) Explain(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided) (Result, error) {
 	seen := &recorder{said: map[string][]FieldValue{}}
 	result, err := p.render(cluster, policies, divided, seen)
@@ -62,14 +62,14 @@ func (p *Prepared) Explain(cluster Cluster, policies []hubv1.OverridePolicyObjec
 	return result, nil
 }
 
-// recorder records the values of each field, in the order of the rules. A nil recorder does nothing.
+// recorder records the values of each field, in the order of the rules. A nil recorder records nothing.
 type recorder struct {
 	said map[string][]FieldValue
 	was  map[string]any // the object before the rule
 }
 
-// start records the numbers that the division of replicas has set. It refuses an object that would take too long,
-// because the object is compared for each rule.
+// start records the numbers that the division of replicas has set. It refuses an object whose comparison for each rule
+// would take too long.
 func (r *recorder) start(template, divided map[string]any, rules int) error {
 	if r == nil {
 		return nil
@@ -95,7 +95,7 @@ func (r *recorder) after(rule *rankedRule, manifest map[string]any) {
 	r.add(Author{Rule: rule.ref, Rank: rule.rank.String()}, before, after, written(rule, r.was, manifest))
 }
 
-// add records the fields that an author changed, and those that it set to their previous values.
+// add records the fields that an author changed, and the fields that the author set to their previous values.
 func (r *recorder) add(by Author, before, after, set map[string]any) {
 	for path, v := range after {
 		was, had := before[path]
@@ -136,7 +136,8 @@ func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 	return out
 }
 
-// written returns the fields that the rule sets, also to their previous values. It derives them from the rule's claims.
+// written returns the fields that the rule sets, including those set to their previous values. It derives them from the
+// rule's claims.
 func written(rule *rankedRule, before, after map[string]any) map[string]any {
 	c := claims{root: &node{}, budget: newBudget()}
 	c.begin(rule)

@@ -10,7 +10,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// rank is a rule's place in the order of precedence. It depends on the rule's text alone, not on a cluster's labels.
+// rank is the position of a rule in the order of precedence. It depends only on the text of the rule, and not on a
+// cluster's labels.
 type rank struct {
 	stage        int
 	priority     int32
@@ -64,7 +65,7 @@ func (r rank) compare(o rank) int {
 		cmp.Compare(r.level, o.level), cmp.Compare(r.requirements, o.requirements))
 }
 
-// String returns stage/priority/topology level/number of requirements.
+// String returns tier/priority/topology level/number of requirements.
 func (r rank) String() string {
 	stage := "Unknown"
 	if r.stage >= 0 {
@@ -73,9 +74,9 @@ func (r rank) String() string {
 	return fmt.Sprintf("%s/%d/%s/%d", stage, r.priority, levels[r.level], r.requirements)
 }
 
-// Rank returns the place of a policy's rule in the order of precedence: stage/priority/topology level/number of
-// requirements, such as "Namespaced/0/region/1". The number counts matchLabels and matchExpressions, and 1 for an
-// expression.
+// Rank returns the position of a policy's rule in the order of precedence: tier/priority/topology level/number of
+// requirements, such as "Namespaced/0/region/1". The number includes matchLabels and matchExpressions, and an
+// expression counts 1.
 func Rank(policy hubv1.OverridePolicyObject, rule *hubv1.OverrideRule) string {
 	return rankOf(policy.OverrideTier(), rule).String()
 }

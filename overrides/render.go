@@ -15,14 +15,14 @@ import (
 
 // Result of Render.
 type Result struct {
-	// Manifest is the object for the cluster. Callers must not change it: it shares content with the template, and
+	// Manifest is the object for the cluster. Callers must not change it, because it shares content with the template, and
 	// clusters without differences share one manifest.
 	Manifest *unstructured.Unstructured
 	// Applied are the rules that were applied, the lowest rank first.
 	Applied []RuleRef
 	// Skipped are the rules that were skipped because one of their tests failed, the lowest rank first.
 	Skipped []SkippedRule
-	// Fields are the authors of the fields that differ from the template, sorted by path. Only Explain sets them.
+	// Fields are the authors of the fields that differ from the template, sorted by path. Only Explain sets Fields.
 	Fields []FieldOrigin
 }
 
@@ -35,12 +35,12 @@ type rankedRule struct {
 	change   *change
 }
 
-// Prepared is a template without the data that must not leave the hub. All clusters share it.
+// Prepared is a template without the data that must not be copied to members. All clusters share it.
 type Prepared struct{ manifest *unstructured.Unstructured }
 
 // Prepare prepares a hub object as a template. It removes labels and annotations whose keys begin with one of the
-// prefixes, or with a built-in one. The error is an *InvalidError or ErrTooLarge. The caller must not change the object
-// afterwards.
+// prefixes, or with a built-in prefix. The error is an *InvalidError or ErrTooLarge. The caller must not change the
+// object afterwards.
 func Prepare(template *unstructured.Unstructured, deniedMetadataPrefixes []string) (*Prepared, error) {
 	stripped, invalid := strip(template, deniedMetadataPrefixes)
 	if invalid != nil {
@@ -52,7 +52,7 @@ func Prepare(template *unstructured.Unstructured, deniedMetadataPrefixes []strin
 	return &Prepared{manifest: &unstructured.Unstructured{Object: withoutGenerated(stripped)}}, nil
 }
 
-// Manifest returns the prepared template. It is shared and must not be changed.
+// Manifest returns the prepared template. It is shared, and the caller must not change it.
 func (p *Prepared) Manifest() *unstructured.Unstructured { return p.manifest }
 
 // AtVersion returns the object at another version of its kind, converted as an API server does without a webhook: only
@@ -68,14 +68,14 @@ func AtVersion(object *unstructured.Unstructured, version string) *unstructured.
 	return out
 }
 
-// Render returns the object for the cluster. The policies come from Matching; the caller must not change them
-// afterwards. divided are the cluster's shares of divided numbers, which are set before any rule. The error is an
+// Render returns the object for the cluster. The policies must come from Matching, and the caller must not change them
+// afterwards. divided are the cluster's shares of divided numbers, which are set before all rules. The error is an
 // *InvalidError, a *ConflictError, a *DividedError or ErrTooLarge.
 func (p *Prepared) Render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided) (Result, error) {
 	return p.render(cluster, policies, divided, nil)
 }
 
-// render passes each step to the recorder, if there is one.
+// render passes each step to the recorder. The recorder may be nil.
 func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided, seen *recorder) (Result, error) {
 	if len(policies) == 0 && len(divided) == 0 {
 		return Result{Manifest: p.manifest}, nil
@@ -158,7 +158,7 @@ func fits(manifest map[string]any) error {
 }
 
 // applying returns the rules that apply in the cluster and their remaining budget. The rules are sorted by rank, the
-// lowest first, and those of one policy are adjacent.
+// lowest first. Rules of one policy are adjacent.
 func applying(policies []hubv1.OverridePolicyObject, evaluation *evaluation) ([]*rankedRule, *budget, error) {
 	policies = slices.SortedFunc(slices.Values(policies), func(a, b hubv1.OverridePolicyObject) int {
 		return comparePolicies(RefOf(a), RefOf(b))

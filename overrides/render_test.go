@@ -117,7 +117,7 @@ func TestNumbersAreComparedByValue(t *testing.T) {
 	}
 }
 
-// A canary in an object or a patch is in no message.
+// The object and the patch contain a certain value. No error message may contain this value.
 func TestErrorsHoldNoValues(t *testing.T) {
 	const canary = "canary-7f3a"
 	template := objectWith(map[string]any{"password": canary + ": [", "list": []any{canary}})
@@ -183,13 +183,13 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// What a tenant can make a Render cost without being refused.
+// The test has the most expensive policies that are not refused.
 func TestTheDearestRenderIsBounded(t *testing.T) {
 	var long []hubv1.PatchOperation
 	for range maxRules * maxPatches / 2 {
 		long = append(long, patch("add", "/spec/list/0", "", "1"), patch("remove", "/spec/list/0", "", ""))
 	}
-	// Each of 40 values on a path holds all that is below it, so that nobody disagrees.
+	// Each of 40 operations sets a value that contains the values below its path, so that no operations conflict.
 	var nested []hubv1.PatchOperation
 	leaves := map[string]any{"x": wide(400)}
 	for depth := 40; depth > 0; depth-- {
@@ -325,7 +325,7 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// objectOf is an object of about so many bytes of JSON.
+// objectOf returns an object of about this number of bytes of JSON.
 func objectOf(bytes int) *unstructured.Unstructured {
 	var groups []any
 	for i := range max(1, bytes/330) {

@@ -9,8 +9,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Labels and annotations by which other tools claim a hub object. A copy with them would be adopted, pruned or
-// rewritten by the member's instance of the tool.
+// Labels and annotations with which other tools claim a hub object. A copy with them would be adopted, pruned or
+// rewritten by the same tool on the member.
 var (
 	deniedPrefixes = []string{
 		hubv1.Prefix,
@@ -29,8 +29,8 @@ var (
 	}
 )
 
-// strip returns the part of the template that may leave the hub. It shares everything except the metadata with the
-// template.
+// strip returns the part of the template that may be copied to members. It shares everything except the metadata with
+// the template.
 func strip(template *unstructured.Unstructured, denied []string) (map[string]any, *InvalidError) {
 	if template == nil {
 		return nil, &InvalidError{Message: "is missing"}

@@ -14,7 +14,8 @@ var (
 	errNotJSON = errors.New("holds a value that JSON cannot represent: correct the object on the hub")
 )
 
-// decode decodes a value of a policy. The message describes the error, or is empty; it never quotes the value.
+// decode decodes a value of a policy. The message describes the error. It is empty if there is no error, and never
+// quotes the value.
 func decode(raw []byte) (v any, message string) {
 	if len(raw) > maxValueBytes {
 		return nil, fmt.Sprintf("is larger than %d KiB: split it into several operations or rules", maxValueBytes>>10)

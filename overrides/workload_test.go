@@ -33,7 +33,7 @@ func drawWorkload(t *rapid.T) *unstructured.Unstructured {
 	})
 }
 
-// drawWorkloadRule draws a rule for it. Few values, so that some policies agree.
+// drawWorkloadRule generates a rule for such an object. There are few values, so that some policies agree.
 func drawWorkloadRule(t *rapid.T, name string) hubv1.OverrideRule {
 	rule := hubv1.OverrideRule{Name: name, Priority: int32(rapid.IntRange(0, 1).Draw(t, "priority"))}
 	for range rapid.IntRange(1, 3).Draw(t, "changes") {
@@ -126,8 +126,8 @@ func TestOrderOfPoliciesForWorkloadsChangesNothing(t *testing.T) {
 	})
 }
 
-// textsParsed is the object with what its texts hold in their place: whether a map that was empty in between stands in
-// one line is not looked at.
+// textsParsed returns the object with the values of its texts in place of the texts, because the notation of an empty
+// map may differ.
 func textsParsed(t *rapid.T, u *unstructured.Unstructured) map[string]any {
 	out := u.DeepCopy().Object
 	spec := out["spec"].(map[string]any)
@@ -143,7 +143,7 @@ func textsParsed(t *rapid.T, u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// As TestNamesOfPoliciesWithoutConflictChangeNothing, with every form of change.
+// The test does the same as TestNamesOfPoliciesWithoutConflictChangeNothing, with every form of change.
 func TestNamesOfPoliciesForWorkloadsWithoutConflictChangeNothing(t *testing.T) {
 	agreed := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -169,7 +169,7 @@ func TestNamesOfPoliciesForWorkloadsWithoutConflictChangeNothing(t *testing.T) {
 	t.Logf("%d pairs of policies agreed", agreed)
 }
 
-// What sets values, and does not append, move or remove by index, is done once and for all.
+// A rule that sets values, and does not append, move or remove by index, has no further effect if it is applied again.
 func TestRenderingTheRenderedChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rule := drawWorkloadRule(t, "r")

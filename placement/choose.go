@@ -9,7 +9,7 @@ import (
 
 // Choice is the result of Choose.
 type Choice struct {
-	// Winner is the placement that the object follows; nil if none matches.
+	// Winner is the placement that the object follows. It is nil if none matches.
 	Winner hubv1.PlacementObject
 	// Others also match but are not followed, in the order of precedence.
 	Others []hubv1.PlacementObject

@@ -42,7 +42,7 @@ type Departure struct {
 
 // Facts are what a cluster has answered.
 type Facts struct {
-	// Version is that of its API server, such as v1.36.3; empty if it is not known.
+	// Version is that of its API server, such as v1.36.3. It is empty if it is not known.
 	Version               string
 	Capacity, Allocatable corev1.ResourceList
 	Nodes                 hubv1.NodeSummary
@@ -112,13 +112,13 @@ type Decision struct {
 	Unmoved []Rejection
 	// Missing names the clusters that hold the object but were not in the Input. Nothing is decided about them.
 	Missing []string
-	// Group is the affinity group that holds the object; empty if there are none.
+	// Group is the affinity group that holds the object. It is empty if there are none.
 	Group string
 	// Shortfalls are the requirements of the spread that the decision does not meet.
 	Shortfalls []Shortfall
 	// Kept is true if the previous clusters stay because a constraint cannot be met.
 	Kept bool
-	// Again is the time after which the decision may change by time alone; 0 if it cannot.
+	// Again is the time after which the decision may change by time alone. It is 0 if it cannot.
 	Again time.Duration
 }
 

@@ -34,9 +34,9 @@ func tolerance(tolerations []corev1.Toleration, taint corev1.Taint) (limit *int6
 	return limit, yes
 }
 
-// limitOf returns the limit of a NoExecute taint that is tolerated for a time; nil if it is tolerated for ever, or not
-// at all. For the hub's own taint the failover setting counts, unless a toleration names that taint. A toleration of
-// every key was not meant for it.
+// limitOf returns the limit of a NoExecute taint that is tolerated for a time. It is nil if it is tolerated for ever,
+// or not at all. For the hub's own taint the failover setting counts, unless a toleration names that taint. A
+// toleration of every key was not meant for it.
 func (c *Compiled) limitOf(t corev1.Taint) *int64 {
 	if t.Effect != corev1.TaintEffectNoExecute {
 		return nil
@@ -62,7 +62,8 @@ func left(t corev1.Taint, limit *int64, now time.Time) (wait time.Duration, pass
 	return max(wait, 0), wait <= 0
 }
 
-// patience returns the time until another taint of the cluster is no longer tolerated; 0 if time alone changes nothing.
+// patience returns the time until another taint of the cluster is no longer tolerated. It is 0 if time alone changes
+// nothing.
 func (c *Compiled) patience(cl *Cluster, now time.Time) time.Duration {
 	var least time.Duration
 	for _, t := range cl.Taints {
@@ -100,7 +101,7 @@ func due(in *Input, c *Cluster) cause {
 	return cause{}
 }
 
-// stays returns why the object stays on a cluster that it should leave; empty if it may leave.
+// stays returns why the object stays on a cluster that it should leave. It is empty if it may leave.
 func stays(in *Input, c *contender, outage cause) cause {
 	if why := in.Hold[c.cluster.Name]; why != "" {
 		return cause{hubv1.ReasonEvictionHeld, why}

@@ -219,7 +219,7 @@ func (c exampleCluster) cluster() Cluster {
 	return out
 }
 
-// shown is a decision in words.
+// shown returns a decision in words.
 func shown(d Decision) string {
 	var b strings.Builder
 	line := func(cluster, verb string, score int64, reason, message string) {

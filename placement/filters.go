@@ -21,7 +21,7 @@ type filter struct {
 	check      func(in *Input, c *Cluster) cause
 }
 
-// cause is the reason why a cluster is left out, or kept although it should go; empty if neither holds.
+// cause is the reason why a cluster is left out, or kept although it should go. It is empty if neither holds.
 type cause struct{ reason, message string }
 
 // filters in the order of evaluation. Filters that unselect come first, so that their reason is reported if several

@@ -72,7 +72,7 @@ type node struct {
 	byDomain map[string]*node
 	// pool of a leaf: its candidates that are not chosen, by rank.
 	pool []*contender
-	// best candidate of all leaves below, by rank; nil if there is none.
+	// best candidate of all leaves below, by rank. It is nil if there is none.
 	best *contender
 	// barren is the last turn in which no candidate below could be chosen.
 	barren int
@@ -103,7 +103,7 @@ func (t *tree) insert(c *contender) {
 	n.pool = append(n.pool, c)
 }
 
-// opening returns the leaf whose best candidate opens a domain that a constraint needs; nil if there is none.
+// opening returns the leaf whose best candidate opens a domain that a constraint needs. It is nil if there is none.
 func (t *tree) opening() *node {
 	var found *node
 	for _, leaf := range t.leaves {
@@ -157,7 +157,7 @@ func (t *tree) opensBefore(c, other *contender) bool {
 	return c.rank < other.rank
 }
 
-// next returns the leaf below n whose best candidate is chosen next; nil if none may be chosen.
+// next returns the leaf below n whose best candidate is chosen next. It is nil if none may be chosen.
 func (t *tree) next(n *node, level int) *node {
 	if level == len(t.domains) {
 		if n.best == nil {

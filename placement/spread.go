@@ -114,7 +114,8 @@ func (s *spread) group(selected []*contender) int {
 	return fullest
 }
 
-// holding returns the group with the most clusters that hold the object, the first of equal ones; -1 if there is none.
+// holding returns the group with the most clusters that hold the object, the first of equal ones. It is -1 if there is
+// none.
 func (s *spread) holding(selected []*contender) int {
 	best, most := -1, 0
 	for i := range s.groups {

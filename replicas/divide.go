@@ -35,7 +35,7 @@ type Cluster struct {
 	Min, Max int64
 	// Room is the number of replicas that fit, for Capacity and Pack.
 	Room int64
-	// Held is the current share; nil if the cluster has none.
+	// Held is the current share. It is nil if the cluster has none.
 	Held *int64
 	// Fixed keeps the current share.
 	Fixed bool

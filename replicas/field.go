@@ -42,8 +42,8 @@ var (
 )
 
 // CheckKind returns why objects of a kind cannot be divided by the placement. scalePath is the path of the replicas in
-// the kind's scale subresource, such as ".spec.replicas"; empty if there is none. It is only named in the error. It is
-// not used, because it may have another meaning: Prometheus' is .spec.shards, and each shard has different data.
+// the kind's scale subresource, such as ".spec.replicas". It is empty if there is none. It is only named in the error.
+// It is not used, because it may have another meaning: Prometheus' is .spec.shards, and each shard has different data.
 func CheckKind(kind schema.GroupKind, spec *hubv1.PlacementSpec, scalePath string) error {
 	if !NeedsPath(kind, &spec.Replicas) {
 		return nil

@@ -14,7 +14,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// planOf is the answer of KubeFed's planner without a guard.
+// planOf returns the answer of KubeFed's planner without a guard.
 func planOf(t interface{ Fatal(...any) }, in Input) map[string]int64 {
 	spec := fed.ReplicaSchedulingPreferenceSpec{TotalReplicas: int32(in.Total), Rebalance: in.Rebalance, Clusters: map[string]fed.ClusterPreferences{}}
 	names, held := []string{}, map[string]int64{}

@@ -80,8 +80,8 @@ func changing(r *hubv1.BindingRollout) bool {
 	return r != nil && r.Phase != hubv1.RolloutComplete && r.Phase != hubv1.RolloutRolledBack
 }
 
-// State is a digest of the placement's rollout and of the changes of its objects. With it, a request about an older
-// state can be refused. Progress of the same changes gives the same digest.
+// State returns a digest of the placement's rollout and of the changes of its objects. With it, a request about an
+// older state can be refused. Progress of the same changes gives the same digest.
 func (s Steering) State() string {
 	lines := []string{fmt.Sprintf("%s %d %s", s.Placement.GetUID(), s.Placement.GetGeneration(), s.Placement.GetAnnotations()[hubv1.RolloutPauseAnnotation])}
 	for _, b := range s.Objects {
@@ -94,10 +94,10 @@ func (s Steering) State() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Pause is the request that no further clusters begin to change.
+// Pause returns the request that no further clusters begin to change.
 func Pause(annotations map[string]string) { annotations[hubv1.RolloutPauseAnnotation] = "true" }
 
-// Resume is the request that ends a pause.
+// Resume returns the request that ends a pause.
 func Resume(annotations map[string]string) { delete(annotations, hubv1.RolloutPauseAnnotation) }
 
 // Approve lets the changes in progress enter a wave.
@@ -155,7 +155,7 @@ func (s Steering) Promote(reason string) (Request, error) {
 	return Request{c.objects, len(c.clusters), func(annotations map[string]string) { annotations[hubv1.RolloutPromoteAnnotation] = value }}, nil
 }
 
-// entry is a request to add a name to an annotation, for the changes in progress.
+// entry returns a request to add a name to an annotation, for the changes in progress.
 func (c changes) entry(annotation, name string) Request {
 	return Request{c.objects, len(c.clusters), func(annotations map[string]string) {
 		annotations[annotation] = entries(annotations[annotation], name, c.latest, c.oldest)
@@ -207,8 +207,8 @@ func Undone(spec *hubv1.BindingSpec, revision int64) bool {
 	return spec.Rollout.Revision == revision && spec.Rollout.Failed != revision
 }
 
-// Undo is the request to return the clusters of an object to a revision. It has the time, so that a repeated undo to
-// one revision is a new value.
+// Undo returns the request to return the clusters of an object to a revision. It has the time, so that a repeated undo
+// to one revision is a new value.
 func Undo(revision int64, now time.Time) func(annotations map[string]string) {
 	value := fmt.Sprintf("%d@%s", revision, now.UTC().Format(time.RFC3339))
 	return func(annotations map[string]string) { annotations[hubv1.RolloutUndoAnnotation] = value }

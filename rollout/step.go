@@ -17,9 +17,9 @@ type Target struct {
 	Wave int
 	// Holds is the revision in the entry; 0 for a new entry.
 	Holds int64
-	// Since is the time at which the entry got its revision; zero if the entry had no other revision before.
+	// Since is the time at which the entry got its revision. It is zero if the entry had no other revision before.
 	Since time.Time
-	// Least is the minimum revision for this cluster: the revision of the cluster that it replaces; 0 if it replaces
+	// Least is the minimum revision for this cluster: the revision of the cluster that it replaces. It is 0 if it replaces
 	// none.
 	Least int64
 	// Kept is true if the cluster is suspended or cordoned, or if the removal of its copy is held. It keeps its current
@@ -42,7 +42,7 @@ type Row struct {
 	Reason, Message string
 	// Changed is the time at which applied, health or reason last changed.
 	Changed time.Time
-	// PassingSince is the time since which the copy is applied and healthy at its revision; zero if it is not.
+	// PassingSince is the time since which the copy is applied and healthy at its revision. It is zero if it is not.
 	PassingSince time.Time
 	// Away is true if the cluster is unreachable.
 	Away bool
@@ -65,7 +65,7 @@ type Input struct {
 	Targets []Target
 	// Undo is the value of the object's annotation hanse.dev/rollout-undo.
 	Undo string
-	// UndoBlocked says why the rollout does not follow Undo; empty if it may.
+	// UndoBlocked says why the rollout does not follow Undo. It is empty if it may.
 	UndoBlocked string
 	// NeverBack is true for a CustomResourceDefinition. Its rollout stops at a failure and is never rolled back.
 	NeverBack bool
@@ -87,7 +87,7 @@ type Result struct {
 	Moved []string
 	// Progress is the progress of this object for its peers.
 	Progress Progress
-	// Again is the time until the result may change without an event; 0 if only an event changes it.
+	// Again is the time until the result may change without an event. It is 0 if only an event changes it.
 	Again time.Duration
 }
 
@@ -176,7 +176,7 @@ func (s *step) say(phase hubv1.RolloutPhase, message string) {
 	s.rollout.Phase, s.rollout.Message = phase, message
 }
 
-// stamp is the time of this step as the API stores it.
+// stamp returns the time of this step as the API stores it.
 func (s *step) stamp() metav1.Time { return metav1.NewTime(s.now.Truncate(time.Second)) }
 
 // reached reports whether the time has come. If not, it plans the next call of Step for that time.

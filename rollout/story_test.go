@@ -134,7 +134,7 @@ func (s *story) undo(value string) *story {
 	return s
 }
 
-// at is the time of the story, as a verb has it.
+// at returns the time of the story, as a verb has it.
 func (s *story) at() string { return s.in.Now.Format(time.RFC3339) }
 
 // summary is phase, wave, and the revision of each cluster.

@@ -13,7 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// members are the targets of a wave, by name.
+// members returns the targets of a wave, by name.
 func (s *step) members(w int) iter.Seq[*target] {
 	return func(yield func(*target) bool) {
 		for _, t := range s.targets {
@@ -24,7 +24,7 @@ func (s *step) members(w int) iter.Seq[*target] {
 	}
 }
 
-// counted are the members for which the wave waits.
+// counted returns the members for which the wave waits.
 func (s *step) counted(w int) iter.Seq[*target] {
 	return func(yield func(*target) bool) {
 		for t := range s.members(w) {

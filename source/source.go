@@ -68,7 +68,7 @@ type Mark struct {
 	Epoch      Epoch
 }
 
-// String is the value of the annotation, such as 7;1764028800-3f9c01ab; empty for the zero value.
+// String returns the value of the annotation, such as 7;1764028800-3f9c01ab; empty for the zero value.
 func (m Mark) String() string {
 	if m == (Mark{}) {
 		return ""
@@ -117,10 +117,10 @@ func (l Epochs) String() string {
 	return out.String()
 }
 
-// Len is the number of epochs.
+// Len returns the number of epochs.
 func (l Epochs) Len() int { return len(l.all) }
 
-// First returns the oldest epoch; false if there is none.
+// First returns the oldest epoch. It returns false if there is none.
 func (l Epochs) First() (Epoch, bool) {
 	if len(l.all) == 0 {
 		return Epoch{}, false
@@ -128,7 +128,7 @@ func (l Epochs) First() (Epoch, bool) {
 	return l.all[0], true
 }
 
-// Last returns the newest epoch; false if there is none.
+// Last returns the newest epoch. It returns false if there is none.
 func (l Epochs) Last() (Epoch, bool) {
 	if len(l.all) == 0 {
 		return Epoch{}, false

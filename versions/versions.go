@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Preferred returns the served version that an API server prefers; empty if none is served.
+// Preferred returns the served version that an API server prefers. It is empty if none is served.
 func Preferred(crd *apiextensionsv1.CustomResourceDefinition) string {
 	preferred := ""
 	for _, v := range crd.Spec.Versions {

@@ -16,7 +16,7 @@ import (
 // CopyCounts has the numbers of copies, by state.
 type CopyCounts [rollup.CopyHealthy + 1]int
 
-// Total is the number of all copies.
+// Total returns the number of all copies.
 func (c CopyCounts) Total() int {
 	n := 0
 	for _, of := range c {

@@ -186,7 +186,7 @@ func (h *onHub) fail(t *testing.T, o operated) {
 	h.children[troubled][0].Children = o.Failing.Children
 }
 
-// heard is the report of a connected cluster that has the object, and whose operator wrote this status.
+// heard returns the report of a connected cluster that has the object, and whose operator wrote this status.
 func (h *onHub) heard(t *testing.T, name string, status map[string]any) rollup.Fact {
 	t.Helper()
 	h.seen = append(h.seen, status)

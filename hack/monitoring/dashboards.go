@@ -165,7 +165,7 @@ func newDashboard(name, title, description string) *dashboard.DashboardBuilder {
 		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus"))
 }
 
-// choice is a variable by which a user selects values of a label. All values are selected by default.
+// choice returns a variable by which a user selects values of a label. All values are selected by default.
 func choice(label, metric string) *dashboard.QueryVariableBuilder {
 	return dashboard.NewQueryVariableBuilder(label).Datasource(source).
 		Query(dashboard.StringOrMap{String: cog.ToPtr("label_values(" + metric + ", " + label + ")")}).

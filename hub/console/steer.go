@@ -225,7 +225,7 @@ func undoRollout(ctx context.Context, v *visit) (string, error) {
 
 var errInBundle = errors.New("an object of a bundle has no revision of its own: return to the earlier content of the bundle")
 
-// undoRight is the right on placements that an undo needs, as the hub's admission checks it.
+// undoRight returns the right on placements that an undo needs, as the hub's admission checks it.
 func undoRight(b hubv1.BindingObject) authorizationv1.ResourceAttributes {
 	right := authorizationv1.ResourceAttributes{Verb: "rollout-undo", Group: hubv1.GroupVersion.Group, Resource: "placements", Namespace: b.GetNamespace()}
 	if right.Namespace == "" {

@@ -43,7 +43,7 @@ func bindingFor(name, placement string, state hubv1.TargetState) hubv1.ResourceB
 	return b
 }
 
-// idleQueue is a queue without workers.
+// idleQueue returns a queue without workers.
 func idleQueue() *queue {
 	return &queue{gate: newGate("eu", 8, clock.RealClock{}), records: newRecords(clock.RealClock{})}
 }

@@ -92,7 +92,7 @@ func (s Source) Object(b hubv1.BundleObject, binding hubv1.BindingObject) (*unst
 	return objects[i], nil
 }
 
-// BundleHome is the namespace of the ConfigMaps of a bundle.
+// BundleHome returns the namespace of the ConfigMaps of a bundle.
 func BundleHome(b hubv1.BundleObject) string {
 	if b.GetNamespace() == "" {
 		return hubv1.SystemNamespace

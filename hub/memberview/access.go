@@ -77,7 +77,7 @@ func (v *View) mayView(ctx context.Context, q *question) error {
 	return err
 }
 
-// needsView is the error for a user without the verb view on the MemberCluster.
+// needsView returns the error for a user without the verb view on the MemberCluster.
 func needsView(q *question) error {
 	members := hubv1.GroupVersion.WithResource("memberclusters").GroupResource()
 	return apierrors.NewForbidden(members, q.cluster, fmt.Errorf("user %q needs the verb view on the MemberCluster%s", q.who.name, roleIn(q.namespace)))
@@ -178,7 +178,7 @@ func checkSegment(field, text string) error {
 	return nil
 }
 
-// resourceUnknown is the error for a kind whose resource could not be looked up.
+// resourceUnknown returns the error for a kind whose resource could not be looked up.
 func (v *View) resourceUnknown(kind schema.GroupKind, err error) error {
 	_ = v.internal("finding the resource of "+kind.String(), err)
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("the hub cannot say now what resource %s is (%s): try again", kind, causeOf(err)))

@@ -84,8 +84,9 @@ func (v *View) mayAdopt(ctx context.Context, q *question) (bool, error) {
 	})
 }
 
-// notShown is the refusal for a user who may not see an object that Hanse does not manage. Seeing it needs the right to
-// adopt it. Otherwise a user could create a hub object to read the object of the same kind and name on every member.
+// notShown returns the refusal for a user who may not see an object that Hanse does not manage. Seeing it needs the
+// right to adopt it. Otherwise a user could create a hub object to read the object of the same kind and name on every
+// member.
 func notShown(q *question) *Reason {
 	return &Reason{Reason: hubv1.ReasonAlreadyExists, Message: fmt.Sprintf(
 		"the object exists on the cluster and is not Hanse's; user %q needs the verb adopt on MemberCluster %s to see it",

@@ -34,8 +34,8 @@ type belongings struct {
 	notes    []string
 }
 
-// noCopy is the reason why nothing on a member belongs to the hub object. The hub recognises a copy by its UID, and
-// does not read an object of the same name that is not its copy.
+// noCopy returns the reason why nothing on a member belongs to the hub object. The hub recognises a copy by its UID,
+// and does not read an object of the same name that is not its copy.
 func noCopy(id hubv1.ObjectIdentity, cluster string) *Reason {
 	return &Reason{Reason: hubv1.ReasonMissing, Message: fmt.Sprintf("the hub knows of no copy of %s on cluster %s", id, cluster)}
 }

@@ -89,7 +89,7 @@ func (l *listRights) mayGet(ctx context.Context, namespace string, kinds []schem
 	return out, nil
 }
 
-// needsRole is the error for a user who may not view the namespace.
+// needsRole returns the error for a user who may not view the namespace.
 func needsRole(user who, namespace string) error {
 	return apierrors.NewForbidden(hubv1.GroupVersion.WithResource("resourcebindings").GroupResource(), "", fmt.Errorf(
 		"user %q needs the verb view on resourcebindings in namespace %s: ask for the ClusterRole hanse-view in namespace %s", user.name, namespace, namespace))

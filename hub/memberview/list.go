@@ -175,7 +175,7 @@ func (v *View) reader(ctx context.Context, q *question) (Member, error) {
 	return v.member(ctx, q, false, placed{id: hubv1.ObjectIdentity{Namespace: q.namespace}})
 }
 
-// unread is the error for a list that the member did not answer. It hides the member's text.
+// unread returns the error for a list that the member did not answer. It hides the member's text.
 func (v *View) unread(cluster string, resource schema.GroupResource, err error) error {
 	failed := func(code int32, reason metav1.StatusReason, why string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -72,7 +72,7 @@ type part struct {
 type writing struct {
 	rows  []hubv1.ClusterRow // rows before they are shortened to fit into the binding
 	after hubv1.BindingStatus
-	// again is the time until the new decision is copied into the status; zero if no decision waits. waitingSince is
+	// again is the time until the new decision is copied into the status. It is zero if no decision waits. waitingSince is
 	// when the wait began.
 	again        time.Duration
 	waitingSince time.Time

@@ -84,7 +84,7 @@ func eachInteger(object []byte, visit func(name []byte, n int64)) {
 	}
 }
 
-// integerIn returns the length in bytes of the integer at the start of value; 0 if value does not start with an
+// integerIn returns the length in bytes of the integer at the start of value. It is 0 if value does not start with an
 // integer.
 func integerIn(value []byte) int {
 	n := 0

@@ -16,7 +16,7 @@ type answers struct {
 	since map[schema.GroupKind]time.Time
 }
 
-// awaited returns how long decisions have waited for a kind; 0 if none waits.
+// awaited returns how long decisions have waited for a kind. It is 0 if none waits.
 func (a *answers) awaited(kind schema.GroupKind, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -35,7 +35,7 @@ func present(cluster string) hubv1.BindingTarget {
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetPresent}
 }
 
-// inputFor is the input for an object with uid "a".
+// inputFor returns the input for an object with uid "a".
 func inputFor(b *hubv1.ResourceBinding, placements []hubv1.PlacementObject, clusters []*hubv1.MemberCluster) decide.Input {
 	in := decide.Input{
 		Object: decide.Object{ID: object, Template: template("a")}, Now: now,

@@ -34,7 +34,7 @@ func (s *Scheduler) reportDrains(ctx context.Context) error {
 	return nil
 }
 
-// drained returns the status of a drain; nil if the cluster is not drained.
+// drained returns the status of a drain. It is nil if the cluster is not drained.
 func (s *Scheduler) drained(c *hubv1.MemberCluster) *hubv1.DrainStatus {
 	if c.Spec.Drain == nil {
 		s.limits.drains.ended(c.Name)

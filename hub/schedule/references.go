@@ -439,7 +439,7 @@ func (s *Scheduler) withMissing(id key, p decide.Plan) decide.Plan {
 	return p
 }
 
-// missingReference returns why a needed object cannot go to clusters; empty if it can.
+// missingReference returns why a needed object cannot go to clusters. It is empty if it can.
 func (s *Scheduler) missingReference(id key) string {
 	t, found := s.Templates.Get(id)
 	state, watched := s.Templates.StateOf(id)

@@ -49,8 +49,8 @@ func (s *Scheduler) checkUndo(ctx context.Context, in decide.Input, earlier *hub
 	return crdupgrade.Check(ctx, crdupgrade.Input{After: after, StoredVersions: stored})
 }
 
-// requestedUndo returns the revision of a definition to which a user asks the clusters to return; nil if there is none,
-// or if the rollout follows the request already.
+// requestedUndo returns the revision of a definition to which a user asks the clusters to return. It is nil if there is
+// none, or if the rollout follows the request already.
 func requestedUndo(in decide.Input) *hubv1.ObjectRevision {
 	if !decide.NeverBack(in.Object.ID) || in.Object.Template == nil || in.Binding == nil || in.Spec().Rollout == nil {
 		return nil

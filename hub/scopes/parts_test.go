@@ -15,7 +15,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// inParts is an API server that returns a list in two parts. The objects of the second part have no finalizers.
+// inParts returns an API server that returns a list in two parts. The objects of the second part have no finalizers.
 func inParts(t *testing.T, kind string) client.Client {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

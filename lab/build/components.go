@@ -116,8 +116,8 @@ func needed(names []string) ([]component, error) {
 	return all, nil
 }
 
-// prometheusOperator is the component for one version of the operator. Its module requires the same libraries as the
-// other versions, so that these are compiled once.
+// prometheusOperator returns the component for one version of the operator. Its module requires the same libraries as
+// the other versions, so that these are compiled once.
 func prometheusOperator(folder string) component {
 	return component{
 		name:     folder,
@@ -152,7 +152,7 @@ func Versions(bin, operator string) ([]string, error) {
 // Built is a complete cache entry.
 type Built struct{ dir string }
 
-// Bin is the folder with all programs; it serves envtest as KUBEBUILDER_ASSETS.
+// Bin returns the folder with all programs; it serves envtest as KUBEBUILDER_ASSETS.
 func (b Built) Bin() string { return filepath.Join(b.dir, "bin") }
 
 // KwokStages returns the Stage manifests that make nodes and pods ready at once.

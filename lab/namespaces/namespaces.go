@@ -47,10 +47,10 @@ type Lab struct {
 	Number int `json:"number"`
 }
 
-// Address is the lab's own IPv4 address.
+// Address returns the lab's own IPv4 address.
 func (l Lab) Address() string { return l.host(0, 2) }
 
-// Cgroup is the path of the cgroup of the containers, in each hierarchy.
+// Cgroup returns the path of the cgroup of the containers, in each hierarchy.
 func (l Lab) Cgroup() string { return fmt.Sprintf("/hanse-lab-%d", l.Number) }
 
 func (l Lab) host(slot, end int) string { return fmt.Sprintf("10.%d.%d.%d", l.Number, slot, end) }

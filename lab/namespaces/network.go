@@ -25,13 +25,13 @@ type Node struct {
 // Node returns the namespace of a node in a slot. Open makes it.
 func (l Lab) Node(name string, slot int) Node { return Node{Name: name, Slot: slot, lab: l} }
 
-// Address is the node's IPv4 address.
+// Address returns the node's IPv4 address.
 func (n Node) Address() string { return n.lab.host(n.Slot, 2) }
 
-// Cgroup is the path of the cgroup of the node's containers.
+// Cgroup returns the path of the cgroup of the node's containers.
 func (n Node) Cgroup() string { return filepath.Join(n.lab.Cgroup(), n.Name) }
 
-// Path is the file that keeps the namespace.
+// Path returns the file that keeps the namespace.
 func (n Node) Path() string { return filepath.Join("/run/netns", n.Name) }
 
 // Command returns the command that runs a program in the namespace, with the same process id as the program.

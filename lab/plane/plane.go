@@ -36,7 +36,7 @@ type Site struct {
 	Node *namespaces.Node
 }
 
-// server is the IP address of the API server.
+// server returns the IP address of the API server.
 func (s Site) server() string {
 	if s.Node != nil {
 		return s.Node.Address()

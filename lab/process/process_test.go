@@ -134,7 +134,7 @@ func alive(pid int) bool {
 	return state != "" && state != "Z"
 }
 
-// procState is the one letter that the kernel says, or empty if there is no such process.
+// procState returns the one letter that the kernel says, or empty if there is no such process.
 func procState(pid int) string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

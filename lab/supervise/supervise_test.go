@@ -46,7 +46,7 @@ func runSupervisor(t *testing.T, dir string) *running {
 	return r
 }
 
-// longDir is a folder whose path is longer than a socket address may be.
+// longDir returns a folder whose path is longer than a socket address may be.
 func longDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))

@@ -192,7 +192,7 @@ func (s *Supervisor) startOne(ctx context.Context, with starting, t topology.Clu
 	return startCluster(ctx, with, prepared, t, s.stores[storeOf(t)])
 }
 
-// address is the IP address of the lab.
+// address returns the IP address of the lab.
 func (s *Supervisor) address() string {
 	if s.own == nil {
 		return "127.0.0.1"

@@ -94,7 +94,7 @@ func (n Nodes) MarshalJSON() ([]byte, error) {
 	return []byte(n.String()), nil
 }
 
-// Count is the number of Node objects.
+// Count returns the number of Node objects.
 func (n Nodes) Count() int {
 	if n == Real {
 		return 1

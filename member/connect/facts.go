@@ -207,7 +207,7 @@ func (s *nodeSum) facts() member.Facts {
 	return f
 }
 
-// labelValue returns the value of a label; empty if the label is missing or its value is invalid.
+// labelValue returns the value of a label. It is empty if the label is missing or its value is invalid.
 func labelValue(n *node, label string) string {
 	value := n.Metadata.Labels[label]
 	if len(value) > validation.LabelValueMaxLength || len(validation.IsValidLabelValue(value)) > 0 {

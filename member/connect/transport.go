@@ -168,7 +168,7 @@ func openSession(to member.Connection, before *session, proxy proxyFunc) (*sessi
 type line struct {
 	session atomic.Pointer[session]
 	share   *answer.Budget // memory limit for the answers of the cluster
-	// delivered is the time of the last watch event, in nanoseconds since 1970; zero if there was none.
+	// delivered is the time of the last watch event, in nanoseconds since 1970. It is zero if there was none.
 	delivered atomic.Int64
 
 	mu       sync.Mutex
@@ -199,7 +199,7 @@ func (l *line) tooLarge(what string, err error) {
 	}
 }
 
-// lastTooLarge returns the name of the answer that exceeded a limit within the time largeFor; empty if none did.
+// lastTooLarge returns the name of the answer that exceeded a limit within the time largeFor. It is empty if none did.
 func (l *line) lastTooLarge() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,7 +215,7 @@ func (l *line) tellOfLarge(tell func()) {
 	l.onLarger = tell
 }
 
-// lastDelivered returns the time of the last watch event; zero if there was none.
+// lastDelivered returns the time of the last watch event. It is zero if there was none.
 func (l *line) lastDelivered() time.Time {
 	if at := l.delivered.Load(); at != 0 {
 		return time.Unix(0, at)

@@ -7,8 +7,8 @@ import (
 	"github.com/hanse-dev/hanse/member/content"
 )
 
-// widget is an object of 1 KiB as a member's server returns it: the hub has applied it, and an operator has written its
-// status.
+// widget returns an object of 1 KiB as a member's server returns it: the hub has applied it, and an operator has
+// written its status.
 func widget(tb testing.TB) string {
 	tb.Helper()
 	text, err := os.ReadFile("testdata/widget.yaml")

@@ -29,7 +29,7 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// huge is a rule that sets spec.size to what no schema of a Widget has.
+// huge returns a rule that sets spec.size to what no schema of a Widget has.
 func huge(clusters ...string) hubv1.OverrideRule {
 	return hubv1.OverrideRule{
 		Name: "huge", Clusters: &hubv1.RuleClusters{Names: clusters},

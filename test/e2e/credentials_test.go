@@ -169,7 +169,7 @@ func credentialsOf(t *testing.T, member string) *hubv1.CredentialsStatus {
 	return c.Status.Credentials
 }
 
-// storedToken is the token in the member's Secret on the hub.
+// storedToken returns the token in the member's Secret on the hub.
 func storedToken(t *testing.T, member string) string {
 	t.Helper()
 	var secret corev1.Secret

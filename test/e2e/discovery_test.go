@@ -148,7 +148,7 @@ func emptyDiscovery(t *testing.T) {
 	})
 }
 
-// nothingServed is the answer of an empty discovery to a path of discovery, else nil.
+// nothingServed returns the answer of an empty discovery to a path of discovery, else nil.
 func nothingServed(path string) any {
 	steps := strings.Split(strings.Trim(path, "/"), "/")
 	switch {

@@ -91,7 +91,7 @@ func TestACRDThatIsDeletedOnTheHubDeletesNothingOnMembers(t *testing.T) {
 	}
 }
 
-// gadgetUIDs are the UIDs of all Gadgets that members hold for a hub.
+// gadgetUIDs returns the UIDs of all Gadgets that members hold for a hub.
 func gadgetUIDs(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}

@@ -247,7 +247,7 @@ func TestAKindThatTheHubWouldActOnIsRefused(t *testing.T) {
 
 var gadgetKind = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Gadget"}
 
-// gadget is a cluster-scoped Gadget with 3 replicas, labelled with its name.
+// gadget returns a cluster-scoped Gadget with 3 replicas, labelled with its name.
 func gadget(name string) *unstructured.Unstructured {
 	g := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(3)}}}
 	g.SetGroupVersionKind(gadgetKind)

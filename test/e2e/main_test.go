@@ -132,7 +132,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// kindPageLab is the folder of the second lab, which TestTheKindPageRunsOnTheLab starts.
+// kindPageLab returns the folder of the second lab, which TestTheKindPageRunsOnTheLab starts.
 func kindPageLab(suiteDir string) string { return filepath.Join(suiteDir, "kind-page") }
 
 // abort ends both labs and this process, while tests may still run. The kernel kills hub processes when this one ends.

@@ -172,8 +172,8 @@ func prometheusOfTheHub(t *testing.T) *fleet.Prometheus {
 	return p
 }
 
-// shortRules are the rules of the chart with short times, and without the alerts of burn rates, which promtool tests.
-// Tokens of the lab are valid for an hour at least.
+// shortRules returns the rules of the chart with short times, and without the alerts of burn rates, which promtool
+// tests. Tokens of the lab are valid for an hour at least.
 func shortRules(t *testing.T) map[string]any {
 	t.Helper()
 	spec, err := suite.PrometheusRules(t.Context(), "metrics.prometheusRule.thresholds.credentialsDays=0.01")
@@ -195,7 +195,7 @@ func shortRules(t *testing.T) map[string]any {
 	return spec
 }
 
-// panelQueries are the queries of all panels, by the names of dashboard and panel, for all clusters and kinds.
+// panelQueries returns the queries of all panels, by the names of dashboard and panel, for all clusters and kinds.
 func panelQueries(t *testing.T) map[string][]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(suite.Charts, "hanse-hub", "files", "dashboards", "*.json"))
@@ -237,7 +237,7 @@ func answers(ctx context.Context, p *fleet.Prometheus, expr string) error {
 	return err
 }
 
-// firing are the alerts of a query over ALERTS, as their name and labels.
+// firing returns the alerts of a query over ALERTS, as their name and labels.
 func firing(ctx context.Context, p *fleet.Prometheus, expr string) (map[string]string, error) {
 	result, err := p.Query(ctx, expr)
 	alerts := map[string]string{}
@@ -249,7 +249,7 @@ func firing(ctx context.Context, p *fleet.Prometheus, expr string) (map[string]s
 	return alerts, err
 }
 
-// firingNow are the alerts that other tests have left firing, after all alerts had time to fire.
+// firingNow returns the alerts that other tests have left firing, after all alerts had time to fire.
 func firingNow(t *testing.T, p *fleet.Prometheus) map[string]string {
 	t.Helper()
 	eventually(t, 3*time.Minute, func() error {

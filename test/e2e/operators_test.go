@@ -171,7 +171,7 @@ func fleetWithoutOperators(t *testing.T) {
 	must(t, err)
 }
 
-// operatorsLab is the folder of the fleet without operators.
+// operatorsLab returns the folder of the fleet without operators.
 func operatorsLab(suiteDir string) string { return filepath.Join(suiteDir, "operators") }
 
 // operatorImage is the image of prometheus-operator, which the lab has with the tags of two versions.

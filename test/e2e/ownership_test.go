@@ -144,7 +144,7 @@ func TestAMemberOwnedFieldIsLeftToTheMember(t *testing.T) {
 	}
 }
 
-// threeOf is a Deployment that runs nothing but a name.
+// threeOf returns a Deployment that runs nothing but a name.
 func threeOf(ns, name string) *unstructured.Unstructured {
 	labels := map[string]any{"app": name}
 	d := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{

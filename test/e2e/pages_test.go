@@ -71,7 +71,7 @@ func openTab(t *testing.T) *browser.Tab {
 	return b.Open(t)
 }
 
-// consoleAdmin is the token of a new user who may do everything on the hub.
+// consoleAdmin returns the token of a new user who may do everything on the hub.
 func consoleAdmin(t *testing.T) string {
 	t.Helper()
 	ctx := t.Context()
@@ -113,7 +113,7 @@ func mayListMembers(t *testing.T, name string) {
 	})
 }
 
-// signedIn is the fleet page of an admin, of all namespaces.
+// signedIn returns the fleet page of an admin, of all namespaces.
 func signedIn(t *testing.T, origin string) *browser.Tab {
 	t.Helper()
 	tab := openTab(t)
@@ -121,7 +121,8 @@ func signedIn(t *testing.T, origin string) *browser.Tab {
 	return tab
 }
 
-// rowOf is an expression for the text of the table row of a cluster, or of an object by its name without a namespace.
+// rowOf returns an expression for the text of the table row of a cluster, or of an object by its name without a
+// namespace.
 func rowOf(name string) string {
 	return fmt.Sprintf(`([...document.querySelectorAll("tbody tr")].find((r) => ("/" + r.cells[0].innerText.trim()).endsWith(%q))?.innerText ?? "")`, "/"+name)
 }
@@ -174,7 +175,7 @@ func TestAUserOfOneNamespaceSeesThePagesOfItAlone(t *testing.T) {
 	}
 }
 
-// notReady is a status with the condition Ready=False, of which the fleet page shows the reason.
+// notReady returns a status with the condition Ready=False, of which the fleet page shows the reason.
 func notReady(reason string) string {
 	return fmt.Sprintf(`{"conditions":[{"type":"Ready","status":"False","reason":%q,"message":"see the log","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`, reason)
 }
@@ -326,7 +327,7 @@ func hostileObjects(t *testing.T) *strings.Replacer {
 	return strings.NewReplacer("{namespace}", ns, "{object}", "hostile", "{group}", widgetKind.Group, "{cluster}", shanghai)
 }
 
-// asHub is a client that may write the status of Hanse's kinds.
+// asHub returns a client that may write the status of Hanse's kinds.
 func asHub(t *testing.T) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(suite.Hub.Config)

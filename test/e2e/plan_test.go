@@ -183,7 +183,7 @@ func timesThree(verb string, names ...string) (out []string) {
 	return slices.Sorted(slices.Values(out))
 }
 
-// foretold are the writes of a plan, such as "eu-fra-1 delete two".
+// foretold returns the writes of a plan, such as "eu-fra-1 delete two".
 func foretold(p plan.Plan) []string {
 	all := map[string]bool{}
 	add := func(verb, object string, clusters ...string) {

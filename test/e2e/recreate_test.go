@@ -115,8 +115,8 @@ func passes(t *testing.T) {
 	eventually(t, normal, func() error { return replicasOn(t.Context(), shanghai, w, 3) })
 }
 
-// job is a Job that runs once; suspended, so that it is complete when a test says so. Each cluster makes its selector:
-// the one that the hub's API server adds names the hub's object, and no other cluster would take it.
+// job returns a Job that runs once; suspended, so that it is complete when a test says so. Each cluster makes its
+// selector: the one that the hub's API server adds names the hub's object, and no other cluster would take it.
 func job(namespace, name string) *unstructured.Unstructured {
 	j := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"suspend": true,

@@ -17,7 +17,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// deploymentWith is a Deployment without replicas whose pod template names a ConfigMap and a Secret.
+// deploymentWith returns a Deployment without replicas whose pod template names a ConfigMap and a Secret.
 func deploymentWith(namespace, name, config, secret string) *unstructured.Unstructured {
 	labels := map[string]any{"app": name}
 	d := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{

@@ -233,7 +233,7 @@ func ended(h *fleet.HubProcess) error {
 	return nil
 }
 
-// leader is the index of the replica that leads.
+// leader returns the index of the replica that leads.
 func (c *crew) leader(t *testing.T) (leader int) {
 	t.Helper()
 	eventually(t, normal, func() error {
@@ -248,7 +248,7 @@ func (c *crew) leader(t *testing.T) (leader int) {
 	return leader
 }
 
-// another is the first index that is not among these.
+// another returns the first index that is not among these.
 func (c *crew) another(t *testing.T, not ...int) int {
 	t.Helper()
 	for i := range c.identities {
@@ -382,7 +382,7 @@ func (l *load) generations(t *testing.T) map[string]int64 {
 	return out
 }
 
-// bindings are the status of every binding.
+// bindings returns the status of every binding.
 func (l *load) bindings(t *testing.T) map[string]hubv1.BindingStatus {
 	t.Helper()
 	var list hubv1.ResourceBindingList

@@ -227,7 +227,7 @@ func pipe(from net.Conn, address string) {
 	_, _ = io.Copy(from, to)
 }
 
-// ownAddress is an address of this machine that is not loopback.
+// ownAddress returns an address of this machine that is not loopback.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()

@@ -99,7 +99,7 @@ func (u upgrade) deletesNothing(t *testing.T) {
 	}
 }
 
-// writes are the numbers of writes of the hub to the custom resource.
+// writes returns the numbers of writes of the hub to the custom resource.
 func (u upgrade) writes(t *testing.T) map[string]int {
 	t.Helper()
 	return writesBehind(t, u.resource, []string{shanghai, singapore})

@@ -95,7 +95,7 @@ func namespace(t *testing.T) string {
 
 var widgetKind = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Widget"}
 
-// widget is a Widget with 3 replicas.
+// widget returns a Widget with 3 replicas.
 func widget(namespace, name string) *unstructured.Unstructured {
 	w := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(3)}}}
 	w.SetGroupVersionKind(widgetKind)
@@ -205,7 +205,7 @@ func place(t *testing.T, namespace, name string, s hubv1.ResourceSelector, spec 
 	return p
 }
 
-// configMap is a ConfigMap with one key.
+// configMap returns a ConfigMap with one key.
 func configMap(namespace, name string) *unstructured.Unstructured {
 	cm := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"key": "value"}}}
 	cm.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))

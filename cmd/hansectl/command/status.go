@@ -268,8 +268,8 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 	return view.Digests(in, string(spec.ObjectRef.UID), settings.Apply.MemberOwnedFields), nil
 }
 
-// atPreferred returns an object at the version at which the hub reads it; nil if it is deleted. An object of a bundle
-// has one version alone.
+// atPreferred returns an object at the version at which the hub reads it. It is nil if it is deleted. An object of a
+// bundle has one version alone.
 func atPreferred(ctx context.Context, c client.Client, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	id := hubv1.IdentityOf(object)
 	if hubv1.BundleOf(object) != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// settings is a ConfigMap of the hub with a binding for two clusters.
+// settings returns a ConfigMap of the hub with a binding for two clusters.
 func settings(t *testing.T) (*corev1.ConfigMap, *hubv1.ResourceBinding) {
 	t.Helper()
 	must(t, client.IgnoreAlreadyExists(onHub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})))

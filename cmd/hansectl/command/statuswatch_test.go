@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// statusWith is the status of an object on one cluster.
+// statusWith returns the status of an object on one cluster.
 func statusWith(health hubv1.Health) view.Status {
 	return view.Status{
 		Object: view.Object{Kind: "Widget", Name: "web", State: view.Present},
