@@ -10,8 +10,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 shards=${E2E_SHARDS:-2}
 out=$PWD/bin/e2e
 binary=$out/e2e.test
-# This test checks the recorded requests of all other tests, so it runs at the end of each shard. The last shard to
-# finish compares the requests with the rules of the charts.
+# The last test of each shard checks the recorded requests of all other tests. The last shard to finish compares the
+# requests with the rules of the charts.
 last=TestEveryRuleOfTheChartsIsNeeded
 
 rm -rf "$out"

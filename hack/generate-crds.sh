@@ -2,8 +2,8 @@
 # Writes the CRDs of api/ to charts/hanse-hub/files/crds, ready to be applied as they are.
 #
 # Helm never upgrades the CRDs in a chart's crds/ folder, so templates/crds.yaml renders these files instead. Each CRD
-# has an annotation that tells helm to keep it. Otherwise `helm uninstall` would delete the CRDs, and with them every
-# Placement and binding.
+# has an annotation that tells helm to keep it. Without the annotation, `helm uninstall` would delete the CRDs, and with
+# them every Placement and binding.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Lints and renders each chart with its default values and with every ci/*-values.yaml, and checks that its schema
-# refuses every ci/*-refused.yaml. Then it checks that the rendered output contains some texts.
+# refuses every ci/*-refused.yaml. The script also checks that the rendered output contains some texts.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

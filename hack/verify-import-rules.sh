@@ -2,9 +2,9 @@
 # Checks that golangci-lint reports a violation of each import rule in .golangci.yaml, and of the rule for the width of
 # comments.
 #
-# This is necessary because a rule whose glob matches no file reports nothing, although the architecture may be broken.
-# The script writes one violation of each rule into a copy of the tree, and golangci-lint must report each of these
-# files.
+# The check is necessary because a rule whose glob matches no file reports nothing, although the architecture may be
+# broken. The script writes one violation of each rule into a copy of the tree, and golangci-lint must report each of
+# these files.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -36,8 +36,8 @@ var (
 	//go:embed templates/scorecard.yaml
 	scorecard string
 
-	// exampleFiles are files in the folder examples. The bundle shows their objects as examples. They are read before
-	// all other files there, because the first object of a kind becomes its example.
+	// exampleFiles are files in the folder examples. The bundle shows their objects as examples. The bundle reads these
+	// files before all other files there, because the first object of a kind becomes its example.
 	exampleFiles = []string{"metrics/placement.yaml", "metrics/overrides.yaml", "overrides/tiers.yaml"}
 
 	// internal has the resources that only the hub writes, and for which the bundle therefore has no example.

@@ -9,7 +9,7 @@ import (
 
 var (
 	heading = regexp.MustCompile(`^## \[([^]]+)\]`)
-	// linkTarget matches a line such as [0.1.0]: https://example.com. Such lines end the last section.
+	// linkTarget matches a line such as [0.1.0]: https://example.com. Lines of this form end the last section.
 	linkTarget = regexp.MustCompile(`^\[[^]]+\]: `)
 )
 

@@ -24,8 +24,8 @@ import (
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 // aDefinition applies a CustomResourceDefinition of a kind that no other test uses, and waits until the server serves
-// it. Then it applies the change to the definition. It returns a client for the objects of the kind, and the intent to
-// delete the definition.
+// it. After that, it applies the change to the definition. It returns a client for the objects of the kind, and the
+// intent to delete the definition.
 func (w *world) aDefinition(change func(*apiextensionsv1.CustomResourceDefinition)) (dynamic.NamespaceableResourceInterface, member.WithdrawIntent) {
 	w.Helper()
 	n := counter.Add(1)

@@ -134,8 +134,8 @@ func notAdopted(t target, in member.ApplyIntent, live *unstructured.Unstructured
 	return &out
 }
 
-// notToAdopt returns the outcome if the intent names an object to adopt by its UID, and this object is another one.
-// Otherwise it returns nil.
+// notToAdopt returns the outcome if the intent names an object to adopt by its UID, and this object is another one. It
+// returns nil if the intent names no object, or if this object is the named one.
 func (a *Applier) notToAdopt(t target, in member.ApplyIntent, live *unstructured.Unstructured) *member.Outcome {
 	if in.Adopting == "" {
 		return nil
@@ -186,7 +186,8 @@ func (a *Applier) othersOrDeleting(t target, live *unstructured.Unstructured, wh
 	return &out
 }
 
-// madeOnDemand reports whether a hub created the namespace for an object. Such a namespace may always be adopted.
+// madeOnDemand reports whether a hub created the namespace for an object. A namespace that was created on demand may
+// always be adopted.
 func madeOnDemand(live *unstructured.Unstructured) bool {
 	return live.GroupVersionKind() == schema.GroupVersionKind{Version: "v1", Kind: "Namespace"} &&
 		live.GetLabels()[hubv1.OnDemandLabel] != ""

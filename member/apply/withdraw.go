@@ -226,7 +226,7 @@ func pathOf(gv schema.GroupVersion) string {
 }
 
 // removed returns whether the deleted object is gone or waits for finalizers. For some kinds the response contains the
-// object even if it is gone. Such an object has no deletionTimestamp, so that a read decides.
+// object even if it is gone. An object that is gone has no deletionTimestamp in the response, so that a read decides.
 func removed(ctx context.Context, t target, uid types.UID, left *unstructured.Unstructured) member.Outcome {
 	if left != nil && left.GetDeletionTimestamp() == nil {
 		switch live, err := t.read(ctx); {

@@ -135,7 +135,7 @@ func (f *fakeCluster) set(change func(f *fakeCluster)) {
 
 func (f *fakeCluster) setRespond(h http.HandlerFunc) { f.set(func(f *fakeCluster) { f.respond = h }) }
 
-// ServeHTTP checks the credentials. Then it calls respond, or answers like an API server if respond is nil.
+// ServeHTTP checks the credentials. After that, it calls respond, or answers like an API server if respond is nil.
 func (f *fakeCluster) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	f.mu.Lock()
 	id, nodes, respond := f.id, f.nodes, f.respond

@@ -158,7 +158,7 @@ func TestALinkBecomesReadyAndIsHandedOutOnce(t *testing.T) {
 	}
 }
 
-// Each fault occurs twice: at the first attempt, and after the link was ready. Then the fault ends.
+// Each fault occurs twice: at the first attempt, and after the link was ready. At the end of each case, the fault ends.
 func TestAFaultIsNamed(t *testing.T) {
 	tests := map[string]struct {
 		respond     http.HandlerFunc

@@ -161,8 +161,8 @@ func fieldsOf(pe fieldpath.PathElement) []string {
 }
 
 // keyElement returns the path element that addresses an item of the manifest by its keys. The manifest may leave a key
-// field to its default, such as the protocol of a port. Such a value comes from the live item whose other keys are
-// equal.
+// field to its default, such as the protocol of a port. The value of a defaulted key comes from the live item whose
+// other keys are equal.
 func keyElement(keys []string, item any, live []any) fieldpath.PathElement {
 	given := map[string]any{}
 	m, _ := item.(map[string]any)

@@ -18,8 +18,8 @@ import (
 // for a watch event. isOurs is false if the managedFields have no readable entry of the hub.
 //
 // Below the last element of an owned path, the whole value is hashed. The function has no schema. It cannot distinguish
-// an atomic value from a map or list that the hub applied empty and to which others add. Such an addition changes the
-// hash, which costs one apply that changes nothing.
+// an atomic value from a map or list that the hub applied empty and to which others add. The addition of another client
+// changes the hash, which costs one apply that changes nothing.
 //
 // The hash of a Secret is an HMAC with the key. Without a key, a reader of the binding's rows could guess the values.
 //

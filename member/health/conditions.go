@@ -77,8 +77,8 @@ func holds(conditions []condition, kind string) bool {
 	return slices.ContainsFunc(conditions, func(c condition) bool { return c.kind == kind && c.status == "True" })
 }
 
-// byStatedErrors judges conditions that have no status, such as those of Argo CD's Applications. Such a condition is
-// true as long as it is in the list.
+// byStatedErrors judges conditions that have no status, such as those of Argo CD's Applications. A condition without a
+// status is true as long as it is in the list.
 func byStatedErrors(status map[string]any) (v Verdict, judged bool) {
 	list, _ := status["conditions"].([]any)
 	for _, entry := range list {
@@ -191,8 +191,8 @@ func (r reader) counting(conditions []condition) func(condition) bool {
 }
 
 // outdated reports whether a condition that affects the health has an older generation. In that case the other
-// conditions may belong to the old spec, too. If neither the status nor these conditions have a generation, the
-// generations of the other conditions decide.
+// conditions may belong to the old spec, too. If neither the status nor the conditions that affect the health have a
+// generation, the generations of all other conditions decide.
 func outdated(obj *unstructured.Unstructured, conditions []condition, generation int64, counts func(condition) bool) (v Verdict, old bool) {
 	dated := ownObservedGeneration(obj) >= 0 || slices.ContainsFunc(conditions, func(c condition) bool { return c.observed >= 0 && counts(c) })
 	for _, c := range conditions {

@@ -8,8 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Conventions tell how to read the status of a kind. They are derived from its CustomResourceDefinition. The zero value
-// is for a kind whose definition is not known, or that has no status.
+// Conventions tell how to read the status of a kind. Conventions are derived from the CustomResourceDefinition of the
+// kind. The zero value is for a kind whose definition is not known, or that has no status.
 type Conventions struct {
 	// HasStatus is true for a custom resource whose definition has a status subresource or a field status in its
 	// schema.

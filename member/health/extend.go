@@ -9,9 +9,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Extend adds meanings for kinds to the vocabulary. They take precedence over the built-in ones. The text is YAML or
-// JSON with a field `kinds`, whose items have the same form as in vocabulary.yaml. It must be called before the first
-// verdict, because the vocabulary has no lock.
+// Extend adds meanings for kinds to the vocabulary. The added meanings take precedence over the built-in ones. The text
+// is YAML or JSON with a field `kinds`, whose items have the same form as in vocabulary.yaml. It must be called before
+// the first verdict, because the vocabulary has no lock.
 func Extend(text []byte) error {
 	var more struct {
 		Kinds []kindWords `json:"kinds"`

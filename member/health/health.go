@@ -15,8 +15,8 @@
 // spec of an object pauses it, its current status is judged, although its generation may be older.
 //
 // An object is Degraded only if its status reports a failure. Pods that are not ready are no failure, because a status
-// looks the same while a set of pods starts, while it rolls out, and after it lost pods. These cases differ only in
-// their duration, and this package has no clock.
+// looks the same while a set of pods starts, while it rolls out, and after it lost pods. Starting, rolling and broken
+// sets of pods differ only in their duration, and this package has no clock.
 //
 // Pods themselves are not judged, because the rules of kstatus for pods need the time. An object of a kind without a
 // status is Healthy when it exists. The Expression of a placement can judge objects by other rules.

@@ -25,8 +25,8 @@ var perClusterEndings = []string{
 	"Id", "ID", "UUID", "Hash", "Hashes", "Revision", "Revisions", "RevisionName", "RS", "ProviderID", "Shards", "Port", "Ports", "Weight", "Weights", "History",
 }
 
-// PerCluster reports whether a status field of this name is meaningful in one cluster only. Such a field is never
-// merged, even if all clusters have the same value.
+// PerCluster reports whether a status field of this name is meaningful in one cluster only. A field for which it
+// returns true is never merged, even if all clusters have the same value.
 func PerCluster(name string) bool {
 	if IsCount(name) {
 		return false // a count such as numServeEndpoints, although its name ends in "Endpoints"

@@ -177,7 +177,8 @@ func keyOf(name string, value any) any {
 	return nil
 }
 
-// summary returns a value below the top level of a status if it can be merged over clusters. Otherwise it returns nil.
+// summary returns a value below the top level of a status if it can be merged over clusters. It returns nil for any
+// other value.
 func summary(name string, value any) any {
 	counts := IsCount(name) || name == "observedGeneration"
 	if n, ok := whole(value); ok && counts {

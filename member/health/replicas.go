@@ -74,8 +74,8 @@ var (
 	}
 )
 
-// inForce reports whether the scale subresource applies to the object. In some modes of an operator it does not. An
-// object to which it does not apply has neither replicas nor a selector in its status.
+// inForce reports whether the scale subresource applies to the object. In some modes of an operator, the scale
+// subresource has no effect. An object in such a mode has neither replicas nor a selector in its status.
 func inForce(object map[string]any, scale Scale) bool {
 	if scale.Selector == nil {
 		return true

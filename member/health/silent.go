@@ -7,7 +7,7 @@ import (
 )
 
 // silent has kinds with a status subresource for which no controller writes a status by default. The key is the group.
-// They are kinds of configuration. An object of these kinds is Healthy as soon as it exists.
+// Objects of these kinds hold configuration. An object of these kinds is Healthy as soon as it exists.
 var silent = map[string][]string{ // a nil list means all kinds of the group
 	"networking.istio.io":   nil,
 	"security.istio.io":     nil,

@@ -46,8 +46,8 @@ type kindWords struct {
 	Kind       string                `json:"kind,omitempty"`
 	Conditions []conditionTypes      `json:"conditions,omitempty"`
 	Words      map[string][][]string `json:"words,omitempty"`
-	// Means has, for each field of the status, the words that mean each health. Both the judgement of health and the
-	// merging of statuses use it.
+	// Means has, for each field of the status, the words that mean each health. The judgement of health and the merging
+	// of statuses both use Means.
 	Means  map[string]map[hubv1.Health][]string `json:"means,omitempty"`
 	Source string                               `json:"source,omitempty"`
 }
@@ -98,7 +98,7 @@ const (
 // roles are the valid values of the field `says` in the vocabulary.
 var roles = []role{roleFailure, roleWhole, rolePart, roleUnderway, roleAttempt, roleEnded, roleNotice, roleNothing}
 
-// stopped is the meaning of words for an object that does not run. Such an object is healthy only if its spec asks to
+// stopped is the meaning of words for an object that does not run. A stopped object is healthy only if its spec asks to
 // stop it.
 const stopped hubv1.Health = "Stopped"
 

@@ -80,8 +80,8 @@ type wordsSay struct {
 }
 
 // byWords judges phases, states, healths, the printer columns of the kind, and fields with similar names.
-// conditionsSpeak means that conditions judge the whole object. Then a phase that means progress is ignored. A phase
-// that means failure, and a field health, are used all the same.
+// conditionsSpeak means that conditions judge the whole object. In that case, a phase that means progress is ignored. A
+// phase that means failure, and a field health, are used all the same.
 func (r reader) byWords(obj *unstructured.Unstructured, conditionsSpeak bool) wordsSay {
 	out := wordsSay{verdict: Verdict{Health: hubv1.HealthHealthy}}
 	for _, s := range r.said(obj) {

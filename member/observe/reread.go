@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// gather is how long objects of a kind are collected whose settings changed, because a changed placement changes
-	// the settings of all its objects.
+	// gather is how long the hub waits for further objects before it reads those of a kind whose settings changed. A
+	// changed placement changes the settings of all its objects.
 	gather = time.Second
 	// mostReread is the maximum number of objects of a kind that are read individually within gather.
 	mostReread = 50

@@ -41,8 +41,8 @@ func (s *Schema) Faults(object map[string]any) []Fault {
 }
 
 // FaultsAt returns the faults of a value that is to be set at a JSON pointer of an object. partial means that the value
-// is merged into an existing value, so that it may lack required fields. There are no faults at a place for which the
-// schema accepts any value.
+// is merged into an existing value, so that it may lack required fields. A place for which the schema accepts any value
+// has no faults.
 func (s *Schema) FaultsAt(pointer string, value any, partial bool) []Fault {
 	c := &checker{partial: partial}
 	for i, step := range strings.Split(pointer, "/")[1:] {

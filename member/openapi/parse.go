@@ -172,7 +172,7 @@ func (p *parser) fail(err error) {
 }
 
 // read converts an element to a schema, which is nil if every value is accepted. alternative is true for a schema in
-// allOf, anyOf, oneOf or not. Such a schema accepts undeclared fields, because other schemas of the same value may
+// allOf, anyOf, oneOf or not. An alternative accepts undeclared fields, because other schemas of the same value may
 // declare them.
 func (p *parser) read(e *element, depth int, alternative bool) *Schema {
 	switch {

@@ -1,7 +1,8 @@
-// Command bench measures Hanse beside a raw client loop, which does the same writes directly on the members. Both run
-// in one run on the same control planes of the lab: a hub and bare members, which the run starts and stops. Further
-// profiles measure the memory for a member, good members beside bad ones, a tenant beside a noisy one, and how fast the
-// hub reports a lost member. `bench compare` prints runs side by side. docs/benchmarks.md has the recorded figures.
+// Command bench measures Hanse beside a raw client loop, which does the same writes directly on the members. Both do
+// their work in one run on the same control planes of the lab: a hub and bare members, which the run starts and stops.
+// Further profiles measure the memory for a member, good members beside bad ones, a tenant beside a noisy one, and how
+// fast the hub reports a lost member. `bench compare` prints runs side by side. docs/benchmarks.md has the recorded
+// figures.
 //
 // A run does not fail because it is slow. It fails if a copy is missing or differs from the written object.
 //

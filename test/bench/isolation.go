@@ -15,7 +15,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// bad is the number of misbehaving members. They are the last members by name, and each misbehaves in another way.
+// bad is the number of misbehaving members. The bad members are the last ones by name, and each misbehaves in another
+// way.
 const bad = 3
 
 var faults = [bad][]string{{"blackhole"}, {"hang-list"}, {"status", "429", "--retry-after", "1s"}}

@@ -136,7 +136,7 @@ func (s *setting) join(ctx context.Context, proxied bool) error {
 	return nil
 }
 
-// running joins all members, starts the hub, and creates the warm objects. It returns a watcher of the members.
+// running joins all members, starts the hub, and creates the warm-up objects. It returns a watcher of the members.
 func (s *setting) running(ctx context.Context, proxied bool) (*watcher, error) {
 	w, err := watch(ctx, s.clients, s.cancel)
 	if err != nil {
@@ -207,8 +207,8 @@ func (s *setting) poll(ctx context.Context, obj client.Object, ok func() bool) e
 	})
 }
 
-// warmUp creates a few objects that are copied to every member and stay there. They open the hub's connections and
-// start its watches, as on a hub that has been in use.
+// warmUp creates a few objects that are copied to every member and stay there. The warm objects open the hub's
+// connections and start its watches, as on a hub that has been in use.
 func (s *setting) warmUp(ctx context.Context, w *watcher) error {
 	if err := s.place(ctx, warmNamespace); err != nil {
 		return err

@@ -177,8 +177,8 @@ func (m *meter) settle(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// isLease reports whether writes of the resource are only the heartbeat of a process. These resources are Leases and
-// the API server's record of its own address.
+// isLease reports whether writes of the resource are only the heartbeat of a process. Heartbeats are Leases and the API
+// server's record of its own address.
 func isLease(resource string) bool {
 	return resource == "leases.coordination.k8s.io" || resource == "apiServerPeerIPInfo"
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// Restart is the result of a restart of the hub process with all objects in place. Its counts are for all objects
-// together.
+// Restart is the result of a restart of the hub process with all objects in place. The counts are sums over all
+// objects.
 type Restart struct {
 	// InSyncSeconds is the time from the start of the process until it had compared every copy and its queues were
 	// empty.

@@ -13,7 +13,7 @@ const singles = 20
 const pause = 500 * time.Millisecond
 
 // singleCreates creates one object at a time on an idle hub. The latency ends when the last copy of the object exists.
-// The objects are in the namespace of the warm objects, with higher indices.
+// The objects are in the namespace of the warm-up objects, with higher indices.
 func (s *setting) singleCreates(ctx context.Context, w *watcher) (Phase, error) {
 	if _, err := s.meter.settle(ctx); err != nil {
 		return Phase{}, err
@@ -25,7 +25,7 @@ func (s *setting) singleCreates(ctx context.Context, w *watcher) (Phase, error) 
 	})
 }
 
-// createOne creates an object in the namespace of the warm objects, and waits for its copies on the first `members`
+// createOne creates an object in the namespace of the warm-up objects, and waits for its copies on the first `members`
 // members.
 func (s *setting) createOne(ctx context.Context, w *watcher, members, i int) (time.Duration, error) {
 	x := w.expect(warmNamespace, i, 1, members, first.arrived)

@@ -27,10 +27,10 @@ var leastShare = map[string]map[string]float64{
 	"wide":  {create: 0.70, withdraw: 0.50},
 }
 
-// The limits for the CPU time per copy, and for latencies when all objects are written at once. They are multiples of
-// the raw loop's values for one copy and for all copies. On the reference machine, the limits equal 2 ms, 2 s, 4 s and
-// 1.5 s. On that machine, the raw loop made 595 copies per second on two cores. All processes together needed 3.4 ms of
-// CPU time per copy, and 2.5 s for the 1,500 copies of the profile small.
+// The limits for the CPU time per copy, and for latencies when all objects are written at once. The limits are
+// multiples of the raw loop's values for one copy and for all copies. On the reference machine, the limits equal 2 ms,
+// 2 s, 4 s and 1.5 s. On that machine, the raw loop made 595 copies per second on two cores. All processes together
+// needed 3.4 ms of CPU time per copy, and 2.5 s for the 1,500 copies of the profile small.
 const (
 	ownCPU    = 0.6
 	createP50 = 0.8

@@ -63,8 +63,8 @@ func open(ctx context.Context, cluster dynamic.Interface) (apiwatch.Interface, e
 }
 
 // follow reads the watch of one cluster, and opens it again when it ends. If no expectation is set, the watch starts
-// again with a new list, because it can have missed nothing that is measured. This is necessary because an API server
-// that has just started to serve a kind may not know earlier resourceVersions.
+// again with a new list, because it can have missed nothing that is measured. The new list is necessary because an API
+// server that has just started to serve a kind may not know earlier resourceVersions.
 func (w *watcher) follow(ctx context.Context, m int, cluster dynamic.Interface, stream apiwatch.Interface) {
 	for {
 		ended := w.read(m, stream)

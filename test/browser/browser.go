@@ -22,7 +22,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// answerWithin is the timeout of an action in a page. It is long because machines may be slow.
+// answerWithin is the timeout of an action in a page. The timeout is long because machines may be slow.
 const answerWithin = time.Minute
 
 // Needed skips a test if the machine has no browser or no axe-core. It fails the test instead if HANSE_REAL_BROWSER is

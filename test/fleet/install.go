@@ -20,7 +20,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// The names of the helm releases. They differ, because both charts may be installed on the hub.
+// The names of the helm releases. The names differ, because both charts may be installed on the hub.
 const (
 	hubRelease    = "hanse"
 	memberRelease = "hanse-member"

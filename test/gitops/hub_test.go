@@ -24,7 +24,7 @@ import (
 	"github.com/hanse-dev/hanse/test/apiserver"
 )
 
-// world is a hub process in the test, with one member. Both serve the kind Widget.
+// world is a hub process in the test, with one member. The hub and the member serve the kind Widget.
 type world struct {
 	hub, member client.Client
 	kubeconfig  string // path of the hub's kubeconfig

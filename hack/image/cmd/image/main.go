@@ -22,8 +22,8 @@ import (
 	"github.com/hanse-dev/hanse/hack/image/sbom"
 )
 
-// These settings are the same for all images of Hanse. The charts rely on the entrypoint and the user. The Dockerfile
-// sets the same values.
+// The settings that are the same for all images of Hanse. The charts rely on the entrypoint and the user. The
+// Dockerfile sets the same values.
 const (
 	entrypoint = "/hanse"
 	source     = "https://github.com/hanse-dev/hanse"
