@@ -12,7 +12,7 @@ type Connection struct {
 	Server string
 	// ServerName is the name in the server's certificate. Default: the host of Server.
 	ServerName string
-	// CA has certificates in PEM. One of them must have signed the server's certificate. It is never empty.
+	// CA has certificates in PEM. One of them must have signed the server's certificate. CA is never empty.
 	CA          string
 	Credentials Credentials
 	// Dial opens the network connections to Server. The default opens TCP connections from the hub.

@@ -47,9 +47,9 @@ type Cluster interface {
 	// Misfits returns the values of a manifest that violate the cluster's schema of the kind. It returns none if the
 	// cluster publishes no readable schema.
 	Misfits(ctx context.Context, manifest *unstructured.Unstructured) []Misfit
-	// Apply writes one object to the cluster. The outcome has the reason if it cannot. It logs nothing.
+	// Apply writes one object to the cluster. The outcome has the reason if it cannot. Apply logs nothing.
 	Apply(ctx context.Context, in ApplyIntent) Outcome
-	// Withdraw deletes or orphans the copy of one hub object. It logs nothing.
+	// Withdraw deletes or orphans the copy of one hub object. Withdraw logs nothing.
 	Withdraw(ctx context.Context, in WithdrawIntent) Outcome
 	// Observe starts to watch objects of this kind for the given holder, a binding. It is idempotent.
 	Observe(gvk schema.GroupVersionKind, holder types.NamespacedName)
@@ -126,7 +126,8 @@ type Assessment struct {
 
 // ApplyIntent is the request to write one object to one cluster.
 type ApplyIntent struct {
-	// Manifest is the rendered object without the hub's labels and annotations, which Apply adds. It is not changed.
+	// Manifest is the rendered object without the hub's labels and annotations, which Apply adds. Apply does not change
+	// it.
 	Manifest *unstructured.Unstructured
 	Owner    hubv1.ObjectIdentity
 	OwnerUID types.UID

@@ -13,8 +13,8 @@ const repository = "https://github.com/hanse-dev/hanse"
 // plugin is the name under which kubectl runs hansectl.
 const plugin = "hanse"
 
-// krewPlugin is the manifest of a kubectl plugin in krew's format v1alpha2. The Go module of krew has the same type. It
-// is not used, because it requires other versions of Kubernetes' libraries than the bundle.
+// krewPlugin is the manifest of a kubectl plugin in krew's format v1alpha2. The Go module of krew has the same type.
+// The type of krew is not used, because its module requires other versions of Kubernetes' libraries than the bundle.
 type krewPlugin struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`

@@ -8,9 +8,9 @@
 //   - Lists are limited; notes name a list that was cut. They are read page by page, and only names, states and UIDs
 //     are kept.
 //
-// It returns only the name, kind and state of a child. It does not find children in other namespaces, so that a
-// cluster-scoped object has no children here. Readers of a cluster-scoped hub object may have no right to read those
-// namespaces.
+// It returns only the name, kind and state of a child. Package children does not find children in other namespaces, so
+// that a cluster-scoped object has no children here. Readers of a cluster-scoped hub object may have no right to read
+// those namespaces.
 package children
 
 import (

@@ -142,8 +142,9 @@ func (r *runner) wait(ctx context.Context, due <-chan time.Time) bool {
 	}
 }
 
-// pauseAfter returns the pause after a number of consecutive failures. It doubles from 0.2 s to 8 s, so that the hub
-// soon finds a cluster that has returned. The pause is 30 s for a cluster that has been unreachable for some minutes.
+// pauseAfter returns the pause after a number of consecutive failures. The pause doubles from 0.2 s to 8 s, so that the
+// hub soon finds a cluster that has returned. For a cluster that has been unreachable for some minutes, the pause is 30
+// s.
 func pauseAfter(failures int) time.Duration {
 	pause := min(200*time.Millisecond<<min(failures-1, 10), 8*time.Second)
 	if failures > 30 {

@@ -147,7 +147,7 @@ type session struct {
 }
 
 // openSession returns a session for the connection. If only the token differs, it shares the connections of the
-// previous session. It does not connect yet.
+// previous session. openSession itself does not connect.
 func openSession(to member.Connection, before *session, proxy proxyFunc) (*session, error) {
 	known := credential.Of(to.Credentials.Token, to.Credentials.Certificate)
 	if before != nil {

@@ -19,8 +19,8 @@ const mostDrifts = 3
 
 // Drift returns up to three fields of the manifest that differ in the live object and no longer belong to the hub.
 // Either another manager took such a field, or the field was removed; then its manager is "unknown". A field that still
-// belongs to the hub is no drift. It differs because the manifest has changed since, or because the server stores the
-// value in another form.
+// belongs to the hub is no drift. The value of such a field differs because the manifest has changed since, or because
+// the server stores the value in another form.
 //
 // If the manifest is newer than the live object, the result also has the fields that the manifest adds, with the
 // manager "unknown".

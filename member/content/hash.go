@@ -14,12 +14,12 @@ import (
 )
 
 // Hash covers the paths that the hub applied and the live values there. The hash changes if another client edits these
-// values. It does not change if other managers edit their own fields. It is the same for the response to an apply and
-// for a watch event. isOurs is false if the managedFields have no readable entry of the hub.
+// values. The hash does not change if other managers edit their own fields. It is the same for the response to an apply
+// and for a watch event. isOurs is false if the managedFields have no readable entry of the hub.
 //
-// Below the last element of an owned path, the whole value is hashed. The function has no schema. It cannot distinguish
-// an atomic value from a map or list that the hub applied empty and to which others add. The addition of another client
-// changes the hash, which costs one apply that changes nothing.
+// Below the last element of an owned path, the whole value is hashed. The function has no schema. Without a schema, an
+// atomic value cannot be distinguished from a map or list that the hub applied empty and to which others add. The
+// addition of another client changes the hash, which costs one apply that changes nothing.
 //
 // The hash of a Secret is an HMAC with the key. Without a key, a reader of the binding's rows could guess the values.
 //

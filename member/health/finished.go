@@ -10,8 +10,8 @@ import (
 )
 
 // Finished reports whether an object has run to completion, and whether it is then Healthy or Degraded. The projection
-// is the result of Project. It knows batch Jobs, Tekton's runs and Argo's Workflows. For every other kind it returns
-// false.
+// is the result of Project. Finished supports batch Jobs, Tekton's runs and Argo's Workflows. For every other kind it
+// returns false.
 func Finished(gk schema.GroupKind, projection []byte) (ended hubv1.Health, ok bool) {
 	var status map[string]any
 	if len(projection) == 0 || json.Unmarshal(projection, &status) != nil {

@@ -221,8 +221,8 @@ func PolarityOf(gk schema.GroupKind, condition string) Polarity {
 	return words.condition(gk, condition).folds
 }
 
-// WordRank returns the position of a word among the known phases, states and healths. The best word has 0. It ignores
-// case. ok is false for an unknown word.
+// WordRank returns the position of a word among the known phases, states and healths. The best word has 0. WordRank
+// ignores case. ok is false for an unknown word.
 func WordRank(word string) (rank int, ok bool) {
 	rank, ok = words.ranks[letters(word)]
 	return rank, ok

@@ -46,7 +46,7 @@ type Options struct {
 	// from memory.
 	Conventions func(schema.GroupVersionKind) health.Conventions
 	// Settings returns the status settings of an object's placement. It returns the same pointer until they change, and
-	// nil if there are none. It must answer from memory, because it is called at every event. It may be nil.
+	// nil if there are none. It must answer from memory, because it is called at every event. Settings may be nil.
 	Settings func(hubv1.ObjectIdentity) *health.Settings
 	// HubUID is the value of the hub's label.
 	HubUID types.UID

@@ -3,7 +3,7 @@
 // Every token is bound to a Secret in the namespace hanse-system of the member. The token becomes invalid when the
 // Secret is deleted. The Secret is empty: the member's API server only checks that it exists. The hub needs three
 // rights there: to create Secrets, to delete the Secrets that package credential names, and to request tokens of its
-// ServiceAccount. It needs no right to read Secrets.
+// ServiceAccount. The hub needs no right to read Secrets.
 package tokens
 
 import (

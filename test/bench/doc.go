@@ -19,8 +19,8 @@
 //   - cold restart: with all objects in place, the hub process gets SIGTERM and is started again: once undisturbed, and
 //     once while the user creates an object.
 //
-// The raw loop applies to the members with 8 requests in flight to each, as the hub does, and with the hub's token. It
-// runs before and after each round of Hanse, because machines get slower and faster during a run. The system "hub
+// The raw loop applies to the members with 8 requests in flight to each, as the hub does, and with the hub's token. The
+// loop runs before and after each round of Hanse, because machines get slower and faster during a run. The system "hub
 // alone" measures the user's writes while no hub process runs. Before each phase, ten objects are written without
 // measurement, and the API servers collect their garbage. After each phase all copies are read and compared.
 //
@@ -43,7 +43,7 @@
 //
 // # Memory
 //
-// The heap is the lowest heap in use after three garbage collections, when the hub keeps no template unpacked. It is
-// measured without objects, with all objects, and after a restart. Text in objects consists of random words and
+// The heap is the lowest heap in use after three garbage collections, when the hub keeps no template unpacked. The heap
+// is measured without objects, with all objects, and after a restart. Text in objects consists of random words and
 // numbers. With fewer than 2,000 objects the noise of an empty heap is visible.
 package main

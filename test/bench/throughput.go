@@ -58,8 +58,8 @@ var steps = []step{
 }
 
 // throughput measures all steps on all systems. Hanse runs in several rounds, and the raw loop runs before and after
-// each round. It also measures single changes on an idle hub and cold restarts, which only Hanse can do. Several rounds
-// are necessary, because the result of a phase of a few seconds can change by a quarter within a minute.
+// each round. throughput also measures single changes on an idle hub and cold restarts, which only Hanse can do.
+// Several rounds are necessary, because the result of a phase of a few seconds can change by a quarter within a minute.
 func (r *run) throughput(ctx context.Context) error {
 	namespaces := []string{"raw", "raw-warm", "alone", "alone-warm", "bench", warmNamespace}
 	return r.onLab(ctx, r.members, namespaces, func(ctx context.Context, s *setting) error {

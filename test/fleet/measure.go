@@ -6,8 +6,8 @@ import (
 )
 
 // Quiet is how long the hub must have written nothing before a test assumes that it has written everything. The hub may
-// delay the status of a changing placement for 5 s. It may delay a change that affects only the numbers of regions for
-// 10 s.
+// delay the status of a changing placement for 5 s. The hub may delay a change that affects only the numbers of regions
+// for 10 s.
 const Quiet = 11 * time.Second
 
 // HubWrites returns the numbers of creates, updates and deletes in the hub's etcd so far, by resource. It reads the

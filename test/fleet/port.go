@@ -13,8 +13,8 @@ import (
 var handedOut sync.Map
 
 // FreeAddress returns a loopback address for a server that starts later. The port is below the range for outgoing
-// connections (32768 and above on Linux), as in the lab. It never returns the same address twice. Until this process
-// ends, no other process on this machine gets the address.
+// connections (32768 and above on Linux), as in the lab. FreeAddress never returns the same address twice. Until this
+// process ends, no other process on this machine gets the address.
 func FreeAddress() (string, error) {
 	const low, high = 12000, 20000 // the lab uses higher ports
 	for range 1000 {
