@@ -21,7 +21,8 @@ func mustVersion(t *testing.T, tag string) Version {
 	return v
 }
 
-// onRepository returns a release of this repository that uses the real helm. The test is skipped if helm is not there.
+// onRepository returns a release of this repository that uses the real helm. The test is skipped if helm is not
+// installed.
 func onRepository(t *testing.T) *release {
 	t.Helper()
 	helm := os.Getenv("HANSE_HELM")

@@ -203,9 +203,9 @@ func (a *Applier) synced(in member.ApplyIntent, live *unstructured.Unstructured)
 }
 
 // drift returns the fields that other managers changed since the last apply. If the copy has an older digest, a field
-// without a manager counts as new, not as removed. The values of a Secret are not compared with the hub's values. The
-// result would let a user who may write one of the two Secrets guess the other one. All values count as changed if the
-// content hash differs from the last confirmed one.
+// without a manager is treated as new, not as removed. The values of a Secret are not compared with the hub's values.
+// The result would let a user who may write one of the two Secrets guess the other one. All values are treated as
+// changed if the content hash differs from the last confirmed one.
 func (a *Applier) drift(t target, in member.ApplyIntent, manifest, live *unstructured.Unstructured) []member.FieldDrift {
 	if t.secret() {
 		found := drift(in, withoutValues(manifest), withoutValues(live))

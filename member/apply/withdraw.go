@@ -148,8 +148,8 @@ func leftAlone(t target, live *unstructured.Unstructured, whose standing) member
 	return seen(applied(hubv1.ReasonWithdrawn, "%s on the cluster is not the copy of this hub object and was left alone%s", t, why), live)
 }
 
-// policyFor returns whether the copy that was read is deleted or orphaned. A copy counts as adopted if the row in the
-// binding or an annotation of the copy says so.
+// policyFor returns whether the copy that was read is deleted or orphaned. A copy is treated as adopted if the row in
+// the binding or an annotation of the copy says so.
 func policyFor(in member.WithdrawIntent, live *unstructured.Unstructured) (policy hubv1.RemovalPolicy, why string) {
 	if in.Policy == hubv1.RemovalDelete && in.PolicyIfAdopted == hubv1.RemovalOrphan && wasAdopted(in, live) {
 		return hubv1.RemovalOrphan, ": it was adopted, and deletion.adopted is Orphan"

@@ -50,9 +50,9 @@ var (
 	pod        = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 	namespace  = schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}
 	deployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	// ghost is a kind that resolve knows and that the server does not serve.
+	// ghost is a kind for which resolve returns a resource, but which the server does not serve.
 	ghost = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Ghost"}
-	// widgetV2 is a version of widget that resolve knows and that the server does not serve.
+	// widgetV2 is a version of widget for which resolve returns a resource, but which the server does not serve.
 	widgetV2 = schema.GroupVersionKind{Group: "shop.example.com", Version: "v2", Kind: "Widget"}
 )
 

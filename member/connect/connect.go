@@ -7,11 +7,11 @@
 // hanging cluster does not delay others.
 //
 //   - A link is ready if a watch on it delivers events. A successful request is not enough.
-//   - One failed probe may be chance, two in a row are not. A refused connection, refused credentials, an unknown
-//     certificate and another cluster count at once.
-//   - A changed kubeconfig is tried beside the current link, which stays in use until the new one delivers events. Then
-//     existing clients use the new credentials; a new address makes a new Cluster.
-//   - Another cluster behind the address ends the link at once: existing clients fail from then on.
+//   - A single failed probe does not end a link, but two in a row do. One failure suffices if the connection or the
+//     credentials are refused, if the certificate is unknown, or if another cluster answers.
+//   - A changed kubeconfig is tried beside the current link, which stays in use until the new one delivers events.
+//     Existing clients then use the new credentials; a new address makes a new Cluster.
+//   - If the address leads to another cluster, the link ends at once, and all requests of existing clients fail.
 //
 // Callers write the status of MemberClusters, detect clusters that are joined twice, and choose which kinds to watch.
 package connect

@@ -165,7 +165,7 @@ func (r *runner) discard(s *session) {
 }
 
 // verdictOn judges the result of a probe. bad is false if the session works. If a probe fails, an event from another
-// watch since the last probe counts instead, unless another cluster may have sent it.
+// watch since the last probe is accepted instead, unless another cluster may have sent it.
 func (r *runner) verdictOn(id string, err error, to member.Connection) (v verdict, bad bool) {
 	expected := cmp.Or(r.wanted.expectedID, r.facts.latest.ClusterID)
 	switch {

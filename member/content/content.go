@@ -1,7 +1,7 @@
 // Package content computes which fields of a member object belong to the hub, and whether another client changed them.
 //
 // It does no I/O. It reads the owner of a field from managedFields, which needs no schema. managedFields may be
-// malformed: an entry that cannot be read counts as missing.
+// malformed: an entry that cannot be read is treated as missing.
 package content
 
 import (

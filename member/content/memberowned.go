@@ -38,7 +38,7 @@ func LeaveToMember(manifest, live *unstructured.Unstructured, pointers []string)
 	}
 }
 
-// prune removes a field, and the maps around it that become empty thereby. The hub would still own an empty map.
+// prune removes a field, and the maps around it that become empty by the removal. The hub would still own an empty map.
 func prune(from map[string]any, steps []string) {
 	if _, there := lookup(from, steps); !there {
 		return
@@ -78,8 +78,8 @@ func lookup(from map[string]any, steps []string) (any, bool) {
 	return value, there && err == nil
 }
 
-// descend returns the part of a set below the steps. It is nil if the set has nothing there. whole is true if the set
-// contains the place itself and nothing below it.
+// descend returns the part of a set below the steps. It is nil if the set has no path below the steps. whole is true if
+// the set contains the place itself and nothing below it.
 func descend(set *fieldpath.Set, steps []string) (below *fieldpath.Set, whole bool) {
 	for i, s := range steps {
 		next, ok := set.Children.Get(field(s))

@@ -249,7 +249,8 @@ func notObserved(observed, generation int64) Verdict {
 }
 
 func terminating(obj *unstructured.Unstructured) bool {
-	// obj.GetDeletionTimestamp is not used, because it returns nil for a malformed time, which must count as well.
+	// obj.GetDeletionTimestamp is not used, because it returns nil for a malformed time, which also means that the
+	// object is being deleted.
 	meta, _ := obj.Object["metadata"].(map[string]any)
 	return meta["deletionTimestamp"] != nil && meta["deletionTimestamp"] != ""
 }

@@ -16,7 +16,7 @@ import (
 const longestPhase = 128
 
 // judgeWord returns the health that a phase means. It is empty if the phase is not known. In a phase of several words,
-// the first word counts if it means progress, and a word of failure counts at any position.
+// a first word that means progress decides, and a word of failure decides at any position.
 func judgeWord(text string, paused bool) hubv1.Health {
 	word := letters(text)
 	says := wordSays(word)

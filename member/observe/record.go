@@ -62,7 +62,7 @@ type common struct {
 	epoch  source.Epoch
 	health hubv1.Health
 	reason string
-	// settings were in use when the health and the status were computed.
+	// settings are the status settings with which the health and the status were computed.
 	settings *health.Settings
 }
 

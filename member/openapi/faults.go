@@ -123,7 +123,8 @@ func (c *checker) fault(message string, value any) {
 	c.faults = append(c.faults, Fault{Path: path.String(), Declared: declared.String(), Message: message, Value: Shown(value)})
 }
 
-// done reports whether the check has reached a limit. An alternative whose check is not complete counts as matching.
+// done reports whether the check has reached a limit. An alternative whose check is not complete is treated as
+// matching.
 func (c *checker) done() bool {
 	c.steps++
 	return c.steps > mostSteps || len(c.path) > mostLevels || len(c.faults) >= mostFaults || c.quiet > 0 && c.failed > 0

@@ -17,7 +17,7 @@ import (
 
 const assets = "KUBEBUILDER_ASSETS"
 
-// Needed skips a test if the programs are not there. The test itself must call it: Go reruns a cached test after a
+// Needed skips a test if the programs are not installed. The test itself must call it: Go reruns a cached test after a
 // change of the environment only if the test has read the variable.
 func Needed(t *testing.T) {
 	t.Helper()

@@ -37,7 +37,8 @@ func AddNewerField(ctx context.Context, config *rest.Config, name string, paths 
 	return nil
 }
 
-// addField adds NewerField to the object at a path of the schema. It returns false if the schema has no object there.
+// addField adds NewerField to the object at a path of the schema. It returns false if the schema has no object at the
+// path.
 func addField(schema *apiextensionsv1.JSONSchemaProps, path []string) bool {
 	switch {
 	case len(path) == 0:

@@ -8,42 +8,42 @@
 //
 // # What a run does
 //
-// The object is a Widget of about 1 KiB with a status subresource, which no controller serves.
+// The benchmark writes Widgets of about 1 KiB. The kind has a status subresource, and no controller reads it.
 //
-//   - create, update, delete: the user writes all objects at once; create, and update of one field, by server-side
-//     apply.
+//   - create, update, delete: the user writes all objects at once. A create and an update of one field are server-side
+//     applies.
 //   - override: one edit of an OverridePolicy changes one field of every copy. The raw loop applies changed objects.
-//   - status: an operator, which the benchmark plays, patches the status of every copy at once. Hanse is done when each
+//   - status: the benchmark patches the status of every copy at once, as an operator would. The phase ends when each
 //     hub object's status shows all its members.
 //   - single create, single status: one object at a time, twenty times, on an idle hub.
-//   - cold restart: with all objects in place, the hub process gets SIGTERM and is started again: once undisturbed, and
-//     once while the user creates an object.
+//   - cold restart: with all objects in place, the hub process gets SIGTERM and is started again. The user does nothing
+//     during the first restart, and creates an object during the second.
 //
-// The raw loop applies to the members with 8 requests in flight to each, as the hub does, and with the hub's token. The
-// loop runs before and after each round of Hanse, because machines get slower and faster during a run. The system "hub
-// alone" measures the user's writes while no hub process runs. Before each phase, ten objects are written without
-// measurement, and the API servers collect their garbage. After each phase all copies are read and compared.
+// The raw loop sends applies to the members with the hub's token. Like the hub, it has 8 requests in flight to each.
+// The loop runs before and after each round of Hanse, because machines get slower and faster during a run. The system
+// "hub alone" measures the user's writes while no hub process runs. Before each phase, ten objects are written without
+// measurement, and the API servers run a garbage collection. After each phase all copies are read and compared.
 //
 // # How to read the tables
 //
-//   - share of raw: copies per second over those of the raw loop. Hanse counts from the user's first write until a
-//     watch of the last member shows the last copy.
+//   - share of raw: copies per second of Hanse divided by those of the raw loop. The time of Hanse ends when a watch of
+//     the last member shows the last copy.
 //   - p50, p99 of Hanse: the time from the user's write to the copy on the last member. All objects are written at
-//     once, so this is mostly the wait for other objects.
-//   - settled: the time of the last write to the hub's etcd, Leases aside. A phase ends eleven seconds after it.
+//     once, so most of this time an object waits for other objects.
+//   - settled: the time of the last write to the hub's etcd, without Leases. A phase ends eleven seconds after it.
 //   - all CPU per copy: the CPU time of all processes of the run. others' CPU: the share of all cores used by other
 //     processes.
-//   - hub writes beyond the user's: writes that the hub's API server made to etcd, per object, without the user's own,
-//     Leases and Events. The JSON has them by resource, and Hanse's own count (hanse_hub_writes_total).
-//   - etcd puts, etcd bytes: etcd's own counts, as a check on the column before.
-//   - member writes, reads per copy: requests about Widgets that the members' API servers answered, watches aside.
+//   - hub writes beyond the user's: the writes of the hub's API server to etcd, per object. The user's own writes,
+//     Leases and Events are excluded. The JSON has them by resource, and has the metric hanse_hub_writes_total.
+//   - etcd puts, etcd bytes: the counters of etcd itself, as a check on the column before.
+//   - member writes, reads per copy: requests about Widgets that the members' API servers answered, without watches.
 //   - in sync after: the time until a restarted process has compared every copy and its queues are empty.
 //   - new object during the replay: the time until its copy is on the last member, and the share of copies that the
-//     process had compared by then. At 100 % the run was too small for a result.
+//     process had compared by then. If the share is 100 %, the run was too small for a result.
 //
 // # Memory
 //
-// The heap is the lowest heap in use after three garbage collections, when the hub keeps no template unpacked. The heap
-// is measured without objects, with all objects, and after a restart. Text in objects consists of random words and
-// numbers. With fewer than 2,000 objects the noise of an empty heap is visible.
+// The figure is the lowest heap in use after three garbage collections, while the hub keeps no template unpacked. The
+// heap is measured without objects, with all objects, and after a restart. Text in objects consists of random words and
+// numbers. With fewer than 2,000 objects, the variation of an empty heap is visible in the figures.
 package main

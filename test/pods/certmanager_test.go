@@ -39,7 +39,7 @@ const (
 )
 
 // certificateIsIssued installs cert-manager with a FederatedOperator on the member with a real node. The hub places an
-// Issuer, its Secret and a Certificate there.
+// Issuer, its Secret and a Certificate on this member.
 func certificateIsIssued(t *testing.T) {
 	ctx := t.Context()
 	member := suite.Members[frankfurt]

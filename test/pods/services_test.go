@@ -138,8 +138,8 @@ func viewsAreServed(t *testing.T) {
 	}
 }
 
-// operatorActs runs prometheus-operator in a pod on the member with a real node. The hub places the custom resource
-// there.
+// operatorActs runs prometheus-operator in a pod on the member with a real node. The hub places the custom resource on
+// this member.
 func operatorActs(t *testing.T) {
 	ctx := t.Context()
 	member := suite.Members[frankfurt]
