@@ -101,7 +101,7 @@ func (s *setting) besideNoise(ctx context.Context, w *watcher) error {
 }
 
 // neighbour measures one scenario. It creates objects of the other tenant one after the other, starting with the index
-// from. Each create follows the write of one object without Hanse.
+// from. Each create follows the write of one object by the raw client.
 func (s *setting) neighbour(ctx context.Context, w *watcher, scenario string, from int) error {
 	if scenario != noisy {
 		if _, err := s.meter.settle(ctx); err != nil {
@@ -119,7 +119,7 @@ func (s *setting) neighbour(ctx context.Context, w *watcher, scenario string, fr
 }
 
 // createInTurn creates n objects one after the other, starting with the index from. Before each create, it writes one
-// object without Hanse.
+// object with the raw client.
 func (s *setting) createInTurn(ctx context.Context, w *watcher, from, n int) (all, raw []time.Duration, err error) {
 	for i := from; i < from+n; i++ {
 		if err := rest(ctx, pause); err != nil {

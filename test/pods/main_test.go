@@ -1,6 +1,6 @@
 // Package pods installs Hanse as users do: with helm, with the default values of the charts, and on nodes that run
-// pods. The tests upgrade the hub from an older commit while objects change. They also roll it back, drain its node and
-// uninstall it.
+// pods. The tests upgrade the hub from an older commit while objects change. The tests also roll the hub back, drain
+// its node and uninstall it.
 //
 // The suite needs real nodes of the lab and five variables that `make test-pods` sets: HANSE_LAB, HANSE_BIN,
 // HANSE_HELM, HANSE_IMAGES and HANSE_OLDER. HANSE_IMAGES is the folder with this commit's images. HANSE_OLDER is a
