@@ -62,8 +62,8 @@ func tellsFailure(word string) bool {
 type said struct {
 	name  string // name of the field or of the column
 	value any
-	// guessed is true if the field was chosen only because its name resembles the name of a phase. A word of such a
-	// field is ignored if it is not known.
+	// guessed is true if the field was chosen only because its name resembles the name of a phase. If such a field has
+	// a word that the vocabulary lacks, the field is ignored.
 	guessed bool
 	// means are the words that the kind defines for the field.
 	means map[string]hubv1.Health

@@ -20,7 +20,7 @@ const (
 	// mostReread is the maximum number of objects of a kind that are read individually within gather.
 	mostReread = 50
 	// relistEvery is the minimum time between two lists of a kind because of changed settings. A list is a load for the
-	// member, and a user of one placement could cause it for all.
+	// member, so that the changes of one placement must not cause many lists of a kind.
 	relistEvery = time.Minute
 )
 

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// A schema is fetched again after this time, even if no event reports a change.
+	// schemaFor is the age at which a schema is fetched again, even if no event reports a change.
 	schemaFor = 10 * time.Minute
-	// An unknown field makes the hub fetch the schema again, but only if the known schema is at least this old.
+	// trustedFor is the age from which on an unknown field makes the hub fetch the schema again.
 	trustedFor = 10 * time.Second
 	// publishLag is the time within which an API server publishes the schema of a new definition. The answer that there
 	// is no schema is valid for the same time.

@@ -215,8 +215,8 @@ func (s *synced) syncsWithoutChange() {
 	})
 }
 
-// showsNoDifference compares each file with the live object. It does so after the API server has completed the file,
-// and with the three-way comparison of Argo CD.
+// showsNoDifference compares each file with the live object. It makes two comparisons: one after the API server has
+// completed the file, and the three-way comparison of Argo CD.
 func (s *synced) showsNoDifference() {
 	s.Helper()
 	for _, file := range s.files() {
