@@ -2,8 +2,8 @@
 //
 //   - A list is read page by page. Each page is limited, and so is the sum of the pages: a member that answers with
 //     100 MB costs the hub the memory of one page. The caller charges all pages to the member's budget, by answer.Keep.
-//   - A table has the columns that the member prints. Of its objects, only name, namespace and resourceVersion are kept,
-//     because annotations may contain the values of a Secret.
+//   - A table has the columns that the member prints. Of its objects, only name, namespace and resourceVersion are
+//     kept, because annotations may contain the values of a Secret.
 //   - Texts in tables and events are printable. A log is returned unchanged: the caller escapes its control characters.
 //
 // The package checks no rights of the user and removes no values of Secrets: hub/memberview does both.
