@@ -2,10 +2,10 @@
 //
 // It reads the object before a change, checks that it belongs to this hub, and makes the change conditional on the
 // version that was read. If no copy is known on the member, the package creates the object without a read, and the
-// server refuses the create if the object exists. A copy whose whole metadata a watch has delivered is deleted without
-// a read, at exactly that version. An object of another hub is never changed. An object without a hub's marks is
-// changed only if the caller asked for its adoption. Each failure is an Outcome with a reason and a time to retry. The
-// package writes no log.
+// server refuses the create if the object exists. If a watch has delivered all data that a read would return, the copy
+// is deleted without a read, at exactly the delivered version. An object of another hub is never changed. An object
+// without a hub's marks is changed only if the caller asked for its adoption. Each failure is an Outcome with a reason
+// and a time to retry. The package writes no log.
 //
 // The caller decides the content of the object, whether it may be removed, and how often the hub restores a field that
 // another manager changes.

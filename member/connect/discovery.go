@@ -70,7 +70,7 @@ func (d *discovery) begin() {
 	d.looks = slices.DeleteFunc(d.looks, func(t time.Time) bool { return !t.After(now) })
 }
 
-// end schedules the next read after the pause, unless an earlier one is scheduled.
+// end schedules the next read after the pause, unless a read is already scheduled.
 func (d *discovery) end(pause time.Duration) {
 	d.looking = false
 	if len(d.looks) == 0 {
