@@ -25,8 +25,8 @@ const (
 	ConditionNotReady = "NotReady"
 )
 
-// perReader are lists in a status that have one element, with its own conditions, for each controller that uses the
-// object: for each gateway of a route, or for each target of a policy.
+// perReader are lists in a status with one element for each controller that uses the object, such as each gateway of a
+// route or each target of a policy. Each element has its own conditions.
 var perReader = []string{"parents", "ancestors"}
 
 // conditionsOf returns the well-formed conditions in status.conditions and in the lists of perReader.
