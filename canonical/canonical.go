@@ -1,7 +1,7 @@
 // Package canonical writes values of unstructured objects as canonical JSON: equal values give equal text.
 //
-// Annotations and rows contain digests and hashes of the text. A change of the format would cause an apply of every
-// copy.
+// Annotations of copies and rows of bindings contain digests and hashes of this text. A change of the format would make
+// the hub apply every copy again.
 package canonical
 
 import "encoding/json"

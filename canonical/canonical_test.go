@@ -9,7 +9,8 @@ import (
 	"github.com/hanse-dev/hanse/canonical"
 )
 
-// Annotations and rows hold digests of these texts, which another version of a library must not change.
+// Annotations of copies and rows of bindings hold digests of these texts. A new version of a library must not change
+// the texts.
 func TestTheTextStaysAsItIs(t *testing.T) {
 	tests := map[string]struct{ json, want string }{
 		"null and booleans":               {`[null, true, false]`, `[null,true,false]`},

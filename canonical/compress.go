@@ -19,7 +19,7 @@ func Compress(text []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Decompress is the inverse of Compress. A text of more than most bytes is an error.
+// Decompress is the inverse of Compress. It returns an error if the decompressed text has more than most bytes.
 func Decompress(compressed []byte, most int) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {

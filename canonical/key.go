@@ -5,10 +5,11 @@ import (
 	"crypto/sha256"
 )
 
-// Key prevents guessing a text from its hash without the key.
+// Key is the secret of a hub for hashes of its objects' contents. Without the key, a reader of a hash cannot guess the
+// content.
 type Key []byte
 
-// Sum returns the HMAC-SHA256 of a hash. Without a key, only for tests, it returns the hash itself.
+// Sum returns the HMAC-SHA256 of a hash. An empty Key, which only tests use, returns the hash itself.
 func (k Key) Sum(hash []byte) []byte {
 	if len(k) == 0 {
 		return hash

@@ -1,8 +1,8 @@
-// Package credential reads the hub's credentials on a member. It returns their expiry, the Secret to which a token is
-// bound, and the time to renew them.
+// Package credential reads the hub's credentials for a member. It returns when they expire, to which Secret a token is
+// bound, and when the hub must renew them.
 //
-// It decides by values alone. It does not check signatures: the member does, and a token's own claims give the hub no
-// rights.
+// It only parses the credentials and does not check signatures: the member checks them, and the claims of a token give
+// the hub no rights.
 package credential
 
 import (
@@ -25,13 +25,13 @@ import (
 const (
 	// Account is the name of the hub's ServiceAccount in hanse-system of a member.
 	Account = "hanse"
-	// Lifetime is the default lifetime of a token in hansectl.
+	// Lifetime is the lifetime of a token that hansectl requests by default.
 	Lifetime = 30 * 24 * time.Hour
-	// LastingSecret has a token that does not expire: earlier versions of hansectl created it, and the chart
-	// hanse-member does on request.
+	// LastingSecret is the Secret with a token that does not expire. Earlier versions of hansectl created it; the chart
+	// hanse-member creates it on request.
 	LastingSecret = "hanse-token"
 
-	// SecretType is the type of the Secrets to which tokens are bound. They are empty.
+	// SecretType is the type of the Secrets to which tokens are bound. These Secrets contain no data.
 	SecretType = "hanse.dev/token"
 
 	longestToken = 16 << 10
@@ -39,26 +39,28 @@ const (
 )
 
 // TokenSecrets are the Secrets in a member's namespace hanse-system to which tokens are bound. A hub needs two, so that
-// a new token is in use before the old one is revoked. Four let two hubs share a member.
+// it uses a new token before it revokes the old one. Four let two hubs share a member.
 var TokenSecrets = []string{"hanse-token-a", "hanse-token-b", "hanse-token-c", "hanse-token-d"}
 
-// ErrNoRoom means that all TokenSecrets exist on the member, so that no token can be bound to a new one.
+// ErrNoRoom means that every one of TokenSecrets exists on the member. A new token therefore has no Secret to be bound
+// to.
 var ErrNoRoom = errors.New("all Secrets that tokens are bound to exist")
 
-// Credential contains the known facts of credentials. The zero value means none.
+// Credential contains the data of a token or a client certificate. The zero value means that no credential is known.
 type Credential struct {
-	// ID distinguishes credentials and reveals nothing of them.
+	// ID is a hash that distinguishes credentials and reveals nothing of them.
 	ID string
-	// Issued and Expires limit their lifetime; zero if not known, or without a limit.
+	// Issued and Expires limit the lifetime of the credential. They are zero if they are not known. Expires is also zero
+	// if the credential does not expire.
 	Issued, Expires time.Time
-	// Secret is one of TokenSecrets, or LastingSecret, to which the token is bound. It is empty if there is none. UID is
-	// empty for LastingSecret.
+	// Secret is the Secret to which the token is bound: one of TokenSecrets, or LastingSecret. It is empty if the token is
+	// not bound. UID is the UID of the Secret; it is empty for LastingSecret.
 	Secret, UID string
-	// Own is true for a token of the hub's ServiceAccount, which may request another one.
+	// Own is true for a token of the hub's own ServiceAccount. That account may request another token.
 	Own bool
 }
 
-// Of returns the facts in a token or, without one, in a client certificate in PEM.
+// Of returns the data of a token. If token is empty, it returns the data of the client certificate in PEM.
 func Of(token, certificate string) Credential {
 	switch {
 	case token != "":
@@ -74,7 +76,8 @@ func idOf(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// claims are the claims of a ServiceAccount's token; the second half is for tokens that do not expire.
+// claims are the claims of a ServiceAccount's token. The fields of the second half exist only in tokens that do not
+// expire.
 type claims struct {
 	IssuedAt  float64 `json:"iat"`
 	ExpiresAt float64 `json:"exp"`
@@ -124,7 +127,7 @@ func ofToken(token string) Credential {
 	return c
 }
 
-// moment returns a time that a status can represent, or zero.
+// moment converts seconds since 1970 to a time. It returns zero for a time that a status cannot represent.
 func moment(seconds float64) time.Time {
 	const year9999 = 253402300799
 	if math.IsNaN(seconds) || seconds <= 0 || seconds > year9999 {
@@ -154,8 +157,8 @@ func (c Credential) Usable(now time.Time) bool {
 	return c.Own && c.UID != "" && c.Expires.After(now)
 }
 
-// Life returns the lifetime of the credentials and of a token that replaces them. Without a lifetime it returns the
-// default for a new token.
+// Life returns the lifetime of the credentials, which is also the lifetime of a token that replaces them. If their
+// lifetime is not known, it returns Lifetime.
 func (c Credential) Life() time.Duration {
 	if c.Issued.IsZero() || !c.Issued.Before(c.Expires) {
 		return Lifetime
@@ -163,9 +166,9 @@ func (c Credential) Life() time.Duration {
 	return c.Expires.Sub(c.Issued)
 }
 
-// RenewAt returns when to renew the credentials: after two thirds of their lifetime, less up to a twentieth of it. The
-// twentieth depends on the cluster's name, so that clusters that joined together do not renew together. It is zero if
-// they do not expire.
+// RenewAt returns when the hub must renew the credentials: after two thirds of their lifetime, less up to a twentieth
+// of it. The twentieth depends on the cluster's name, so that clusters that joined together do not renew together. It
+// returns zero if the credentials do not expire.
 func (c Credential) RenewAt(cluster string) time.Time {
 	if c.Expires.IsZero() {
 		return time.Time{}
@@ -175,7 +178,8 @@ func (c Credential) RenewAt(cluster string) time.Time {
 	return c.SoonAt().Add(-time.Duration(share * float64(c.Life()) / 20))
 }
 
-// SoonAt returns the time from which less than a third of their lifetime is left. It is zero if they do not expire.
+// SoonAt returns the time from which less than a third of the credentials' lifetime is left. It returns zero if the
+// credentials do not expire.
 func (c Credential) SoonAt() time.Time {
 	if c.Expires.IsZero() {
 		return time.Time{}

@@ -7,13 +7,14 @@ import (
 )
 
 // Held returns the removals that the hub holds for a placement or a MemberCluster, and whether a user has confirmed
-// them. It returns nil for an object without such removals.
+// them. It returns nil if the hub holds no removals for the object.
 func Held(o metav1.Object) (held *hubv1.RemovalHeld, confirmed bool) {
 	held = hubv1.RemovalHeldOf(o)
 	return held, held != nil && o.GetAnnotations()[hubv1.ConfirmRemovalAnnotation] == held.ID
 }
 
-// Confirm returns the request of a user to carry out held removals, as a change of the object's annotations.
+// Confirm returns a function that changes the annotations of a placement or a MemberCluster. The change tells the hub
+// that the user confirms the held removals.
 func Confirm(held *hubv1.RemovalHeld) func(annotations map[string]string) {
 	return func(annotations map[string]string) { annotations[hubv1.ConfirmRemovalAnnotation] = held.ID }
 }

@@ -1,4 +1,4 @@
-// Package guard judges removals of copies: whether they are few enough at once, or whether a user must confirm them.
+// Package guard judges removals of copies: it holds removals that are too many at once until a user confirms them.
 //
 //   - A set has all removals caused by one placement, or by one leaving MemberCluster. It is held or released as a
 //     whole.
@@ -18,16 +18,16 @@ import (
 	"time"
 )
 
-// Limit is the number of copies that may be removed at once: the larger one of Copies, and Percent of all copies.
+// Limit is the number of copies that may be removed at once: Copies, or Percent of all copies if that number is larger.
 type Limit struct{ Copies, Percent int }
 
-// DefaultLimit is the limit of clusters and placements that do not set one.
+// DefaultLimit is the limit of a cluster or placement that does not set a limit.
 var DefaultLimit = Limit{Copies: 5, Percent: 20}
 
-// Of returns how many of these copies may be removed.
+// Of returns how many of the given number of copies may be removed at once.
 func (l Limit) Of(copies int) int { return max(l.Copies, copies*l.Percent/100) }
 
-// With returns the limit with the numbers that are set.
+// With returns the limit in which copies and percent replace the numbers of l, if they are not nil.
 func (l Limit) With(copies, percent *int32) Limit {
 	if copies != nil {
 		l.Copies = int(*copies)
@@ -38,13 +38,14 @@ func (l Limit) With(copies, percent *int32) Limit {
 	return l
 }
 
-// Removal of one copy.
+// Removal is the removal of one copy.
 type Removal struct {
-	// Set names the placement or the MemberCluster that causes the removal.
+	// Set names the placement or the MemberCluster that causes the removal. The removals of one Set are held together.
 	Set string
-	// Object names the object of the copy. An object may lose several last copies at once.
+	// Object names the hub object of the copy. Several removals of one object may remove its last copies together.
 	Object string
-	// Placement of the object, and Cluster of the copy. The removals of each are compared with its limit.
+	// Placement is the placement of the object, and Cluster the cluster of the copy. Each of them has a limit for
+	// removals.
 	Placement, Cluster string
 	// Last is true if the object would lose its last copy.
 	Last bool
@@ -53,17 +54,17 @@ type Removal struct {
 // Scope is a placement or a cluster whose copies are counted.
 type Scope struct {
 	Limit Limit
-	// Copies is the number of copies, including those to remove. Recent is the number of copies that were removed
-	// within the last Window.
+	// Copies is the number of copies in the scope, including the copies to remove. Recent is the number of copies that
+	// were removed within the last Window.
 	Copies, Recent int
 }
 
-// Breach is a reason to hold a set. Either Placement or Cluster is set, or none of them if objects would lose their
-// last copy.
+// Breach is a reason to hold a set of removals. Placement or Cluster names the scope whose limit would be exceeded.
+// Both are empty if objects would lose their last copy.
 type Breach struct {
 	Placement, Cluster string
-	// Removed is the number of the scope's Copies that would be removed, and Limit is the maximum. For last copies,
-	// Removed is the number of objects.
+	// Removed is the number of the scope's Copies that would be removed, and Limit is the maximum. If objects would lose
+	// their last copy, Removed is the number of these objects.
 	Removed, Copies, Limit int
 }
 
@@ -79,8 +80,8 @@ func (b Breach) String() string {
 	return fmt.Sprintf("the last copies of %d objects", b.Removed)
 }
 
-// Judge returns the held sets with the reasons. A missing scope has the default limit, and the copies to remove count
-// as its only copies.
+// Judge returns the sets of removals to hold, with the reasons. A scope that is missing in the maps has DefaultLimit
+// and contains only the copies to remove.
 func Judge(removals []Removal, placements, clusters map[string]Scope) map[string][]Breach {
 	placement := func(r Removal) string { return r.Placement }
 	cluster := func(r Removal) string { return r.Cluster }
@@ -121,7 +122,7 @@ func Judge(removals []Removal, placements, clusters map[string]Scope) map[string
 	return held
 }
 
-// over returns the scopes that would lose more copies than their limit.
+// over returns the breaches of the scopes that would lose more copies than their limit.
 func over(removals []Removal, name func(Removal) string, scopes map[string]Scope) map[string]Breach {
 	counts := map[string]int{}
 	for _, r := range removals {
@@ -141,12 +142,12 @@ func over(removals []Removal, name func(Removal) string, scopes map[string]Scope
 	return out
 }
 
-// Window is the time for which a removal counts, unless Recent sets another.
+// Window is the default time for which a past removal counts towards the limit.
 const Window = time.Minute
 
-// Recent counts the removals of each scope within the last Window. The zero value has none.
+// Recent counts the removals of each scope within the last Window. The zero value contains no removals.
 type Recent struct {
-	// Window is the time for which a removal counts. Default Window.
+	// Window is the time for which a past removal counts towards the limit. The default is the constant Window.
 	Window time.Duration
 
 	gone map[string][]batch
@@ -157,7 +158,7 @@ type batch struct {
 	n  int
 }
 
-// Add counts a removal from the scope.
+// Add records that a copy of the scope is removed now.
 func (r *Recent) Add(scope string, now time.Time) {
 	if r.gone == nil {
 		r.gone = map[string][]batch{}
@@ -170,7 +171,7 @@ func (r *Recent) Add(scope string, now time.Time) {
 	r.gone[scope] = append(all, batch{at: now, n: 1})
 }
 
-// Of returns how many copies of the scope were removed within the last Window. It drops older removals.
+// Of returns how many copies of the scope were removed within the last Window, and forgets older removals.
 func (r *Recent) Of(scope string, now time.Time) int {
 	all := slices.DeleteFunc(r.gone[scope], func(b batch) bool { return now.Sub(b.at) >= cmp.Or(r.Window, Window) })
 	if len(all) == 0 {
@@ -192,8 +193,8 @@ type Shown struct {
 	Causes   []string // reasons
 }
 
-// Covers reports whether a confirmation of s also confirms now: at most a tenth more copies, of no other cluster, for
-// no other reason.
+// Covers reports whether a confirmation of the removals s also confirms the removals now: at most a tenth more copies,
+// on no other cluster, for no other reason.
 func (s Shown) Covers(now Shown) bool {
 	within := func(all, some []string) bool {
 		return !slices.ContainsFunc(some, func(name string) bool { return !slices.Contains(all, name) })

@@ -116,8 +116,8 @@ func genScopes(t *rapid.T, names ...string) map[string]Scope {
 	return out
 }
 
-// Whatever goes, no placement and no cluster loses more than its limit, no object its last copy, and what goes would go
-// without the rest as well.
+// For any removals, no placement and no cluster loses more copies than its limit, and no object loses its last copy. A
+// removal that is not held would also be allowed without the held ones.
 func TestWhatGoesKeepsTheLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := genRemovals(t)
@@ -161,7 +161,7 @@ func TestWhatGoesKeepsTheLimits(t *testing.T) {
 	})
 }
 
-// However small the sets are, one after the other, no more than the limit goes within a window.
+// Even if many small sets of removals follow each other, no more copies than the limit are removed within a window.
 func TestADripIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var recent Recent

@@ -9,9 +9,9 @@ import (
 
 // Choice is the result of Choose.
 type Choice struct {
-	// Winner is the placement that the object follows. It is nil if none matches.
+	// Winner is the placement that the object follows. It is nil if no placement matches the object.
 	Winner hubv1.PlacementObject
-	// Others also match but are not followed, in the order of precedence.
+	// Others are the placements that also match the object but are not followed, in the order of precedence.
 	Others []hubv1.PlacementObject
 }
 
@@ -21,8 +21,9 @@ type InvalidPlacement struct {
 	Err       error
 }
 
-// Choose decides which placement an object follows. current is the placement that it follows now, nil if none. The
-// comparison uses kind, namespace and name, not the UID. So a placement that was created again keeps its objects.
+// Choose decides which placement an object follows. current is the placement that it follows now, or nil. Choose
+// compares placements by kind, namespace and name, not by UID. So a placement that is deleted and created again keeps
+// its objects.
 //
 //   - The current placement keeps the object while it matches, unless a matching placement that precedes it has
 //     preemption Always.
@@ -71,7 +72,8 @@ type candidate struct {
 	specificity hubv1.Specificity
 }
 
-// winner returns the index of the placement to follow among those that match, sorted by precedence.
+// winner returns the index of the placement to follow. The argument matching contains the placements that match the
+// object, sorted by precedence.
 func winner(matching []candidate, current *hubv1.PlacementReference) int {
 	held := slices.IndexFunc(matching, func(c candidate) bool { return refersTo(current, c.PlacementObject) })
 	if held < 0 {
@@ -88,8 +90,8 @@ func winner(matching []candidate, current *hubv1.PlacementReference) int {
 	return held
 }
 
-// precedence sorts an enforced placement first, then a namespaced one before every cluster-scoped one. Then it compares
-// the priority, the narrower selector and the name.
+// precedence compares two placements that match one object. An enforced placement precedes all others, and a namespaced
+// one precedes a cluster-scoped one. After that, the higher priority, the narrower selector and the name decide.
 func precedence(a, b candidate) int {
 	return cmp.Or(
 		cmp.Compare(rank(a), rank(b)),
@@ -121,7 +123,8 @@ func refersTo(ref *hubv1.PlacementReference, p hubv1.PlacementObject) bool {
 	if ref == nil || ref.Namespace != p.GetNamespace() || ref.Name != p.GetName() {
 		return false
 	}
-	// Objects from a typed client often have no kind; the namespace distinguishes the two kinds.
+	// Objects from a typed client often have no kind. The namespace shows whether the object is a Placement or a
+	// ClusterPlacement.
 	return (ref.Kind == "Placement") == (p.GetNamespace() != "")
 }
 

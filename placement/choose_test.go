@@ -69,7 +69,7 @@ func ref(kind, namespace, name string) *hubv1.PlacementReference {
 	return &hubv1.PlacementReference{Kind: kind, Namespace: namespace, Name: name, UID: "as it was when it was first made"}
 }
 
-// name tells the two scopes apart: "monitoring/a" and "a".
+// name returns "monitoring/a" for a namespaced placement and "a" for a cluster-scoped one.
 func name(p hubv1.PlacementObject) string {
 	if p.GetNamespace() == "" {
 		return p.GetName()

@@ -11,7 +11,7 @@ import (
 )
 
 // Compiled is the part of a PlacementSpec that selects clusters, with its selectors and expressions parsed. It is made
-// once for a spec, and concurrent decisions may use it. It caches its findings about clusters that have a Revision.
+// once for a spec, and concurrent decisions may share it. It caches its findings about clusters that have a Revision.
 type Compiled struct {
 	selection
 	scoring
@@ -26,7 +26,7 @@ type Compiled struct {
 	seen sync.Map // name of a cluster -> *findings
 }
 
-// constraint is a TopologySpreadConstraint; 0 stands for no bound.
+// constraint is a TopologySpreadConstraint. A number of 0 means that there is no bound.
 type constraint struct {
 	key                               string
 	minimum, maximum, perDomain, skew int
@@ -40,7 +40,7 @@ type group struct {
 	requirements []requirement
 }
 
-// Compile parses the selectors and expressions of a spec. Its error has the reason and the field.
+// Compile parses the selectors and expressions of a spec. Its error contains the reason and the name of the field.
 func Compile(spec *hubv1.PlacementSpec) (*Compiled, error) {
 	c := &Compiled{tolerations: spec.Clusters.Tolerations}
 	if after := spec.Failover.EvictAfterSeconds; after != nil {
@@ -81,11 +81,11 @@ func (c *Compiled) readSpread(s *hubv1.SpreadPolicy) error {
 	return nil
 }
 
-// bound returns n, or 0 (no bound) for a value that is unset or not positive.
+// bound returns n. It returns 0, which means no bound, if n is nil or not positive.
 func bound(n *int32) int { return max(0, int(ptr.Deref(n, 0))) }
 
-// ReadsFacts reports whether decisions depend on cluster facts that change without a user: version, nodes, capacity,
-// operators and annotations. Whether a cluster is Ready and serves the kind does not count.
+// ReadsFacts reports whether decisions depend on data of clusters that changes without a user: version, nodes,
+// capacity, operators and annotations. It ignores whether a cluster is Ready and whether it serves the kind.
 func (c *Compiled) ReadsFacts() bool {
 	return c.expression.readsFacts() || c.scoring.readsFacts()
 }

@@ -11,13 +11,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Cluster contains the facts of one MemberCluster for a decision.
+// Cluster contains the data of one MemberCluster that a decision reads.
 type Cluster struct {
 	Name string
 	// Revision identifies all fields except NamespaceAllowed and Objects. Findings for a revision are cached; if it is
 	// empty, nothing is cached.
 	Revision string
-	// Labels for selectors, with the derived region and zone: MemberCluster.SelectableLabels.
+	// Labels are the labels to which selectors apply, with the derived region and zone: MemberCluster.SelectableLabels.
 	Labels        map[string]string
 	Annotations   map[string]string
 	Taints        []corev1.Taint // from its spec and its status
@@ -25,60 +25,63 @@ type Cluster struct {
 	Ready         bool
 	Departure
 	Facts
-	// NamespaceAllowed says whether the cluster takes objects of this object's namespace.
+	// NamespaceAllowed is true if the cluster accepts objects of the object's namespace.
 	NamespaceAllowed bool
-	// Objects is how many other objects the hub sends to the cluster.
+	// Objects is the number of other objects that the hub sends to the cluster.
 	Objects int
 }
 
-// Departure says whether objects are to leave a cluster.
+// Departure tells whether objects must leave a cluster.
 type Departure struct {
 	Draining  bool // its objects are to go to other clusters
 	TakesAway bool // its drain takes away what no other cluster can take
-	// Leaving is true once the MemberCluster has a deletionTimestamp; LeavePolicy is then what becomes of its objects.
+	// Leaving is true if the MemberCluster has a deletionTimestamp. LeavePolicy then tells what happens to the objects on
+	// the cluster.
 	Leaving     bool
 	LeavePolicy hubv1.RemovalPolicy
 }
 
-// Facts are what a cluster has answered.
+// Facts are the data that the hub has read from a cluster.
 type Facts struct {
-	// Version is that of its API server, such as v1.36.3. It is empty if it is not known.
+	// Version is the version of the cluster's API server, such as v1.36.3. It is empty if it is not known.
 	Version               string
 	Capacity, Allocatable corev1.ResourceList
 	Nodes                 hubv1.NodeSummary
-	// Served maps each known kind to the versions that the cluster serves; none if it does not serve the kind.
+	// Served maps each known kind to the versions that the cluster serves. The list is empty if the cluster does not serve
+	// the kind.
 	Served map[schema.GroupKind][]string
-	// ServedInFull is true if the cluster was asked for its kinds. A kind missing in Served is then not answered yet.
+	// ServedInFull is true if the hub has asked the cluster for all of its kinds. Even then, the answer for a kind that is
+	// missing in Served is not known yet.
 	ServedInFull bool
-	// Operators on the cluster; nil for an object of an operator.
+	// Operators are the operators on the cluster. The list is nil if the object itself belongs to an operator.
 	Operators []hubv1.OperatorFact
 }
 
-// Region of the cluster, empty if it is not known.
+// Region returns the region of the cluster. It is empty if the region is not known.
 func (c *Cluster) Region() string { return c.Labels[hubv1.RegionLabel] }
 
-// Zone of the cluster, empty if it has none or several.
+// Zone returns the zone of the cluster. It is empty if the cluster has no zone or several zones.
 func (c *Cluster) Zone() string { return c.Labels[hubv1.ZoneLabel] }
 
 // Input contains all inputs of one decision.
 type Input struct {
-	// Placement that the object follows. It is required.
+	// Placement is the placement that the object follows. It is required.
 	Placement *Compiled
-	// Object has the kind and the versions at which clusters may get it.
+	// Object has the object's kind and the versions at which clusters may receive it.
 	Object hubv1.HubObject
-	// Clusters of the hub, each once.
+	// Clusters are the clusters of the hub, without duplicates.
 	Clusters []Cluster
-	// Held names the clusters with a Present entry in the binding, Evicting the clusters with an Evicting entry.
+	// Held names the clusters with a Present entry in the binding. Evicting names the clusters with an Evicting entry.
 	Held, Evicting map[string]bool
-	// Divided is true if the replicas are divided. Then the remaining clusters take over the share of a cluster that
-	// loses the object.
+	// Divided is true if the replicas are divided among the clusters. If so, the remaining clusters take over the replicas
+	// of a cluster that loses the object.
 	Divided bool
-	// MostAway is the maximum percentage of clusters that may be unreachable at once. Above it nothing is moved from
-	// them. 0 means DefaultMostAway.
+	// MostAway is the maximum percentage of clusters that may be unreachable at once. If more are unreachable, objects
+	// stay on them. 0 means DefaultMostAway.
 	MostAway int
-	// Hold has for some clusters the reason why nothing may be moved from them now.
+	// Hold maps a cluster to the reason why no object may be moved from it now.
 	Hold map[string]string
-	// Keep names clusters that keep the object for now, whatever the decision. They count for the spread, so that no
+	// Keep names clusters that keep the object for now, whatever the decision is. They count for the spread, so that no
 	// other cluster replaces them.
 	Keep map[string]bool
 	// Excluded are the clusters from which rules of override policies exclude the object.
@@ -90,8 +93,8 @@ type Input struct {
 type Exclusion struct {
 	// Rule names the rule and its policy.
 	Rule string
-	// Passing is true if the rule reads facts that change without a user, or has no result. Then the cluster gets no
-	// new copy, and an existing copy stays. Why has the details.
+	// Passing is true if the rule reads data that changes without a user, or if it has no result. In both cases the
+	// cluster gets no new copy, and an existing copy stays. Why gives the details.
 	Passing bool
 	Why     string
 }
@@ -106,19 +109,21 @@ type Decision struct {
 	// Evict names the clusters that other clusters replace, including those that were Evicting and are not chosen
 	// again. They keep their copies until the caller has confirmed that the replacements are healthy.
 	Evict []Rejection
-	// Rejected names the clusters that do not hold the object and were not chosen.
+	// Rejected names the clusters that do not hold the object and that the decision did not choose.
 	Rejected []Rejection
-	// Unmoved has for some Targets the reason why the object stays although it should leave.
+	// Unmoved names the Targets that the object should leave but cannot leave now, each with the reason.
 	Unmoved []Rejection
-	// Missing names the clusters that hold the object but were not in the Input. Nothing is decided about them.
+	// Missing names the clusters that hold the object but are missing in the Input. The decision does not change their
+	// entries.
 	Missing []string
-	// Group is the affinity group that holds the object. It is empty if there are none.
+	// Group is the affinity group that holds the object. It is empty if the placement has no affinity groups.
 	Group string
 	// Shortfalls are the requirements of the spread that the decision does not meet.
 	Shortfalls []Shortfall
 	// Kept is true if the previous clusters stay because a constraint cannot be met.
 	Kept bool
-	// Again is the time after which the decision may change by time alone. It is 0 if it cannot.
+	// Again is the time after which the decision may change only because time has passed. It is 0 if time cannot change
+	// the decision.
 	Again time.Duration
 }
 
@@ -139,7 +144,7 @@ type Rejection struct {
 // Shortfall is a requirement of the spread that is not met.
 type Shortfall struct {
 	Message string
-	// Serious is true if fewer clusters were chosen than required.
+	// Serious is true if the decision chose fewer clusters than the spread requires.
 	Serious bool
 }
 
@@ -149,14 +154,15 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// Explain decides like Decide and also returns the steps.
+// Explain decides like Decide, and also returns the steps of the decision.
 func Explain(in Input) (Decision, Trace) {
 	var t Trace
 	d, _ := decide(in, &t)
 	return d, t
 }
 
-// decide records its steps in t unless t is nil. compared is the number of comparisons.
+// decide makes the decision. It records its steps in t if t is not nil. compared is the number of comparisons of
+// clusters.
 func decide(in Input, t *Trace) (d Decision, compared int) {
 	if in.Placement == nil {
 		in.Clusters = nil
@@ -205,7 +211,8 @@ func decide(in Input, t *Trace) (d Decision, compared int) {
 	return d, compared
 }
 
-// wait decides whether the object leaves a cluster, or when it may leave.
+// wait handles a cluster that the object should leave: it records whether the object leaves it now, or when it may
+// leave.
 func (d *Decision) wait(in *Input, c *contender, outage cause) {
 	if c.held {
 		c.due = due(in, c.cluster)
@@ -218,18 +225,18 @@ func (d *Decision) wait(in *Input, c *contender, outage cause) {
 	}
 }
 
-// contender is one cluster during a decision.
+// contender is the state of one cluster during a decision.
 type contender struct {
 	cluster *Cluster
-	// held is true if it has a Present entry. evicting is true if it has an Evicting entry: it may hold a copy, which
-	// does not count.
+	// held is true if the cluster has a Present entry. evicting is true if it has an Evicting entry: the cluster may hold
+	// a copy, but the copy does not count as a replica of the object.
 	held, evicting bool
-	// keep is true if it keeps the object for now, whatever the decision.
+	// keep is true if the cluster keeps the object for now, whatever the decision is.
 	keep bool
 	eviction
-	// unselected is true if a filter takes the object away.
+	// unselected is true if a filter removes the object from the cluster.
 	unselected bool
-	// cause for which a filter or the spread rejected the cluster.
+	// cause is the reason for which a filter or the spread rejected the cluster.
 	cause cause
 	*findings
 	tally     // of the findings, with the built-in scores
@@ -238,10 +245,10 @@ type contender struct {
 	chosen bool
 }
 
-// open reports whether the cluster may get the object, whether or not it holds it.
+// open reports whether the cluster passed every filter, so that it may get the object.
 func (c *contender) open() bool { return c.cause.reason == "" }
 
-// pass evaluates the filters in order. It returns false if one of them unselects the cluster.
+// pass evaluates the filters in order. It returns false if a filter unselects the cluster.
 func (c *contender) pass(in *Input, t *Trace) bool {
 	c.findings = in.Placement.find(in, c.cluster)
 	c.tally = c.findings.tally

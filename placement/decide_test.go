@@ -10,7 +10,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// open returns a cluster that takes everything.
+// open returns a cluster that passes every filter, changed by the edits.
 func open(name string, edits ...func(*Cluster)) Cluster {
 	c := Cluster{Name: name, Ready: true, NamespaceAllowed: true, Labels: map[string]string{}}
 	for _, e := range edits {
@@ -202,7 +202,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// compiled reads what a test has written.
+// compiled compiles the selection and the spread that a test gives.
 func compiled(tb testing.TB, clusters hubv1.ClusterSelection, spread *hubv1.SpreadPolicy) *Compiled {
 	tb.Helper()
 	c, err := Compile(&hubv1.PlacementSpec{Clusters: clusters, Spread: spread})

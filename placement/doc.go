@@ -17,8 +17,9 @@
 //   - An unreadable spec gives an error and no decision, so that a broken edit withdraws nothing.
 //   - Creation times are never compared: a placement restored from a backup gets the same objects as before.
 //
-// Time is a part of the Input. Decision.Again is the time after which the decision may change by time alone.
+// The Input contains the time. Decision.Again is the time after which the decision may change only because time has
+// passed.
 //
-// Other packages divide replicas, render the object per cluster and evaluate excluding rules (overrides), and decide
-// when a deletion is safe (decide, hub/dispatch).
+// Other packages divide replicas (replicas), render the object per cluster and evaluate excluding rules (overrides),
+// and decide when a deletion is safe (decide, hub/dispatch).
 package placement

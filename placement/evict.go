@@ -12,15 +12,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// DefaultMostAway is the percentage of clusters that may be unreachable at once. Above it the hub assumes that the
-// fault is its own.
+// DefaultMostAway is the maximum percentage of clusters that may be unreachable at once. If more are unreachable, the
+// hub assumes that the fault is its own.
 const DefaultMostAway = 50
 
-// longestToleration limits the seconds added to a time. A longer toleration never expires.
+// longestToleration is the longest time, in seconds, that is added to the time of a taint. A longer toleration never
+// expires.
 const longestToleration = 1 << 32
 
-// tolerance reports whether a taint is tolerated, and for how many seconds; a nil limit means for ever. The shortest
-// toleration counts, as for pods.
+// tolerance reports whether a taint is tolerated, and for how many seconds. A nil limit means without end. If several
+// tolerations match, the shortest one applies, as for pods.
 func tolerance(tolerations []corev1.Toleration, taint corev1.Taint) (limit *int64, yes bool) {
 	for _, t := range tolerations {
 		if !tolerates(t, taint) {
@@ -34,9 +35,9 @@ func tolerance(tolerations []corev1.Toleration, taint corev1.Taint) (limit *int6
 	return limit, yes
 }
 
-// limitOf returns the limit of a NoExecute taint that is tolerated for a time. It is nil if it is tolerated for ever,
-// or not at all. For the hub's own taint the failover setting counts, unless a toleration names that taint. A
-// toleration of every key was not meant for it.
+// limitOf returns the number of seconds for which a NoExecute taint is tolerated. It returns nil if the taint is
+// tolerated without end, or not at all. For the hub's own taint the failover setting applies, unless a toleration names
+// that taint. A toleration of every key does not name it.
 func (c *Compiled) limitOf(t corev1.Taint) *int64 {
 	if t.Effect != corev1.TaintEffectNoExecute {
 		return nil
@@ -52,8 +53,8 @@ func (c *Compiled) limitOf(t corev1.Taint) *int64 {
 	return c.evictAfter
 }
 
-// left returns the remaining time of a limit; passed is true if none remains. A taint without a time is tolerated for
-// ever, because its start is not known.
+// left returns the remaining time of a toleration. passed is true if no time remains. A taint without timeAdded is
+// tolerated without end, because its start is not known.
 func left(t corev1.Taint, limit *int64, now time.Time) (wait time.Duration, passed bool) {
 	if limit == nil || t.TimeAdded == nil {
 		return 0, false
@@ -62,8 +63,8 @@ func left(t corev1.Taint, limit *int64, now time.Time) (wait time.Duration, pass
 	return max(wait, 0), wait <= 0
 }
 
-// patience returns the time until another taint of the cluster is no longer tolerated. It is 0 if time alone changes
-// nothing.
+// patience returns the time until a taint of the cluster, other than the hub's own, is no longer tolerated. It returns
+// 0 if the passing of time changes no toleration.
 func (c *Compiled) patience(cl *Cluster, now time.Time) time.Duration {
 	var least time.Duration
 	for _, t := range cl.Taints {
@@ -74,16 +75,18 @@ func (c *Compiled) patience(cl *Cluster, now time.Time) time.Duration {
 	return least
 }
 
-// eviction says whether the object is to leave a cluster that holds it.
+// eviction tells whether the object must leave a cluster that holds it.
 type eviction struct {
-	// due says why the object is to leave, stays what keeps it there. evict is true if others take its place.
+	// due is the reason why the object must leave, stays the obstacle that keeps it on the cluster. evict is true if other
+	// clusters replace this one.
 	due, stays cause
 	evict      bool
-	// takenAway is true if a drain takes the object away although no other cluster takes its place.
+	// takenAway is true if a drain removes the object although no other cluster replaces this one.
 	takenAway bool
 }
 
-// due says why an object is to leave a cluster that holds it for another one, as soon as one can take it.
+// due returns the reason why the object must leave a cluster that holds it, as soon as another cluster can replace it.
+// The cause is empty if the object may remain.
 func due(in *Input, c *Cluster) cause {
 	if c.Draining {
 		return draining(in, c)
@@ -101,7 +104,8 @@ func due(in *Input, c *Cluster) cause {
 	return cause{}
 }
 
-// stays returns why the object stays on a cluster that it should leave. It is empty if it may leave.
+// stays returns the obstacle that keeps the object on a cluster that it should leave. The cause is empty if the object
+// may leave.
 func stays(in *Input, c *contender, outage cause) cause {
 	if why := in.Hold[c.cluster.Name]; why != "" {
 		return cause{hubv1.ReasonEvictionHeld, why}
@@ -112,8 +116,8 @@ func stays(in *Input, c *contender, outage cause) cause {
 	return cause{}
 }
 
-// outage returns why the hub moves nothing from unreachable clusters: too many are unreachable at once, so that the
-// fault may be its own.
+// outage returns why the hub moves no object from unreachable clusters: so many clusters are unreachable at once that
+// the fault may be the hub's own.
 func outage(in *Input) cause {
 	most := cmp.Or(in.MostAway, DefaultMostAway)
 	away, all := 0, 0

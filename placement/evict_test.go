@@ -12,7 +12,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// gone has not answered for so long.
+// gone makes a cluster that has not answered for the given time.
 func gone(since time.Duration) func(*Cluster) {
 	return func(c *Cluster) {
 		c.Ready = false
@@ -24,7 +24,7 @@ func gone(since time.Duration) func(*Cluster) {
 
 func drained(c *Cluster) { c.Draining = true }
 
-// emptied is drained of what no other cluster can take, too.
+// emptied makes a cluster that is drained. The drain also removes objects that no other cluster can hold.
 func emptied(c *Cluster) { c.Draining, c.TakesAway = true, true }
 
 func TestEvict(t *testing.T) {

@@ -25,13 +25,13 @@ var update = flag.Bool("update", false, "write what is decided into docs/placeme
 
 const guide = "../docs/placement.md"
 
-// An example is a block of YAML and, after it, a block of text with what is decided.
+// An example is a block of YAML, followed by a block of text with the decision.
 var (
 	exampleBlocks = regexp.MustCompile("```yaml\n([^`]*)```\n\n```text\n([^`]*)```")
 	fleetBlock    = regexp.MustCompile("```yaml\n(fleet:\n[^`]*)```")
 )
 
-// exampleCluster is a cluster as the guide writes it.
+// exampleCluster is a cluster in the format of the guide.
 type exampleCluster struct {
 	Name        string              `json:"name"`
 	Region      string              `json:"region"`
@@ -45,7 +45,7 @@ type exampleCluster struct {
 	Memory      string              `json:"memory"`
 	Objects     int                 `json:"objects"`
 	Serves      map[string][]string `json:"serves"` // versions by Kind.group
-	// Operators are the versions by operator.
+	// Operators maps the name of an operator to its version on the cluster.
 	Operators     map[string]string `json:"operators"`
 	Away          bool              `json:"away"`
 	Unschedulable bool              `json:"unschedulable"`
@@ -58,21 +58,21 @@ type exampleCluster struct {
 
 type example struct {
 	Spec *hubv1.PlacementSpec `json:"spec"`
-	// Object is its kind at its version: v1 Prometheus.monitoring.coreos.com.
+	// Object is the version and the kind of the object, such as v1 Prometheus.monitoring.coreos.com.
 	Object string `json:"object"`
-	// OtherVersions are those at which clusters may get the object beside its own.
+	// OtherVersions are the versions, other than its own, at which clusters may receive the object.
 	OtherVersions []string `json:"otherVersions"`
 	// Holds names the clusters that hold the object.
 	Holds []string `json:"holds"`
-	// Evicting names those whose place others have taken.
+	// Evicting names the clusters with an Evicting entry, which other clusters have replaced.
 	Evicting []string `json:"evicting"`
-	// Excluded are the clusters that a rule of an override policy excludes, with the rule.
+	// Excluded maps a cluster to the rule of an override policy that excludes the object from it.
 	Excluded map[string]string `json:"excluded"`
 	// Divided is true if the replicas are divided.
 	Divided bool `json:"divided"`
-	// Only names the clusters that there are; unset: all of the fleet.
+	// Only names the clusters of the example. If it is unset, the example has all clusters of the fleet.
 	Only []string `json:"only"`
-	// With says what is otherwise than in the fleet, or which clusters there are beside it.
+	// With changes clusters of the fleet, or adds clusters to it.
 	With []exampleCluster `json:"with"`
 }
 
@@ -167,7 +167,7 @@ func kindOf(object string) schema.GroupVersionKind {
 	return gk.WithVersion(version)
 }
 
-// with returns the cluster with what another one says.
+// with returns the cluster with the fields that are set in w.
 func (c exampleCluster) with(w exampleCluster) exampleCluster {
 	labels := map[string]string{}
 	for _, m := range []map[string]string{c.Labels, w.Labels} {
@@ -219,7 +219,7 @@ func (c exampleCluster) cluster() Cluster {
 	return out
 }
 
-// shown returns a decision in words.
+// shown returns a decision as text.
 func shown(d Decision) string {
 	var b strings.Builder
 	line := func(cluster, verb string, score int64, reason, message string) {

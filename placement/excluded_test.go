@@ -127,7 +127,7 @@ func TestAnExcludedClusterIsNoTarget(t *testing.T) {
 	})
 }
 
-// What the rules of override policies exclude for good is what a placement would exclude by name.
+// A decision is the same whether an override rule excludes a cluster permanently or the placement excludes it by name.
 func TestExclusionsByRuleAndByNameAreOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := genInput(t)

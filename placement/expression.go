@@ -15,7 +15,7 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// Names of the variables of an expression.
+// These are the names of the variables of an expression.
 const (
 	varName        = "name"
 	varLabels      = "labels"
@@ -30,8 +30,8 @@ const (
 	varOperators   = "operators"
 )
 
-// variables of an expression. Facts that users set, or that are pinned, may remove an object when they change. The
-// others change without a user and cannot.
+// variables are the variables of an expression. An expression over facts that users set, or that are pinned, may remove
+// an object when they change. An expression over facts that change without a user cannot remove an object.
 var variables = map[string]struct {
 	celType *cel.Type
 	said    bool
@@ -79,8 +79,8 @@ func compileExpression(text string) (*condition, error) {
 	return &condition{Expression: e, said: said}, nil
 }
 
-// checkNodeKeys refuses keys that no cluster has in nodes: an expression that reads one fails everywhere. Keys that an
-// expression computes are not known before it is evaluated.
+// checkNodeKeys returns an error for a key that no cluster has in nodes: an expression that reads such a key fails for
+// every cluster. Keys that an expression computes are known only when it is evaluated.
 func checkNodeKeys(reads []expression.Reading) error {
 	known := nodeCounts(hubv1.NodeSummary{})
 	for _, r := range reads {
@@ -98,7 +98,7 @@ func (e *condition) readsFacts() bool {
 	return e != nil && slices.ContainsFunc(e.Reads(), func(r expression.Reading) bool { return r.Variable == varAnnotations || !variables[r.Variable].said })
 }
 
-// holds evaluates the expression. An error means that it has no result for this cluster.
+// holds evaluates the expression for a cluster. An error means that the expression has no result for it.
 func (e *condition) holds(c *Cluster) (bool, error) { return e.Holds(c.facts(), nil) }
 
 // facts returns the values of the variables.
@@ -118,7 +118,7 @@ func (c *Cluster) facts() map[string]any {
 	}
 }
 
-// nodeCounts are all keys of nodes.
+// nodeCounts returns all keys of the variable nodes, with their values.
 func nodeCounts(n hubv1.NodeSummary) map[string]int64 {
 	return map[string]int64{"total": int64(n.Total), "ready": int64(n.Ready)}
 }
@@ -138,7 +138,7 @@ func quantities(list corev1.ResourceList) map[string]any {
 	return out
 }
 
-// servedKinds returns the kinds known to be served, as "Kind.group", sorted.
+// servedKinds returns the kinds that the cluster is known to serve, as "Kind.group", sorted.
 func (c *Cluster) servedKinds() []string {
 	out := []string{}
 	for gk, versions := range c.Served {
@@ -150,8 +150,8 @@ func (c *Cluster) servedKinds() []string {
 	return out
 }
 
-// values returns the facts that the expression reads as text: `version is "v1.30.1", nodes.ready is 2`. It returns at
-// most five.
+// values returns at most five of the facts that the expression reads, as text: `version is "v1.30.1", nodes.ready is
+// 2`.
 func (e *condition) values(c *Cluster) string {
 	const shown = 5
 	facts, reads := c.facts(), e.Reads()

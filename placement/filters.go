@@ -10,22 +10,23 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// A filter lets a cluster pass by an empty reason.
+// A filter decides about one cluster. A cluster passes if the filter returns an empty reason.
 type filter struct {
 	name string
-	// unselects is true if the filter also removes an object from a cluster that holds it. Other filters only prevent
-	// new copies.
+	// unselects is true if the filter also removes an object from a cluster that holds it. A filter with false only
+	// prevents new copies.
 	unselects bool
 	// remembered is true if the result depends only on the placement and the cluster.
 	remembered bool
 	check      func(in *Input, c *Cluster) cause
 }
 
-// cause is the reason why a cluster is left out, or kept although it should go. It is empty if neither holds.
+// cause is the reason why a cluster does not get the object, or keeps an object that should leave it. The zero value
+// means that there is no such reason.
 type cause struct{ reason, message string }
 
-// filters in the order of evaluation. Filters that unselect come first, so that their reason is reported if several
-// apply.
+// filters are evaluated in this order. Filters that unselect come first, so that their reason is reported if several
+// filters reject a cluster.
 var filters = []filter{
 	{"leaving", true, true, leaving},                  // its MemberCluster is being deleted; first, because only its leave policy counts then
 	{"excludedNames", true, true, excluded},           // excludedNames contains it
@@ -74,8 +75,8 @@ func labelsDiffer(in *Input, c *Cluster) cause {
 	return cause{}
 }
 
-// saidOtherwise rejects clusters for which the expression is false. An expression without a result does not count as
-// false: see foundOtherwise.
+// saidOtherwise rejects clusters for which the expression is false. foundOtherwise handles an expression without a
+// result.
 func saidOtherwise(in *Input, c *Cluster) cause {
 	e := in.Placement.expression
 	if e == nil || !e.said {
@@ -126,8 +127,9 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:longest], "")
 }
 
-// noExecute ignores the hub's own taint, which due handles: an unreachable cluster loses the object only to others. A
-// taint that is tolerated for a time still prevents new copies, because they would soon have to leave.
+// noExecute rejects clusters with a NoExecute taint. It ignores the hub's own taint, which due handles: an unreachable
+// cluster loses the object only to other clusters. A taint that is tolerated for a limited time still prevents new
+// copies, because they would soon have to leave.
 func noExecute(in *Input, c *Cluster) cause {
 	for _, t := range c.Taints {
 		if t.Effect != corev1.TaintEffectNoExecute || t.Key == hubv1.UnreachableTaint {
@@ -164,8 +166,8 @@ func notTolerated(t corev1.Taint) cause {
 	return cause{hubv1.ReasonTaintNotTolerated, fmt.Sprintf("taint %s is not tolerated", t.ToString())}
 }
 
-// tolerates follows the rules for pods. The numeric operators Lt and Gt, behind a feature gate in Kubernetes, match
-// nothing.
+// tolerates follows the rules for pods. The numeric operators Lt and Gt, which Kubernetes has behind a feature gate,
+// match no taint.
 func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	if (t.Effect != "" && t.Effect != taint.Effect) || (t.Key != "" && t.Key != taint.Key) {
 		return false
@@ -209,7 +211,7 @@ func draining(_ *Input, c *Cluster) cause {
 	return cause{hubv1.ReasonDraining, "the cluster is being drained"}
 }
 
-// notServed uses only the cluster's own answer. Before the cluster was asked, it may serve any kind.
+// notServed uses only the answer of the cluster itself. A cluster that the hub has not asked yet may serve any kind.
 func notServed(in *Input, c *Cluster) cause {
 	kind := in.Object.GVK.GroupKind()
 	versions, known := c.Served[kind]

@@ -9,7 +9,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// FuzzDecide looks for an input on which a decision panics, with the generator of the property tests.
+// FuzzDecide searches for an input on which Decide panics, with the generator of the property tests.
 func FuzzDecide(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
 		in := genInput(t)
@@ -23,8 +23,8 @@ func FuzzDecide(f *testing.F) {
 	}))
 }
 
-// FuzzCompile looks for a spec on which reading, or deciding with it, panics: the API server refuses many of them, a
-// hub of another version may not.
+// FuzzCompile searches for a spec on which Compile, or a decision with its result, panics. The API server refuses many
+// of these specs; another version of the API server may accept them.
 func FuzzCompile(f *testing.F) {
 	f.Add([]byte(`{"clusters":{"labelSelector":{}},"spread":{"numberOfClusters":2,"topologySpreadConstraints":[{"topologyKey":"a","maxSkew":1}]}}`))
 	f.Add([]byte(`{"clusters":{"expression":"labels.exists(l, labels[l] == name) && nodes.ready > 1 && servedKinds.size() > 0"}}`))

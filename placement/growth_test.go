@@ -13,7 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// fleet of n clusters in ten regions of three zones each, of three providers.
+// fleet returns n clusters in ten regions of three zones each, of three providers.
 func fleet(n int) []Cluster {
 	out := make([]Cluster, n)
 	for i := range out {
@@ -32,7 +32,7 @@ func fleet(n int) []Cluster {
 	return out
 }
 
-// spreading over half of n clusters, by three constraints and preferences.
+// spreading returns a placement that spreads over half of n clusters, by three constraints and preferences.
 func spreading(tb testing.TB, n int) *Compiled {
 	tb.Helper()
 	return compiled(tb, every(), &hubv1.SpreadPolicy{
@@ -50,7 +50,8 @@ func spreading(tb testing.TB, n int) *Compiled {
 	})
 }
 
-// A decision about ten times as many clusters allocates and compares no more than n log n says, with a tenth to spare.
+// For ten times as many clusters, a decision allocates and compares at most as many times more as n log n grows, plus a
+// tenth.
 func TestADecisionGrowsNoFasterThanTheLogarithmSays(t *testing.T) {
 	work := map[string][]float64{}
 	sizes := []int{10, 100, 1000}

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Clusters that are kept keep the object, what a decision without them would keep stays as well, and nothing new comes
-// that they leave no room for.
+// Clusters in Keep hold the object after the decision. Clusters that a decision without Keep would retain also stay,
+// and new clusters get only the room that is left.
 func TestWhatIsKeptCountsForTheSpread(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := genInput(t)

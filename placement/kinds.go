@@ -8,10 +8,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// anyKind stands for every kind of a group.
+// anyKind stands for every kind of an API group.
 const anyKind = "*"
 
-// actsOnServer are kinds that take effect on any API server that holds them.
+// actsOnServer are kinds that have an effect on any API server that stores their objects.
 var actsOnServer = map[schema.GroupKind]bool{
 	{Group: "rbac.authorization.k8s.io", Kind: anyKind}:    true,
 	{Group: "admissionregistration.k8s.io", Kind: anyKind}: true,
@@ -23,7 +23,7 @@ var actsOnServer = map[schema.GroupKind]bool{
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:        true,
 }
 
-// workloads are kinds that start pods on a server with nodes or a controller-manager.
+// workloads are kinds that start pods on an API server with nodes or a controller-manager.
 var workloads = map[schema.GroupKind]bool{
 	{Group: "", Kind: "Pod"}:                   true,
 	{Group: "", Kind: "ReplicationController"}: true,
@@ -35,8 +35,8 @@ var workloads = map[schema.GroupKind]bool{
 	{Group: "batch", Kind: "CronJob"}:          true,
 }
 
-// HubWouldRun reports whether the hub itself would act on an object of this kind. Then a placement of it needs
-// hubExecution Allowed. hubRunsWorkloads is true if the hub has nodes or a controller-manager.
+// HubWouldRun reports whether the hub's own cluster would act on an object of this kind. A placement of such an object
+// needs hubExecution Allowed. hubRunsWorkloads is true if the hub has nodes or a controller-manager.
 // CustomResourceDefinitions are exempt, because the hub must serve the kinds that it federates.
 func HubWouldRun(gk schema.GroupKind, hubRunsWorkloads bool) bool {
 	if actsOnServer[gk] || actsOnServer[schema.GroupKind{Group: gk.Group, Kind: anyKind}] {
@@ -51,8 +51,8 @@ var orphanedByDefault = map[schema.GroupKind]bool{
 	{Group: "", Kind: "Namespace"}:                                    true,
 }
 
-// DefaultRemoval returns the removal policies of copies of this kind, with defaults. whenDeleted is for a deleted hub
-// object, whenUnselected for a cluster that is no longer selected.
+// DefaultRemoval returns the removal policies for copies of this kind, with defaults. whenDeleted applies when the hub
+// object is deleted, whenUnselected when a cluster is no longer selected.
 func DefaultRemoval(gk schema.GroupKind, p hubv1.DeletionPolicy) (whenDeleted, whenUnselected hubv1.RemovalPolicy) {
 	policy := hubv1.RemovalDelete
 	if orphanedByDefault[gk] {

@@ -3,12 +3,12 @@ package placement
 import "fmt"
 
 // pick chooses among the clusters of the pool for which meant returns true, until numberOfClusters is reached or the
-// rules allow no more.
+// rules permit no further cluster.
 //
-// First it opens domains until each constraint has its minDomains. It takes the cluster that helps the earliest
-// constraints, and of several the best by rank. Then it repeatedly takes the domain with the best score, and of equal
-// scores the one with fewer chosen clusters. Within it, it takes a domain of the next constraint, and so on down to a
-// cluster.
+// First, pick opens domains until each constraint has its minDomains. It takes the cluster that helps the earliest
+// constraints, and among several such clusters the best by rank. After that, it repeatedly takes the domain with the
+// best score, and among equal scores the domain with fewer chosen clusters. Within the domain, it takes a domain of the
+// next constraint in the same way, down to a cluster.
 func (a *attempt) pick(meant func(*contender) bool, r rules) {
 	if !a.room() {
 		return
@@ -37,7 +37,7 @@ func (a *attempt) pick(meant func(*contender) bool, r rules) {
 
 func (a *attempt) room() bool { return a.number == 0 || a.chosen < a.number }
 
-// spare reports whether another cluster fits in addition to the domains that are still needed.
+// spare reports whether the choice has room for another cluster in addition to the domains that still need one.
 func (a *attempt) spare() bool {
 	for _, d := range a.domains {
 		if lacking := min(d.minimum, len(d.count)) - d.used; a.number > 0 && !d.anyway && a.number-a.chosen <= lacking {
@@ -70,11 +70,11 @@ type node struct {
 	parent   *node
 	children []*node
 	byDomain map[string]*node
-	// pool of a leaf: its candidates that are not chosen, by rank.
+	// pool contains the candidates of a leaf that are not chosen, by rank.
 	pool []*contender
-	// best candidate of all leaves below, by rank. It is nil if there is none.
+	// best is the best candidate by rank of all leaves below the node. It is nil if the leaves have no candidates.
 	best *contender
-	// barren is the last turn in which no candidate below could be chosen.
+	// barren is the last turn in which no candidate below the node could be chosen.
 	barren int
 }
 
@@ -103,7 +103,8 @@ func (t *tree) insert(c *contender) {
 	n.pool = append(n.pool, c)
 }
 
-// opening returns the leaf whose best candidate opens a domain that a constraint needs. It is nil if there is none.
+// opening returns the leaf whose best candidate opens a domain that a constraint needs. It returns nil if there is no
+// such leaf.
 func (t *tree) opening() *node {
 	var found *node
 	for _, leaf := range t.leaves {
@@ -118,7 +119,7 @@ func (t *tree) opening() *node {
 	return found
 }
 
-// helps reports whether the candidate opens a domain that the constraint needs.
+// helps reports whether a cluster in this domain would open a domain that the constraint needs.
 func (d *domains) helps(domain string) bool { return d.used < d.minimum && d.count[domain] == 0 }
 
 func (t *tree) opens(c *contender) bool {
@@ -157,7 +158,8 @@ func (t *tree) opensBefore(c, other *contender) bool {
 	return c.rank < other.rank
 }
 
-// next returns the leaf below n whose best candidate is chosen next. It is nil if none may be chosen.
+// next returns the leaf below n whose best candidate is chosen next. It returns nil if no candidate below n may be
+// chosen.
 func (t *tree) next(n *node, level int) *node {
 	if level == len(t.domains) {
 		if n.best == nil {

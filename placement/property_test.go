@@ -21,7 +21,8 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 var widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 
-// genInput draws from few values, so that they meet often. What cannot be compiled is skipped.
+// genInput draws from few values, so that the values of clusters, selectors and constraints often match. It skips specs
+// that cannot be compiled.
 func genInput(t *rapid.T) Input {
 	spec := &hubv1.PlacementSpec{Clusters: genSelection(t), Spread: genSpread(t)}
 	spec.Failover.EvictAfterSeconds = rapid.SampledFrom([]*int32{nil, ptr.To[int32](0), ptr.To[int32](60), ptr.To[int32](-1)}).Draw(t, "evictAfter")
@@ -269,7 +270,7 @@ func TestEveryClusterIsInExactlyOneList(t *testing.T) {
 	})
 }
 
-// spread counts of a decision.
+// counted contains the numbers of a decision that spread constraints limit.
 type counted struct {
 	of   map[string]int
 	most int

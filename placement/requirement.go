@@ -12,8 +12,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// requirements returns the lines of a label selector, matchLabels by key and then the expressions in order. An error
-// starts with where.
+// requirements returns the lines of a label selector: matchLabels by key, followed by the expressions in order. The
+// text of an error starts with where.
 func requirements(s *metav1.LabelSelector) ([]requirement, error) {
 	if s == nil {
 		return nil, nil
@@ -42,7 +42,7 @@ func require(key string, op metav1.LabelSelectorOperator, values ...string) (req
 	return requirement{LabelSelectorRequirement: one, selector: sel}, err
 }
 
-// failing says why the labels do not meet all of the requirements. It is empty if they do.
+// failing returns why the labels do not meet all of the requirements. It returns an empty text if they meet them.
 func failing(rs []requirement, set map[string]string) string {
 	for _, r := range rs {
 		if why := r.fails(set); why != "" {
@@ -58,7 +58,7 @@ type requirement struct {
 	selector labels.Selector
 }
 
-// fails says why the labels do not meet the requirement. It is empty if they do.
+// fails returns why the labels do not meet the requirement. It returns an empty text if they meet it.
 func (r requirement) fails(set map[string]string) string {
 	if r.selector.Matches(labels.Set(set)) {
 		return ""

@@ -9,15 +9,16 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Part is the part of a cluster's score from one preference or property.
+// Part is the contribution of one preference or property to the score of a cluster.
 type Part struct {
 	Name  string
 	Score int64
-	// Note is the reason why a requested part is zero, such as an expression without a result.
+	// Note tells why the contribution is zero although the placement requests it, for example because an expression has no
+	// result.
 	Note string
 }
 
-// scoring has the preferences and the built-in scores of a placement.
+// scoring has the preferences and the weights of the built-in scores of a placement.
 type scoring struct {
 	preferences []preference
 	// capacity and objects are the weights of the built-in scores.
@@ -59,7 +60,7 @@ func readScoring(s *hubv1.SpreadPolicy) (scoring, error) {
 	return out, nil
 }
 
-// readsFacts reports whether scores depend on facts of clusters that change without a user, such as the capacity.
+// readsFacts reports whether scores depend on data of clusters that changes without a user, such as the capacity.
 func (s *scoring) readsFacts() bool {
 	return s.capacity != 0 || slices.ContainsFunc(s.preferences, func(p preference) bool { return p.expression.readsFacts() })
 }
@@ -67,7 +68,7 @@ func (s *scoring) readsFacts() bool {
 // untoleratedScore is added for each PreferNoSchedule taint that the placement does not tolerate.
 const untoleratedScore = -100
 
-// findings depend only on the placement and one cluster.
+// findings are the results of filters and preferences that depend only on the placement and one cluster.
 type findings struct {
 	revision string
 	causes   []cause  // by filter; zero for filters that are not cached
@@ -87,7 +88,7 @@ func (t *tally) add(p Part) {
 	t.score += p.Score
 }
 
-// find returns the findings for a cluster, from the cache if the cluster has the same revision.
+// find returns the findings for a cluster. It takes them from the cache if the cluster's revision has not changed.
 func (c *Compiled) find(in *Input, cl *Cluster) *findings {
 	if cl.Revision != "" {
 		if known, ok := c.seen.Load(cl.Name); ok && known.(*findings).revision == cl.Revision {
@@ -158,7 +159,7 @@ func (c *Compiled) builtIn(all []*contender) {
 		objects = max(objects, float64(d.cluster.Objects))
 	}
 	for _, d := range all {
-		// The parts of the findings are shared: they must not grow in place.
+		// The parts of cached findings are shared by decisions: append must not write into their array.
 		d.parts = d.parts[:len(d.parts):len(d.parts)]
 		if c.capacity != 0 {
 			share := (shareOf(d.cluster.allocatable(corev1.ResourceCPU), cpu) + shareOf(d.cluster.allocatable(corev1.ResourceMemory), memory)) / 2
@@ -170,7 +171,8 @@ func (c *Compiled) builtIn(all []*contender) {
 	}
 }
 
-// builtInPart rounds the share to tenths, so that small changes move no object.
+// builtInPart returns the contribution of a built-in score. It rounds the share to tenths, so that small changes move
+// no object.
 func builtInPart(name hubv1.ScoreName, weight int64, share float64) Part {
 	const steps = 10
 	return Part{Name: string(name), Score: weight * int64(share*steps+1e-9) / steps}

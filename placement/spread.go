@@ -52,11 +52,12 @@ func (s *spread) choose(selected []*contender) {
 	}
 }
 
-// eligible reports whether the candidate may hold the object: it passes every filter, or it holds the object and is
-// still selected. A cluster that others replace, or from which a drain removes the object, is not eligible.
+// eligible reports whether the cluster may hold the object: it passes every filter, or it holds the object and is still
+// selected. A cluster that others replace, or from which a drain removes the object, is not eligible.
 func eligible(c *contender) bool { return !c.evict && !c.takenAway && (c.held || c.open()) }
 
-// order ranks by score, then a cluster that holds the object before others, then one that is Evicting, then by name.
+// order sorts clusters by score. Among equal scores, clusters that hold the object come first, clusters with an
+// Evicting entry second; the name decides last.
 func (s *spread) order(all []*contender) {
 	slices.SortFunc(all, func(a, b *contender) int {
 		s.compared++
@@ -74,14 +75,15 @@ func first(yes bool) int {
 	return 0
 }
 
-// group returns the index of the affinity group that holds the object, or -1 if there are no groups.
+// group returns the index of the affinity group that holds the object. It returns -1 if the placement has no affinity
+// groups.
 func (s *spread) group(selected []*contender) int {
 	if len(s.groups) == 0 {
 		return -1
 	}
 	if holding := s.holding(selected); holding >= 0 && !s.rebalance {
-		// The group is left only if its selected clusters would not suffice even if all of them were open. So an outage
-		// moves nothing, unless failover evicts the object.
+		// The object leaves its group only if the group's selected clusters would not suffice even if all of them were open.
+		// So an outage does not move the object to another group, unless failover evicts it.
 		would := func(*contender) bool { return true }
 		if slices.ContainsFunc(selected, func(c *contender) bool { return c.evict }) {
 			would = eligible
@@ -114,8 +116,8 @@ func (s *spread) group(selected []*contender) int {
 	return fullest
 }
 
-// holding returns the group with the most clusters that hold the object, the first of equal ones. It is -1 if there is
-// none.
+// holding returns the group with the most clusters that hold the object. Among equal groups, it returns the first one.
+// It returns -1 if no cluster of a group holds the object.
 func (s *spread) holding(selected []*contender) int {
 	best, most := -1, 0
 	for i := range s.groups {
@@ -143,7 +145,7 @@ func (s *spread) members(group int, all []*contender, which func(*contender) boo
 	return out
 }
 
-// kept returns the candidates that keep the object for now, except those that other clusters shall replace.
+// kept returns the clusters that keep the object for now, except the clusters that others shall replace.
 func kept(all []*contender) []*contender {
 	var out []*contender
 	for _, c := range all {
@@ -160,7 +162,7 @@ func (s *spread) undo(all []*contender) {
 	}
 }
 
-// restore keeps the previous clusters.
+// restore undoes the choice, so that the clusters that held the object before the decision keep it.
 func (s *spread) restore(all []*contender, a *attempt) {
 	why := cause{hubv1.ReasonSpreadUnsatisfied, strings.Join(messages(a.shortfalls()), "; ")}
 	for _, c := range all {
@@ -184,8 +186,8 @@ func messages(all []Shortfall) []string {
 	return out
 }
 
-// attempt chooses among the pool's candidates, which are sorted by rank. Kept candidates come after all others that
-// hold the object, and before new clusters.
+// attempt runs the choice among the clusters of the pool, which are sorted by rank. The kept clusters are chosen after
+// all other clusters that hold the object, and before new clusters.
 func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 	a := &attempt{spread: s, pool: pool}
 	for i, t := range s.constraints {
@@ -207,7 +209,7 @@ func (s *spread) attempt(pool []*contender, kept ...*contender) *attempt {
 		a.pick(held, rules{})
 		a.keep(kept)
 	case !s.rebalance:
-		// Clusters that hold the object come first, and the skew removes none of them.
+		// Clusters that hold the object are chosen first. A skew between domains removes none of them.
 		a.pick(held, rules{spare: true})
 	case s.number == 0 || holding <= s.number:
 		a.pick(away, rules{})
@@ -227,7 +229,7 @@ type attempt struct {
 	chosen  int
 }
 
-// keep chooses clusters, whatever the rules say.
+// keep chooses the kept clusters, whatever the rules forbid.
 func (a *attempt) keep(kept []*contender) {
 	for _, c := range kept {
 		c.chosen = true
@@ -243,9 +245,9 @@ func (a *attempt) keep(kept []*contender) {
 
 // rules are the rules of one pass over the candidates.
 type rules struct {
-	// skew limits the differences between domains; wishes makes preferences count too.
+	// skew applies the constraints' maxSkew. wishes also applies constraints that are only preferred.
 	skew, wishes bool
-	// spare leaves room for the domains that are still needed.
+	// spare leaves room for the domains that still need a cluster.
 	spare bool
 }
 
@@ -274,7 +276,7 @@ func (d *domains) add(domain string) {
 	}
 }
 
-// least returns the lowest count of a domain that may have a cluster.
+// least returns the lowest number of chosen clusters among the domains that may have a cluster.
 func (d *domains) least() int {
 	if d.used < len(d.count) && (d.maximum == 0 || d.used < d.maximum) {
 		return 0
@@ -282,7 +284,7 @@ func (d *domains) least() int {
 	return d.lowest
 }
 
-// most returns the highest count of a domain, and the first domain by name that has it.
+// most returns the highest number of chosen clusters in a domain, and the first domain by name that has this number.
 func (d *domains) most() (count int, domain string) {
 	for name, n := range d.count {
 		if n > count || (n == count && name < domain) {
@@ -292,7 +294,7 @@ func (d *domains) most() (count int, domain string) {
 	return count, domain
 }
 
-// bars reports whether the constraint forbids another cluster of a domain.
+// bars reports whether the constraint forbids another cluster in a domain.
 func (d *domains) bars(domain string, r rules) bool {
 	if d.anyway && !r.wishes {
 		return false
@@ -301,7 +303,7 @@ func (d *domains) bars(domain string, r rules) bool {
 	return (d.maximum > 0 && n == 0 && d.used >= d.maximum) || (d.perDomain > 0 && n >= d.perDomain) || (r.skew && d.skew > 0 && n+1-d.least() > d.skew)
 }
 
-// why describes the reason of bars.
+// why returns why the constraint forbids another cluster in a domain.
 func (d *domains) why(domain string) string {
 	n := d.count[domain]
 	switch name := subject(d.key) + " " + domain; {
@@ -342,12 +344,12 @@ func (a *attempt) satisfied() bool {
 	return a.chosen > 0 && !slices.ContainsFunc(a.shortfalls(), func(s Shortfall) bool { return s.Serious })
 }
 
-// breaks reports whether a required constraint does not hold.
+// breaks reports whether the choice violates a required constraint.
 func (a *attempt) breaks() bool {
 	return slices.ContainsFunc(a.domains, func(d *domains) bool { return d.used < d.minimum && !d.anyway })
 }
 
-// cause returns why a candidate was not chosen.
+// cause returns why the spread did not choose a cluster.
 func (a *attempt) cause(c *contender) cause {
 	if a.number > 0 && a.chosen >= a.number {
 		return cause{hubv1.ReasonNotChosen, fmt.Sprintf("numberOfClusters is %d, and other clusters come first", a.number)}

@@ -4,17 +4,17 @@ import "fmt"
 
 // Trace has the steps of a decision.
 type Trace struct {
-	// Clusters by name, each with every filter in the order of evaluation.
+	// Clusters are sorted by name. Each has the results of all filters in the order of evaluation.
 	Clusters []ClusterTrace
-	// Steps of the spread, in order. A later step with the action Drop or Restore undoes earlier ones.
+	// Steps are the steps of the spread, in order. A step with the action Drop or Restore undoes earlier steps.
 	Steps []Step
 }
 
-// ClusterTrace contains the findings about one cluster.
+// ClusterTrace contains the results for one cluster.
 type ClusterTrace struct {
 	Cluster string
 	Filters []FilterTrace
-	// Parts of the score, and their sum. Empty for a cluster that a filter unselects.
+	// Parts are the parts of the score, and Score is their sum. Parts is empty for a cluster that a filter unselects.
 	Parts []Part
 	Score int64
 }
@@ -26,7 +26,7 @@ type FilterTrace struct{ Filter, Reason, Message string }
 type Step struct {
 	// Action is Group, Keep, Choose, Drop or Restore.
 	Action string
-	// Cluster, or the group.
+	// Cluster is the cluster of the step. For the action Group it is the name of the group.
 	Cluster string
 	Why     string
 }

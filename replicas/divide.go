@@ -10,18 +10,20 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Unlimited is a Max or Room without a limit.
+// Unlimited is the value of Max or Room that means no limit.
 const Unlimited = math.MaxInt32
 
-// Input contains all inputs of a division. Numbers below 0 count as 0, those above Unlimited as Unlimited.
+// Input contains all inputs of a division. Divide replaces numbers below 0 by 0, and numbers above Unlimited by
+// Unlimited.
 type Input struct {
 	By       hubv1.DivideBy
 	Total    int64
 	Clusters []Cluster
-	// Unsettled is true if only capacities differ, perhaps for a short time: then current shares stay if they still
-	// divide the total.
+	// Unsettled is true if only capacities have changed, perhaps for a short time. In this case the current shares stay,
+	// as long as they still divide the total.
 	Unsettled bool
-	// Key and Rebalance are for KubeFed: Key orders equal clusters, and Rebalance ignores current shares.
+	// Key and Rebalance are read only by the planner of KubeFed: Key orders equal clusters, and Rebalance ignores current
+	// shares.
 	Key       string
 	Rebalance bool
 }
@@ -29,29 +31,29 @@ type Input struct {
 // Cluster is one cluster of a division.
 type Cluster struct {
 	Name string
-	// Weight is for Weight and KubeFed.
+	// Weight is the weight of the cluster for the ways Weight and KubeFed.
 	Weight int64
-	// Min and Max limit the share. If they conflict, Max wins.
+	// Min and Max limit the share. If Min is larger than Max, Max applies.
 	Min, Max int64
-	// Room is the number of replicas that fit, for Capacity and Pack.
+	// Room is the number of replicas that fit into the cluster. The ways Capacity and Pack read it.
 	Room int64
-	// Held is the current share. It is nil if the cluster has none.
+	// Held is the current share. It is nil if the cluster has no share.
 	Held *int64
-	// Fixed keeps the current share.
+	// Fixed is true if the cluster must keep its current share.
 	Fixed bool
 }
 
-// Division is the result.
+// Division is the result of Divide.
 type Division struct {
 	// Shares has an entry for every cluster.
 	Shares map[string]int64
-	// Rest is the number of replicas without room.
+	// Rest is the number of replicas for which no cluster has room.
 	Rest int64
 }
 
 var errTwice = errors.New("named twice")
 
-// Divide divides the total. It returns an error for an invalid input, but never because of numbers.
+// Divide divides the total. It returns an error for an invalid policy; every combination of numbers is valid.
 func Divide(in Input) (Division, error) {
 	by, known := ways[cmp.Or(in.By, hubv1.DivideByWeight)]
 	if !known {
@@ -88,7 +90,7 @@ func Divide(in Input) (Division, error) {
 	return out, nil
 }
 
-// ways are the functions that give every slot its share.
+// ways maps each way of dividing to the function that gives every slot its share.
 var ways = map[hubv1.DivideBy]func(open []slot, total int64, in Input) error{
 	hubv1.DivideByWeight:   own(spread),
 	hubv1.DivideByCapacity: own(spread),
@@ -96,7 +98,7 @@ var ways = map[hubv1.DivideBy]func(open []slot, total int64, in Input) error{
 	hubv1.DivideByKubeFed:  kubefed,
 }
 
-// own wraps a function that needs only the slots and the total, and cannot fail.
+// own adapts a function that needs only the slots and the total, and cannot fail.
 func own(by func(open []slot, total int64)) func([]slot, int64, Input) error {
 	return func(open []slot, total int64, _ Input) error {
 		by(open, total)
@@ -104,7 +106,7 @@ func own(by func(open []slot, total int64)) func([]slot, int64, Input) error {
 	}
 }
 
-// slot is a cluster with checked numbers: 0 <= lo <= hi, and none above Unlimited.
+// slot is a cluster with checked numbers: 0 <= lo <= hi, and no number above Unlimited.
 type slot struct {
 	name         string
 	weight       int64
@@ -133,8 +135,8 @@ func slotOf(c Cluster, by hubv1.DivideBy) slot {
 
 func clamp(n int64) int64 { return max(0, min(n, Unlimited)) }
 
-// stays reports whether the current shares divide the total within the policy's bounds. A cluster without a share needs
-// one, so it returns false then.
+// stays reports whether the current shares divide the total within the policy's bounds. It returns false if a cluster
+// without a share needs one.
 func stays(open []slot, total int64) bool {
 	for _, s := range open {
 		if s.held < s.least || s.held > s.most {

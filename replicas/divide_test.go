@@ -13,7 +13,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// clusters reads "eu 3 min=1 max=4 room=9 held=2; us 1": a name, a weight, and what else is said. "fixed" stands alone.
+// clusters parses a text such as "eu 3 min=1 max=4 room=9 held=2; us 1": each cluster has a name, a weight, and
+// optional numbers. The word "fixed" has no number.
 func clusters(t *testing.T, text string) []Cluster {
 	t.Helper()
 	var out []Cluster
@@ -147,7 +148,7 @@ func TestDivideRefusesWhatMakesNoSense(t *testing.T) {
 	}
 }
 
-// The cases of kubefed.json were divided by the planner of KubeFed v0.10.0 itself.
+// The planner of KubeFed v0.10.0 itself computed the expected shares in kubefed.json.
 func TestKubeFedDividesAsKubeFedDid(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/kubefed.json")

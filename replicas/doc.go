@@ -1,7 +1,7 @@
 // Package replicas decides how many replicas each cluster of a placement gets, and which field of an object has that
 // number.
 //
-// It does no I/O: equal inputs give equal shares, whatever the order of the clusters.
+// It does no I/O. Equal inputs give equal shares, whatever the order of the clusters.
 //
 //   - Every cluster gets its exact share rounded down or up (largest remainder). If the
 //     clusters have room for the total, the shares add up to it. Otherwise they add up to the room.

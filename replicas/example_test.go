@@ -22,7 +22,7 @@ func ExampleDivide() {
 	// Output: map[cn-sha-1:2 eu-ber-1:2 eu-fra-1:6] rest 0 <nil>
 }
 
-// Three clusters have room for six of eight replicas. A cluster keeps its replicas as far as they fit.
+// Three clusters have room for six of eight replicas. Each cluster keeps its current replicas as far as they fit.
 func ExampleDivide_pack() {
 	held := int64(2)
 	division, err := replicas.Divide(replicas.Input{

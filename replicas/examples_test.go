@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write what is decided into docs/replica
 
 const guide = "../docs/replicas.md"
 
-// An example is a block of YAML and, after it, a block of text with what is decided.
+// An example is a block of YAML, followed by a block of text with the division.
 var (
 	exampleBlocks = regexp.MustCompile("```yaml\n([^`]*)```\n\n```text\n([^`]*)```")
 	fleetBlock    = regexp.MustCompile("```yaml\n(fleet:\n[^`]*)```")
@@ -40,13 +40,13 @@ type exampleCluster struct {
 
 type example struct {
 	Replicas hubv1.ReplicasPolicy `json:"replicas"`
-	// Object is what of the hub object matters.
+	// Object contains the fields of the hub object that the division reads.
 	Object map[string]any `json:"object"`
-	// Held are the shares until now.
+	// Held are the current shares.
 	Held map[string]int64 `json:"held"`
-	// Only names the chosen clusters; unset: all of the fleet.
+	// Only names the chosen clusters. If it is unset, all clusters of the fleet are chosen.
 	Only []string `json:"only"`
-	// ScalePath is that of the kind's definition.
+	// ScalePath is the path of the replicas in the scale subresource of the kind's definition.
 	ScalePath string `json:"scalePath"`
 }
 
@@ -84,7 +84,7 @@ func TestTheExamplesOfTheGuide(t *testing.T) {
 	}
 }
 
-// decided prints what is divided, the share of each cluster with the pods of a Job, and the rest.
+// decided prints the divided field, the share of each cluster with the number of pods of a Job, and the rest.
 func decided(t *testing.T, block string, fleet []exampleCluster) string {
 	t.Helper()
 	var e example

@@ -24,13 +24,13 @@ var (
 	job        = schema.GroupKind{Group: "batch", Kind: "Job"}
 )
 
-// Field is the number of an object that is divided.
+// Field is the field of an object whose number is divided.
 type Field struct {
-	// Path is the JSON pointer to it.
+	// Path is the JSON pointer to the field.
 	Path string
-	// Total is its value.
+	// Total is the value of the field.
 	Total int64
-	// Fixed is true if a member does not accept another value after the first one.
+	// Fixed is true if a member refuses to change the field after the object is created.
 	Fixed bool
 }
 
@@ -42,8 +42,9 @@ var (
 )
 
 // CheckKind returns why objects of a kind cannot be divided by the placement. scalePath is the path of the replicas in
-// the kind's scale subresource, such as ".spec.replicas". It is empty if there is none. It is only named in the error.
-// It is not used, because it may have another meaning: Prometheus' is .spec.shards, and each shard has different data.
+// the kind's scale subresource, such as ".spec.replicas"; it is empty if the kind has none. The error mentions
+// scalePath, but Hanse does not divide by it, because it may mean something else: for Prometheus it is .spec.shards,
+// and each shard has different data.
 func CheckKind(kind schema.GroupKind, spec *hubv1.PlacementSpec, scalePath string) error {
 	if !NeedsPath(kind, &spec.Replicas) {
 		return nil
@@ -55,15 +56,15 @@ func CheckKind(kind schema.GroupKind, spec *hubv1.PlacementSpec, scalePath strin
 	return fmt.Errorf("dividing the replicas of a %s: the field with the replicas is not known: set spec.replicas.path; %s", kind, suggestion)
 }
 
-// NeedsPath reports whether the policy must name the path of a kind's replicas and does not.
+// NeedsPath reports whether the policy must name the path of the kind's replicas but does not name it.
 func NeedsPath(kind schema.GroupKind, policy *hubv1.ReplicasPolicy) bool {
 	return policy.Divides() && policy.Path == "" && kind != deployment && kind != replicaSet && kind != job
 }
 
-// pointerOf converts a definition's JSON path, which has only dots and names.
+// pointerOf converts a JSON path of a definition, which has only dots and names, to a JSON pointer.
 func pointerOf(jsonPath string) string { return strings.ReplaceAll(jsonPath, ".", "/") }
 
-// Locate returns the field of an object that is divided.
+// Locate returns the field of an object whose number is divided.
 func Locate(kind schema.GroupKind, spec *hubv1.PlacementSpec, template *unstructured.Unstructured, scalePath string) (Field, error) {
 	if err := CheckKind(kind, spec, scalePath); err != nil {
 		return Field{}, err
@@ -92,9 +93,9 @@ func Locate(kind schema.GroupKind, spec *hubv1.PlacementSpec, template *unstruct
 	return f, nil
 }
 
-// knownPath returns the path for kinds that need no setting. For a Job completions are divided; the number of parallel
-// pods follows from that. A Job without completions is a work queue that ends when its pods find no more work, so its
-// pods are divided.
+// knownPath returns the path for kinds that need no path in the policy. For a Job, the completions are divided, and the
+// number of parallel pods follows from them. A Job without completions is a work queue, which ends when its pods find
+// no more work; its pods are divided.
 func knownPath(kind schema.GroupKind, template *unstructured.Unstructured) string {
 	if kind != job {
 		return replicasPath
@@ -110,7 +111,7 @@ func isIndexed(template *unstructured.Unstructured) bool {
 	return mode == "Indexed"
 }
 
-// within reports whether a pointer is at or below another one.
+// within reports whether a JSON pointer is equal to another one or below it.
 func within(pointer, other string) bool {
 	return pointer == other || strings.HasPrefix(pointer, other+"/")
 }
@@ -139,7 +140,7 @@ func numberAt(template *unstructured.Unstructured, pointer string) (int64, error
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// steps returns the steps of a JSON pointer, all of which are keys.
+// steps returns the steps of a JSON pointer. Each step is a key of a map.
 func steps(pointer string) []string {
 	out := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
 	for i, s := range out {

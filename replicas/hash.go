@@ -11,10 +11,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// termsHashLength in hexadecimal digits.
+// termsHashLength is the length of the hash in hexadecimal digits.
 const termsHashLength = 16
 
-// TermsHash returns a short hash of the settings for dividing by room and of one replica's requests. It hashes their
+// TermsHash returns a short hash of one replica's requests and of the policy's settings for capacity. It hashes their
 // JSON, so that an unset field of a later version does not change it.
 func TermsHash(way hubv1.DividePolicy, requests corev1.ResourceList) (string, error) {
 	raw, err := json.Marshal(struct {

@@ -7,11 +7,12 @@ import (
 	"sigs.k8s.io/kubefed/pkg/controller/util/planner"
 )
 
-// manyReplicas is the total above which held shares are minimums for the planner of KubeFed. The planner may need a
-// round for each held replica, and 10,000 rounds over 100 clusters take some 70 ms.
+// manyReplicas is the total above which current shares become minimums for the planner of KubeFed. The planner may need
+// a round for each current replica, and 10,000 rounds over 100 clusters take some 70 ms.
 const manyReplicas = 10_000
 
-// kubefed divides by the planner of KubeFed. The planner gives wrong results for some inputs, so it never gets them:
+// kubefed divides by the planner of KubeFed. The planner gives wrong results for some inputs, so kubefed never passes
+// these inputs to it:
 //
 //   - Numbers below 0 become shares below 0. They are set to 0 here.
 //   - A minimum above the maximum is followed. It is lowered to the maximum here.
@@ -41,9 +42,9 @@ func kubefed(open []slot, total int64, in Input) error {
 	return nil
 }
 
-// hold makes each current share the minimum of its slot if the total is larger than their sum. The result is the same
-// start for each slot, but the planner then divides all others by weight at once. Otherwise the planner compares
-// current replicas with the weights' shares, a few in each round.
+// hold makes each current share the minimum of its slot if the total is larger than the sum of the current shares. The
+// planner then starts at the same shares, but divides the remaining replicas by weight at once. Without the minimums,
+// it compares the shares in many rounds and moves a few replicas in each.
 func hold(open []slot, total int64) {
 	kept := func(s slot) int64 { return max(s.lo, min(s.held, s.hi)) }
 	for _, s := range open {

@@ -14,7 +14,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// planOf returns the answer of KubeFed's planner without a guard.
+// planOf returns the result of KubeFed's planner for the unchanged input.
 func planOf(t interface{ Fatal(...any) }, in Input) map[string]int64 {
 	spec := fed.ReplicaSchedulingPreferenceSpec{TotalReplicas: int32(in.Total), Rebalance: in.Rebalance, Clusters: map[string]fed.ClusterPreferences{}}
 	names, held := []string{}, map[string]int64{}
@@ -32,7 +32,8 @@ func planOf(t interface{ Fatal(...any) }, in Input) map[string]int64 {
 	return plan
 }
 
-// Each case shows a wrong answer of the planner, so that a part of the guard that is no longer needed fails here.
+// Each case is an input for which the planner alone gives a wrong result. The test fails for a case in which the
+// planner is right, because the guard is then no longer needed.
 func TestKubeFedIsGuardedWhereItsPlannerIsWrong(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -93,7 +94,7 @@ func TestKubeFedIsThePlannerForInputsThatMakeSense(t *testing.T) {
 	})
 }
 
-// drawLargeInput has numbers over the whole range and beyond it, alone and beside small ones.
+// drawLargeInput draws numbers over the whole range and beyond it, alone and together with small numbers.
 func drawLargeInput(t *rapid.T) Input {
 	number := rapid.OneOf(rapid.Int64Range(-2, 9), rapid.Int64Range(0, Unlimited), rapid.Int64())
 	in := Input{By: hubv1.DivideByKubeFed, Total: number.Draw(t, "total"), Rebalance: rapid.Bool().Draw(t, "rebalance"), Key: "shop/web"}
@@ -144,7 +145,7 @@ func TestKubeFedKeepsItsPromisesForNumbersOfAnySize(t *testing.T) {
 	})
 }
 
-// The planner alone takes a round for each replica that the first cluster holds, a minute for these.
+// For these inputs the planner alone needs a round for each replica that the first cluster holds: about a minute.
 func TestKubeFedDividesManyHeldReplicasAtOnce(t *testing.T) {
 	t.Parallel()
 	held := int64(2_000_000_000)

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// pack fills one slot after the other. Current replicas stay as far as they fit. Slots with the most current replicas
-// are filled first, then those with the most room; slots with the fewest are emptied first. If the total is below the
-// sum of the minimums, the minimums are filled in the same way.
+// pack fills one slot after the other. Current replicas stay as far as they fit. It fills slots with the most current
+// replicas first, then slots with the most room. It empties slots with the fewest current replicas first. If the total
+// is below the sum of the minimums, it fills up to the minimums in the same way.
 func pack(open []slot, total int64) {
 	least := int64(0)
 	for _, s := range open {

@@ -39,7 +39,7 @@ func mustDivide(t *rapid.T, in Input) Division {
 	return got
 }
 
-// bounds of a share as the documentation states them.
+// bounds returns the lowest and the highest share that the documentation permits for a cluster.
 func bounds(c Cluster, by hubv1.DivideBy) (lo, hi int64) {
 	hi = max(0, c.Max)
 	if by == hubv1.DivideByCapacity || by == hubv1.DivideByPack {
@@ -122,7 +122,7 @@ func holding(in Input, d Division) Input {
 	return next
 }
 
-// exactShares are found in another way than by Divide: by halving the interval of levels.
+// exactShares computes the exact shares independently of Divide, by halving the interval of levels.
 func exactShares(in Input) map[string]*big.Rat {
 	total := big.NewRat(min(in.Total, roomOf(in)), 1)
 	at := func(level *big.Rat) (map[string]*big.Rat, *big.Rat) {
@@ -179,7 +179,8 @@ func TestEveryShareIsWithinOneOfItsExactShare(t *testing.T) {
 	})
 }
 
-// No other shares that are exact shares rounded down or up would move fewer replicas. All of them are tried.
+// Among all shares that round the exact shares down or up, Divide returns shares that move the fewest replicas. The
+// test tries all of them.
 func TestAsFewAsPossibleMove(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "clusters")
@@ -209,7 +210,7 @@ func TestAsFewAsPossibleMove(t *testing.T) {
 	})
 }
 
-// moved is how many replicas begin somewhere.
+// moved returns how many replicas a cluster must start.
 func moved(in Input, shares map[string]int64) (n int64) {
 	for _, c := range in.Clusters {
 		n += max(0, shares[c.Name]-*c.Held)

@@ -16,8 +16,8 @@ import (
 
 var errNoTemplate = errors.New("it has no pod template at /spec/template: set spec.replicas.requests to the requests of one replica")
 
-// Requests returns the requests of one replica: from the policy, or as a scheduler computes them for a pod of the
-// template. They include one pod.
+// Requests returns the resource requests of one replica: from the policy, or computed from the pod template as a
+// scheduler computes them. The requests include one pod.
 func Requests(policy *hubv1.ReplicasPolicy, template *unstructured.Unstructured) (corev1.ResourceList, error) {
 	requests := policy.Requests.DeepCopy()
 	if requests == nil {
@@ -69,8 +69,8 @@ func orLimits(r corev1.ResourceRequirements) corev1.ResourceList {
 	return out
 }
 
-// Room returns how many replicas fit into the allocatable amount. A resource that the cluster does not report has no
-// room, except pods, which some node types do not report.
+// Room returns how many replicas fit into the allocatable amount. It is 0 if the cluster does not report a requested
+// resource. The resource pods is an exception, because some types of nodes do not report it.
 func Room(allocatable, requests corev1.ResourceList) int64 {
 	room := int64(Unlimited)
 	for name, want := range requests {
@@ -83,7 +83,7 @@ func Room(allocatable, requests corev1.ResourceList) int64 {
 	return max(0, room)
 }
 
-// times returns how often want, which is positive, fits into have.
+// times returns how often want fits into have. want is positive.
 func times(have, want resource.Quantity) int64 {
 	const whole = math.MaxInt64 / 1000 // above it, milli-units overflow
 	if have.Value() >= whole || want.Value() >= whole {

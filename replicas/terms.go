@@ -16,14 +16,14 @@ type Terms struct {
 	limits  []term[hubv1.ReplicaLimit]
 }
 
-// term is one entry of a list.
+// term is one entry of a list of weights or limits.
 type term[T any] struct {
 	names    []string
 	selector labels.Selector
 	says     T
 }
 
-// TermsOf reads the selectors of a policy.
+// TermsOf parses the cluster selectors of a policy.
 func TermsOf(way hubv1.DividePolicy) (Terms, error) {
 	var t Terms
 	for i, w := range way.Weights {
@@ -57,7 +57,8 @@ func termOf[T any](clusters *hubv1.RuleClusters, says T) (term[T], error) {
 	return t, err
 }
 
-// Cluster returns a Cluster with its weight and limits, by its name and its labels for selectors.
+// Cluster returns a Cluster with its weight and limits. name is the cluster's name, and selectable are the labels to
+// which selectors apply.
 func (t Terms) Cluster(name string, selectable map[string]string) Cluster {
 	c := Cluster{Name: name, Max: Unlimited, Room: Unlimited}
 	if t.weights == nil {

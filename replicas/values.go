@@ -6,18 +6,20 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Value is a number in a cluster's manifest that replaces the hub object's.
+// Value is a number in a cluster's manifest that replaces the number in the hub object.
 type Value struct {
-	// Path is a JSON pointer.
+	// Path is a JSON pointer to the field of the number.
 	Path   string
 	Number int64
 }
 
-// Values returns the numbers for a cluster's manifest, from the binding. decided is false if the binding divides and
-// has no share for the cluster yet: the hub object's number is the total of all clusters.
+// Values returns the numbers for a cluster's manifest, from the binding. decided is false if the replicas are divided
+// but the binding has no share for the cluster yet. The number in the hub object is the total of all clusters and must
+// not be sent.
 //
-// If the completions of a Job are divided, its parallelism is divided in proportion, so that all clusters end at about
-// the same time. It is at least one where there is work, and none if the hub object has none.
+// If the completions of a Job are divided, its parallelism is divided in the same ratio, so that all clusters end at
+// about the same time. The parallelism is at least one for a cluster with work. It is 0 everywhere if it is 0 in the
+// hub object.
 func Values(binding *hubv1.BindingSpec, cluster string, template *unstructured.Unstructured) (values []Value, decided bool) {
 	if binding.Division == nil {
 		return nil, true

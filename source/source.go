@@ -1,12 +1,13 @@
-// Package source decides whether a copy on a member was written by a later state of this hub than the hub now has. That
-// happens if the hub's etcd was restored from an older backup.
+// Package source decides whether a later state of this hub wrote a copy on a member. That happens after the hub's etcd
+// was restored from an older backup.
 //
-// Each copy has a Mark: the generation of its hub object and the Epoch in which it was written. The hub keeps the list
-// of its epochs in its own etcd and appends an epoch before it uses it. So a restored hub does not know the epochs
-// after the backup. It continues to number its epochs from the backup, and a random part distinguishes them from the
-// unknown ones.
+// Each copy has a Mark: the generation of its hub object and the Epoch in which the hub wrote the copy. The hub keeps
+// the list of its epochs in its own etcd, and appends an epoch before it uses it. So a restored hub does not know the
+// epochs after the backup. It continues to number its epochs from the backup; a random part distinguishes its new
+// epochs from the unknown ones.
 //
-// The package does no I/O. Marks come from members and may be invalid: an unreadable mark counts as missing.
+// The package does no I/O. Marks come from members and may be invalid. An unreadable mark is treated like a missing
+// one.
 package source
 
 import (
@@ -24,13 +25,13 @@ type Epoch struct {
 	Random string
 }
 
-// longest are the maximum lengths of a random part and of a mark.
+// longestRandom and longestMark are the maximum lengths, in bytes, of a random part and of a mark.
 const (
 	longestRandom = 16
 	longestMark   = 64
 )
 
-// String returns a text such as 1764028800-3f9c01ab.
+// String returns the epoch as text, such as 1764028800-3f9c01ab.
 func (e Epoch) String() string { return strconv.FormatInt(e.Sequence, 10) + "-" + e.Random }
 
 // NewRandom makes the random part of an epoch.
@@ -55,20 +56,20 @@ func ParseEpoch(text string) (Epoch, bool) {
 	return Epoch{Sequence: sequence, Random: random}, true
 }
 
-// positive parses a number in the form of String, so that equal values have one text.
+// positive parses a number. It accepts only the text that String would return for that number.
 func positive(text string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == text
 }
 
-// Mark tells from which state of the hub a copy was written. The zero value is for a copy without a mark.
+// Mark names the state of the hub that wrote a copy. The zero value stands for a copy without a mark.
 type Mark struct {
-	// Generation of the hub object; 0 for kinds without a generation.
+	// Generation is the generation of the hub object. It is 0 for kinds without a generation.
 	Generation int64
 	Epoch      Epoch
 }
 
-// String returns the value of the annotation, such as 7;1764028800-3f9c01ab; empty for the zero value.
+// String returns the value of the annotation, such as 7;1764028800-3f9c01ab. It is empty for the zero value.
 func (m Mark) String() string {
 	if m == (Mark{}) {
 		return ""
@@ -90,8 +91,8 @@ func ParseMark(text string) Mark {
 	return Mark{Generation: generation, Epoch: epoch}
 }
 
-// Epochs are the epochs that the hub knows, oldest first, with consecutive sequences. The zero value has none. It is
-// immutable.
+// Epochs are the epochs that the hub knows, oldest first, with consecutive sequences. The zero value is an empty list.
+// Epochs is immutable.
 type Epochs struct{ all []Epoch }
 
 // ParseEpochs parses one epoch per line. It returns false if a line is invalid or the sequences are not consecutive.
@@ -120,7 +121,7 @@ func (l Epochs) String() string {
 // Len returns the number of epochs.
 func (l Epochs) Len() int { return len(l.all) }
 
-// First returns the oldest epoch. It returns false if there is none.
+// First returns the oldest epoch. It returns false for an empty list.
 func (l Epochs) First() (Epoch, bool) {
 	if len(l.all) == 0 {
 		return Epoch{}, false
@@ -128,7 +129,7 @@ func (l Epochs) First() (Epoch, bool) {
 	return l.all[0], true
 }
 
-// Last returns the newest epoch. It returns false if there is none.
+// Last returns the newest epoch. It returns false for an empty list.
 func (l Epochs) Last() (Epoch, bool) {
 	if len(l.all) == 0 {
 		return Epoch{}, false
@@ -136,8 +137,8 @@ func (l Epochs) Last() (Epoch, bool) {
 	return l.all[len(l.all)-1], true
 }
 
-// Append returns the epochs with one more, and drops the oldest ones beyond most. The first
-// sequence of an empty list is start. See Restart for the choice of it.
+// Append returns the list with one more epoch. If it is then longer than most, the oldest epochs are dropped. The
+// sequence of the first epoch in an empty list is start. See Restart for the choice of start.
 func (l Epochs) Append(random string, start int64, most int) Epochs {
 	next := Epoch{Sequence: start, Random: random}
 	if last, ok := l.Last(); ok {
@@ -147,9 +148,9 @@ func (l Epochs) Append(random string, start int64, most int) Epochs {
 	return Epochs{all[max(0, len(all)-most):]}
 }
 
-// Restart returns a list of one epoch that comes after all known ones. Every earlier mark is then old, and its copy may
-// be overwritten. start is the present time in seconds since 1970. Because epochs begin far less often than every
-// second, no state of the hub has used that number before.
+// Restart returns a list with one epoch that comes after all known epochs. Every earlier mark is then old, and its copy
+// may be overwritten. start is the present time in seconds since 1970. Epochs begin far less often than once a second,
+// so no state of the hub has used that number before.
 func (l Epochs) Restart(random string, start int64) Epochs {
 	if last, ok := l.Last(); ok {
 		start = max(start, last.Sequence+1)
@@ -157,8 +158,8 @@ func (l Epochs) Restart(random string, start int64) Epochs {
 	return Epochs{[]Epoch{{Sequence: start, Random: random}}}
 }
 
-// Foreign reports whether the epoch belongs to another state of the hub. Then this list lacks the epoch, although it
-// would have any earlier epoch of this hub.
+// Foreign reports whether the epoch belongs to another state of the hub: the list does not contain it, although it
+// contains every epoch of this hub from then on.
 func (l Epochs) Foreign(e Epoch) bool {
 	first, ok := l.First()
 	if !ok || e.Sequence < first.Sequence {
@@ -168,24 +169,26 @@ func (l Epochs) Foreign(e Epoch) bool {
 	return place >= int64(len(l.all)) || l.all[place].Random != e.Random
 }
 
-// isOld reports whether the epoch was dropped from the list, or was accepted: its marks no longer matter.
+// isOld reports whether the epoch was dropped from the list or was accepted by a user. Marks with an old epoch do not
+// protect a copy.
 func (l Epochs) isOld(e Epoch) bool {
 	first, ok := l.First()
 	return ok && e.Sequence < first.Sequence
 }
 
-// State is the state of the hub for judging one copy. With the zero value no copy is newer, and copies get no mark.
+// State is the state of the hub by which one copy is judged. For the zero value, no copy is newer, and the hub writes
+// no mark.
 type State struct {
-	// Mark is written to the copy.
+	// Mark is the mark that the hub writes to the copy.
 	Mark   Mark
 	Epochs Epochs
-	// Accepted are the marks of copies that may be overwritten anyway, separated by commas: the value of an annotation
-	// of the hub object.
+	// Accepted lists the marks of copies that the hub may overwrite although they are newer, separated by commas. It is
+	// the value of an annotation of the hub object.
 	Accepted string
 }
 
 // Newer reports whether a later state of the hub wrote the copy with this mark. sameObject is true if the copy was
-// written for the same hub object, by UID: only then generations can be compared.
+// written for the same hub object, by UID. Only then can the generations be compared.
 func (s State) Newer(copied Mark, sameObject bool) bool {
 	if copied == (Mark{}) || s.Epochs.isOld(copied.Epoch) || s.accepts(copied) {
 		return false

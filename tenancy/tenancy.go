@@ -1,8 +1,9 @@
 // Package tenancy decides which objects are never sent to a member, whatever placement or rule requests it. These are
 // objects of system namespaces, credentials of the hub's own cluster, and pod templates that the Pod Security level of
-// the hub's namespace forbids. So a user of a hub namespace gets no more rights on members than on the hub.
+// the hub's namespace forbids. Without these refusals, a user of a hub namespace could get more rights on members than
+// on the hub.
 //
-// Existing copies are not withdrawn and stay unchanged.
+// A refusal does not withdraw existing copies. They stay unchanged.
 package tenancy
 
 import (
@@ -24,8 +25,8 @@ import (
 // Refusal is the reason why an object is not sent to members. Its message contains no value of the object.
 type Refusal struct{ Reason, Message string }
 
-// OfPlace refuses objects of kube-* and hanse-system, and these namespaces themselves; nil means that the object is
-// allowed.
+// OfPlace refuses objects of the namespaces kube-* and hanse-system, and these namespaces themselves. It returns nil if
+// the object is allowed.
 func OfPlace(id hubv1.ObjectIdentity) *Refusal {
 	name := id.Namespace
 	if id.Group == "" && id.Kind == "Namespace" {
@@ -55,7 +56,7 @@ func OfSecret(object *unstructured.Unstructured) *Refusal {
 		"from the placement", kind)}
 }
 
-// Of refuses a manifest as it would be written.
+// Of refuses a manifest in the form in which the hub would write it. It returns nil if the manifest is allowed.
 func Of(manifest *unstructured.Unstructured, namespaceLabels map[string]string) *Refusal {
 	if r := OfSecret(manifest); r != nil {
 		return r
@@ -71,9 +72,9 @@ func Of(manifest *unstructured.Unstructured, namespaceLabels map[string]string) 
 var evaluator = sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks(), nil) })
 
 // PodSecurity returns the violations of a built-in kind's pod template at the level that the labels of its namespace
-// enforce, such as "privileged" at "baseline:latest". Without that label there are none.
+// enforce, such as "privileged" at "baseline:latest". It returns no violations if the namespace has no such label.
 func PodSecurity(manifest *unstructured.Unstructured, namespaceLabels map[string]string) (level string, violations []string) {
-	// An unreadable label counts as restricted, as for an API server.
+	// An unreadable label means the level restricted, as on an API server.
 	enforced, _ := api.PolicyToEvaluate(namespaceLabels, api.Policy{Enforce: api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}})
 	if enforced.Enforce.Level == api.LevelPrivileged {
 		return "", nil
@@ -99,7 +100,7 @@ func PodSecurity(manifest *unstructured.Unstructured, namespaceLabels map[string
 	return level, violations
 }
 
-// templates are the paths of the pod template in each kind.
+// templates maps each kind to the path of its pod template.
 var templates = map[schema.GroupKind][]string{
 	{Kind: "Pod"}:                        {},
 	{Kind: "PodTemplate"}:                {"template"},

@@ -1,4 +1,5 @@
-// Package versions decides, by a kind's CustomResourceDefinition, at which versions an object may be sent to clusters.
+// Package versions decides at which versions an object may be sent to clusters. It reads the CustomResourceDefinition
+// of the kind.
 //
 //   - Without a conversion webhook, an API server changes only the apiVersion, and prunes by the schema of the version.
 //     So an object that was read at one version can be sent at another one by changing only the apiVersion.
@@ -15,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Preferred returns the served version that an API server prefers. It is empty if none is served.
+// Preferred returns the served version that an API server prefers. It is empty if the definition serves no version.
 func Preferred(crd *apiextensionsv1.CustomResourceDefinition) string {
 	preferred := ""
 	for _, v := range crd.Spec.Versions {
@@ -26,8 +27,8 @@ func Preferred(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return preferred
 }
 
-// Others returns the further versions at which a cluster may get an object that is read at one version, the newest
-// first. There are none if the definition has a conversion webhook, or lacks that version.
+// Others returns the further versions at which a cluster may get an object that the hub reads at one version, the
+// newest first. It returns none if the definition has a conversion webhook or lacks the version that the hub reads.
 func Others(crd *apiextensionsv1.CustomResourceDefinition, readAt string) []string {
 	read := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == readAt })
 	if c := crd.Spec.Conversion; read < 0 || c != nil && c.Strategy != apiextensionsv1.NoneConverter {
@@ -51,11 +52,11 @@ func schemaOf(v *apiextensionsv1.CustomResourceDefinitionVersion) *apiextensions
 	return v.Schema.OpenAPIV3Schema
 }
 
-// notSent are the fields that every version has, and the status, which the hub never sends.
+// notSent are the fields that every version has, and the status. The status is never sent.
 var notSent = []string{"apiVersion", "kind", "metadata", "status"}
 
-// keepsObjects reports whether an API server that prunes by schema s keeps every sent field of an object that the
-// schema declared has.
+// keepsObjects reports whether an API server that prunes by schema s keeps every field, except those in notSent, of an
+// object with the schema declared.
 func keepsObjects(s, declared *apiextensionsv1.JSONSchemaProps) bool {
 	sent := *declared
 	sent.Properties = make(map[string]apiextensionsv1.JSONSchemaProps, len(declared.Properties))

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// define makes a definition of versions, each with what is below the schema of its spec.
+// define returns a definition with two versions. read and other are the schemas below the spec of each version.
 func define(t *testing.T, read, other string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
