@@ -25,7 +25,7 @@ func newAcceptRestore(h *hub) *cobra.Command {
 		Short: "Let a hub that was restored from a backup overwrite newer copies",
 		Long: `Let a hub that was restored from a backup overwrite or remove all copies that it wrote after the backup was taken.
 
-Until then the hub holds them: their rows have the reason ` + hubv1.ReasonHubIsOlder + `. First bring the objects on the hub up to date as far as you can;
+Until you accept the restore, the hub holds these copies: their rows have the reason ` + hubv1.ReasonHubIsOlder + `. First bring the objects on the hub up to date as far as you can;
 hansectl diff shows what is about to change. A copy that already is as the hub wants it is not touched.
 
 To accept the copies of one object alone, set the annotation ` + hubv1.AcceptSourceAnnotation + ` on it, as the message of its row says.`,
@@ -35,7 +35,7 @@ To accept the copies of one object alone, set the annotation ` + hubv1.AcceptSou
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return acceptRestore(cmd.Context(), h, yes) },
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask.")
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for a confirmation.")
 	return cmd
 }
 

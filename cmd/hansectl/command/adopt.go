@@ -31,19 +31,20 @@ func newAdopt(h *hub) *cobra.Command {
 	a := &adoption{hub: h}
 	cmd := &cobra.Command{
 		Use:   "adopt (KIND NAME | KIND/NAME)",
-		Short: "Take over an object that is on members already",
-		Long: `Take over an object that is on members already and that the hub did not create. First it is shown what would
-change, and you are asked.
+		Short: "Take over an object that already exists on members",
+		Long: `Take over an object that already exists on members and that the hub did not create. The command first shows
+what would change, and asks you.
 
-An object is taken over if nothing in it would change, as apply.adoption: IfNoDiff of a placement does it. With
---overwrite it gets the hub's values in any case, as with apply.adoption: Always. That holds for this object alone, and
-for this once. From then on the object is a copy, which the hub keeps as it wants it. It is remembered as adopted:
-deletion.adopted of the placement says what becomes of it at the end.
+An object is taken over if no field of it would change, as with apply.adoption: IfNoDiff of a placement. With
+--overwrite it gets the hub's values even if fields differ, as with apply.adoption: Always. The command applies to this
+object alone, and once. Afterwards the object is a copy, which the hub keeps up to date. The hub marks the copy as
+adopted: deletion.adopted of the placement decides what happens to it when the hub removes it.
 
-Each object is taken over as it was shown. One that was made anew since stays.
+The command takes over only the objects that it has shown. An object that was created again in the meantime stays as
+it is.
 
 You need the verb adopt on the MemberClusters, and update on the hub object. The exit code is 1 if an object is not
-taken over, or would not be.`,
+taken over or, with --dry-run, would not be taken over.`,
 		Example: `  # What is there, and what would change
   hansectl adopt deployment/web -n shop --dry-run
 
@@ -68,10 +69,10 @@ taken over, or would not be.`,
 	}
 	a.out.addTo(cmd)
 	a.window.addTo(cmd.Flags())
-	cmd.Flags().StringSliceVar(&a.clusters, "cluster", nil, "Take it over on this cluster alone. Can be repeated.")
-	cmd.Flags().BoolVar(&a.overwrite, "overwrite", false, "Take over what differs, too, and write the hub's values.")
-	cmd.Flags().BoolVar(&a.dryRun, "dry-run", false, "Show what would be done, and do nothing.")
-	cmd.Flags().BoolVar(&a.yes, "yes", false, "Do not ask.")
+	cmd.Flags().StringSliceVar(&a.clusters, "cluster", nil, "Adopt the object only on this cluster. Can be repeated.")
+	cmd.Flags().BoolVar(&a.overwrite, "overwrite", false, "Also adopt objects that differ from the hub object, and write the hub's values to them.")
+	cmd.Flags().BoolVar(&a.dryRun, "dry-run", false, "Show what the command would do, and change nothing.")
+	cmd.Flags().BoolVar(&a.yes, "yes", false, "Do not ask for a confirmation.")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", h.completeMoreClusters)
 	return cmd
 }

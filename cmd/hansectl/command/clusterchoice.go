@@ -21,7 +21,7 @@ type clusterChoice struct {
 }
 
 func (c *clusterChoice) addTo(cmd *cobra.Command, h *hub) {
-	cmd.Flags().StringVar(&c.region, "region", "", "Every cluster of this region, instead of one by its name.")
+	cmd.Flags().StringVar(&c.region, "region", "", "All clusters of this region, instead of one cluster by its name.")
 	cmd.Args = usage(func(_ *cobra.Command, args []string) error {
 		switch {
 		case c.region != "" && len(args) > 0:

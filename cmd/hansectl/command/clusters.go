@@ -21,7 +21,8 @@ func newClusters(h *hub) *cobra.Command {
 		Short:      "List the members, whether they are ready and how many objects each shall hold",
 		Long: `List the members, whether they are ready and how many objects each shall hold.
 
-If you may not list MemberClusters, the members are shown that take objects of your namespace (-n), without what is not yours.`,
+If you may not list MemberClusters, the command shows the members that accept objects of your namespace (-n), without
+fields about other namespaces.`,
 		Example: `  hansectl clusters
 
   # Names of the members that are not ready

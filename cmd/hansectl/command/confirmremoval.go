@@ -30,9 +30,10 @@ func newConfirm(h *hub) *cobra.Command {
 		Short: "Let copies be deleted whose removal the hub holds",
 		Long: `Let copies be deleted whose removal the hub holds.
 
-The hub holds the removals that a Placement, a ClusterPlacement or a MemberCluster with spec.leave.policy Delete asks for if too many copies would
-go at once, or the last copy of an object. This command shows which copies would go and why, asks, and sets the annotation
-hanse.dev/confirm-removal. A confirmation is good once. It covers at most a tenth more copies than are shown, and no other cluster or reason.`,
+The hub holds the removals of a Placement, a ClusterPlacement or a MemberCluster with spec.leave.policy Delete if too
+many copies would be deleted at once, or the last copy of an object. This command shows the copies and the reason, asks
+you, and sets the annotation hanse.dev/confirm-removal. A confirmation is valid once. It covers at most a tenth more
+copies than the command has shown, and no other cluster or reason.`,
 		Example: `  hansectl confirm placement web -n shop
 
   # Without a question, as in a script
@@ -50,7 +51,7 @@ hanse.dev/confirm-removal. A confirmation is good once. It covers at most a tent
 			return h.completeOwn(cmd, args, typed, "placement", "clusterplacement", "membercluster")
 		},
 	}
-	cmd.Flags().BoolVar(&c.yes, "yes", false, "Do not ask.")
+	cmd.Flags().BoolVar(&c.yes, "yes", false, "Do not ask for a confirmation.")
 	return cmd
 }
 

@@ -20,7 +20,8 @@ func newCordon(h *hub) *cobra.Command {
 		Short: "Send no new objects to a cluster; its copies stay",
 		Long: `Send no new objects to a cluster: set spec.unschedulable of its MemberCluster.
 
-Objects that are there stay, are kept up to date, and keep their replicas or get fewer. To move them elsewhere, drain the cluster.`,
+Objects on the cluster stay and are kept up to date. Their number of replicas stays or decreases. To move the objects
+to other clusters, drain the cluster.`,
 		Example: `  hansectl cordon eu-fra-1
 
   hansectl cordon --region eu-central-1`,
@@ -60,11 +61,10 @@ func newUncordon(h *hub) *cobra.Command {
 	var clusters clusterChoice
 	cmd := &cobra.Command{
 		Use:   "uncordon CLUSTER | --region REGION",
-		Short: "Let a cluster have new objects again; end its drain",
-		Long: `Let a cluster have new objects again, and end its drain: unset spec.unschedulable and spec.drain of its MemberCluster.
+		Short: "Send new objects to a cluster again; end its drain",
+		Long: `Send new objects to a cluster again, and end its drain: unset spec.unschedulable and spec.drain of its MemberCluster.
 
-Nothing moves back by itself: an object stays where it is, unless its placement asks for rebalance.
-Objects that drain --evict took away come back.`,
+No object moves back by itself, unless its placement requests rebalance. Objects that drain --evict removed return.`,
 		Example: `  hansectl uncordon eu-fra-1
 
   hansectl uncordon --region eu-central-1`,

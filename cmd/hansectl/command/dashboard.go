@@ -39,7 +39,8 @@ func newDashboard(h *hub) *cobra.Command {
 		Long: `Forward a port of this machine to the console of the hub, and print its address and a token to sign in with.
 
 The connection goes through the hub's API server to a pod of the hub. You need list on pods and create on
-pods/portforward in namespace hanse-system. If the pod ends, another one takes its place. Ctrl-C ends the command.
+pods/portforward in namespace hanse-system. If the pod ends, the command connects to another pod. Ctrl-C ends the
+command.
 
 The token is the bearer token of your kubeconfig, or one of --service-account that is valid for an hour. The
 console shows what the user of the token may read.`,
@@ -54,8 +55,8 @@ console shows what the user of the token may read.`,
 			return d.run(cmd.Context())
 		},
 	}
-	cmd.Flags().IntVar(&d.port, "port", 0, "Port of this machine. 0 is a free one.")
-	cmd.Flags().StringVar(&d.account, "service-account", "", "NAMESPACE/NAME of a ServiceAccount. The token is requested for it.")
+	cmd.Flags().IntVar(&d.port, "port", 0, "Port of this machine; 0 means a free port.")
+	cmd.Flags().StringVar(&d.account, "service-account", "", "NAMESPACE/NAME of a ServiceAccount. hansectl requests a token of this account and prints it.")
 	cmd.Flags().BoolVar(&d.noToken, "no-token", false, "Print no token.")
 	return cmd
 }

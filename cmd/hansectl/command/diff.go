@@ -32,9 +32,10 @@ func newDiff(h *hub) *cobra.Command {
 		Short: "Show what the hub would change on the members, now or with other policies",
 		Long: `Show what the hub would change of an object on the members to which it goes, as a unified diff.
 
-The hub renders the object as it does for a write, and each member says in a dry run what that would come to, its own defaults and webhooks
-included. Status, managed fields and marks of the hub are left out; values of Secrets are not shown. Nothing is changed.
-An object that is on a member already and is not Hanse's is compared, too, if you have the verb adopt on the MemberCluster.
+The hub renders the object as it does for a write, and each member returns the result of a dry run, with its own
+defaults and webhooks. The diff omits status, managed fields, marks of the hub and values of Secrets. Nothing is
+changed. If you have the verb adopt on the MemberCluster, an object on a member that the hub did not create is
+compared, too.
 
 The exit code is 0 if there is no difference, 1 if there is one, and 2 if there was an error.`,
 		Example: `  # What is there against what shall be there, on every cluster
@@ -57,8 +58,8 @@ The exit code is 0 if there is no difference, 1 if there is one, and 2 if there 
 	}
 	d.out.addTo(cmd)
 	d.window.addTo(cmd.Flags())
-	cmd.Flags().StringSliceVar(&d.clusters, "cluster", nil, "Compare on this cluster alone. Can be repeated.")
-	cmd.Flags().BoolVar(&d.all, "all", false, "Compare on every cluster to which the object goes, as without --cluster.")
+	cmd.Flags().StringSliceVar(&d.clusters, "cluster", nil, "Compare only on this cluster. Can be repeated.")
+	cmd.Flags().BoolVar(&d.all, "all", false, "Compare on every cluster that shall hold the object, as without --cluster.")
 	cmd.Flags().StringSliceVarP(&d.files.Filenames, "filename", "f", nil, "Files or directories with override policies, used instead of policies of the same name. Can be repeated.")
 	cmd.Flags().BoolVarP(&d.files.Recursive, "recursive", "R", false, "Also read subdirectories.")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -23,12 +23,12 @@ func newDoctor(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the hub and its members: definitions, the running hub, webhook, clocks, credentials, grants",
-		Long: `Check the hub and its members, and say what to do about each fault. Nothing is changed, and no member is asked.
+		Long: `Check the hub and its members, and print how to mend each fault. Nothing is changed, and no request is sent to a member.
 
   hub API             the API server answers and serves every kind of Hanse
   hub                 a hub runs
-  version, clock      those of the hub and of hansectl go together
-  webhook             the webhook for policies answers, and its certificate is valid; it is asked by a dry run
+  version, clock      hub and hansectl have versions that work together, and equal clocks
+  webhook             the webhook for policies answers, and its certificate is valid; the check sends it a dry run
   member NAME         the member is Ready, and its credentials do not expire soon
   grants              members let the hub write the kinds of the objects that are placed there
 

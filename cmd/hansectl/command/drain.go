@@ -44,10 +44,10 @@ func newDrain(h *hub) *cobra.Command {
 		Short: "Move the objects of a cluster to others, and send no new ones",
 		Long: `Move the objects of a cluster to others, and send no new ones: set spec.drain of its MemberCluster, and wait.
 
-Each object gets its replacement first, and leaves the cluster when that is Healthy. An object stays if its placement
-wants it on every cluster, or if no other cluster can take it. With --evict such objects are taken away as well, and
-come back with hansectl uncordon. The hub does the work: the drain goes on if this command ends, until hansectl uncordon
-ends it.
+Each object is first created on another cluster, and leaves the drained cluster when the new copy is Healthy. An
+object stays if its placement selects every cluster, or if no other cluster can hold it. With --evict such objects are
+removed as well, and return with hansectl uncordon. The hub moves the objects: the drain continues after this command
+ends, until hansectl uncordon ends it.
 
 Exit code 0: every object has left the cluster. 3: objects are left that cannot be moved; they are listed. 2: wrong
 usage. 1: any other error.`,
@@ -77,9 +77,9 @@ usage. 1: any other error.`,
 	d.clusters.addTo(cmd, h)
 	cmd.Flags().Int32Var(&d.maxUnavailable, "max-unavailable", 0, fmt.Sprintf(
 		"How many objects of a cluster may be moving at a time (default %d, or what the MemberCluster says already).", hubv1.MostUnavailable))
-	cmd.Flags().BoolVar(&d.evict, "evict", false, "Take away objects that no other cluster can take. They come back when the drain ends.")
-	cmd.Flags().BoolVar(&d.wait, "wait", true, "Wait until nothing is left to move.")
-	cmd.Flags().DurationVar(&d.timeout, "timeout", 0, "How long to wait; 0 is as long as it takes. The drain goes on after it.")
+	cmd.Flags().BoolVar(&d.evict, "evict", false, "Also remove objects that no other cluster can hold. They return when the drain ends.")
+	cmd.Flags().BoolVar(&d.wait, "wait", true, "Wait until no object is left to move.")
+	cmd.Flags().DurationVar(&d.timeout, "timeout", 0, "How long to wait; 0 means without end. The drain continues after this time.")
 	return cmd
 }
 

@@ -47,7 +47,7 @@ The exit code is 1 if a cluster could not be asked.`,
 	}
 	e.out.addTo(cmd)
 	e.window.addTo(cmd.Flags())
-	cmd.Flags().StringSliceVar(&e.clusters, "cluster", nil, "Show this cluster alone. Can be repeated.")
+	cmd.Flags().StringSliceVar(&e.clusters, "cluster", nil, "Show only this cluster. Can be repeated.")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", h.completeMoreClusters)
 	return cmd
 }

@@ -32,12 +32,13 @@ func newExplain(h *hub) *cobra.Command {
 	e := &explain{hub: h}
 	cmd := &cobra.Command{
 		Use:   "explain (KIND NAME | KIND/NAME)",
-		Short: "Say why an object is on some clusters and not on others",
-		Long: `Say why an object of the hub is on the clusters that it is on, and on no other.
+		Short: "Show why an object is on some clusters and not on others",
+		Long: `Show why an object of the hub is on its clusters and not on others.
 
-The decision is made again from what the hub holds now, by the function that the hub decides by, and is told whole: the placement
-that is followed and those that are not, what each filter says of each cluster, scores, steps of the spread, shares of the replicas,
-and whether the result is what the binding says. It writes nothing.`,
+The command makes the decision again from the present objects of the hub, with the code of the hub. It shows all of the
+decision: the placement that the object follows and the placements that it does not follow, the result of each filter
+for each cluster, scores, steps of the spread, shares of the replicas, and whether the binding has the same result.
+Nothing is written.`,
 		Example: `  hansectl explain prometheus web -n monitoring
 
   # Every filter, for one cluster
@@ -62,7 +63,7 @@ and whether the result is what the binding says. It writes nothing.`,
 		},
 	}
 	e.out.addTo(cmd)
-	cmd.Flags().StringVar(&e.cluster, "cluster", "", "Tell of this cluster alone, with every filter.")
+	cmd.Flags().StringVar(&e.cluster, "cluster", "", "Show only this cluster, with the result of every filter.")
 	cmd.Flags().BoolVar(&e.fields, "fields", false, "Also show the fields that differ from the hub object: which rule set each, and which manager owns it on the member.")
 	e.window.addTo(cmd.Flags())
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -43,11 +43,10 @@ func newGet(h *hub) *cobra.Command {
 		Long: `Show the copies of hub objects of a kind as they are on the members, or with --clusters all objects of the
 kind there. They are read through the hub.
 
-Without --clusters, HEALTH and READY are the last values that the hub received, with ? while the hub does not
-hear the cluster. With --clusters, the table has
-the columns of each member's API server, and CLUSTER. The hub asks all MemberClusters that you may list, or
-the clusters of --cluster. -o json and -o yaml have each object as the member has it now. Values of Secrets are
-not shown.
+Without --clusters, HEALTH and READY are the last values that the hub received, with ? while the hub receives no
+changes from the cluster. With --clusters, the table has the columns of each member's API server, and CLUSTER. The hub
+asks all MemberClusters that you may list, or the clusters of --cluster. -o json and -o yaml have each object as the
+member has it now. Values of Secrets are not shown.
 
 The exit code is 1 if a cluster could not be asked.`,
 		Example: `  # The Deployments of a namespace on every cluster
@@ -95,10 +94,10 @@ The exit code is 1 if a cluster could not be asked.`,
 	}
 	g.out.addTo(cmd, "wide", "name")
 	g.window.addTo(cmd.Flags())
-	cmd.Flags().BoolVarP(&g.all, "all-namespaces", "A", false, "The objects of all namespaces.")
-	cmd.Flags().StringSliceVar(&g.clusters, "cluster", nil, "Show this cluster alone. Can be repeated.")
-	cmd.Flags().BoolVar(&g.fleet, "clusters", false, "All objects of the kind on the clusters, copies or not.")
-	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "Only objects with these labels, as in app=web,tier!=db. Needs --clusters.")
+	cmd.Flags().BoolVarP(&g.all, "all-namespaces", "A", false, "Show the objects of all namespaces.")
+	cmd.Flags().StringSliceVar(&g.clusters, "cluster", nil, "Show only this cluster. Can be repeated.")
+	cmd.Flags().BoolVar(&g.fleet, "clusters", false, "Show all objects of the kind on the clusters, not only the copies of hub objects.")
+	cmd.Flags().StringVarP(&g.selector, "selector", "l", "", "Show only objects with these labels, such as app=web,tier!=db. Needs --clusters.")
 	cmd.Flags().BoolVarP(&g.watch, "watch", "w", false, fmt.Sprintf("Show the table again after a change: the members are asked every %s. Needs --clusters.", readEvery))
 	cmd.Flags().IntVar(&g.limit, "limit", 50, fmt.Sprintf("How many objects are shown, at most. With --clusters, of each cluster; %d if it is not given.", memberview.MostListed))
 	_ = cmd.RegisterFlagCompletionFunc("cluster", h.completeMoreClusters)

@@ -39,12 +39,13 @@ func newJoin(h *hub) *cobra.Command {
 		Short: "Join a cluster to the hub, or refresh its credentials",
 		Long: `Join a cluster to the hub.
 
-On the member it makes the ServiceAccount hanse-system/hanse, a ClusterRole and ClusterRoleBinding with the kinds that you
-grant, a Role and RoleBinding with which the hub renews its token, roles with the rules of operators, and a token of 30 days. If the chart hanse-member is installed there, its account and RBAC are used as they are.
-On the hub it makes a Secret with the address of the member and this token, and a MemberCluster.
+On the member it creates the ServiceAccount hanse-system/hanse, a ClusterRole and ClusterRoleBinding for the kinds that
+you grant, a Role and RoleBinding with which the hub renews its token, roles with the rules of operators, and a token of
+30 days. If the chart hanse-member is installed on the member, its ServiceAccount and RBAC are used unchanged.
+On the hub it creates a Secret with the address of the member and this token, and a MemberCluster.
 
-The member kubeconfig is used from here only: of it, nothing but server and CA goes to the hub. Run it again with the same
-name to replace the token; labels and what else you name are then changed, the rest stays.`,
+The member kubeconfig stays on this machine: only its server and CA are stored on the hub. Run the command again with
+the same name to replace the token. It then changes only the labels and settings that you give.`,
 		Example: `  # The member grants two kinds; its region is read from its nodes
   hansectl join cn-sha-1 --member-kubeconfig cn-sha-1.kubeconfig --grant monitoring.coreos.com/prometheuses --grant configmaps
 

@@ -26,7 +26,8 @@ func newKinds(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kinds [KIND]",
 		Short: "List the kinds in use, the versions that clusters serve, and clusters that lack a kind",
-		Long: `List the kinds that have a binding or that a placement selects by name, from what the hub knows; no member is asked.
+		Long: `List the kinds that have a binding or that a placement selects by name. They are read from the hub; no request is sent
+to a member.
 
   OBJECTS   objects with a binding
   COPIES    copies that clusters shall hold
@@ -34,7 +35,8 @@ func newKinds(h *hub) *cobra.Command {
   VERSIONS  versions that clusters serve, with the number of clusters if not all serve the same
   HUB       version at which the hub serves the kind
 
-With KIND, one row per cluster is shown. A cluster that has not reported its kinds is unknown. All namespaces are looked at unless you name one.
+With KIND, one row per cluster is shown. A cluster that has not reported its kinds is unknown. All namespaces are
+included unless you name one.
 
 The exit code is 0. With --problems it is 1 if a kind has a problem.`,
 		Example: `  hansectl kinds
@@ -72,7 +74,7 @@ The exit code is 0. With --problems it is 1 if a kind has a problem.`,
 	}
 	out.addTo(cmd)
 	w.addTo(cmd.Flags())
-	cmd.Flags().BoolVar(&problems, "problems", false, "Only kinds with a problem. The exit code is 1 if there are any.")
+	cmd.Flags().BoolVar(&problems, "problems", false, "Show only kinds with a problem. The exit code is 1 if a kind has a problem.")
 	return cmd
 }
 

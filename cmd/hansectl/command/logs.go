@@ -54,9 +54,9 @@ The exit code is 1 if a cluster could not be asked.`,
 		},
 	}
 	l.window.addTo(cmd.Flags())
-	cmd.Flags().StringSliceVar(&l.clusters, "cluster", nil, "Show this cluster alone. Can be repeated.")
-	cmd.Flags().StringVarP(&l.container, "container", "c", "", "Show this container alone.")
-	cmd.Flags().Int64Var(&l.tail, "tail", 10, "How many lines of each container are shown at first.")
+	cmd.Flags().StringSliceVar(&l.clusters, "cluster", nil, "Show only this cluster. Can be repeated.")
+	cmd.Flags().StringVarP(&l.container, "container", "c", "", "Show only this container.")
+	cmd.Flags().Int64Var(&l.tail, "tail", 10, "Number of lines of each container to show at first.")
 	cmd.Flags().BoolVarP(&l.follow, "follow", "f", false, fmt.Sprintf("Show new lines, every %s.", readEvery))
 	_ = cmd.RegisterFlagCompletionFunc("cluster", h.completeMoreClusters)
 	return cmd

@@ -38,7 +38,7 @@ type memberFlags struct {
 
 func (f *memberFlags) addTo(cmd *cobra.Command, why string) {
 	cmd.Flags().StringVar(&f.kubeconfig, "member-kubeconfig", "", "Kubeconfig of an admin of the member, "+why)
-	cmd.Flags().StringVar(&f.context, "member-context", "", "Context in the member kubeconfig. Its current one if it is not given.")
+	cmd.Flags().StringVar(&f.context, "member-context", "", "Context in the member kubeconfig; by default its current context.")
 }
 
 // memberCluster is a connection to a member with its admin's credentials.

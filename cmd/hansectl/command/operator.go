@@ -19,8 +19,8 @@ func newOperator(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "operator",
 		Short: "See what the chart of an operator needs on the hub and on members",
-		Long: `See what the Helm chart of an operator needs on the hub and on members. The chart is rendered on this machine: no hub and no member is asked, and
-nothing is downloaded.`,
+		Long: `See what the Helm chart of an operator needs on the hub and on members. The chart is rendered on this machine: no
+request is sent to a hub or a member, and nothing is downloaded.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Args: usage(knownCommand),
 	}
@@ -38,9 +38,9 @@ type chartRun struct {
 func (r *chartRun) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&r.values, "values", "f", nil, "File with values for the chart. Can be repeated; later files win.")
-	flags.StringVar(&r.releaseName, "release-name", "", "Name of the release. The name of the chart if it is not given.")
-	flags.StringVar(&r.kubeVersion, "kube-version", chart.DefaultKubernetes, "Kubernetes version of the members, for the templates.")
-	flags.StringArrayVar(&r.versions, "api-versions", nil, "API version that the members serve besides those of Kubernetes, such as monitoring.coreos.com/v1. Can be repeated.")
+	flags.StringVar(&r.releaseName, "release-name", "", "Name of the release; by default the name of the chart.")
+	flags.StringVar(&r.kubeVersion, "kube-version", chart.DefaultKubernetes, "Kubernetes version of the members, which the chart's templates can read.")
+	flags.StringArrayVar(&r.versions, "api-versions", nil, "API version that the members serve in addition to the API versions of Kubernetes, such as monitoring.coreos.com/v1. Can be repeated.")
 	_ = cmd.MarkFlagFilename("values", "yaml", "yml", "json")
 }
 
@@ -107,10 +107,10 @@ func newOperatorCRDs(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crds CHART",
 		Short: "Print the CustomResourceDefinitions of a chart",
-		Long: `Print the CustomResourceDefinitions of a chart, as documents of YAML: those of its folder crds, of its templates and of its hooks. CHART is an archive
-(.tgz) or a folder.
+		Long: `Print the CustomResourceDefinitions of a chart, as documents of YAML: those of its folder crds, of its templates and
+of its hooks. CHART is an archive (.tgz) or a folder.
 
-The hub needs them to serve the operator's kinds, and installs none itself.`,
+The hub needs these definitions to serve the operator's kinds. It does not install them itself.`,
 		Example: `  # Serve the kinds of an operator on the hub
   hansectl operator crds prometheus-operator-1.0.0.tgz | kubectl apply --server-side -f -`,
 		Args:              arguments("CHART"),
@@ -157,12 +157,13 @@ func newOperatorRBAC(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rbac CHART",
 		Short: "Print the rights that the hub needs on a member to install a chart",
-		Long: `Print the rights that the hub needs on a member to install a chart, as values of the chart hanse-member: the kinds of its objects, and the rules of
-its own roles. CHART is an archive (.tgz) or a folder.
+		Long: `Print the rights that the hub needs on a member to install a chart, as values of the chart hanse-member: the kinds of
+its objects, and the rules of its own roles. CHART is an archive (.tgz) or a folder.
 
-A member lets the hub write a role only if the hub has its rules. Rules with wildcards, which are left out, bindings to cluster-admin and to roles of
-others are warnings on standard error. A member without the chart hanse-member gets the printed rights by hansectl join --grant-operator. In the
-output for programs, .manifests has the rules as roles.`,
+A member lets the hub write a role only if the hub has its rules. Rules with wildcards are left out, with a warning on
+standard error. Bindings to cluster-admin and to roles outside the chart cause a warning, too. A member without the
+chart hanse-member gets the printed rights by hansectl join --grant-operator. In the output for programs, .manifests
+has the rules as roles.`,
 		Example: `  # What a member must grant
   hansectl operator rbac prometheus-operator-1.0.0.tgz -n monitoring -f values.yaml
 

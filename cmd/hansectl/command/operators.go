@@ -17,20 +17,20 @@ func newOperators(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "operators [NAME]",
 		Short: "List the operators that the hub installs on members, and the clusters where they are ready",
-		Long: `List the FederatedOperators of the hub, from what the hub knows; no member is asked.
+		Long: `List the FederatedOperators of the hub. They are read from the hub; no request is sent to a member.
 
   CHART     chart and its version that the hub has stored, or manifests
   VERSION   version of the operator, as the chart says it
-  CLUSTERS  clusters on which the operator is ready / clusters that it is placed on
+  CLUSTERS  clusters on which the operator is ready / clusters that its placement selects
   STORED    whether the hub has stored the objects of the newest generation
   KINDS     number of kinds that the operator defines; -o wide has their names
 
 With -o wide, a second table has a row per cluster and a column per operator, with the version of its copies there.
 
-A version or True with ? is the last known one: the hub does not hear the cluster.
+A version or True with ? is the last known value: the hub receives no changes from the cluster.
 
 Notes name the custom kinds with objects on clusters that no FederatedOperator defines, and the kinds of operators with
-objects on clusters that their operator is not placed on.
+objects on clusters that the operator's placement does not select.
 
 With NAME, the conditions that are not True are shown, and one row per cluster:
 

@@ -47,7 +47,7 @@ const jsonpathFormat = "jsonpath="
 // addTo adds the flag to a command. also has "wide" if the result is a shownWide, and "name" if it is a shownNames.
 func (o *output) addTo(cmd *cobra.Command, also ...string) {
 	o.formats = append(also, "json", "yaml")
-	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: "+o.choice()+". Text if it is not given.")
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "Output format: "+o.choice()+". The default is text.")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(append(o.formats, jsonpathFormat), cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -40,9 +40,10 @@ func newPlan(h *hub) *cobra.Command {
 		Short: "Show what files would do to every copy before they are applied",
 		Long: `Show what files would do to every copy before they are applied to the hub.
 
-The files may hold any mix of hub objects, placements, override policies and MemberClusters. All decisions are made with the code of the hub,
-without and with the files, and both results are rendered. The plan has removals first, then moves, new copies and changed fields, the verdict of
-the guard, and what admission refuses. Nothing is written. Members are asked with --live alone. Values of Secrets are not shown.
+The files may hold any mix of hub objects, placements, override policies and MemberClusters. All decisions are made
+with the code of the hub, without and with the files, and both results are rendered. The plan has removals first, then
+moves, new copies and changed fields, the verdict of the guard, and what admission refuses. Nothing is written.
+Requests are sent to members only with --live. Values of Secrets are not shown.
 
 Exit code: 0, or 1 for an error or if admission refuses an object. With --detailed-exitcode, 2 if a copy changes.`,
 		Example: `  # What a folder would do
@@ -66,15 +67,15 @@ Exit code: 0, or 1 for an error or if admission refuses an object. With --detail
 	p.out.addTo(cmd, markdownFormat)
 	flags := cmd.Flags()
 	p.window.addTo(flags)
-	flags.StringSliceVarP(&p.files.Filenames, "filename", "f", nil, "Files or directories with what is to be applied; - for standard input.")
-	flags.BoolVarP(&p.files.Recursive, "recursive", "R", false, "Also read what is below the directories.")
-	flags.StringVarP(&p.files.Kustomize, "kustomize", "k", "", "Directory with a kustomization that is to be applied.")
-	flags.StringSliceVar(&p.from.Filenames, "from", nil, "Files or directories that stand for the hub, as kubectl get -o yaml writes them. No hub is asked.")
+	flags.StringSliceVarP(&p.files.Filenames, "filename", "f", nil, "Files or directories with the objects to apply; - for standard input.")
+	flags.BoolVarP(&p.files.Recursive, "recursive", "R", false, "Also read subdirectories.")
+	flags.StringVarP(&p.files.Kustomize, "kustomize", "k", "", "Directory with a kustomization to apply.")
+	flags.StringSliceVar(&p.from.Filenames, "from", nil, "Files or directories with the objects of the hub, as kubectl get -o yaml writes them. No request is sent to a hub.")
 	flags.BoolVar(&p.live, "live", false, "Also ask the members, by a dry run of each changed copy.")
-	flags.BoolVar(&p.summary, "summary", false, "Print the last line alone.")
-	flags.StringVar(&p.store, "out", "", "File to store the plan in, for hansectl plan show.")
+	flags.BoolVar(&p.summary, "summary", false, "Print only the last line.")
+	flags.StringVar(&p.store, "out", "", "File in which to store the plan, for hansectl plan show.")
 	flags.BoolVar(&p.detailed, "detailed-exitcode", false, "Exit with 2 if a copy changes.")
-	flags.StringSliceVar(&p.denied, "denied-metadata-prefixes", nil, "Prefixes of labels and annotations that do not travel, as the hub has them in its flag of this name.")
+	flags.StringSliceVar(&p.denied, "denied-metadata-prefixes", nil, "Key prefixes of labels and annotations that the hub does not send to members: the value of the hub's flag of this name.")
 	cmd.AddCommand(newPlanShow(h))
 	return cmd
 }

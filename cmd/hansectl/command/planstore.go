@@ -65,11 +65,11 @@ func newPlanShow(h *hub) *cobra.Command {
 	p := &planShow{hub: h}
 	cmd := &cobra.Command{
 		Use:   "show FILE",
-		Short: "Print a stored plan, and say what of the hub differs since it was made",
-		Long: `Print a plan that hansectl plan --out has stored, and say what of the hub differs since it was made.
+		Short: "Print a stored plan, and list the objects of the hub that have changed since it was made",
+		Long: `Print a plan that hansectl plan --out has stored, and list the objects of the hub that have changed since it was made.
 
-Compared are the clusters, the placements and override policies, and the objects of the plan with their bindings. If one of them differs,
-make the plan again. Nothing is decided again.`,
+The command compares the clusters, the placements and override policies, and the objects of the plan with their
+bindings. If one of them differs, make the plan again. The command makes no decisions itself.`,
 		Example: `  hansectl plan show plan.json`,
 		Args:    func(cmd *cobra.Command, args []string) error { return planFailed(arguments("FILE")(cmd, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -82,7 +82,7 @@ make the plan again. Nothing is decided again.`,
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return planFailed(usageError(cmd, err)) })
 	p.out.addTo(cmd, markdownFormat)
 	p.window.addTo(cmd.Flags())
-	cmd.Flags().BoolVar(&p.summary, "summary", false, "Print the last line alone.")
+	cmd.Flags().BoolVar(&p.summary, "summary", false, "Print only the last line.")
 	return cmd
 }
 

@@ -21,18 +21,18 @@ func newProblems(h *hub) *cobra.Command {
 	limit := 10
 	cmd := &cobra.Command{
 		Use:   "problems",
-		Short: "Show clusters, policies and objects with a problem, and those that take longest",
-		Long: `Show what needs a user, from what the hub knows; no member is asked:
+		Short: "Show clusters, policies and objects with a problem, and the slowest clusters",
+		Long: `Show the problems that need a user. They are read from the hub; no request is sent to a member.
 
   Clusters               MemberClusters that are not Ready, or whose credentials, topology or copies need a user
   Policies               placements and override policies that are not accepted, bundles and operators that are not stored, and removals that wait for
                          hansectl confirm
   Objects                objects that have no cluster, are not applied everywhere, or are not healthy
-  Slowest clusters       those that do not hold what is desired, the one first whose oldest copy has been waiting for longest
-  Oldest drift           copies that are not as the hub wants them and are left so: paused on the member, only reported, or fought for
+  Slowest clusters       clusters without the desired content; the cluster whose copy has waited longest is the first
+  Oldest drift           copies that differ from the desired content and stay so: paused on the member, only reported, or contested
   Most contested fields  paths that another field manager keeps changing, with that manager and the number of copies
 
-All namespaces are looked at unless you name one.`,
+All namespaces are included unless you name one.`,
 		SuggestFor: []string{"top", "issues", "errors"},
 		Example: `  hansectl problems
 
@@ -54,7 +54,7 @@ All namespaces are looked at unless you name one.`,
 	}
 	out.addTo(cmd)
 	w.addTo(cmd.Flags())
-	cmd.Flags().IntVar(&limit, "limit", limit, "How many lines each part has at most.")
+	cmd.Flags().IntVar(&limit, "limit", limit, "Maximum number of lines of each part.")
 	return cmd
 }
 

@@ -22,11 +22,13 @@ func newPrune(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune [CLUSTER...]",
 		Short: "Remove the copies on members that no binding claims",
-		Long: `Remove the copies on members that this hub wrote and that no binding claims. First they are listed, as hansectl unclaimed does, and you are asked.
+		Long: `Remove the copies on members that this hub wrote and that no binding claims. The command first lists the copies, as
+hansectl unclaimed does, and asks you.
 
-A copy is removed as it was listed: one that has changed since, or that a binding claims by then, stays. CustomResourceDefinitions, Namespaces and
-copies that were on the member before Hanse took them over are orphaned: they stay, without marks of the hub. A copy that is newer than the hub is held
-until the restore of the hub is accepted, see hansectl accept-restore.
+A copy that changes after it was listed stays, and so does a copy that a binding has claimed in the meantime.
+CustomResourceDefinitions, Namespaces and copies that were on the member before Hanse took them over are orphaned:
+they stay, without marks of the hub. A copy that is newer than the hub is held until the restore of the hub is
+accepted, see hansectl accept-restore.
 
 You need the verb prune on the MemberClusters. The exit code is 1 if a copy is left.`,
 		Example: `  hansectl prune eu-fra-1`,
@@ -36,7 +38,7 @@ You need the verb prune on the MemberClusters. The exit code is 1 if a copy is l
 		ValidArgsFunction: h.completeMoreClusters,
 	}
 	window.addTo(cmd.Flags())
-	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask.")
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for a confirmation.")
 	return cmd
 }
 

@@ -36,12 +36,15 @@ func newRender(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render (KIND NAME | KIND/NAME)",
 		Short: "Print an object as the hub sends it to each cluster",
-		Long: `Print an object as the hub sends it to each cluster, one document of YAML each, after a comment that names the rules that made it.
+		Long: `Print an object as the hub sends it to each cluster: one YAML document per cluster, after a comment that names the
+override rules that changed it.
 
-Overrides and shares of the replicas are put in by the functions that the hub uses. -f takes override policies and the object as applied to the hub,
-so that a change can be looked at before it is made; with --offline the files are all that there is. Nothing is written, and no member is asked.
+Overrides and shares of the replicas are applied with the code of the hub. -f treats override policies and the object in
+files as if they were applied to the hub, so that you see the effect of a change before you make it. With --offline,
+only the files are read. Nothing is written, and no request is sent to a member.
 
-The clusters are those of the object's binding, unless others are named. The exit code is 1 if the object cannot be rendered for one of them.`,
+By default, the clusters are the clusters of the object's binding. The exit code is 1 if the object cannot be rendered
+for one of them.`,
 		Example: `  # What each cluster gets
   hansectl render prometheus web -n monitoring
 
@@ -63,12 +66,12 @@ The clusters are those of the object's binding, unless others are named. The exi
 	r.out.addTo(cmd)
 	flags := cmd.Flags()
 	r.window.addTo(flags)
-	flags.StringSliceVar(&r.clusters, "cluster", nil, "Render for this cluster, whether the object goes there or not. Can be repeated.")
-	flags.BoolVar(&r.all, "all", false, "Render for every cluster, whether the object goes there or not.")
-	flags.StringSliceVarP(&r.files.Filenames, "filename", "f", nil, "Files or directories with objects to treat as applied; - for standard input.")
+	flags.StringSliceVar(&r.clusters, "cluster", nil, "Render for this cluster, even if it shall not hold the object. Can be repeated.")
+	flags.BoolVar(&r.all, "all", false, "Render for every cluster, even if it shall not hold the object.")
+	flags.StringSliceVarP(&r.files.Filenames, "filename", "f", nil, "Files or directories with objects to treat as if they were applied; - for standard input.")
 	flags.BoolVarP(&r.files.Recursive, "recursive", "R", false, "Also read subdirectories.")
-	flags.BoolVar(&r.offline, "offline", false, "Ask no hub: read the object, MemberClusters and policies from the files.")
-	flags.StringSliceVar(&r.denied, "denied-metadata-prefixes", nil, "Prefixes of labels and annotations that do not travel, as the hub has them in its flag of this name.")
+	flags.BoolVar(&r.offline, "offline", false, "Send no request to a hub: read the object, MemberClusters and policies from the files.")
+	flags.StringSliceVar(&r.denied, "denied-metadata-prefixes", nil, "Key prefixes of labels and annotations that the hub does not send to members: the value of the hub's flag of this name.")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return h.completeClusters(cmd, nil, typed)
 	})

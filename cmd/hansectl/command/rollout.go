@@ -19,10 +19,10 @@ func newRollout(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "See and steer how a change reaches the clusters in waves",
-		Long: `See and steer how a change reaches the clusters in waves, as spec.rollout of a placement says.
+		Long: `See and steer how a change reaches the clusters in the waves of a placement's spec.rollout.
 
-The subcommands of placements set annotations: hanse.dev/rollout-pause, -approve, -skip and -promote. undo sets hanse.dev/rollout-undo on the
-object. The hub asks for the right to the verb of that name on placements.`,
+The subcommands of placements set annotations: hanse.dev/rollout-pause, -approve, -skip and -promote. undo sets
+hanse.dev/rollout-undo on the object. You need the verb of the same name on placements.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Args: usage(knownCommand),
 	}

@@ -63,8 +63,8 @@ func newRolloutUndo(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undo (KIND NAME | KIND/NAME) [--to-revision N]",
 		Short: "Return the clusters to an earlier revision of an object",
-		Long: `Return the clusters to an earlier revision of an object, wave by wave: set the annotation hanse.dev/rollout-undo on the object. Without
---to-revision, it is the last revision that passed on all clusters, except the current one.
+		Long: `Return the clusters to an earlier revision of an object, wave by wave: set the annotation hanse.dev/rollout-undo on
+the object. Without --to-revision, it is the last revision that passed on all clusters, except the current one.
 
 The object on the hub keeps its newest spec. The next change of the object ends the undo, and so does the removal of
 the annotation. A change of its policies alone goes to the clusters with the template of the earlier revision.`,
@@ -81,7 +81,7 @@ the annotation. A change of its policies alone goes to the clusters with the tem
 		},
 		ValidArgsFunction: h.completeObjects,
 	}
-	cmd.Flags().Int64Var(&to, "to-revision", 0, "The revision to return to. Unset: the last one that passed on all clusters, except the current one.")
+	cmd.Flags().Int64Var(&to, "to-revision", 0, "The revision to return to; by default the last revision, other than the current one, that passed on all clusters.")
 	return cmd
 }
 

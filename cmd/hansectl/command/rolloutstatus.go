@@ -27,18 +27,18 @@ func newRolloutStatus(h *hub) *cobra.Command {
 	s := &rolloutStatus{hub: h}
 	cmd := &cobra.Command{
 		Use:   "status (KIND NAME | KIND/NAME)",
-		Short: "Show how far a change is",
-		Long: `Show how far the change of an object is, with one row per cluster. Of a Placement or ClusterPlacement, the objects are shown whose change is not
-complete.
+		Short: "Show the progress of a change",
+		Long: `Show the progress of an object's change, with one row per cluster. For a Placement or ClusterPlacement, the command
+shows the objects whose change is not complete.
 
   REVISION  the revision that the cluster shall hold
   HOLDS     the revision that the cluster last reported
   PASSING   for how long the copy has been healthy at its revision
 
-With --watch, each step is printed with the time since the begin, until the rollout has ended.
+With --watch, each step is printed with the time since the start, until the rollout has ended.
 
-The exit code is 0 when all clusters have the newest revision, and while the rollout runs if --watch is not given. It is 1 when a revision has failed
-or was rolled back, and after --timeout.`,
+The exit code is 0 when all clusters have the newest revision, and while the rollout runs if --watch is not given. It
+is 1 when a revision has failed or was rolled back, and after --timeout.`,
 		Example: `  hansectl rollout status deployment web -n shop
 
   # In a pipeline
@@ -57,7 +57,7 @@ or was rolled back, and after --timeout.`,
 	}
 	s.out.addTo(cmd)
 	cmd.Flags().BoolVarP(&s.watch, "watch", "w", false, "Print each step until the rollout has ended.")
-	cmd.Flags().DurationVar(&s.timeout, "timeout", 0, "How long to watch. 0: until the rollout has ended.")
+	cmd.Flags().DurationVar(&s.timeout, "timeout", 0, "How long to watch; 0 means until the rollout has ended.")
 	return cmd
 }
 

@@ -65,8 +65,8 @@ func (a *asking) steering(ctx context.Context) (rollout.Steering, error) {
 func newRolloutPause(h *hub) *cobra.Command {
 	return &cobra.Command{
 		Use:     "pause PLACEMENT",
-		Short:   "Let no more clusters begin to change",
-		Long:    `Let no more clusters begin to change. Clusters that have begun go on.`,
+		Short:   "Let no further cluster begin to change",
+		Long:    `Let no further cluster begin to change. Clusters that have begun continue.`,
 		Example: `  hansectl rollout pause web -n shop`,
 		Args:    placementArguments(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,7 +88,7 @@ func newRolloutResume(h *hub) *cobra.Command {
 	return &cobra.Command{
 		Use:     "resume PLACEMENT",
 		Short:   "End a pause",
-		Long:    `End a pause: changes go on where they are.`,
+		Long:    `End a pause: changes continue with the next cluster.`,
 		Example: `  hansectl rollout resume web -n shop`,
 		Args:    placementArguments(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -116,7 +116,7 @@ func newRolloutApprove(h *hub) *cobra.Command {
 		Short: "Let the changes in progress enter a wave",
 		Long: `Let the changes in progress enter a wave whose approval is Manual. A later change needs another approval.
 
-An object enters the wave when it has passed the waves before, also if it is approved earlier.`,
+An object enters the wave only after it has passed the earlier waves, even if the approval comes before that.`,
 		Example: `  hansectl rollout approve web asia -n shop`,
 		Args:    placementArguments("WAVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -150,8 +150,8 @@ func newRolloutSkip(h *hub) *cobra.Command {
 	return &cobra.Command{
 		Use:   "skip PLACEMENT CLUSTER",
 		Short: "Let no wave wait for a cluster",
-		Long: `Let no wave wait for a cluster, for the changes in progress. The cluster gets the new revision when its wave has passed without it, and its failure
-stops nothing.`,
+		Long: `Let no wave wait for a cluster, for the changes in progress. The cluster gets the new revision when its wave has
+passed without it. A failure on the cluster does not stop the rollout.`,
 		Example: `  hansectl rollout skip web eu-fra-1 -n shop`,
 		Args:    placementArguments("CLUSTER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -198,8 +198,9 @@ func newRolloutPromote(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "promote PLACEMENT --full --reason TEXT",
 		Short: "Send the changes in progress to all clusters at once",
-		Long: `Send the changes in progress to all clusters at once, without waves, soak, approvals and windows. It is for emergencies: a bad change reaches every
-cluster. Changes that have failed or were rolled back are sent, too. Suspended and cordoned clusters keep their revision.`,
+		Long: `Send the changes in progress to all clusters at once, without waves, soak, approvals and windows. It is for
+emergencies: a bad change reaches every cluster. Changes that have failed or were rolled back are sent, too. Suspended
+and cordoned clusters keep their revision.`,
 		Example: `  hansectl rollout promote web -n shop --full --reason "CVE-2026-1234"`,
 		Args:    placementArguments(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -214,9 +215,9 @@ cluster. Changes that have failed or were rolled back are sent, too. Suspended a
 		},
 		ValidArgsFunction: h.completePlacements,
 	}
-	cmd.Flags().BoolVar(&p.full, "full", false, "All clusters at once. Required.")
-	cmd.Flags().StringVar(&p.reason, "reason", "", "Why the waves are left out. It is stored with the placement. Required.")
-	cmd.Flags().BoolVar(&p.yes, "yes", false, "Do not ask.")
+	cmd.Flags().BoolVar(&p.full, "full", false, "Send the changes to all clusters at once. Required.")
+	cmd.Flags().StringVar(&p.reason, "reason", "", "The reason for skipping the waves. It is stored in an annotation of the placement. Required.")
+	cmd.Flags().BoolVar(&p.yes, "yes", false, "Do not ask for a confirmation.")
 	return cmd
 }
 

@@ -32,13 +32,16 @@ func newRotate(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate NAME",
 		Short: "Give the hub a new token for a member and revoke the old one",
-		Long: `Give the hub a new token for a member, and revoke the old one once the hub uses the new one. The watches of the member go on.
+		Long: `Give the hub a new token for a member, and revoke the old one once the hub uses the new one. The watches of the member
+continue.
 
-Without a member kubeconfig the hub makes the new token by itself. It cannot if its link is down, its credentials are no token that hansectl made,
-or the member does not grant it. Then name the kubeconfig of an admin of the member: a token that does not expire is replaced by one that does,
-and its Secret on the member is deleted.
+Without a member kubeconfig the hub makes the new token by itself. The hub cannot make it if it has no
+connection to the member, if hansectl did not make its current token, or if the member does not grant the right. In
+these cases, give the kubeconfig of an admin of the member. A token that does not expire is replaced by a token that
+expires, and the Secret of the old token is deleted on the member.
 
-A hub that was broken into may have made tokens that this does not revoke. Delete the ServiceAccount hanse-system/hanse of the member and join again.`,
+An attacker who controlled the hub may have made tokens that this command does not revoke. Delete the ServiceAccount
+hanse-system/hanse of the member and join again.`,
 		Example: `  hansectl rotate eu-fra-1
 
   # A member that was joined by an earlier version, whose token does not expire
@@ -57,7 +60,7 @@ A hub that was broken into may have made tokens that this does not revoke. Delet
 		ValidArgsFunction: h.completeClusters,
 	}
 	r.member.addTo(cmd, "used from this machine to make the token there.")
-	cmd.Flags().StringVar(&r.memberServer, "member-server", "", "Address at which the hub reaches the member; by default the address that was given to join.")
+	cmd.Flags().StringVar(&r.memberServer, "member-server", "", "Address at which the hub reaches the member; by default the address that hansectl join stored.")
 	cmd.Flags().DurationVar(&r.tokenLifetime, "token-lifetime", credential.Lifetime, "Lifetime of the token.")
 	cmd.Flags().DurationVar(&r.timeout, "timeout", takenUpWithin, "How long to wait until the hub uses the new token.")
 	return cmd

@@ -30,11 +30,13 @@ func newSimulate(h *hub) *cobra.Command {
 		Short: "Show which objects would move if clusters were lost, joined or got other labels, or placements changed",
 		Long: `Show which objects would move if clusters were lost, joined or got other labels, or placements changed.
 
-All decisions are made with the code of the hub, for the current state and for the changed state, until they no longer change. It is
-assumed that every cluster that answers carries out the decisions. The difference is printed. Nothing is written.
+All decisions are made with the code of the hub, for the current state and for the changed state, until they no longer
+change. It is assumed that every cluster that answers carries out the decisions. The difference is printed. Nothing is
+written.
 
---without-cluster simulates an unreachable cluster, not a removed one: objects move if their placement sets failover.evictAfterSeconds, and
-all others stay. -f simulates files as if they were applied to the hub. With --offline, only the files count.
+--without-cluster simulates an unreachable cluster, not a removed one: objects move if their placement sets
+failover.evictAfterSeconds, and all others stay. -f simulates files as if they were applied to the hub. With
+--offline, only the files count.
 
 Exit code: 0 nothing changes, 1 something changes, 2 an error.`,
 		Example: `  # A region is lost
@@ -60,13 +62,13 @@ Exit code: 0 nothing changes, 1 something changes, 2 an error.`,
 	flags := cmd.Flags()
 	s.window.addTo(flags)
 	flags.StringArrayVar(&s.changes.withoutClusters, "without-cluster", nil, "A cluster that does not answer. Can be repeated.")
-	flags.StringArrayVar(&s.changes.withoutRegions, "without-region", nil, "A region of which no cluster answers. Can be repeated.")
+	flags.StringArrayVar(&s.changes.withoutRegions, "without-region", nil, "A region in which no cluster answers. Can be repeated.")
 	flags.StringArrayVar(&s.changes.addClusters, "add-cluster", nil, "A cluster that joins: NAME[,LABEL=VALUE...], or a file with MemberClusters. Can be repeated.")
-	flags.StringArrayVar(&s.changes.setLabels, "set-label", nil, "A label of a cluster: CLUSTER:KEY=VALUE, or CLUSTER:KEY- to take it off. Can be repeated.")
-	flags.StringSliceVarP(&s.files.Filenames, "filename", "f", nil, "Files or directories with objects to treat as applied; - for standard input.")
+	flags.StringArrayVar(&s.changes.setLabels, "set-label", nil, "A label of a cluster: CLUSTER:KEY=VALUE, or CLUSTER:KEY- to remove the label. Can be repeated.")
+	flags.StringSliceVarP(&s.files.Filenames, "filename", "f", nil, "Files or directories with objects to treat as if they were applied; - for standard input.")
 	flags.BoolVarP(&s.files.Recursive, "recursive", "R", false, "Also read subdirectories.")
-	flags.BoolVar(&s.offline, "offline", false, "Ask no hub: read MemberClusters, placements, objects and bindings from the files.")
-	flags.BoolVar(&s.all, "all", false, "Name every object and cluster, one object a line.")
+	flags.BoolVar(&s.offline, "offline", false, "Send no request to a hub: read MemberClusters, placements, objects and bindings from the files.")
+	flags.BoolVar(&s.all, "all", false, "List every object with its clusters, one object per line.")
 	_ = cmd.RegisterFlagCompletionFunc("without-cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return h.completeClusters(cmd, nil, typed)
 	})

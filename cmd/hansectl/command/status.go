@@ -28,19 +28,21 @@ func newStatus(h *hub) *cobra.Command {
 	var watch, everywhere bool
 	cmd := &cobra.Command{
 		Use:   "status [KIND NAME | KIND/NAME]",
-		Short: "Show objects of the hub: where they run, how they do there, and why not elsewhere",
-		Long: `Show one object of the hub, with one row per cluster. Of a Placement, ClusterPlacement, Bundle, ClusterBundle or FederatedOperator, or without
-a name of the namespace, the objects are shown, with one row each.
+		Short: "Show objects of the hub: their clusters, their health there, and why other clusters were not chosen",
+		Long: `Show one object of the hub, with one row per cluster. For a Placement, ClusterPlacement, Bundle, ClusterBundle or
+FederatedOperator, the command shows its objects, with one row each. Without a name, it shows the objects of the
+namespace.
 
   GEN      generation of the hub object that the cluster holds / that the hub has
-  APPLIED  whether the cluster holds what is desired now; if no hub runs, by the digest of what one would send now
-  READY    replicas that are ready / replicas that there are; ? if that is the last known number
+  APPLIED  whether the cluster holds the desired content; if no hub runs, hansectl computes the digest of that content
+  READY    ready replicas / all replicas; ? marks the last known numbers
   AS OF    live, or how long ago the hub last observed the cluster; if no hub runs, at most how long ago
 
-With --watch it is shown again whenever it changes, until you press Ctrl-C or nothing is left of the object: on a terminal in place, else one
-after the other.
+With --watch, the status is shown again whenever it changes, until you press Ctrl-C or the object and its copies are
+deleted. A terminal shows it in place; a file receives one status after the other.
 
-KIND is a kind, a plural or a short name, with its group if it needs one: prometheus, prometheuses.monitoring.coreos.com.`,
+KIND is a kind, a plural or a short name, with its group if it needs one: prometheus,
+prometheuses.monitoring.coreos.com.`,
 		Example: `  hansectl status prometheus web -n monitoring
 
   # Follow a rollout
@@ -94,8 +96,8 @@ KIND is a kind, a plural or a short name, with its group if it needs one: promet
 	}
 	out.addTo(cmd, "wide", "name")
 	w.addTo(cmd.Flags())
-	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "The objects of all namespaces, and those without one.")
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Show the status again whenever it changes, until Ctrl-C or until the object is gone.")
+	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "Show the objects of all namespaces, and cluster-scoped objects.")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Show the status again whenever it changes, until you press Ctrl-C or the object no longer exists.")
 	return cmd
 }
 

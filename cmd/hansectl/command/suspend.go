@@ -71,13 +71,13 @@ func (s *suspension) command(name, short, long, example string) *cobra.Command {
 		},
 		ValidArgsFunction: s.hub.completePlacements,
 	}
-	cmd.Flags().BoolVar(&s.scheduling, "scheduling", false, "Decisions alone: every decision stays as it is.")
-	cmd.Flags().BoolVar(&s.dispatching, "dispatching", false, "Writes alone: nothing is written to any member.")
-	cmd.Flags().StringSliceVar(&s.clusters, "cluster", nil, "Writes to this cluster alone. Can be repeated.")
+	cmd.Flags().BoolVar(&s.scheduling, "scheduling", false, "Suspend only decisions: every binding keeps its clusters.")
+	cmd.Flags().BoolVar(&s.dispatching, "dispatching", false, "Suspend only writes: the hub writes to no member.")
+	cmd.Flags().StringSliceVar(&s.clusters, "cluster", nil, "Suspend only writes to this cluster. Can be repeated.")
 	if s.on {
-		cmd.Flags().StringVar(&s.selector, "selector", "", "Writes to clusters with these labels alone, such as 'tier notin (test)'. It replaces spec.suspend.clusterSelector.")
+		cmd.Flags().StringVar(&s.selector, "selector", "", "Suspend only writes to clusters with these labels, such as 'tier notin (test)'. It replaces spec.suspend.clusterSelector.")
 	} else {
-		cmd.Flags().BoolVar(&s.selected, "selector", false, "Writes to the clusters of spec.suspend.clusterSelector alone: the selector is unset.")
+		cmd.Flags().BoolVar(&s.selected, "selector", false, "Resume only writes to the clusters of spec.suspend.clusterSelector: the command unsets the selector.")
 	}
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return s.hub.completeClusters(cmd, nil, typed)

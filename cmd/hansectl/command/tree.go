@@ -29,12 +29,13 @@ func newTree(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tree (PLACEMENT | KIND NAME | KIND/NAME)",
 		Short: "Show the objects of a placement, bundle or operator, their clusters, and the objects that controllers made for them there",
-		Long: `Show what a placement comes to: the objects that follow it, the clusters that hold them, and what controllers made of them there, by
-ownerReferences, down to pods. Of a Bundle, ClusterBundle or FederatedOperator, its objects are shown.
+		Long: `Show the objects that follow a placement, the clusters that hold them, and the objects that controllers made for them
+on the clusters, by ownerReferences, down to pods. For a Bundle, ClusterBundle or FederatedOperator, its objects are
+shown.
 
-PLACEMENT is the name of a Placement of the namespace. KIND is placement, clusterplacement, bundle, clusterbundle or federatedoperator. On
-members it is workloads that are looked for, as far as the member grants these kinds to the hub; nothing of them is shown but names and how they
-do.`,
+PLACEMENT is the name of a Placement of the namespace. KIND is placement, clusterplacement, bundle, clusterbundle or
+federatedoperator. On members, the command shows the workloads whose kinds the member grants to the hub, with only
+their names and their health.`,
 		Example: `  hansectl tree metrics -n monitoring
 
   hansectl tree clusterplacement/fleet-default --cluster cn-sha-1
@@ -58,8 +59,8 @@ do.`,
 	}
 	t.out.addTo(cmd)
 	t.window.addTo(cmd.Flags())
-	cmd.Flags().StringSliceVar(&t.clusters, "cluster", nil, "Show this cluster alone. Can be repeated.")
-	cmd.Flags().IntVar(&t.limit, "limit", 50, "How many objects are shown, at most.")
+	cmd.Flags().StringSliceVar(&t.clusters, "cluster", nil, "Show only this cluster. Can be repeated.")
+	cmd.Flags().IntVar(&t.limit, "limit", 50, "Maximum number of objects to show.")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return h.completeOwn(cmd, args, typed, "placement", "clusterplacement", "bundle", "clusterbundle", "federatedoperator")
 	}

@@ -18,11 +18,12 @@ func newUnclaimed(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unclaimed [CLUSTER...]",
 		Short: "List the copies on members that no binding claims",
-		Long: `List the copies on members that this hub wrote and that no binding claims: those of objects that the hub does not know any more, because it was
-restored from an older backup for example. All members are asked unless you name some. Nothing is changed.
+		Long: `List the copies on members that this hub wrote and that no binding claims. Such copies remain, for example, if the hub
+was restored from a backup that lacks their objects. All members are asked unless you name some. Nothing is changed.
 
-REMOVAL is what hansectl prune would do: Delete, or Orphan for CustomResourceDefinitions, Namespaces and copies that were on the member before Hanse
-took them over. Only kinds are listed that the member grants the hub, and that you may list on the hub.`,
+REMOVAL is what hansectl prune would do: Delete, or Orphan for CustomResourceDefinitions, Namespaces and copies that
+were on the member before Hanse took them over. The list contains only kinds that the member grants to the hub and
+that you may list on the hub.`,
 		Example: `  hansectl unclaimed
 
   hansectl unclaimed eu-fra-1 -o json`,

@@ -22,11 +22,11 @@ func newUninstall(h *hub) *cobra.Command {
 	u := &uninstall{hub: h}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Stop the hub and take its finalizers off, so that nothing hangs; members keep what they run",
-		Long: `Stop the hub and take its finalizers off.
+		Short: "Stop the hub and remove its finalizers, so that no deletion hangs; members keep their copies",
+		Long: `Stop the hub and remove its finalizers.
 
-It scales Deployment hanse-hub to 0 and waits for its pods, then until nobody holds or takes the Lease hanse-hub, and only then
-removes the finalizer ` + hubv1.WithdrawFinalizer + ` from all MemberClusters, ResourceBindings and ClusterResourceBindings. It deletes
+It scales Deployment hanse-hub to 0 and waits for its pods, then until no replica holds the Lease hanse-hub, and only
+then removes the finalizer` + hubv1.WithdrawFinalizer + ` from all MemberClusters, ResourceBindings and ClusterResourceBindings. It deletes
 nothing: not on members, and nothing on the hub but what was being deleted and only waited for the finalizer.
 
 The chart runs it before helm uninstall; run it by hand where the hub is not a pod.`,
@@ -35,8 +35,8 @@ The chart runs it before helm uninstall; run it by hand where the hub is not a p
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return u.run(cmd.Context()) },
 	}
-	cmd.Flags().BoolVar(&u.inCluster, "in-cluster", false, "Use the ServiceAccount of the pod that this runs in.")
-	cmd.Flags().BoolVar(&u.yes, "yes", false, "Do not ask.")
+	cmd.Flags().BoolVar(&u.inCluster, "in-cluster", false, "Use the ServiceAccount of the pod in which hansectl runs.")
+	cmd.Flags().BoolVar(&u.yes, "yes", false, "Do not ask for a confirmation.")
 	return cmd
 }
 

@@ -34,13 +34,13 @@ func newUnjoin(h *hub) *cobra.Command {
 	u := &unjoin{hub: h}
 	cmd := &cobra.Command{
 		Use:   "unjoin NAME",
-		Short: "Take a member off the hub",
-		Long: `Take a member off the hub: delete its MemberCluster, wait until the hub has let go of its objects and revoked its token there, then delete
-the Secret.
+		Short: "Remove a member from the hub",
+		Long: `Remove a member from the hub: delete its MemberCluster, wait until the hub has released its objects and revoked its
+token on the member, then delete the Secret.
 
-What becomes of the objects on the member says spec.leave.policy of the MemberCluster: Orphan leaves them as they are, without
-marks of the hub; Delete deletes them. A member that does not answer is waited for; --abandon gives it up, and everything on
-it stays as it is, marks included.`,
+spec.leave.policy of the MemberCluster decides what happens to the copies on the member: Orphan keeps them, without
+marks of the hub; Delete deletes them. The command waits for a member that does not answer. With --abandon it does not
+wait, and all copies on the member stay unchanged, with their marks.`,
 		Example: `  hansectl unjoin eu-fra-1
 
   # The account that join made on the member goes as well
@@ -56,8 +56,8 @@ it stays as it is, marks included.`,
 		ValidArgsFunction: h.completeClusters,
 	}
 	u.member.addTo(cmd, "to remove there what join made.")
-	cmd.Flags().BoolVar(&u.abandon, "abandon", false, "Do not wait for a member that does not answer: its copies are left behind.")
-	cmd.Flags().DurationVar(&u.timeout, "timeout", 5*time.Minute, "How long to wait until the hub has let go.")
+	cmd.Flags().BoolVar(&u.abandon, "abandon", false, "Do not wait for a member that does not answer: its copies stay on it.")
+	cmd.Flags().DurationVar(&u.timeout, "timeout", 5*time.Minute, "How long to wait until the hub has released the member.")
 	return cmd
 }
 

@@ -56,7 +56,7 @@ func newVersion(h *hub) *cobra.Command {
 		Long: `Print the versions of hansectl and of the hub. The hub's is read from the Lease of the leading replica; a Lease
 that cannot be read is no error.
 
-A warning says so if the versions are more than one minor version apart.`,
+The command prints a warning if the versions are more than one minor version apart.`,
 		Example: `  hansectl version
 
   # Without asking the hub
@@ -74,7 +74,7 @@ A warning says so if the versions are more than one minor version apart.`,
 		},
 	}
 	out.addTo(cmd)
-	cmd.Flags().BoolVar(&clientOnly, "client", false, "Do not ask the hub.")
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "Print only the version of hansectl, and send no request to the hub.")
 	return cmd
 }
 

@@ -37,15 +37,15 @@ func newWait(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait (KIND NAME | KIND/NAME) --for=AIM",
 		Short: "Wait until an object is applied or healthy on its clusters, or gone from all of them",
-		Long: `Wait until an object of the hub has come to its AIM on all its clusters:
+		Long: `Wait until an object of the hub has reached AIM on all its clusters:
 
   scheduled               the hub has chosen clusters for it
   applied                 every one of its clusters holds the newest generation
-  healthy                 that, and it is Healthy there
-  delete                  nothing is left of it, on the hub and on every cluster
+  healthy                 applied, and every copy is Healthy
+  delete                  the object and all its copies are deleted
   condition=TYPE[=VALUE]  its binding has the condition, with the value True unless another one is given
 
-The exit code is 0 when it has come to that, and 1 after --timeout.`,
+The exit code is 0 when the object has reached AIM, and 1 after --timeout.`,
 		Example: `  kubectl apply -f web.yaml && hansectl wait deployment/web -n shop --for=healthy --timeout 5m
 
   kubectl delete deployment web --wait=false && hansectl wait deployment/web -n shop --for=delete`,

@@ -37,7 +37,7 @@ const (
 func (w *window) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&w.endpoint, "hub-endpoint", os.Getenv(endpointVariable),
 		"Where the hub itself is reached, https://HOST:PORT, if that is not by its API server. From "+endpointVariable+" if it is not given.")
-	flags.StringVar(&w.tokenFile, "token-file", "", "File with a token that says who you are, if your kubeconfig has none.")
+	flags.StringVar(&w.tokenFile, "token-file", "", "File with a bearer token that authenticates you, if your kubeconfig has no token.")
 }
 
 // open determines the address of the hub. It sends no request yet.

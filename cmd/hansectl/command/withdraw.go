@@ -31,7 +31,7 @@ said under deletion.whenDeleted, with the checks that every removal passes.`,
 		},
 		ValidArgsFunction: h.completeObjects,
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask.")
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for a confirmation.")
 	return cmd
 }
 
