@@ -22,13 +22,13 @@ func newProblems(h *hub) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "problems",
 		Short: "Show clusters, policies and objects with a problem, and the slowest clusters",
-		Long: `Show the problems that need a user. They are read from the hub; no request is sent to a member.
+		Long: `Show the problems that need a user. They are read from the hub; no request is sent to a member:
 
   Clusters               MemberClusters that are not Ready, or whose credentials, topology or copies need a user
   Policies               placements and override policies that are not accepted, bundles and operators that are not stored, and removals that wait for
                          hansectl confirm
   Objects                objects that have no cluster, are not applied everywhere, or are not healthy
-  Slowest clusters       clusters without the desired content; the cluster whose copy has waited longest is the first
+  Slowest clusters       members without the desired content; the member whose copy has waited longest comes first
   Oldest drift           copies that differ from the desired content and stay so: paused on the member, only reported, or contested
   Most contested fields  paths that another field manager keeps changing, with that manager and the number of copies
 
