@@ -26,7 +26,7 @@ type rendering struct {
 	texts map[string]string
 }
 
-// KubernetesAPIVersions returns the API versions of Kubernetes' own client, as helm template has them.
+// KubernetesAPIVersions returns the API versions of Kubernetes' own client. `helm template` uses the same default.
 func KubernetesAPIVersions() []string { return slices.Clone(common.DefaultVersionSet) }
 
 // ParseValues reads a file of values. If the file has several documents, a later one replaces values of an earlier one.

@@ -50,7 +50,7 @@ var ErrNoRoom = errors.New("all Secrets that tokens are bound to exist")
 type Credential struct {
 	// ID is a hash that distinguishes credentials and reveals nothing of them.
 	ID string
-	// Issued and Expires limit the lifetime of the credential. They are zero if they are not known. Expires is also zero
+	// Issued and Expires limit the lifetime of the credential. They are zero if they are unknown. Expires is also zero
 	// if the credential does not expire.
 	Issued, Expires time.Time
 	// Secret is the Secret to which the token is bound: one of TokenSecrets, or LastingSecret. It is empty if the token is

@@ -103,7 +103,7 @@ type Facts struct {
 	NamespaceRead bool
 }
 
-// Cluster returns the MemberCluster of that name. It is nil if there is none.
+// Cluster returns the MemberCluster of that name, or nil if it does not exist.
 func (f Facts) Cluster(name string) *hubv1.MemberCluster {
 	for _, c := range f.Clusters {
 		if c.Name == name {

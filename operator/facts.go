@@ -45,7 +45,7 @@ func Facts(name string, objects []Stored, wasInstalled map[string]bool) map[stri
 	return out
 }
 
-// lowest returns the lower of two versions. An empty text is not a version. A text that is not a version is lower than
+// lowest returns the lower of two versions. An empty text is not a version. A text that cannot be parsed as a version is lower than
 // versions.
 func lowest(a, b string) string {
 	if a == "" || b == "" {

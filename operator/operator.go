@@ -51,7 +51,7 @@ func isWorkload(id hubv1.ObjectIdentity) bool {
 }
 
 // Version returns the version of an operator, from one of its workloads: the label app.kubernetes.io/version, or
-// otherwise the tag of the first image. It is empty if there is none, and for other objects.
+// otherwise the tag of the first image. It is empty for other objects, and for a workload without such a label or tag.
 func Version(o *unstructured.Unstructured) string {
 	if !isWorkload(hubv1.IdentityOf(o)) {
 		return ""

@@ -57,7 +57,7 @@ func (m *maker) noteTemplate(p Pair) {
 		p.Object, cmp.Or(desired.TemplateOf, desired.Number)))
 }
 
-// rolloutOf returns the rollout of the placement that an object follows. It is nil if there is none.
+// rolloutOf returns the rollout of the placement that an object follows. It is nil if the placement has no rollout.
 func rolloutOf(f decide.Fleet, o decide.Outcome) *hubv1.RolloutPolicy {
 	if o.Binding == nil {
 		return nil

@@ -21,7 +21,7 @@ type schedule struct {
 	duration time.Duration
 }
 
-// after returns the first opening after a time, zero if there is none within five years.
+// after returns the first opening after a time. It returns zero if no window opens within five years.
 func (s schedule) after(t time.Time) time.Time { return s.cron.Next(t.In(s.zone)).UTC() }
 
 // parseSchedule parses the five fields of cron. It refuses names such as @daily.

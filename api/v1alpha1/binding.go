@@ -57,7 +57,7 @@ func (r ObjectReference) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 }
 
-// Left returns the copy that the hub left on the cluster with this ID. It is nil if there is none.
+// Left returns the copy that the hub left on the cluster with this ID. It returns nil if the hub left no copy there.
 func (s *BindingStatus) Left(clusterID string) *OrphanedCopy {
 	for i := range s.Orphaned {
 		if s.Orphaned[i].ClusterID == clusterID {
@@ -67,7 +67,7 @@ func (s *BindingStatus) Left(clusterID string) *OrphanedCopy {
 	return nil
 }
 
-// Target returns the entry of a cluster. It is nil if the binding has none.
+// Target returns the entry of a cluster. It returns nil if the binding has no entry for the cluster.
 func (s *BindingSpec) Target(cluster string) *BindingTarget {
 	for i := range s.Clusters {
 		if s.Clusters[i].Name == cluster {
@@ -77,7 +77,7 @@ func (s *BindingSpec) Target(cluster string) *BindingTarget {
 	return nil
 }
 
-// Revision returns the revision with this number. It is nil if there is none.
+// Revision returns the revision with this number. It returns nil if the binding has no such revision.
 func (s *BindingSpec) Revision(number int64) *ObjectRevision {
 	for i := range s.Revisions {
 		if s.Revisions[i].Number == number {
@@ -87,7 +87,7 @@ func (s *BindingSpec) Revision(number int64) *ObjectRevision {
 	return nil
 }
 
-// Row returns the row of a cluster. It is nil if there is none.
+// Row returns the row of a cluster. It returns nil if the binding has no row for the cluster.
 func (s *BindingStatus) Row(cluster string) *ClusterRow {
 	for i := range s.Clusters {
 		if s.Clusters[i].Name == cluster {

@@ -88,7 +88,7 @@ type ClusterBundleList struct {
 type BundleSpec struct {
 	// serviceAccountName is a ServiceAccount of the hub: for a Bundle in its namespace, otherwise in hanse-system. It must
 	// have the right to get, create, update and delete each object of the bundle on the hub. The author of the bundle
-	// needs the right to impersonate it. Default "default".
+	// needs the right to impersonate the ServiceAccount. Default "default".
 	// +optional
 	// +kubebuilder:default=default
 	// +kubebuilder:validation:MinLength=1

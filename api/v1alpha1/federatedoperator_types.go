@@ -108,7 +108,7 @@ type OperatorChart struct {
 	// +optional
 	Archive *ArchiveSource `json:"archive,omitempty"`
 
-	// repository from which the hub fetches the chart. Either archive or repository is required.
+	// repository is the Helm repository from which the hub fetches the chart. Either archive or repository is required.
 	// +optional
 	Repository *ChartRepository `json:"repository,omitempty"`
 

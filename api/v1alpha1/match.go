@@ -57,8 +57,8 @@ const (
 	MatchesName
 )
 
-// Match returns the specificity of the narrowest selector that selects the object. If no selector does, it returns
-// MatchesNot. The error about an invalid label selector names the index of the selector.
+// Match returns the specificity of the narrowest selector that selects the object. If no selector selects it,
+// Match returns MatchesNot. The error about an invalid label selector names the index of the selector.
 func Match(selectors []ResourceSelector, o SelectableObject) (Specificity, error) {
 	best := MatchesNot
 	for i, s := range selectors {

@@ -99,7 +99,7 @@ const (
 	RolloutPromoteAnnotation = Prefix + "rollout-promote"
 
 	// RolloutUndoAnnotation on a hub object has the number of a revision. All clusters return to the revision, wave by
-	// wave. They keep its template until the hub object changes.
+	// wave, and keep the revision's template until the hub object changes.
 	RolloutUndoAnnotation = Prefix + "rollout-undo"
 
 	// RotateCredentialsAnnotation on a MemberCluster has its status.credentials.id. A user sets it. The hub then

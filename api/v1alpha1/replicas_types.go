@@ -83,8 +83,8 @@ type DividePolicy struct {
 	// +kubebuilder:validation:MaxItems=64
 	Limits []ReplicaLimit `json:"limits,omitempty"`
 
-	// rebalance true also moves running replicas, so that the shares follow the weights. Default false. For KubeFed
-	// only: the other ways always rebalance, and move as few replicas as possible.
+	// rebalance true also moves running replicas, so that the shares follow the weights. Default false. Only
+	// the way KubeFed reads it: the other ways always rebalance, and move as few replicas as possible.
 	// +optional
 	Rebalance *bool `json:"rebalance,omitempty"`
 }

@@ -181,7 +181,7 @@ type AffinityGroup struct {
 type Rebalance string
 
 const (
-	// RebalanceNever moves no object that may stay.
+	// RebalanceNever moves no object from a cluster that may still hold the object.
 	RebalanceNever Rebalance = "Never"
 	// RebalanceAlways chooses the best clusters at every decision. Of equal clusters, it chooses the one that holds the
 	// object.

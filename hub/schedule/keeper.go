@@ -132,7 +132,7 @@ func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld
 // the manager starts.
 func (s *Scheduler) OnRemoval(f func(placement types.NamespacedName)) { s.onRemoval = f }
 
-// ownerObject returns a placement or MemberCluster from the cache, nil if there is none.
+// ownerObject returns a placement or MemberCluster from the cache. It returns nil if the object does not exist.
 func (s *Scheduler) ownerObject(ctx context.Context, o decide.Owner) client.Object {
 	var into client.Object
 	switch o.Kind {
