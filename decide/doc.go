@@ -9,13 +9,13 @@
 // binding (targets.go), and gives each cluster its share of the replicas (divide.go). It replaces clusters that are
 // unreachable or drained (failover.go):
 //
-//   - An unreadable object keeps its decision. Only a deleted object loses all its copies.
-//   - An evicted cluster turns Evicting when other clusters take its place. It turns Absent when they are healthy and
-//     it answers.
-//   - A copy that a user must confirm to lose stays Present, with its removal shown as held (removals.go). The guard
-//     judges; its verdicts are inputs.
-//   - A target stays in the list while its cluster may hold a copy. It goes after its row says Withdrawn, or when the
-//     cluster is given up.
+//   - A hub object that cannot be read keeps its decision. Only a deleted hub object loses all its copies.
+//   - The entry of an evicted cluster becomes Evicting when other clusters replace the cluster. It becomes Absent
+//     when the copies on these clusters are healthy and the evicted cluster answers.
+//   - A copy whose removal a user must confirm stays Present, and the status shows the removal as held
+//     (removals.go). Package guard judges the removals; its verdicts are inputs of a plan.
+//   - The entry of a cluster stays in the list while the cluster may hold a copy. It is removed after the row of the
+//     cluster says Withdrawn, or when a user has abandoned the cluster.
 //
 // The limits of the hub on evictions, drains and waits for answers are values in the input. The plan claims the part of
 // the limits that it uses, and the leader commits these claims.

@@ -90,7 +90,7 @@ func byName(operators []hubv1.OperatorFact) map[string]hubv1.OperatorFact {
 	return out
 }
 
-// entryDiffers compares one entry of two maps. Without a key, it compares all entries.
+// entryDiffers compares one entry of two maps. If key is empty, it compares all entries.
 func entryDiffers[V comparable](before, after map[string]V, key string) bool {
 	if key == "" {
 		return !maps.Equal(before, after)

@@ -73,8 +73,8 @@ func lastApplied(u *unstructured.Unstructured) owned {
 		o.annotated = annotated
 	}
 	applies := func(e metav1.ManagedFieldsEntry) bool { return e.Operation == metav1.ManagedFieldsOperationApply }
-	// The spec of a custom resource that was never applied was written as a whole, as Helm does. A file does not have
-	// the fields that hansectl sets, such as spec.suspend.
+	// If a custom resource was never applied, its spec was written as a whole, as Helm does. Fields that hansectl sets,
+	// such as spec.suspend, are an exception: the user's file does not contain them.
 	whole := o.annotated == nil && !slices.ContainsFunc(u.GetManagedFields(), applies) && !isBuiltIn(u.GroupVersionKind().Group)
 	if whole {
 		applies = func(e metav1.ManagedFieldsEntry) bool { return e.Manager != "hansectl" }

@@ -25,8 +25,8 @@ type Target struct {
 	// Kept is true if the cluster is suspended or cordoned, or if the removal of its copy is held. It keeps its current
 	// revision, and no wave waits for it.
 	Kept bool
-	// Evicting is true if other clusters replace the cluster. It keeps its current revision. Its wave waits for it only if
-	// it has begun to change.
+	// Evicting is true if other clusters replace the cluster. It keeps its current revision. The wave of the cluster waits
+	// for it only if the cluster has begun to change.
 	Evicting bool
 	Row      Row
 }
@@ -42,7 +42,8 @@ type Row struct {
 	Reason, Message string
 	// Changed is the time at which applied, health or reason last changed.
 	Changed time.Time
-	// PassingSince is the time since which the copy is applied and healthy at its revision. It is zero if it is not.
+	// PassingSince is the time since which the copy is applied and healthy at its revision. It is zero if the copy is not
+	// applied and healthy.
 	PassingSince time.Time
 	// Away is true if the cluster is unreachable.
 	Away bool

@@ -42,8 +42,8 @@ var rolloutAnnotations = [][2]string{
 	{hubv1.RolloutSkipAnnotation, "Skipped"}, {hubv1.RolloutPromoteAnnotation, "Promoted"},
 }
 
-// PlacementRolloutOf returns the rollouts of a placement's objects. following are the bindings of the objects. It is
-// empty if the objects are not shown.
+// PlacementRolloutOf returns the rollouts of a placement's objects. following are the bindings of the
+// objects; it is empty if the caller shows only the placement.
 func PlacementRolloutOf(p hubv1.PlacementObject, following []hubv1.BindingObject) PlacementRollout {
 	r := PlacementRollout{Kind: kindOf(p), Namespace: p.GetNamespace(), Name: p.GetName(), Rollout: p.PlacementStatus().Rollout}
 	for _, a := range rolloutAnnotations {

@@ -285,7 +285,7 @@ type LogsRequest struct {
 	Container string `json:"container,omitempty"`
 	// Lines limits the lines of each container's log.
 	Lines int64 `json:"lines,omitempty"`
-	// Since has the logs of which the user already has lines. Of these logs, only newer lines are read.
+	// Since names the logs of which the user has already received lines. Of these logs, only newer lines are read.
 	Since []LogSince `json:"since,omitempty"`
 }
 

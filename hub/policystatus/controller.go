@@ -126,8 +126,8 @@ func (c *Controllers) WakePlacement(key types.NamespacedName) { c.placements.wak
 const (
 	// foldEvery is how long changes of a policy and its objects are collected before the policy's status is computed.
 	foldEvery = 500 * time.Millisecond
-	// numbersEvery is the minimum time between two writes that change only the numbers of regions. These numbers change
-	// with every pod.
+	// numbersEvery is the minimum time between two writes that change only the numbers of regions. The numbers change
+	// whenever a pod of a copy starts or ends.
 	numbersEvery = 10 * time.Second
 )
 

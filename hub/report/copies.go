@@ -168,7 +168,7 @@ func (c *Copies) BindingChanged(_ context.Context, ch changes.Binding) {
 }
 
 // PlacementChanged records a new or deleted placement. After a deletion, the placement's copies stay on the members,
-// but its series ends.
+// but its metric series ends.
 func (c *Copies) PlacementChanged(_ context.Context, ch changes.Placement) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

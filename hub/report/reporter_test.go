@@ -16,8 +16,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// cached is a cache with at most one binding. A real cache cannot control in which order the reporter and dispatch see
-// a change.
+// cached is a cache with at most one binding. With a real cache, a test cannot control in which order the reporter and
+// dispatch see a change.
 type cached struct {
 	client.Client
 	binding *hubv1.ResourceBinding

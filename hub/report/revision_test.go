@@ -25,7 +25,7 @@ func stagedOn(generation, a, b int64) *hubv1.ResourceBinding {
 }
 
 // TestAPhaseOfARolloutSharesTheWriteOfTheNextBatch: a decision that only changes the rollout's phase is written
-// together with the next batch. The last result of that batch ends the window.
+// together with the next batch. The last result of that batch ends the time in which the reporter collects results.
 func TestAPhaseOfARolloutSharesTheWriteOfTheNextBatch(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	r := &Reporter{opts: Options{Clock: clock, Holds: func(string) bool { return true }}, entries: map[types.NamespacedName]*entry{}}

@@ -71,7 +71,7 @@ func (r *run) gatherElsewhere(t hubv1.BindingTarget) {
 }
 
 // isDue reports whether another replica will soon write the row: it shows older content than the target's, and no
-// reason for that.
+// reason why that content stays.
 func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	switch {
 	case row == nil, row.Reason == hubv1.ReasonPending:

@@ -260,7 +260,7 @@ func placementKey(ref *hubv1.PlacementReference) hubv1.PlacementReference {
 	return hubv1.PlacementReference{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// counting waits until all bindings of the first list are counted. It returns before the first decision.
+// counting waits until all bindings of the first list are counted. No decision is made before it returns.
 func (s *Scheduler) counting(ctx context.Context, _ queue) error {
 	if !s.counts.await(ctx) {
 		return ctx.Err()

@@ -1,8 +1,8 @@
 // Package observe watches the hub's copies in one member cluster. It keeps a small Observation of each copy.
 //
-// A kind is watched while it has a holder, which is a binding. The watch selects objects with the hub's label. Each
-// object is judged and hashed as a whole when it arrives. Only the observation is kept, whose size does not depend on
-// the spec. Users of the member can write these objects. Therefore the size of an object is limited, and invalid
+// A kind is watched as long as at least one binding needs copies of it. The watch selects objects with the hub's label.
+// Each object is judged and hashed as a whole when it arrives. Only the observation is kept, whose size does not depend
+// on the spec. Users of the member can write these objects. Therefore the size of an object is limited, and invalid
 // content causes no error.
 //
 // The label only selects objects for the watch. Packages content and apply decide whether an object is a copy of this

@@ -21,7 +21,8 @@ import (
 const (
 	// schemaFor is the age at which a schema is fetched again, even if no event reports a change.
 	schemaFor = 10 * time.Minute
-	// trustedFor is the age from which on an unknown field makes the hub fetch the schema again.
+	// trustedFor is the age up to which a cached schema is trusted. If a manifest has a field that an older schema lacks,
+	// the hub fetches the schema again.
 	trustedFor = 10 * time.Second
 	// publishLag is the time within which an API server publishes the schema of a new definition. The answer that there
 	// is no schema is valid for the same time.
