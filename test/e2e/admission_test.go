@@ -29,7 +29,7 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// huge returns a rule that sets spec.size to what no schema of a Widget has.
+// huge returns a rule that sets spec.size of a Widget to "huge", a value that no schema of Widget allows.
 func huge(clusters ...string) hubv1.OverrideRule {
 	return hubv1.OverrideRule{
 		Name: "huge", Clusters: &hubv1.RuleClusters{Names: clusters},
@@ -37,8 +37,8 @@ func huge(clusters ...string) hubv1.OverrideRule {
 	}
 }
 
-// TestAWrongOverrideIsRefusedAtAdmissionAndAtRender has the webhook off first, then on, then without a hub that
-// answers.
+// TestAWrongOverrideIsRefusedAtAdmissionAndAtRender tests an invalid override without the webhook, with the webhook,
+// and while the hub that serves the webhook is stopped.
 func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -51,7 +51,7 @@ func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 	before, err := on(ctx, shanghai, w)
 	must(t, err)
 
-	// Off: what it would break is not sent.
+	// Without the webhook: the policy is stored, but the hub does not apply the invalid copy to Shanghai.
 	wrong := override(t, ns, "wrong", huge(shanghai))
 	eventually(t, normal, func() error { return rowIs(ctx, w, shanghai, metav1.ConditionFalse, hubv1.ReasonOverrideInvalid) })
 	for _, words := range []string{"OverridePolicy " + ns + "/wrong", `rule "huge"`, "/spec/size", `not "huge"`, "by the hub's schema"} {
@@ -67,7 +67,7 @@ func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 	must(t, suite.Hub.Delete(ctx, wrong))
 	eventually(t, normal, func() error { return specOn(ctx, shanghai, w, "note", "news") })
 
-	// On: it is refused with object, cluster, path and value.
+	// With the webhook: the policy is refused, and the message names the object, the cluster, the path and the value.
 	webhookOn(t)
 	eventually(t, normal, func() error { // of an object that it has not read yet, a hub that has just started says nothing
 		if err := suite.Hub.Create(ctx, overrideOf(ns, "wrong", huge(shanghai)), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "/spec/size") {
@@ -83,7 +83,8 @@ func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 	lacksRights(t, ns)
 	keepsOperators(t, w)
 
-	// Away: what is placed goes on, and no policy is taken.
+	// With the hub stopped: new policies are refused, but a stored policy and hub objects can still be changed and
+	// deleted.
 	must(t, suite.hub.Stop())
 	err = suite.Hub.Create(ctx, overrideOf(ns, "unreviewed", replicasRule("six", 6, hubv1.RuleClusters{})))
 	saysAll(t, err, "policies.hanse.dev")
@@ -94,7 +95,7 @@ func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 	eventually(t, normal, func() error { return specOn(ctx, shanghai, w, "note", "later") })
 	eventually(t, normal, func() error { return replicasOn(ctx, shanghai, w, 3) })
 
-	// What the role grants for this was used, and sufficed.
+	// The hub used every permission that its role grants for the webhook, and needed no other permission.
 	eventually(t, normal, func() error {
 		used, refused, err := readAudit(suite.Hub.AuditLog, math.MaxInt64, "system:serviceaccount:"+hubv1.SystemNamespace+":hanse-hub")
 		if err != nil {
@@ -116,7 +117,7 @@ func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 	})
 }
 
-// keepsOperators deletes an operator whose kind is in use by the object.
+// keepsOperators checks that the webhook refuses to delete a FederatedOperator while the kind of this object is in use.
 func keepsOperators(t *testing.T, used *unstructured.Unstructured) {
 	t.Helper()
 	ctx := t.Context()
@@ -138,7 +139,8 @@ func keepsOperators(t *testing.T, used *unstructured.Unstructured) {
 	eventually(t, normal, func() error { return storedSecrets(ctx, 0) })
 }
 
-// TestAnOverrideThatAMemberDoesNotTakeIsNotSent has a definition on one member that knows fewer sizes than the hub's.
+// TestAnOverrideThatAMemberDoesNotTakeIsNotSent narrows the CRD of one member: its schema allows fewer sizes than the
+// schema of the hub.
 func TestAnOverrideThatAMemberDoesNotTakeIsNotSent(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -162,7 +164,7 @@ func TestAnOverrideThatAMemberDoesNotTakeIsNotSent(t *testing.T) {
 	eventually(t, normal, func() error { return rowIs(ctx, w, singapore, metav1.ConditionTrue, "") })
 }
 
-// narrow takes a size out of a member's definition of Widgets until the test ends.
+// narrow removes the size "large" from the Widget CRD of a member until the test ends.
 func narrow(t *testing.T, member string) {
 	t.Helper()
 	t.Cleanup(func() { restoreCRD(t, member) })
@@ -181,7 +183,7 @@ func narrow(t *testing.T, member string) {
 	})
 }
 
-// wrongPrometheus shows that an override is compared with a definition that a real operator brings.
+// wrongPrometheus checks that the webhook validates an override of a Prometheus against the CRD of prometheus-operator.
 func wrongPrometheus(t *testing.T, ns string) {
 	t.Helper()
 	ctx := t.Context()
@@ -222,7 +224,7 @@ func wrongPrometheus(t *testing.T, ns string) {
 	})
 }
 
-// lacksRights shows that who may write policies may not place what they have no rights on.
+// lacksRights checks that a user with the right to write policies cannot place objects that the user has no rights on.
 func lacksRights(t *testing.T, ns string) {
 	t.Helper()
 	ctx := t.Context()
@@ -245,7 +247,7 @@ func lacksRights(t *testing.T, ns string) {
 	must(t, suite.Hub.Delete(ctx, policy))
 }
 
-// grant lets the tenants of this suite do something in a namespace.
+// grant gives the tenant users of this suite the given permissions in a namespace.
 func grant(t *testing.T, ns, name string, groups, resources []string, verbs ...string) {
 	t.Helper()
 	for _, o := range []client.Object{
@@ -259,10 +261,10 @@ func grant(t *testing.T, ns, name string, groups, resources []string, verbs ...s
 	}
 }
 
-// reviewAddress is where the hub reviews policies while webhookOn.
+// reviewAddress is the address at which the hub serves the webhook after webhookOn.
 var reviewAddress string
 
-// webhookOn installs the webhook by its URL, starts the hub with it, and takes both back after the test.
+// webhookOn installs the chart with a webhook URL and restarts the hub with the webhook. It undoes both after the test.
 func webhookOn(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -292,7 +294,7 @@ func webhookOn(t *testing.T) {
 		}
 		return nil
 	})
-	// A second installation leaves the CA, the path and the certificate as they are.
+	// A second installation of the chart must not change the CA, the path and the certificate of the webhook.
 	var secret, same corev1.Secret
 	key := types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: "hanse-hub-webhook"}
 	must(t, suite.Hub.Get(ctx, key, &secret))
@@ -307,7 +309,7 @@ func webhookOn(t *testing.T) {
 	}
 }
 
-// startReviewing starts the hub with its webhook, and waits until it follows placements.
+// startReviewing starts the hub with the webhook, and waits until all members are ready.
 func startReviewing(t *testing.T) {
 	t.Helper()
 	var err error
@@ -318,7 +320,7 @@ func startReviewing(t *testing.T) {
 	}
 }
 
-// saysAll fails unless there is an error with all these words.
+// saysAll fails the test unless err is an error whose text contains all these words.
 func saysAll(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if err == nil {

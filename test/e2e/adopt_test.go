@@ -14,7 +14,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mayAdopt gives a viewer the right to take over objects of Shanghai.
+// mayAdopt gives a viewer the right to adopt existing objects in Shanghai.
 func mayAdopt(t *testing.T, ns, name string) {
 	t.Helper()
 	name = ns + "-" + name
@@ -36,7 +36,7 @@ func mayAdopt(t *testing.T, ns, name string) {
 	eventually(t, normal, func() error { return mayDo(t.Context(), user, &right) })
 }
 
-// TestAUserTakesObjectsOverOneByOne has a placement that adopts nothing.
+// TestAUserTakesObjectsOverOneByOne adopts single objects with hansectl. Their placement does not adopt any object.
 func TestAUserTakesObjectsOverOneByOne(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	before := foreign(t, ns, "same", 3)

@@ -22,7 +22,7 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// auditEvent is the part of an audit event that says who did what.
+// auditEvent has the fields of an audit event that the tests read: the user, the request and the response.
 type auditEvent struct {
 	Verb, Stage    string
 	StageTimestamp metav1.MicroTime
@@ -34,12 +34,12 @@ type auditEvent struct {
 	Annotations    map[string]string
 }
 
-// provoked are refusals of kinds that are not granted: of one that is placed, of one that a user lists, and of one that
-// pod templates may name.
+// provoked are requests for kinds without granted rights, which tests cause on purpose: a test places the first kind,
+// lists the second one, and names an object of the third one in a pod template.
 var provoked = []string{"list rbac.authorization.k8s.io/clusterroles", "list /persistentvolumeclaims", "list /serviceaccounts"}
 
-// account is a ServiceAccount of a chart, with the names of its roles and the clusters where it acts. Its roles are the
-// same on all of them.
+// account is a ServiceAccount that a chart creates, with the names of its roles and the clusters where it sends
+// requests. It has the same roles on all these clusters.
 type account struct {
 	name     string
 	roles    []string
@@ -53,11 +53,12 @@ func accounts() []account {
 	}
 }
 
-// requests are the permissions that each account used, as "verb group/resource".
+// requests are the permissions that each ServiceAccount used, as "verb group/resource". The outer key is the name of
+// the account.
 type requests map[string]map[string]bool
 
-// checkRefused returns what the ServiceAccounts of both charts did in this run. A refused request is an error: a rule
-// is missing.
+// checkRefused returns the permissions that the ServiceAccounts of both charts used in this run. Its error lists every
+// refused request, because a role lacks a rule for this request.
 func checkRefused() (requests, error) {
 	var errs []error
 	all := requests{}
@@ -74,7 +75,7 @@ func checkRefused() (requests, error) {
 			}
 			maps.Copy(all[a.name], used)
 			for _, r := range refused {
-				// Frankfurt's API server is killed: one that has just started knows no roles yet, and refuses everything.
+				// Tests kill Frankfurt's API server. A restarted API server refuses every request until it has loaded the roles.
 				if cluster != suite.Members[frankfurt] && !slices.Contains(provoked, r) {
 					errs = append(errs, fmt.Errorf("%s refused %s: a rule is missing", cluster.Name, r))
 				}
@@ -84,7 +85,8 @@ func checkRefused() (requests, error) {
 	return all, errors.Join(errs...)
 }
 
-// checkUnused compares requests with the roles of both charts. An unused verb is an error: the role allows too much.
+// checkUnused compares the used permissions with the roles of both charts. Its error lists every unused verb, because
+// the role grants too much.
 func checkUnused(ctx context.Context, all requests) error {
 	var errs []error
 	for _, a := range accounts() {
@@ -99,7 +101,7 @@ func checkUnused(ctx context.Context, all requests) error {
 	return errors.Join(errs...)
 }
 
-// write writes the requests to a file at once, so that no other shard reads half of it.
+// write writes the requests to a file atomically, so that another shard never reads an incomplete file.
 func (r requests) write(file string) error {
 	raw, err := json.Marshal(r)
 	if err != nil {
@@ -111,8 +113,8 @@ func (r requests) write(file string) error {
 	return os.Rename(file+".partial", file)
 }
 
-// addShards adds the requests of all shards from their files in a folder. It returns false if a file is still empty:
-// that shard has not ended.
+// addShards adds the requests of all shards, which it reads from the files in a folder. It returns false if a file is
+// still empty, because the shard of this file has not ended.
 func (r requests) addShards(folder string) (complete bool, err error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {
@@ -137,7 +139,7 @@ func (r requests) addShards(folder string) (complete bool, err error) {
 	return true, nil
 }
 
-// rulesOf reads the rules of the named ClusterRoles, and of a Role of that name in hanse-system if there is one.
+// rulesOf returns the rules of the named ClusterRoles, and of the Roles in hanse-system with one of these names.
 func rulesOf(ctx context.Context, c *fleet.Cluster, names []string) ([]rbacv1.PolicyRule, error) {
 	var rules []rbacv1.PolicyRule
 	for _, name := range names {
@@ -159,9 +161,9 @@ func rulesOf(ctx context.Context, c *fleet.Cluster, names []string) ([]rbacv1.Po
 	return rules, nil
 }
 
-// readAudit returns the permissions that a user used up to a place in the log, as "verb group/resource", and those that
-// were missing. A request that was refused and later granted is none: the hub's API server knows no roles yet when it
-// has just been started again.
+// readAudit returns the permissions that a user used in the first until bytes of an audit log, and the permissions that
+// the API server refused, both as "verb group/resource". A refusal is left out if the same request was granted later:
+// an API server that has just started does not have the roles yet.
 func readAudit(path string, until int64, user string) (used map[string]bool, refused []string, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -207,8 +209,7 @@ func readAudit(path string, until int64, user string) (used map[string]bool, ref
 	return used, slices.Compact(refused), lines.Err()
 }
 
-// unused lists the verbs of rules that no request needed for any of the rule's resources, and the resources that no
-// request named.
+// unused returns the verbs that no request used on any resource of their rule, and the resources that no request named.
 func unused(rules []rbacv1.PolicyRule, used map[string]bool) []string {
 	var out []string
 	for _, r := range rules {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// auditedWrites reads the hub's patches and deletions of whole objects from the audit log of a member, in order. Dry
-// runs do not count.
+// auditedWrites returns the hub's writes in the audit log of a member, in order: patches, and deletions of single
+// objects. It leaves dry runs out.
 func auditedWrites(t *testing.T, path string, keep func(auditEvent) bool) []auditEvent {
 	t.Helper()
 	return auditedRequests(t, path, func(e auditEvent) bool {
@@ -17,7 +17,7 @@ func auditedWrites(t *testing.T, path string, keep func(auditEvent) bool) []audi
 	})
 }
 
-// auditedRequests reads the hub's requests from the audit log of a cluster, in order. Dry runs do not count.
+// auditedRequests returns the hub's requests in the audit log of a cluster, in order. It leaves dry runs out.
 func auditedRequests(t *testing.T, path string, keep func(auditEvent) bool) []auditEvent {
 	t.Helper()
 	file, err := os.Open(path)

@@ -19,7 +19,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestABadKubeconfigIsRefusedInClearWords joins a member with every kind of bad credentials.
+// TestABadKubeconfigIsRefusedInClearWords joins a member with each kind of invalid credentials.
 func TestABadKubeconfigIsRefusedInClearWords(t *testing.T) {
 	valid := func(t *testing.T) *clientcmdapi.Config {
 		t.Helper()
@@ -161,7 +161,8 @@ func messageHas(ctx context.Context, member, words string) error {
 	return fmt.Errorf("no message of %s holds %q: %+v", member, words, mcl.Status.Conditions)
 }
 
-// TestABadManifestFailsInItsRowOnly has one bad object or policy at a time; a good object beside it goes on.
+// TestABadManifestFailsInItsRowOnly creates one invalid object or policy at a time. A valid object in the same
+// namespace must still be applied.
 func TestABadManifestFailsInItsRowOnly(t *testing.T) {
 	override := func(rule hubv1.OverrideRule) func(*testing.T, string) {
 		return func(t *testing.T, ns string) {
@@ -262,7 +263,7 @@ func TestANamespaceThatIsTerminatingOnAMemberIsWaitedFor(t *testing.T) {
 	ns := namespace(t)
 	held := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 	must(t, suite.Members[shanghai].Create(ctx, held))
-	// A finalizer keeps the namespace terminating until the test lets it go.
+	// The finalizer of this ConfigMap keeps the namespace terminating until the test removes the finalizer.
 	blocker := configMap(ns, "blocker")
 	blocker.SetFinalizers([]string{"test.hanse.dev/hold"})
 	must(t, suite.Members[shanghai].Create(ctx, blocker))
@@ -278,7 +279,8 @@ func TestANamespaceThatIsTerminatingOnAMemberIsWaitedFor(t *testing.T) {
 	eventually(t, 2*time.Minute, func() error { return replicasOn(ctx, shanghai, w, 3) })
 }
 
-// placementCondition is nil if the placement has the condition with the reason and the words in its message.
+// placementCondition returns nil if the placement has the condition with this status and reason, and its message
+// contains the words.
 func placementCondition(ctx context.Context, p *hubv1.Placement, conditionType string, status metav1.ConditionStatus, reason, words string) error {
 	var now hubv1.Placement
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {

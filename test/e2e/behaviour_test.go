@@ -18,7 +18,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// The rows of the table "Behaviour that users will test first" in docs/architecture.md, in its order.
+// The tests of this file follow the table "Behaviour that users will test first" in docs/architecture.md, row by row.
 
 func TestAManagedFieldThatIsEditedOnAMemberIsPutBack(t *testing.T) {
 	ns := namespace(t)
@@ -49,7 +49,7 @@ func TestAControllerThatKeepsFightingForAFieldIsContested(t *testing.T) {
 	must(t, suite.Hub.Create(t.Context(), w))
 	eventually(t, normal, func() error { return rowIs(t.Context(), w, frankfurt, metav1.ConditionTrue, "") })
 
-	// An opponent that sets the field again whenever it is put back.
+	// This client fights the hub: it sets the field again whenever the hub restores the field.
 	eventually(t, 60*time.Second, func() error {
 		copied, err := on(t.Context(), frankfurt, w)
 		if err != nil {
@@ -248,7 +248,7 @@ func TestAPlacementIsNarrowedOrDeleted(t *testing.T) {
 	for _, m := range []string{singapore, shanghai} {
 		must(t, replicasOn(t.Context(), m, w, 3))
 	}
-	// It still follows the hub object: only the decision stands still.
+	// The copies still follow the hub object. Only the list of clusters no longer changes.
 	must(t, suite.Hub.Patch(t.Context(), widget(ns, "narrowed"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`))))
 	eventually(t, normal, func() error { return replicasOn(t.Context(), shanghai, w, 4) })
 	must(t, suite.Hub.Delete(t.Context(), w.DeepCopy()))
@@ -261,7 +261,8 @@ func TestAnObjectThatComesBackUnderItsNameKeepsItsCopies(t *testing.T) {
 	placeWidgets(t, ns, shanghai)
 	must(t, suite.Hub.Create(t.Context(), w))
 	eventually(t, normal, func() error { return rowIs(t.Context(), w, shanghai, metav1.ConditionTrue, "") })
-	// Deleted and made again at once: whether the copy goes in between or is marked anew, it must end right.
+	// The hub object is deleted and created again at once. The hub may delete the copy or give it a new owner annotation
+	// in between. In the end, the copy must equal the new hub object.
 	must(t, suite.Hub.Delete(t.Context(), w.DeepCopy()))
 	again := widget(ns, "phoenix")
 	must(t, unstructured.SetNestedField(again.Object, int64(6), "spec", "replicas"))

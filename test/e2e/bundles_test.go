@@ -22,8 +22,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestABundleIsOnMembersAndNotOnTheHub follows a bundle through its life: stored with the rights of its account,
-// placed, overridden, changed, kept by a restart, and deleted.
+// TestABundleIsOnMembersAndNotOnTheHub stores a bundle with the rights of its ServiceAccount, then places, overrides,
+// changes and deletes its objects. In between, it restarts the hub.
 func TestABundleIsOnMembersAndNotOnTheHub(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	web, settings := deployment(ns, "web"), configMap(ns, "settings")
@@ -144,8 +144,9 @@ func TestABundleIsOnMembersAndNotOnTheHub(t *testing.T) {
 	})
 }
 
-// TestAClusterBundleBringsAKindAndItsObjects sends a definition that the hub does not have, and an object of it. A
-// policy of the object's namespace has no power over it. The definition leaves a cluster after its last object.
+// TestAClusterBundleBringsAKindAndItsObjects sends a CRD that the hub does not have, and a custom resource of this CRD.
+// An OverridePolicy in the namespace of the custom resource has no effect on it. The CRD is deleted on a cluster after
+// its last custom resource.
 func TestAClusterBundleBringsAKindAndItsObjects(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	definition := &unstructured.Unstructured{}
@@ -263,7 +264,7 @@ func removeDefinition(t *testing.T, c client.Client, definition *unstructured.Un
 	}))
 }
 
-// bundle makes a Bundle of these objects, with the ServiceAccount default.
+// bundle returns a Bundle of these objects, with the ServiceAccount default.
 func bundle(t *testing.T, ns, name string, objects ...*unstructured.Unstructured) *hubv1.Bundle {
 	t.Helper()
 	b := &hubv1.Bundle{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: hubv1.BundleSpec{Manifests: manifests(t, objects...)}}
@@ -297,13 +298,13 @@ func setManifests(t *testing.T, b *hubv1.Bundle, objects ...*unstructured.Unstru
 	must(t, suite.Hub.Patch(t.Context(), b, client.MergeFrom(before)))
 }
 
-// again makes the hub look at a bundle at once.
+// again changes a label of a bundle, so that the hub reconciles the bundle at once.
 func again(t *testing.T, b client.Object) {
 	t.Helper()
 	must(t, suite.Hub.Patch(t.Context(), b, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"test.hanse.dev/look":"%d"}}}`, time.Now().UnixNano()))))
 }
 
-// serviceAccount makes a ServiceAccount with all rights in a namespace, or in the whole hub if in is empty.
+// serviceAccount creates a ServiceAccount with all rights in the namespace in, or in all namespaces if in is empty.
 func serviceAccount(t *testing.T, ns, name, in string) {
 	t.Helper()
 	ctx := t.Context()
@@ -319,7 +320,7 @@ func serviceAccount(t *testing.T, ns, name, in string) {
 	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), binding) })
 }
 
-// bundleIs is nil if the bundle has the condition, with the reason and a message that begins so.
+// bundleIs returns nil if the bundle has the condition with this reason, and its message starts with this text.
 func bundleIs(ctx context.Context, b hubv1.BundleObject, conditionType string, status metav1.ConditionStatus, reason, message string) error {
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(b), b); err != nil {
 		return err
@@ -331,7 +332,7 @@ func bundleIs(ctx context.Context, b hubv1.BundleObject, conditionType string, s
 	return nil
 }
 
-// storedSecrets is nil if the hub stores so many objects of bundles.
+// storedSecrets returns nil if the hub has this number of Secrets with the objects of bundles.
 func storedSecrets(ctx context.Context, want int) error {
 	var list corev1.SecretList
 	if err := suite.Hub.List(ctx, &list, client.InNamespace(hubv1.SystemNamespace), client.MatchingLabels{hubv1.ManifestLabel: "true"}); err != nil {
@@ -343,7 +344,7 @@ func storedSecrets(ctx context.Context, want int) error {
 	return nil
 }
 
-// valueOn is nil if data.key of the copy of a ConfigMap on the member is want.
+// valueOn returns nil if data.key of the ConfigMap's copy on the member equals want.
 func valueOn(ctx context.Context, member string, obj *unstructured.Unstructured, want string) error {
 	copied, err := on(ctx, member, obj)
 	if err != nil {

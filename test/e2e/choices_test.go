@@ -16,8 +16,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// choices are placements that need nothing but the six clusters as they are. The object is a Widget, or a Deployment
-// whose pods ask for so many CPUs.
+// choices are placements that the six clusters of the fleet can satisfy or reject without further setup. Each case
+// places a Widget, or a Deployment whose pods request the given CPUs.
 var choices = map[string]struct {
 	spec     string
 	replicas int64
@@ -300,7 +300,7 @@ func everyWayToChoose(t *testing.T) {
 	}
 }
 
-// choose places a Widget, or a Deployment whose pods ask for CPUs, for the time of the test.
+// choose creates a Placement and a Widget, or a Deployment whose pods request CPUs, until the test ends.
 func choose(t *testing.T, spec string, replicas int64, cpu string) *unstructured.Unstructured {
 	t.Helper()
 	ctx, ns := t.Context(), namespace(t)
@@ -325,7 +325,8 @@ func choose(t *testing.T, spec string, replicas int64, cpu string) *unstructured
 	return obj
 }
 
-// placementFails is nil if the placement's own condition Scheduled quotes what is said of its object.
+// placementFails returns nil if the placement has the condition Scheduled=False with this message about its only
+// object.
 func placementFails(ctx context.Context, p *hubv1.Placement, message string) error {
 	var now hubv1.Placement
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {
@@ -338,7 +339,7 @@ func placementFails(ctx context.Context, p *hubv1.Placement, message string) err
 	return nil
 }
 
-// healthOn is nil if the object's row for the cluster says this health.
+// healthOn returns nil if the row of the cluster in the object's binding has this health.
 func healthOn(ctx context.Context, obj *unstructured.Unstructured, cluster string, want hubv1.Health) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
@@ -393,7 +394,7 @@ func taintsAndTolerations(t *testing.T) {
 	eventually(t, normal, func() error { return heldBy(ctx, late, singapore, shanghai, frankfurt, frankfurt2) })
 }
 
-// servedAndRefused uses Gadgets, which the first cluster of each region serves.
+// servedAndRefused places Gadgets. Only the first cluster of each region serves this kind.
 func servedAndRefused(t *testing.T) {
 	ctx := t.Context()
 	serveGadgets(t)
@@ -460,7 +461,7 @@ func rebalanceMoves(t *testing.T) {
 	eventually(t, normal, func() error { return heldBy(ctx, w, frankfurt2) })
 }
 
-// aClosedCluster is closed and opened by hansectl.
+// aClosedCluster cordons and uncordons a cluster with hansectl.
 func aClosedCluster(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	before, after := widget(ns, "before"), widget(ns, "after")
@@ -496,8 +497,8 @@ func priorityNamesTheLosers(t *testing.T) {
 	named := func(name string) hubv1.ClusterSelection { return hubv1.ClusterSelection{Names: []string{name}} }
 	low := place(t, ns, "low", everyWidget, hubv1.PlacementSpec{Clusters: named(frankfurt), Priority: 1})
 	high := place(t, ns, "high", everyWidget, hubv1.PlacementSpec{Clusters: named(singapore), Priority: 5})
-	// The hub reads placements and objects by watches of their own: it follows what it knows of when it first sees the
-	// object.
+	// The hub watches placements and objects separately. When it first sees an object, it selects among the placements
+	// that it has already received. The test therefore waits until the hub has accepted the placement.
 	eventually(t, normal, func() error {
 		return placementCondition(ctx, high, hubv1.ConditionAccepted, metav1.ConditionTrue, hubv1.ReasonAccepted, "")
 	})
@@ -524,7 +525,7 @@ func priorityNamesTheLosers(t *testing.T) {
 		return placementCondition(ctx, high, hubv1.ConditionScheduled, metav1.ConditionTrue, hubv1.ReasonScheduled, "1 of 1 objects")
 	})
 
-	// One that comes later takes nothing over unless it says so, whatever its priority.
+	// A placement that is created later does not take an object over, whatever its priority, unless it sets preemption.
 	higher := place(t, ns, "higher", everyWidget, hubv1.PlacementSpec{Clusters: named(shanghai2), Priority: 9})
 	eventually(t, normal, others("Placement/higher", "Placement/low"))
 	must(t, heldBy(ctx, w, singapore))

@@ -12,8 +12,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestKubectlRolloutStatusOnTheHubEndsWithTheRolloutOnMembers runs kubectl on a hub without controllers. On the members
-// real controllers roll the Deployment out, and give up on an image that no node can pull.
+// TestKubectlRolloutStatusOnTheHubEndsWithTheRolloutOnMembers runs `kubectl rollout status` on a hub without
+// controllers. The controllers on the members roll the Deployment out, and later exceed its progress deadline with an
+// image that no node can pull.
 func TestKubectlRolloutStatusOnTheHubEndsWithTheRolloutOnMembers(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

@@ -23,8 +23,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestCredentialsAreRotatedAndRevoked replaces the Secret of a member in every way. The hub process is one and the
-// same, and nothing on the member is deleted.
+// TestCredentialsAreRotatedAndRevoked replaces the kubeconfig in a member's Secret in every way. During all
+// replacements the same hub process runs, and it deletes nothing on the member.
 func TestCredentialsAreRotatedAndRevoked(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -47,7 +47,8 @@ func TestCredentialsAreRotatedAndRevoked(t *testing.T) {
 		eventually(t, 20*time.Second, func() error { return replicasOn(ctx, frankfurt, w, replicas) })
 	}
 
-	// A token that is bound to a Secret dies with it: that is how the old one is revoked once the new one is in use.
+	// A token that is bound to a Secret becomes invalid when the Secret is deleted. The test revokes the old token in this
+	// way after the hub uses the new one.
 	bound := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, GenerateName: "bound-"}}
 	must(t, suite.Members[frankfurt].Create(ctx, bound))
 	setSecret(t, frankfurt, goodKubeconfig(t, frankfurt, bound))
@@ -82,7 +83,7 @@ func TestCredentialsAreRotatedAndRevoked(t *testing.T) {
 	}
 }
 
-// TestATokenThatIsRevokedIsNoticed revokes the token in use, on the member, with nothing changed on the hub.
+// TestATokenThatIsRevokedIsNoticed revokes the hub's token on the member. Nothing on the hub changes.
 func TestATokenThatIsRevokedIsNoticed(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -100,7 +101,7 @@ func TestATokenThatIsRevokedIsNoticed(t *testing.T) {
 	must(t, suite.Hub.Patch(ctx, widget(ns, "witness"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`))))
 	eventually(t, normal, func() error { return replicasOn(ctx, singapore, w, 4) })
 	must(t, suite.Members[singapore].Delete(ctx, bound))
-	// The API server itself remembers for ten seconds that a token is good.
+	// The API server caches a valid token for ten seconds.
 	eventually(t, 30*time.Second, func() error {
 		return memberCondition(ctx, singapore, hubv1.ConditionCredentialsValid, metav1.ConditionFalse, hubv1.ReasonUnauthorized)
 	})
@@ -110,8 +111,8 @@ func TestATokenThatIsRevokedIsNoticed(t *testing.T) {
 	eventually(t, 20*time.Second, func() error { return rowIs(ctx, w, singapore, metav1.ConditionTrue, "") })
 }
 
-// TestATokenIsRotatedThroughTheLink joins a member as hansectl does, and has the hub replace its token. The member
-// refuses the one before, and no kind is listed anew.
+// TestATokenIsRotatedThroughTheLink joins a member with hansectl, and waits until the hub has replaced its token. The
+// member must refuse the old token, and the hub must not list any kind again.
 func TestATokenIsRotatedThroughTheLink(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -141,7 +142,7 @@ func TestATokenIsRotatedThroughTheLink(t *testing.T) {
 	if second := credentialsOf(t, singapore); second.ID == first.ID || second.TokenSecret == nil || second.TokenSecret.UID == first.TokenSecret.UID || !strings.Contains(out, "uses the new credentials") {
 		t.Errorf("the token is the same, or ends with the same Secret: %+v:\n%s", second, out)
 	}
-	// The API server itself remembers for ten seconds that a token is good.
+	// The API server caches a valid token for ten seconds.
 	eventually(t, 30*time.Second, func() error {
 		if err := takesToken(ctx, singapore, old); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("the old token is not refused: %w", err)
@@ -169,7 +170,7 @@ func credentialsOf(t *testing.T, member string) *hubv1.CredentialsStatus {
 	return c.Status.Credentials
 }
 
-// storedToken returns the token in the member's Secret on the hub.
+// storedToken returns the token in the kubeconfig of the member's Secret on the hub.
 func storedToken(t *testing.T, member string) string {
 	t.Helper()
 	var secret corev1.Secret
@@ -179,7 +180,7 @@ func storedToken(t *testing.T, member string) string {
 	return config.BearerToken
 }
 
-// takesToken is nil if the member takes the token.
+// takesToken returns nil if the member's API server accepts the token.
 func takesToken(ctx context.Context, member, token string) error {
 	config := rest.AnonymousClientConfig(suite.Members[member].Config)
 	config.BearerToken = token
@@ -191,7 +192,8 @@ func takesToken(ctx context.Context, member, token string) error {
 	return err
 }
 
-// listedSince returns the requests of the hub in an audit log, from a place on, that read all objects of a resource.
+// listedSince returns the hub's requests that list all objects of a resource. It reads an audit log from the byte
+// offset from.
 func listedSince(path string, from int64, resource string) ([]string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -210,7 +212,8 @@ func listedSince(path string, from int64, resource string) ([]string, error) {
 	return out, nil
 }
 
-// goodKubeconfig has a new token of the hub's account on the member, which dies with the Secret it is bound to, if any.
+// goodKubeconfig returns a kubeconfig with a new token of the hub's ServiceAccount on the member. If bound is not nil,
+// the token is valid until this Secret is deleted.
 func goodKubeconfig(t *testing.T, member string, bound *corev1.Secret) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), normal)
@@ -233,7 +236,7 @@ func kubeconfigWith(t *testing.T, member, token string) []byte {
 	return raw
 }
 
-// setSecret makes the member's Secret on the hub hold this kubeconfig.
+// setSecret writes this kubeconfig into the member's Secret on the hub.
 func setSecret(t *testing.T, member string, kubeconfig []byte) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), normal)
@@ -249,7 +252,7 @@ func setSecret(t *testing.T, member string, kubeconfig []byte) {
 	must(t, err)
 }
 
-// sameCopies fails the test if a copy was deleted, or deleted and made again.
+// sameCopies fails the test if the UID of a copy has changed, or if a copy is missing.
 func sameCopies(t *testing.T, before, now map[string]string) {
 	t.Helper()
 	for name, uid := range before {

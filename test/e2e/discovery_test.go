@@ -23,8 +23,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestAMemberThatCannotBeReadLosesNothing has a hub that starts anew, knowing nothing, while a member does not say what
-// it holds: what it cannot read is not empty. A deletion that was asked for waits.
+// TestAMemberThatCannotBeReadLosesNothing restarts the hub while a member has an empty discovery, refuses all requests,
+// or sends no watch events. The hub must not conclude that the member has no copies: it keeps all copies, and delays a
+// requested deletion.
 func TestAMemberThatCannotBeReadLosesNothing(t *testing.T) {
 	tests := map[string]struct {
 		begin func(t *testing.T)
@@ -94,8 +95,7 @@ func TestAMemberThatCannotBeReadLosesNothing(t *testing.T) {
 	}
 }
 
-// startHubWithout starts the suite's hub and waits until all members but one are ready. The conditions of the last
-// process prove nothing, so that it waits for the hub to act, too.
+// startHubWithout starts the suite's hub and waits until all members except broken are ready.
 func startHubWithout(t *testing.T, broken string) {
 	t.Helper()
 	h, err := suite.StartHub(t.Context(), "hub-a")
@@ -110,8 +110,8 @@ func startHubWithout(t *testing.T, broken string) {
 	}
 }
 
-// emptyDiscovery puts an API server in front of Frankfurt's that says of every group, version and kind that there is
-// none, and is the real one for all else. It ends with the test.
+// emptyDiscovery puts a proxy in front of Frankfurt's API server until the test ends. The proxy answers discovery
+// requests with empty lists, and forwards all other requests.
 func emptyDiscovery(t *testing.T) {
 	t.Helper()
 	real, err := url.Parse(suite.Members[frankfurt].Server)
@@ -148,7 +148,7 @@ func emptyDiscovery(t *testing.T) {
 	})
 }
 
-// nothingServed returns the answer of an empty discovery to a path of discovery, else nil.
+// nothingServed returns an empty discovery response if path is a discovery path. For all other paths it returns nil.
 func nothingServed(path string) any {
 	steps := strings.Split(strings.Trim(path, "/"), "/")
 	switch {

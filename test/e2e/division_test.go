@@ -20,7 +20,7 @@ import (
 
 var deployments = hubv1.ResourceSelector{APIGroup: "apps", Kind: "Deployment"}
 
-// sharesAre is nil if the copies have these replicas, and so says the binding.
+// sharesAre returns nil if the binding's spec.clusters has these shares, and each copy has its share as spec.replicas.
 func sharesAre(ctx context.Context, obj *unstructured.Unstructured, want map[string]int64) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
@@ -81,7 +81,7 @@ func TestADeploymentIsDividedByWeight(t *testing.T) {
 	eventually(t, normal, func() error { return rowIs(ctx, d, shanghai, metav1.ConditionTrue, "") })
 }
 
-// says is nil if the object's binding has the condition in these words.
+// says returns nil if the object's binding has the condition with this status, reason and message.
 func says(ctx context.Context, obj *unstructured.Unstructured, kind string, status metav1.ConditionStatus, reason, message string) error {
 	if err := bindingCondition(ctx, obj, kind, status, reason); err != nil {
 		return err
@@ -128,20 +128,21 @@ func TestAJobIsDividedByItsCompletions(t *testing.T) {
 		eventually(t, normal, func() error { return numbersOf(ctx, member, j, 6, 3) })
 		eventually(t, normal, func() error { return rowIs(ctx, j, member, metav1.ConditionTrue, "") })
 	}
-	// A member takes no other completions: the one that is chosen later has nothing to do.
+	// The member's API server refuses a change of a Job's completions. A cluster that is chosen later therefore gets no
+	// share.
 	must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"clusters":{"names":["`+frankfurt+`","`+singapore+`","`+shanghai+`"]}}}`))))
 	eventually(t, normal, func() error {
 		return says(ctx, j, hubv1.ConditionScheduled, metav1.ConditionTrue, hubv1.ReasonScheduled, "2 of 3 clusters: 1 without a share of the replicas")
 	})
 	must(t, goneFrom(ctx, frankfurt, j))
-	// How many work at a time is another matter.
+	// The parallelism of a Job can still be changed.
 	scaleOnHub(t, j, "parallelism", 2)
 	for _, member := range []string{singapore, shanghai} {
 		eventually(t, normal, func() error { return numbersOf(ctx, member, j, 6, 1) })
 	}
 }
 
-// numbersOf is nil if the copy of a Job on the member has these completions and this parallelism.
+// numbersOf returns nil if the Job's copy on the member has these completions and this parallelism.
 func numbersOf(ctx context.Context, member string, j *unstructured.Unstructured, completions, parallelism int64) error {
 	copied, err := on(ctx, member, j)
 	if err != nil {
@@ -215,9 +216,9 @@ func TestADivisionThatDoesNotSayOfWhatIsRefusedWithASuggestion(t *testing.T) {
 	})
 }
 
-// hubHasSeen waits until the hub has what these MemberClusters say in its memory, of which an answer to a read shows
-// nothing: watches of other kinds may come before theirs. It gives each a taint that keeps nothing out, and takes it
-// away.
+// hubHasSeen waits until the hub's caches have the current versions of these MemberClusters. A read from the API server
+// does not prove this, because the hub's watches deliver at different times. It adds a harmless taint to each
+// MemberCluster, waits until the hub has observed the change, and removes the taint.
 func hubHasSeen(t *testing.T, clusters ...string) {
 	t.Helper()
 	for _, name := range clusters {
@@ -233,7 +234,7 @@ func hubHasSeen(t *testing.T, clusters ...string) {
 	}
 }
 
-// observedMember is nil if the hub has seen the MemberCluster as it is.
+// observedMember returns nil if the hub has observed the current generation of the MemberCluster.
 func observedMember(ctx context.Context, name string) error {
 	var m hubv1.MemberCluster
 	err := suite.Hub.Get(ctx, types.NamespacedName{Name: name}, &m)
@@ -243,7 +244,7 @@ func observedMember(ctx context.Context, name string) error {
 	return err
 }
 
-// Frankfurt has two of its three nodes cordoned, so that a third as much fits there as elsewhere.
+// Two of Frankfurt's three nodes are cordoned, so that Frankfurt has a third of the capacity of each other cluster.
 func TestADeploymentIsDividedByCapacity(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -286,10 +287,11 @@ func TestADeploymentIsDividedByCapacity(t *testing.T) {
 	must(t, suite.Hub.Create(ctx, d))
 	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), d.DeepCopy()) })
 	eventually(t, normal, func() error { return sharesAre(ctx, d, map[string]int64{singapore: 6, shanghai: 6, frankfurt: 2}) })
-	// The schedulers of the members agree: all pods run.
+	// The shares fit the capacity of the members: their schedulers run all pods.
 	eventually(t, 2*normal, func() error { return bindingCondition(ctx, d, hubv1.ConditionHealthy, metav1.ConditionTrue, "") })
 
-	// With requests that are stated and larger, the same fleet has room for 3, 3 and 1 only, and says so.
+	// With larger CPU requests, the clusters have room for only 3, 3 and 1 pods, and the condition Scheduled reports the
+	// shortage.
 	big := resource.NewQuantity(perNode, resource.DecimalSI).String()
 	scaleOnHub(t, d, "replicas", 9)
 	eventually(t, normal, func() error { return sharesAre(ctx, d, map[string]int64{singapore: 4, shanghai: 4, frankfurt: 1}) })

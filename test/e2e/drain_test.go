@@ -13,10 +13,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// aClusterIsDrained drains a cluster of six Deployments. Four can move, but their new pods start only when the test
-// lowers their requests. No copy may be withdrawn before that, and at most two objects may move at a time. A fifth one
-// is placed on every cluster, and stays until the drain evicts it. A sixth one can run on no other cluster, and the
-// command must name it.
+// aClusterIsDrained drains a cluster with six Deployments. Four Deployments can move, but their new pods start only
+// when the test lowers their CPU requests. The hub must not withdraw a copy before its new pods run, and may move at
+// most two objects at a time. The fifth Deployment is placed on every cluster, and stays until the drain evicts it. The
+// sixth one fits on no other cluster, and the command must name it.
 func aClusterIsDrained(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	const toShanghai2 = "clusters: {labelSelector: {}}\nspread: {numberOfClusters: 1, preferences: [{weight: 10, expression: \"name == 'cn-sha-2'\"}]}"
@@ -94,7 +94,7 @@ func aClusterIsDrained(t *testing.T) {
 	eventually(t, normal, func() error { return heldBy(ctx, everywhere, shanghai, shanghai2) })
 }
 
-// placedDeployment creates a Deployment of one pod with a CPU request, and a Placement for it.
+// placedDeployment creates a Deployment of one pod with this CPU request, and a Placement for it.
 func placedDeployment(t *testing.T, ns, name, spec, cpu string) *unstructured.Unstructured {
 	t.Helper()
 	d := deployment(ns, name)
@@ -108,7 +108,7 @@ func placedDeployment(t *testing.T, ns, name, spec, cpu string) *unstructured.Un
 	return d
 }
 
-// ask changes the CPU request of a Deployment's pod.
+// ask sets the CPU request of a Deployment's pod.
 func ask(t *testing.T, d *unstructured.Unstructured, cpu string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `[{"op":"replace","path":"/spec/template/spec/containers/0/resources/requests/cpu","value":%q}]`, cpu)

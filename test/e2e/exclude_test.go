@@ -16,8 +16,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestAnExcludedClusterDoesNotGetTheObject follows an object that a rule keeps out of a cluster, before and after it is
-// there.
+// TestAnExcludedClusterDoesNotGetTheObject excludes a cluster by an override rule, once before the object is on the
+// cluster and once after.
 func TestAnExcludedClusterDoesNotGetTheObject(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	inFrankfurt := inRegion("eu-central-1")
@@ -59,7 +59,8 @@ func TestAnExcludedClusterDoesNotGetTheObject(t *testing.T) {
 	})
 	rendersAsSent(t, ns, "kept-out", map[string]string{singapore: "", shanghai: "", frankfurt: fmt.Sprintf(`OverridePolicy %s/quarter, rule "not-in-fra"`, ns)})
 
-	// The end of the exclusion brings the object there, its return takes it away again, and nothing else.
+	// Removing the exclude rule applies the object to Frankfurt, and adding the rule again withdraws it there. The other
+	// copies do not change.
 	must(t, suite.Hub.Patch(ctx, out, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/spec/rules/0"}]`))))
 	eventually(t, normal, func() error { return replicasOn(ctx, frankfurt, w, 3) })
 	eventually(t, normal, func() error { return rowIs(ctx, w, frankfurt, metav1.ConditionTrue, "") })
@@ -78,8 +79,8 @@ func TestAnExcludedClusterDoesNotGetTheObject(t *testing.T) {
 	eventually(t, normal, func() error { return replicasOn(ctx, frankfurt, w, 3) })
 }
 
-// rendersAsSent compares what hansectl renders with the copies; want says by cluster which rule excludes it, empty if
-// none does.
+// rendersAsSent compares the output of `hansectl render` with the copies on the members. For each cluster, want has the
+// rule that excludes the cluster, or an empty string.
 func rendersAsSent(t *testing.T, ns, name string, want map[string]string) {
 	t.Helper()
 	text, err := suite.Hansectl(t.Context(), "render", "widget", name, "-n", ns, "--all", "-o", "json")

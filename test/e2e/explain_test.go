@@ -10,7 +10,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestADecisionIsExplained replays decisions of the running hub from what its API server holds.
+// TestADecisionIsExplained runs `hansectl explain`, which repeats decisions of the running hub from the objects in the
+// hub's API server.
 func TestADecisionIsExplained(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	w := widget(ns, "explained")

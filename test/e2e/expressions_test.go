@@ -44,7 +44,7 @@ func TestExpressionsChooseClustersAndMakeValues(t *testing.T) {
 	setLabel(ctx, `"second"`)
 	eventually(t, normal, func() error { return specOn(ctx, shanghai, w, "note", "cn-shanghai is second") })
 
-	// Without the label there is no answer: the row says so, and what runs stays.
+	// Without the label, the expression has an error: the row reports it, and the copy stays as it is.
 	setLabel(ctx, "null")
 	eventually(t, normal, func() error { return rowIs(ctx, w, shanghai, metav1.ConditionFalse, hubv1.ReasonOverrideInvalid) })
 	b, err := bindingOf(ctx, w)

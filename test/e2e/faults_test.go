@@ -16,8 +16,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestOneBadMemberHarmsNobody breaks one member in each way in turn: the others converge in the normal time, what runs
-// on the bad one stays, and it catches up once it is mended.
+// TestOneBadMemberHarmsNobody breaks one member with one fault after the other. The other members must get changes in
+// the normal time. The copies on the broken member must stay, and must be up to date soon after the fault ends.
 func TestOneBadMemberHarmsNobody(t *testing.T) {
 	faults := map[string]struct {
 		begin, end func(t *testing.T)
@@ -83,14 +83,14 @@ func proxyFault(mode ...string) struct{ begin, end func(t *testing.T) } {
 	}
 }
 
-// TestAMemberThatIsAwayKeepsItsLastRow checks what a user reads about a cluster that does not answer.
+// TestAMemberThatIsAwayKeepsItsLastRow checks the row of a member that does not respond.
 func TestAMemberThatIsAwayKeepsItsLastRow(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
 	w := widget(ns, "away")
 	placeWidgets(t, ns)
 	must(t, suite.Hub.Create(ctx, w))
-	// A ConfigMap has no generation that would tell of its change.
+	// A ConfigMap has no metadata.generation from which the hub could detect a change.
 	config := configMap(ns, "away")
 	place(t, ns, "configs", hubv1.ResourceSelector{Kind: "ConfigMap", Name: config.GetName()}, hubv1.PlacementSpec{Clusters: everyCluster()})
 	must(t, suite.Hub.Create(ctx, config))
@@ -124,8 +124,8 @@ func lab(t *testing.T, args ...string) {
 	must(t, err)
 }
 
-// TestACopyThatTheHubMayNotWatchIsNotShownAsHealthy takes the right to watch Widgets away on one member. An open watch
-// outlasts the right, so the test restarts the member's API server.
+// TestACopyThatTheHubMayNotWatchIsNotShownAsHealthy removes the hub's right to watch Widgets on one member. A watch
+// that is already open stays open, so the test restarts the member's API server.
 func TestACopyThatTheHubMayNotWatchIsNotShownAsHealthy(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -163,7 +163,7 @@ func TestACopyThatTheHubMayNotWatchIsNotShownAsHealthy(t *testing.T) {
 	})
 }
 
-// mayWatchWidgets gives the hub the right to list and watch Widgets in Frankfurt, or takes the right away.
+// mayWatchWidgets grants the hub the right to list and watch Widgets in Frankfurt, or revokes it.
 func mayWatchWidgets(t *testing.T, may bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), normal) // clean-ups use it, too

@@ -21,11 +21,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// prompt is how long it may take until an event has had its effect: far less than any pause between tries.
+// prompt is the longest time until an event must have its effect. It is far shorter than any retry interval, so that a
+// retry cannot be the cause.
 const prompt = 12 * time.Second
 
-// olderCRD takes fields out of a member's definition of Widgets until the test ends, and waits until the member says
-// so.
+// olderCRD removes fields from a member's Widget CRD until the test ends, and waits until the member publishes the new
+// schema.
 func olderCRD(t *testing.T, member string, without ...string) {
 	t.Helper()
 	t.Cleanup(func() { restoreCRD(t, member) })
@@ -54,7 +55,7 @@ func olderCRD(t *testing.T, member string, without ...string) {
 	})
 }
 
-// noteOn is nil if the copy on the member has this spec.note.
+// noteOn returns nil if the copy on the member has this spec.note.
 func noteOn(ctx context.Context, member string, obj *unstructured.Unstructured, want string) error {
 	copied, err := on(ctx, member, obj)
 	if err != nil {
@@ -66,7 +67,7 @@ func noteOn(ctx context.Context, member string, obj *unstructured.Unstructured, 
 	return nil
 }
 
-// rowSays is nil if the message of the object's row has the text.
+// rowSays returns nil if the message of the object's row for the cluster contains the text.
 func rowSays(ctx context.Context, obj *unstructured.Unstructured, cluster, text string) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
@@ -78,7 +79,7 @@ func rowSays(ctx context.Context, obj *unstructured.Unstructured, cluster, text 
 	return nil
 }
 
-// notSays is nil if the message of the object's row does not have the text.
+// notSays returns nil if the message of the object's row for the cluster does not contain the text.
 func notSays(ctx context.Context, obj *unstructured.Unstructured, cluster, text string) error {
 	if rowSays(ctx, obj, cluster, text) == nil {
 		return fmt.Errorf("the row of %s on %s still says %q", obj.GetName(), cluster, text)
@@ -102,7 +103,7 @@ func TestAnOlderDefinitionOnOneMemberKeepsTheOldCopyUntilItIsUpgraded(t *testing
 		eventually(t, normal, func() error { return rowIs(ctx, w, m, metav1.ConditionTrue, "") })
 	}
 	eventually(t, normal, func() error { return rowIs(ctx, w, singapore, metav1.ConditionFalse, hubv1.ReasonFieldsNotServed) })
-	// Until the hub has seen the older definition, the row says what the member said of the first field.
+	// Until the hub has read the older schema, the row quotes the member's response about the first field.
 	eventually(t, normal, func() error { return rowSays(ctx, w, singapore, ".spec.note, .spec.tags") })
 	must(t, replicasOn(ctx, singapore, w, 3))
 
@@ -174,8 +175,9 @@ func TestADefinitionThatGoesAndComesBackIsNoticedAtOnce(t *testing.T) {
 	eventually(t, normal, func() error {
 		return rejectedFor(ctx, late, shanghai, hubv1.ReasonKindNotServed, "the cluster does not serve Widget.test.hanse.dev")
 	})
-	// After 6 s without a request all has come to rest, the looks that follow a change of a definition included, and 9 s
-	// later the first pause of the watch of Widgets is over: with polling, the member would be asked.
+	// The member is quiet after 6 s without a request: by then the hub has also repeated its discovery after the change of
+	// the CRD. The first retry interval of the Widget watch ends 9 s later, so a hub that polls would send a request by
+	// then.
 	eventually(t, 2*normal, func() error { return unasked(shanghai, "/apis/test.hanse.dev", 6*time.Second) })
 	asked, err := requestsFor(shanghai, "/apis/test.hanse.dev")
 	must(t, err)
@@ -199,7 +201,7 @@ func TestADefinitionThatGoesAndComesBackIsNoticedAtOnce(t *testing.T) {
 	}
 }
 
-// unknownFieldRule sets a field that no kind has.
+// unknownFieldRule returns a rule that sets a field which no kind has.
 func unknownFieldRule(name, path, cluster string) hubv1.OverrideRule {
 	return hubv1.OverrideRule{
 		Name: name, Clusters: &hubv1.RuleClusters{Names: []string{cluster}},
@@ -207,7 +209,7 @@ func unknownFieldRule(name, path, cluster string) hubv1.OverrideRule {
 	}
 }
 
-// rawGet reads a path of a member's API server.
+// rawGet returns the response of a member's API server to a GET of the path.
 func rawGet(ctx context.Context, member, path string) (string, error) {
 	c, err := discovery.NewDiscoveryClientForConfig(suite.Members[member].Config)
 	if err != nil {
@@ -217,7 +219,7 @@ func rawGet(ctx context.Context, member, path string) (string, error) {
 	return string(raw), err
 }
 
-// requestsFor lists what the hub asked a member under a path, with the time of each answer.
+// requestsFor returns the hub's requests to a member below a path, with the time of each response.
 func requestsFor(member, path string) ([]string, error) {
 	raw, err := os.ReadFile(suite.Members[member].AuditLog)
 	if err != nil {
@@ -239,7 +241,7 @@ func requestsFor(member, path string) ([]string, error) {
 	return out, nil
 }
 
-// unasked is nil if the member has not been asked under a path for so long.
+// unasked returns nil if the hub has sent no request below the path to the member for the duration age.
 func unasked(member, path string, age time.Duration) error {
 	asked, err := requestsFor(member, path)
 	if err != nil || len(asked) == 0 {

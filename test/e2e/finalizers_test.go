@@ -11,8 +11,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// deleteHeld deletes a hub object whose copy has a finalizer of the member: the hub waits for the finalizer, and the
-// binding ends when the finalizer is gone.
+// deleteHeld deletes a hub object whose copy has a finalizer of the member. The hub waits for this finalizer, and
+// deletes the binding after the finalizer is removed.
 func deleteHeld(t *testing.T, member string, obj *unstructured.Unstructured) {
 	t.Helper()
 	ctx := t.Context()

@@ -15,8 +15,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestUsersReadTheFleet lists the pods of two members, and reads the events and logs of a Deployment there, with the
-// rights of the charts.
+// TestUsersReadTheFleet runs hansectl as a user with the roles of the charts. It lists the pods of two members, and
+// reads the events and logs of a Deployment there.
 func TestUsersReadTheFleet(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	d := deployment(ns, "web")
@@ -67,7 +67,7 @@ func TestUsersReadTheFleet(t *testing.T) {
 		"get", "persistentvolumeclaims", "-n", ns, "--clusters", "--cluster", shanghai)
 
 	v.says(0, []string{shanghai, singapore, "ScalingReplicaSet", "deployment/web"}, "events", "deployment/web", "-n", ns)
-	// No container of the lab writes a log: the members say so for each pod, which shows that the hub may ask.
+	// Containers of the lab have no logs. The warnings show that the members accepted the hub's requests for logs.
 	v.says(0, []string{"warning: " + shanghai + ": pod web-"}, "logs", "deployment/web", "-n", ns, "--cluster", shanghai)
 	v.says(1, []string{"Deployment.apps " + ns + "/web does not go to " + frankfurt}, "logs", "deployment/web", "-n", ns, "--cluster", frankfurt)
 }

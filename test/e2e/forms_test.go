@@ -17,7 +17,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// prometheusOfForms and policyOfForms have something for every form of override. NS is the namespace.
+// prometheusOfForms is a Prometheus, and policyOfForms an OverridePolicy that uses every form of override. NS stands
+// for the namespace.
 const (
 	prometheusOfForms = `
 apiVersion: monitoring.coreos.com/v1
@@ -65,8 +66,8 @@ spec:
 `
 )
 
-// TestAPrometheusDiffersByRegionInEveryForm has the real definition, three regions and every form of override, and a
-// wrong one beside them.
+// TestAPrometheusDiffersByRegionInEveryForm uses the CRD of prometheus-operator, three regions, every form of override,
+// and one invalid override.
 func TestAPrometheusDiffersByRegionInEveryForm(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -118,7 +119,7 @@ func TestAPrometheusDiffersByRegionInEveryForm(t *testing.T) {
 	}
 	eventually(t, normal, func() error { return goneFrom(ctx, frankfurt, web) })
 
-	// What the definition does not take is not sent, and what runs stays as it is.
+	// The hub does not apply a copy that is invalid by the CRD, and the existing copy stays as it is.
 	wrong := overrideOf(ns, "wrong", hubv1.OverrideRule{
 		Name: "typo", Priority: 1, Clusters: &hubv1.RuleClusters{Names: []string{shanghai}},
 		MergePatch: &apiextensionsv1.JSON{Raw: []byte(`{"spec":{"retention":"ten days"}}`)},
@@ -134,7 +135,8 @@ func TestAPrometheusDiffersByRegionInEveryForm(t *testing.T) {
 	deleteHeld(t, shanghai, web)
 }
 
-// specIs is nil if the copy on a member has these fields of the spec; others are defaults of its definition.
+// specIs returns nil if the copy on a member has these fields in spec. Other fields are ignored, because the CRD sets
+// defaults.
 func specIs(ctx context.Context, member string, obj *unstructured.Unstructured, want map[string]any) error {
 	copied, err := on(ctx, member, obj)
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestAMemberThatGoesAndComesBackDoesNotMakeStatusFlap stops a member for good and starts it again. All the time
-// somebody looks at the hub object ten times a second, and somebody else sees each of its versions: its status is
-// known, then known in part, then known again, and nothing else, and sums keep the last numbers.
+// TestAMemberThatGoesAndComesBackDoesNotMakeStatusFlap stops a member for a long time and starts it again. Meanwhile
+// one client reads the hub object ten times a second, and another one watches it. Its status must change from known to
+// partly known and back to known, without any other value. The summed replicas must not change.
 func TestAMemberThatGoesAndComesBackDoesNotMakeStatusFlap(t *testing.T) {
 	meanwhiles := map[string]func(t *testing.T){
 		"the hub goes on": func(*testing.T) {},
@@ -77,8 +77,8 @@ func TestAMemberThatGoesAndComesBackDoesNotMakeStatusFlap(t *testing.T) {
 	}
 }
 
-// TestALinkThatIsDownForAMomentChangesNothing breaks the link to a member until the hub says that it is down, and mends
-// it at once: neither the hub object nor its binding is written.
+// TestALinkThatIsDownForAMomentChangesNothing breaks the link to a member until the MemberCluster is not ready, and
+// mends it at once. The hub must not write the hub object or its binding.
 func TestALinkThatIsDownForAMomentChangesNothing(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	w := widget(ns, "calm")
@@ -94,7 +94,7 @@ func TestALinkThatIsDownForAMomentChangesNothing(t *testing.T) {
 		return memberCondition(ctx, frankfurt, hubv1.ConditionReady, metav1.ConditionFalse, "")
 	})
 	mendMember(t, frankfurt)
-	// What would be said of the blip would be said when the time of grace is over.
+	// The hub reports a broken link only after its grace period. The test therefore waits until this period is over.
 	end := time.Now().Add(15 * time.Second)
 	eventually(t, normal, func() error {
 		if diff := cmp.Diff(before, writtenOf(ctx, t, w)); diff != "" {
@@ -107,7 +107,7 @@ func TestALinkThatIsDownForAMomentChangesNothing(t *testing.T) {
 	})
 }
 
-// sayAllReady writes a status on every member.
+// sayAllReady sets the status of the copy on every member to three ready replicas.
 func sayAllReady(t *testing.T, w *unstructured.Unstructured) {
 	t.Helper()
 	const ready = `{"status":{"replicas":3,"readyReplicas":3,"conditions":[{"type":"Ready","status":"True","reason":"Said","message":"by the test","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
@@ -122,13 +122,14 @@ func sayAllReady(t *testing.T, w *unstructured.Unstructured) {
 	}
 }
 
-// What a hub object may say in these tests.
+// The two values of said that a hub object may have in these tests.
 const (
 	known       = "9/9 replicas, Ready=True, hanse.dev/Healthy=True"
 	partlyKnown = "9/9 replicas, Ready=Unknown (PartiallyUnknown), hanse.dev/Healthy=Unknown (PartiallyUnknown)"
 )
 
-// said is what the status of a hub object says, without times, messages and the reasons of what is good.
+// said returns the replicas and the conditions Ready and Healthy in the status of a hub object. It leaves out times,
+// messages, and the reasons of true conditions.
 func said(o *unstructured.Unstructured) string {
 	status, _, _ := unstructured.NestedMap(o.Object, "status")
 	text := fmt.Sprintf("%v/%v replicas", status["readyReplicas"], status["replicas"])
@@ -159,7 +160,7 @@ func objectSays(ctx context.Context, w *unstructured.Unstructured, want string) 
 	return nil
 }
 
-// rowText is what a row of a binding says, without reasons.
+// rowText returns the Applied status, the health and the age of a cluster's row in a binding, without reasons.
 func rowText(b *hubv1.ResourceBinding, cluster string) string {
 	row := b.Status.Row(cluster)
 	if row == nil {
@@ -172,8 +173,8 @@ func rowText(b *hubv1.ResourceBinding, cluster string) string {
 	return fmt.Sprintf("Applied=%s %s %s", row.Applied, row.Health, when)
 }
 
-// record writes down what is said of an object from now on, in order and each thing once until something else is said,
-// and returns what ends it.
+// record records each value of the object's status and rows from now on, in order and without repetitions. The returned
+// function stops the recording and returns the values by the name of their observer.
 func record(t *testing.T, w *unstructured.Unstructured) (end func() map[string][]string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -229,7 +230,7 @@ func record(t *testing.T, w *unstructured.Unstructured) (end func() map[string][
 	}
 }
 
-// written is what says that a hub object or its binding was written, with what the binding says.
+// written has the resourceVersions of a hub object and its binding, which show any write, and the binding's status.
 type written struct {
 	Object, Binding string // resourceVersions
 	Status          hubv1.BindingStatus
@@ -244,8 +245,8 @@ func writtenOf(ctx context.Context, t *testing.T, w *unstructured.Unstructured) 
 	return written{o.GetResourceVersion(), b.GetResourceVersion(), *b.BindingStatus()}
 }
 
-// regionsSay is nil if the placement has these regions, each with its healthy and desired copies, and the replicas that
-// are ready and that there are.
+// regionsSay returns nil if status.topology of the placement has exactly these texts: each is a region with its healthy
+// and desired copies, and its ready and total replicas.
 func regionsSay(ctx context.Context, p *hubv1.Placement, want ...string) error {
 	var now hubv1.Placement
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {
@@ -266,7 +267,8 @@ func regionsSay(ctx context.Context, p *hubv1.Placement, want ...string) error {
 	return nil
 }
 
-// asOf is nil if the placement says that it knows some clusters as of an earlier time only, or that it does not.
+// asOf returns nil if earlier equals whether the placement has an oldestObservedTime, which is set while the status of
+// a cluster is outdated.
 func asOf(ctx context.Context, p *hubv1.Placement, earlier bool) error {
 	var now hubv1.Placement
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {

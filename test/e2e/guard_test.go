@@ -19,8 +19,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestAWrongLabelOnEveryClusterRemovesNothingUntilItIsConfirmed labels all clusters with a typing error, puts it right,
-// and does it again on purpose.
+// TestAWrongLabelOnEveryClusterRemovesNothingUntilItIsConfirmed sets a misspelled label on all clusters and corrects
+// it. Then it sets the misspelled label again and confirms the removal.
 func TestAWrongLabelOnEveryClusterRemovesNothingUntilItIsConfirmed(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	tier := func(value string) {
@@ -93,7 +93,7 @@ func TestAWrongLabelOnEveryClusterRemovesNothingUntilItIsConfirmed(t *testing.T)
 	eventually(t, normal, func() error { return nothingHeld(ctx, p, hubv1.ReasonRemovalConfirmed) })
 }
 
-// allHeld returns what the placement says of held removals once it names so many copies on all members.
+// allHeld returns the held removals in the placement's status, once they contain this number of copies on all members.
 func allHeld(ctx context.Context, p *hubv1.Placement, copies int) (*hubv1.RemovalHeld, error) {
 	var now hubv1.Placement
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {
@@ -106,7 +106,7 @@ func allHeld(ctx context.Context, p *hubv1.Placement, copies int) (*hubv1.Remova
 	return held, nil
 }
 
-// nothingHeld is nil if the placement says that it holds no removal any more, and why.
+// nothingHeld returns nil if the placement reports, with this reason, that it holds no removals.
 func nothingHeld(ctx context.Context, p *hubv1.Placement, reason string) error {
 	var now hubv1.Placement
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {
@@ -119,7 +119,8 @@ func nothingHeld(ctx context.Context, p *hubv1.Placement, reason string) error {
 	return nil
 }
 
-// targetsAre is nil if the object is Present on all members, and its removal from them is held or not.
+// targetsAre returns nil if the binding's spec.clusters has all members with the state Present, and the removal from
+// each is held or not held, as wanted.
 func targetsAre(ctx context.Context, obj *unstructured.Unstructured, held bool) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {

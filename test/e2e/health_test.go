@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// reports writes a status on a member, as its operator would.
+// reports writes a status into the copy on a member, as the member's operator would.
 func reports(ctx context.Context, member string, obj *unstructured.Unstructured, status string) error {
 	copied, err := on(ctx, member, obj)
 	if err != nil {
@@ -23,7 +23,7 @@ func reports(ctx context.Context, member string, obj *unstructured.Unstructured,
 	return suite.Members[member].Status().Patch(ctx, copied, client.RawPatch(types.MergePatchType, []byte(`{"status":`+status+`}`)))
 }
 
-// healthIs is nil if the row of the object says so.
+// healthIs returns nil if the object's row for the cluster has this health, and this reason unless reason is empty.
 func healthIs(ctx context.Context, obj *unstructured.Unstructured, cluster string, want hubv1.Health, reason string) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
@@ -36,7 +36,7 @@ func healthIs(ctx context.Context, obj *unstructured.Unstructured, cluster strin
 	return nil
 }
 
-// judgeBy makes a placement judge its objects by an expression, or by the conventions if that is empty.
+// judgeBy sets the health expression of a placement. If the expression is empty, the hub uses the default health rules.
 func judgeBy(t *testing.T, p *hubv1.Placement, expression string) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"spec":{"statusAggregation":{"healthExpression":%s}}}`, toJSON(t, expression))
@@ -60,7 +60,7 @@ func TestAPlacementJudgesItsObjectsByAnExpression(t *testing.T) {
 	eventually(t, normal, func() error { return healthIs(ctx, w, frankfurt, hubv1.HealthDegraded, health.ReasonByExpression) })
 	must(t, healthIs(ctx, w, shanghai, hubv1.HealthHealthy, ""))
 
-	// Another expression judges what is there, without a write on a member.
+	// A new health expression changes the health of existing copies without a write to a member.
 	versions := memberVersions(ctx, t, ns)
 	judgeBy(t, p, "{'health': object.status.version == 'v2' ? 'Healthy' : 'Progressing', 'message': 'still ' + object.status.version}")
 	eventually(t, normal, func() error { return healthIs(ctx, w, frankfurt, hubv1.HealthHealthy, "") })

@@ -15,9 +15,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestACRDThatIsDeletedOnTheHubDeletesNothingOnMembers deletes the definition of a federated kind, which takes every
-// object of the kind off the hub. That says nothing about a single object: the copies stay, through a restart as well,
-// and are those of the objects that come back.
+// TestACRDThatIsDeletedOnTheHubDeletesNothingOnMembers deletes the CRD of a federated kind on the hub, which deletes
+// all hub objects of the kind. The hub must not treat this as a deletion of single objects: the copies stay, also after
+// a restart, and belong to the hub objects that are created again.
 func TestACRDThatIsDeletedOnTheHubDeletesNothingOnMembers(t *testing.T) {
 	ctx := t.Context()
 	serveGadgets(t)
@@ -50,7 +50,8 @@ func TestACRDThatIsDeletedOnTheHubDeletesNothingOnMembers(t *testing.T) {
 	})
 	must(t, suite.hub.Stop())
 	startHub(t)
-	// A withdrawal that is asked for passes: the hub is at work, and has had its time to err.
+	// The hub still withdraws the copy of a hub object that a user deletes. This shows that the hub is working, and had
+	// time to delete the Gadgets by mistake.
 	ns := namespace(t)
 	w := widget(ns, "passer-by")
 	placeWidgets(t, ns)
@@ -91,7 +92,7 @@ func TestACRDThatIsDeletedOnTheHubDeletesNothingOnMembers(t *testing.T) {
 	}
 }
 
-// gadgetUIDs returns the UIDs of all Gadgets that members hold for a hub.
+// gadgetUIDs returns the UIDs of all Gadgets on members that are labelled as copies.
 func gadgetUIDs(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}

@@ -16,8 +16,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestTheHubIsAlsoAMember joins the hub to itself, with every right of a member: it is listed like one, and the objects
-// that the hub reads from are neither written nor deleted.
+// TestTheHubIsAlsoAMember joins the hub to itself, with all rights of a member. The hub must list itself as a member,
+// but must neither write nor delete its own hub objects.
 func TestTheHubIsAlsoAMember(t *testing.T) {
 	ctx := t.Context()
 	hub := suite.Hub.Name
@@ -68,7 +68,8 @@ func TestTheHubIsAlsoAMember(t *testing.T) {
 	}
 }
 
-// untouched is nil if the hub object is as it was created, but for a status.
+// untouched fails the test if the hub object has labels or annotations of a copy, has another UID or generation than
+// created, or is being deleted.
 func untouched(t *testing.T, created *unstructured.Unstructured) {
 	t.Helper()
 	now := &unstructured.Unstructured{}
@@ -80,7 +81,7 @@ func untouched(t *testing.T, created *unstructured.Unstructured) {
 	}
 }
 
-// noRow is nil if neither the decision nor the rows of the object name the cluster.
+// noRow returns nil if neither spec.clusters nor the rows of the object's binding name the cluster.
 func noRow(ctx context.Context, obj *unstructured.Unstructured, cluster string) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
@@ -92,7 +93,7 @@ func noRow(ctx context.Context, obj *unstructured.Unstructured, cluster string) 
 	return nil
 }
 
-// removeSelf ends the hub's membership of itself, however far the test came.
+// removeSelf removes the hub's MemberCluster for itself, also after a failed test.
 func removeSelf(t *testing.T, self *hubv1.MemberCluster) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*normal)

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestTwoBadMembersHarmNobody breaks two of three members in different ways at once: the third has all new and changed
-// objects in the normal time, and the others have them once they are mended.
+// TestTwoBadMembersHarmNobody breaks two of three members at once in different ways. The third member must get all new
+// and changed objects in the normal time, and the other two after their faults end.
 func TestTwoBadMembersHarmNobody(t *testing.T) {
 	tests := map[string][2][]string{
 		"one black-holed, one hangs its lists": {{"blackhole"}, {"hang-list"}},

@@ -18,8 +18,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestTheMainJob is the demo with its own files: CRDs carried to the members, one Prometheus that differs by region,
-// run by real operators, and one status on the hub.
+// TestTheMainJob runs the demo with its own files. It sends CRDs to the members, and one Prometheus with regional
+// differences, which real operators run. It checks the merged status on the hub.
 func TestTheMainJob(t *testing.T) {
 	ctx := t.Context()
 	examples := "../../docs/examples/metrics"
@@ -75,7 +75,7 @@ func TestTheMainJob(t *testing.T) {
 	}
 }
 
-// available is nil if the hub object says so many available replicas and Available=True.
+// available returns nil if the hub object has this number of availableReplicas and the condition Available=True.
 func available(ctx context.Context, web *unstructured.Unstructured, want int64) error {
 	now := web.DeepCopy()
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(web), now); err != nil {
@@ -100,7 +100,7 @@ func applyFile(t *testing.T, path string) {
 	}
 }
 
-// documents splits YAML documents.
+// documents parses all documents of a YAML text.
 func documents(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured

@@ -17,10 +17,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// paris is a bare member that is not of the topology: it joins and leaves.
+// paris is a cluster without controllers that is not in the topology. Tests add it, join it and remove it.
 const paris = "eu-par-1"
 
-// TestAClusterJoinsAndLeaves takes a fourth cluster through its life, with hansectl and by hand.
+// TestAClusterJoinsAndLeaves joins and removes a fourth cluster, with hansectl and by hand.
 func TestAClusterJoinsAndLeaves(t *testing.T) {
 	ctx := t.Context()
 	_, err := suite.AddMember(ctx, paris, "--region", "eu-west-3", "--zones", "eu-west-3a", "--nodes", "1")
@@ -132,11 +132,11 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	})
 }
 
-// joined is how long the first objects of a cluster may take: in a whole run, large definitions that were placed
-// everywhere go there first.
+// joined is the longest time until a new cluster has its first objects. In a run of the whole suite, the hub first
+// sends it large CRDs that other tests have placed on all clusters.
 const joined = 3 * normal
 
-// joinParis joins the fourth cluster by way of its fault proxy and returns what hansectl says.
+// joinParis joins the fourth cluster through its fault proxy and returns the output of hansectl.
 func joinParis(t *testing.T, leave string) string {
 	t.Helper()
 	out, err := suite.Hansectl(t.Context(), "join", paris, "--member-kubeconfig", suite.Members[paris].ProxyKubeconfig,
@@ -145,8 +145,8 @@ func joinParis(t *testing.T, leave string) string {
 	return out
 }
 
-// restored places a Widget on the fourth cluster, which has an object of that name with all marks of the hub that the
-// hub has not applied.
+// restored places a Widget on the fourth cluster. The cluster already has an object of this name with the hub's labels
+// and annotations, but the hub has never applied it.
 func restored(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
 	ctx := t.Context()
@@ -177,7 +177,7 @@ func clusterOnHub(name string) *hubv1.MemberCluster {
 	return &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// removeCluster leaves neither an added cluster nor its MemberCluster, however far the test came.
+// removeCluster removes an added cluster and its MemberCluster, also after a failed test.
 func removeCluster(t *testing.T, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -190,7 +190,7 @@ func removeCluster(t *testing.T, name string) {
 	_ = suite.Hub.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}})
 }
 
-// gone is nil if the hub does not have the object.
+// gone returns nil if the object does not exist on the hub.
 func gone(ctx context.Context, obj client.Object) error {
 	err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 	if apierrors.IsNotFound(err) {
@@ -199,7 +199,7 @@ func gone(ctx context.Context, obj client.Object) error {
 	return fmt.Errorf("the hub still has %T %s: %w", obj, obj.GetName(), err)
 }
 
-// unmarked is nil if nothing on a member object says that it is a copy.
+// unmarked returns nil if a member object has no label or annotation of a copy.
 func unmarked(obj *unstructured.Unstructured) error {
 	for key := range obj.GetLabels() {
 		if strings.HasPrefix(key, hubv1.Prefix) {
@@ -219,7 +219,7 @@ func unmarked(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// eventSays is nil if an event of the namespace has the reason and all words in its message.
+// eventSays returns nil if the namespace has an Event with this reason and all words in its message.
 func eventSays(ctx context.Context, namespace, reason string, words ...string) error {
 	var list corev1.EventList
 	if err := suite.Hub.List(ctx, &list, client.InNamespace(namespace)); err != nil {

@@ -28,7 +28,8 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// kindPage runs the commands of docs/kind.md on a lab of its own. These differences are all that the lab does not have:
+// kindPage runs the commands of docs/kind.md on a separate lab. The run differs from the page only in the following
+// points:
 //
 //   - There is no kind, make and sudo: the lab has its clusters, and the suite has built everything.
 //   - The files of prometheus-operator come from the lab instead of from the network.
@@ -87,7 +88,7 @@ func TestTheKindPageRunsOnTheLab(t *testing.T) {
 	})
 }
 
-// hasRun checks what the page says of the result: 3 replicas in Frankfurt, 5 in Shanghai, and 8 on the hub.
+// hasRun checks the result that the page promises: 3 replicas in Frankfurt, 5 in Shanghai, and 8 on the hub.
 func (p *kindPage) hasRun(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for name, want := range map[string]int64{"": 8, "cn-sha-1": 5, "eu-fra-1": 3} {
@@ -115,7 +116,7 @@ func prometheus() *unstructured.Unstructured {
 	return o
 }
 
-// prepare makes the folder and a shell for the commands.
+// prepare creates the working folder and the shell for the commands of the page.
 func (p *kindPage) prepare(ctx context.Context) (*interp.Runner, error) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -158,7 +159,7 @@ func (p *kindPage) prepare(ctx context.Context) (*interp.Runner, error) {
 
 var errUnknownCommand = errors.New("this test does not know how to run the command")
 
-// handle runs one command of the page.
+// handle runs one command of the page, or its substitute.
 func (p *kindPage) handle(next interp.ExecHandlerFunc) interp.ExecHandlerFunc {
 	return func(ctx context.Context, args []string) error {
 		p.output.Reset()
@@ -192,7 +193,8 @@ func (p *kindPage) handle(next interp.ExecHandlerFunc) interp.ExecHandlerFunc {
 	}
 }
 
-// startHub returns when the hub leads. The pods of a chart are ready some seconds after that.
+// startHub starts the hub and returns when it leads. This corresponds to the page, where the pods of the chart become
+// ready after some seconds.
 func (p *kindPage) startHub(ctx context.Context) error {
 	var err error
 	if p.hub, err = p.StartHub(ctx, "hub-a"); err != nil {
@@ -205,7 +207,7 @@ func (p *kindPage) startHub(ctx context.Context) error {
 	})
 }
 
-// kind does what kind would do: a new cluster is one of the lab. Flags are those of kind.
+// kind replaces the command kind: to create a cluster, it adds one to the lab. It accepts the flags of kind.
 func (p *kindPage) kind(args []string) error {
 	flags := pflag.NewFlagSet("kind", pflag.ContinueOnError)
 	name, kubeconfig := flags.String("name", "", ""), flags.String("kubeconfig", "", "")

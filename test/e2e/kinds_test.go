@@ -28,7 +28,7 @@ func TestADeploymentGoesOutFromAHubThatRunsNone(t *testing.T) {
 	for _, m := range []string{singapore, shanghai} {
 		eventually(t, normal, func() error { return replicasOn(ctx, m, d, 1) })
 	}
-	// Real controllers run it on the members, and what they write is no drift.
+	// Controllers on the members run the Deployment, and the hub must not report their writes as drift.
 	eventually(t, 2*normal, func() error { return bindingCondition(ctx, d, hubv1.ConditionHealthy, metav1.ConditionTrue, "") })
 	eventually(t, normal, func() error { return bindingCondition(ctx, d, hubv1.ConditionApplied, metav1.ConditionTrue, "") })
 	eventually(t, normal, func() error {
@@ -76,7 +76,7 @@ func TestAConfigMapFollowsItsTemplate(t *testing.T) {
 	eventually(t, normal, func() error { return noBinding(ctx, cm) })
 }
 
-// dataOn is nil if the copy of a ConfigMap has the value.
+// dataOn returns nil if the ConfigMap's copy has this value.
 func dataOn(ctx context.Context, member string, cm *unstructured.Unstructured, want string) error {
 	copied, err := on(ctx, member, cm)
 	if err != nil {
@@ -125,7 +125,7 @@ func TestAClusterPlacementWithANamespaceSelectorSelectsNamespacedObjects(t *test
 	must(t, suite.Hub.Create(ctx, selected))
 	eventually(t, normal, func() error { return replicasOn(ctx, shanghai, selected, 3) })
 	must(t, noBinding(ctx, other))
-	// A label on the namespace selects what is there already.
+	// A new label on the namespace also selects objects that already exist in it.
 	must(t, suite.Hub.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: out}},
 		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"team":%q}}}`, in))))
 	eventually(t, normal, func() error { return replicasOn(ctx, shanghai, other, 3) })
@@ -160,8 +160,8 @@ func TestADefinitionIsRemovedFromMembersOnlyWhenAsked(t *testing.T) {
 	must(t, unmarked(left))
 }
 
-// TestADefinitionThatATaintOrphanedComesBackWithIt has a custom resource of a user of the member, which goes with its
-// definition.
+// TestADefinitionThatATaintOrphanedComesBackWithIt also has a custom resource that a user of the member created. It is
+// deleted together with the CRD.
 func TestADefinitionThatATaintOrphanedComesBackWithIt(t *testing.T) {
 	ctx := t.Context()
 	crd := trinketCRD()
@@ -205,7 +205,7 @@ func TestADefinitionThatATaintOrphanedComesBackWithIt(t *testing.T) {
 	must(t, err)
 }
 
-// trinketCRD defines a kind that nobody uses.
+// trinketCRD returns the CRD of a kind that no other test uses.
 func trinketCRD() *unstructured.Unstructured {
 	crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"group": "test.hanse.dev", "scope": "Namespaced",
@@ -247,7 +247,7 @@ func TestAKindThatTheHubWouldActOnIsRefused(t *testing.T) {
 
 var gadgetKind = schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Gadget"}
 
-// gadget returns a cluster-scoped Gadget with 3 replicas, labelled with its name.
+// gadget returns a cluster-scoped Gadget with 3 replicas and a label with its name.
 func gadget(name string) *unstructured.Unstructured {
 	g := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(3)}}}
 	g.SetGroupVersionKind(gadgetKind)
@@ -256,7 +256,7 @@ func gadget(name string) *unstructured.Unstructured {
 	return g
 }
 
-// serveGadgets makes hub and members serve Gadgets.
+// serveGadgets applies the Gadget CRD to the hub and all members.
 func serveGadgets(t *testing.T) {
 	t.Helper()
 	must(t, applyCRD(t.Context(), suite.Hub.Client, gadgetCRD))
@@ -274,7 +274,7 @@ func serveGadgets(t *testing.T) {
 
 const gadgetCRD = "testdata/gadget-crd.yaml"
 
-// placeGadgets makes a ClusterPlacement, for as long as the test lasts, for the Gadgets with the label set=<set>.
+// placeGadgets creates a ClusterPlacement for the Gadgets with the label set=<set>, until the test ends.
 func placeGadgets(t *testing.T, set string, clusters ...string) {
 	t.Helper()
 	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-gadgets-"}}

@@ -1,7 +1,9 @@
-// Package e2e runs a hub and three regional members on the lab and checks what users see. Hub and members are installed
-// by their charts, and the hub process runs with the ServiceAccount that the chart made; tests act as admins.
+// Package e2e runs a hub and three members in different regions on the lab, and checks what users see. The charts
+// install the hub's and the members' permissions, and the hub process has the ServiceAccount of its chart. The tests
+// act as administrators.
 //
-// The suite needs HANSE_LAB, HANSE_BIN and HANSE_HELM, which `make test-e2e` sets; without them it does not run.
+// The suite needs the variables HANSE_LAB, HANSE_BIN and HANSE_HELM, which `make test-e2e` sets. Without them, no test
+// runs.
 package e2e
 
 import (
@@ -25,19 +27,19 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// The members of lab/topologies/e2e.yaml.
+// The members in lab/topologies/e2e.yaml.
 const (
 	shanghai  = "cn-sha-1"
 	singapore = "ap-se-1"
 	frankfurt = "eu-fra-1"
 )
 
-// policed is the member whose admission policy bounds the hub in every test.
+// policed is the member that has the admission policy of the chart, which limits the hub's account, in all tests.
 const policed = singapore
 
 var members = []string{singapore, shanghai, frankfurt} // sorted by name, as rows are
 
-// kinds are what the charts grant in this suite.
+// kinds are the kinds on which the charts grant rights in this suite.
 var kinds = []fleet.Kind{
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"widgets"}, Status: true},
 	{APIGroups: []string{"monitoring.coreos.com"}, Resources: []string{"prometheuses"}, Status: true},
@@ -51,8 +53,8 @@ var kinds = []fleet.Kind{
 	{APIGroups: []string{"test.hanse.dev"}, Resources: []string{"valves"}},
 }
 
-// grantedKinds are what the members grant: the kinds of the hub, and one of which the hub only asks whether there are
-// objects.
+// grantedKinds are the kinds on which the members grant rights: all kinds of the hub, and Trinkets. The hub does not
+// federate Trinkets, it only checks whether a member has objects of this kind.
 func grantedKinds() []fleet.Kind {
 	out := slices.Clone(kinds)
 	for i, k := range out {
@@ -63,12 +65,12 @@ func grantedKinds() []fleet.Kind {
 	return out
 }
 
-// suite is the fleet that all tests share. Tests keep apart by namespace; those that break a member or the hub mend it
-// again.
+// suite is the fleet that all tests share. Each test uses its own namespace. A test that breaks a member or the hub
+// also mends it.
 var suite struct {
 	*fleet.Fleet
 	hub *fleet.HubProcess
-	// audited is how much of the hub's audit log is compared with the roles; 0 means all.
+	// audited is the number of bytes of the hub's audit log that the suite compares with the roles. 0 means the whole log.
 	audited int64
 }
 
@@ -132,10 +134,11 @@ func run(m *testing.M) int {
 	return code
 }
 
-// kindPageLab returns the folder of the second lab, which TestTheKindPageRunsOnTheLab starts.
+// kindPageLab returns the folder of the lab that TestTheKindPageRunsOnTheLab starts beside the suite's lab.
 func kindPageLab(suiteDir string) string { return filepath.Join(suiteDir, "kind-page") }
 
-// abort ends both labs and this process, while tests may still run. The kernel kills hub processes when this one ends.
+// abort ends both labs and this process, also while tests run. The kernel kills the hub processes when this process
+// ends.
 func abort(config fleet.Config) {
 	signal.Ignore(syscall.SIGPIPE) // the reader of the output may have ended
 	_, _ = fmt.Fprintln(config.Log, "interrupted: taking the fleet down")
@@ -150,7 +153,8 @@ func abort(config fleet.Config) {
 	os.Exit(1)
 }
 
-// setUp brings up lab, CRDs, charts, members and hub, and waits until every member is ready.
+// setUp starts the lab, applies the CRDs, installs the charts, joins the members, starts the hub, and waits until every
+// member is ready.
 func setUp(ctx context.Context, config fleet.Config) error {
 	begin := time.Now()
 	say := func(what string) { fmt.Printf("[%3.0fs] %s\n", time.Since(begin).Seconds(), what) }
@@ -195,7 +199,7 @@ func setUp(ctx context.Context, config fleet.Config) error {
 	return nil
 }
 
-// applyCRD applies a CRD and waits until it is served.
+// applyCRD applies the CRD in a file and waits until the API server serves it.
 func applyCRD(ctx context.Context, c client.Client, path string) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -119,7 +119,7 @@ func TestANewVersionOfTheHubIsTakenUpWhileTheHubRuns(t *testing.T) {
 	eventually(t, normal, func() error { return noBinding(ctx, v) })
 }
 
-// serveValves makes an API server serve Valves at these versions only, until the test ends. The last version is the
+// serveValves makes an API server serve Valves at exactly these versions until the test ends. The last version is the
 // storage version.
 func serveValves(t *testing.T, c client.Client, versions ...string) {
 	t.Helper()
@@ -185,7 +185,7 @@ func scaleValve(t *testing.T, v *unstructured.Unstructured, replicas int) {
 	must(t, suite.Hub.Patch(t.Context(), v.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))))
 }
 
-// sentAt returns an error unless the hub last applied the copy at this API version.
+// sentAt returns nil if the hub last applied the copy at this API version.
 func sentAt(ctx context.Context, member string, v *unstructured.Unstructured, version string) error {
 	copied, err := on(ctx, member, v)
 	if err != nil {
@@ -226,7 +226,7 @@ func valveCopies(t *testing.T, namespace string) map[string]string {
 	return out
 }
 
-// unwritten fails the test if a resourceVersion has changed.
+// unwritten fails the test if a resourceVersion differs between before and after.
 func unwritten(t *testing.T, before, after map[string]string) {
 	t.Helper()
 	for name, version := range before {

@@ -25,15 +25,15 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// viewer is a user of the hub's API server who has a token, and no rights but those that a test gives.
+// viewer is a user of the hub's API server with a token. The user has only the rights that a test grants.
 type viewer struct {
 	*testing.T
 	kubeconfig string
 	endpoint   string
 }
 
-// newViewer makes a user who may view the members, get Widgets and what commands read in a namespace, and find the
-// hub's replicas.
+// newViewer creates a user who may view the members, get Widgets in a namespace, read the objects that hansectl needs
+// there, and list the Leases of the hub's replicas.
 func newViewer(t *testing.T, ns, name string, rules ...rbacv1.PolicyRule) viewer {
 	t.Helper()
 	ctx := t.Context()
@@ -57,7 +57,7 @@ func newViewer(t *testing.T, ns, name string, rules ...rbacv1.PolicyRule) viewer
 			{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{ns}, Verbs: []string{"get"}},
 		}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: role("ClusterRole"), Subjects: subject},
-		// The roles that the chart has made for this.
+		// The chart creates these roles for users of hansectl.
 		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name + "-members"}, Subjects: subject, RoleRef: rbacv1.RoleRef{
 			APIGroup: rbacv1.GroupName, Kind: "Role", Name: "hanse-view",
 		}},
@@ -86,7 +86,7 @@ func newViewer(t *testing.T, ns, name string, rules ...rbacv1.PolicyRule) viewer
 	return viewer{T: t, kubeconfig: path, endpoint: suite.hub.View}
 }
 
-// mayDo is nil once the hub's API server, which takes a moment to know new roles, allows it to the user.
+// mayDo returns nil if the hub's API server grants the permission to the user. A new role takes effect after a moment.
 func mayDo(ctx context.Context, user string, what *authorizationv1.ResourceAttributes) error {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: what}}
 	if err := suite.Hub.Create(ctx, review); err != nil {
@@ -98,13 +98,13 @@ func mayDo(ctx context.Context, user string, what *authorizationv1.ResourceAttri
 	return nil
 }
 
-// hansectl runs a command as the user and returns what it prints, with its exit code.
+// hansectl runs a hansectl command as the user and returns its output and exit code.
 func (v viewer) hansectl(args ...string) (stdout, stderr string, code int) {
 	v.Helper()
 	return runHansectl(v.T, append(args, "--kubeconfig", v.kubeconfig, "--hub-endpoint", v.endpoint)...)
 }
 
-// runHansectl returns the output of a command, with its exit code.
+// runHansectl runs a hansectl command and returns its output and exit code.
 func runHansectl(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(suite.Bin, "hansectl"), args...)
@@ -118,7 +118,8 @@ func runHansectl(t *testing.T, args ...string) (stdout, stderr string, code int)
 	return out.String(), fault.String(), cmd.ProcessState.ExitCode()
 }
 
-// says runs a command that is to end with a code, and to say these words.
+// says runs a command as the user. It fails the test unless the command ends with this exit code and its output
+// contains these words.
 func (v viewer) says(code int, words []string, args ...string) string {
 	v.Helper()
 	out, fault, got := v.hansectl(args...)
@@ -133,10 +134,10 @@ func (v viewer) says(code int, words []string, args ...string) string {
 	return out
 }
 
-// getWidgets is the right to read Widgets.
+// getWidgets is a rule that grants the right to get Widgets.
 var getWidgets = rbacv1.PolicyRule{APIGroups: []string{widgetKind.Group}, Resources: []string{"widgets"}, Verbs: []string{"get"}}
 
-// TestUsersSeeWhatTheHubWouldChangeOnMembers compares as a user who has no credentials of any member.
+// TestUsersSeeWhatTheHubWouldChangeOnMembers runs `hansectl diff` as a user without credentials for any member.
 func TestUsersSeeWhatTheHubWouldChangeOnMembers(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	w := widget(ns, "compared")
@@ -182,7 +183,8 @@ spec:
 		var p hubv1.Placement
 		must(t, suite.Hub.Get(ctx, types.NamespacedName{Namespace: ns, Name: "widgets"}, &p))
 		must(t, suite.Hub.Patch(ctx, &p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":{"dispatching":true}}}`))))
-		// A hub that has not seen the suspension puts the change back, and then nothing differs.
+		// The test waits until the hub has observed the suspension. Otherwise the hub would restore the changed copy, and the
+		// diff would be empty.
 		eventually(t, normal, func() error { return observedPlacement(ctx, &p) })
 		copied, err := on(ctx, shanghai, w)
 		must(t, err)
@@ -247,7 +249,8 @@ spec:
 	})
 }
 
-// TestATreeGoesDownToPods follows a Deployment to the pods that its members' controllers make.
+// TestATreeGoesDownToPods runs `hansectl tree` for a Deployment, down to the pods that the controllers of its members
+// create.
 func TestATreeGoesDownToPods(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	place(t, ns, "workloads", hubv1.ResourceSelector{APIGroup: "apps", Kind: "Deployment"}, hubv1.PlacementSpec{
@@ -284,8 +287,8 @@ func TestATreeGoesDownToPods(t *testing.T) {
 	}
 }
 
-// TestAnyReplicaShowsAnyMember asks three replicas, of which each works on one member, for all of them; then one of the
-// members hangs.
+// TestAnyReplicaShowsAnyMember runs three replicas of the hub, each of which works on one member. It asks each replica
+// for all members, also while one of the members hangs.
 func TestAnyReplicaShowsAnyMember(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	w := widget(ns, "shared")

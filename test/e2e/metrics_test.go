@@ -20,8 +20,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestMetricsAreForThoseWhoMayReadThem serves metrics as the chart does: over TLS under the CA of the webhook, to whom
-// the chart's reader role is bound.
+// TestMetricsAreForThoseWhoMayReadThem serves metrics as the chart configures it: over TLS with a certificate of the
+// webhook's CA, and only to users with the chart's reader role.
 func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	ctx := t.Context()
 	h, err := suite.StartHub(ctx, "hub-metrics", "--metrics-secure=true")
@@ -81,8 +81,8 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	}
 }
 
-// metricsClient trusts as the chart's ServiceMonitor does: the CA in the Secret, which is read anew, and the name of
-// the Service.
+// metricsClient returns a client that verifies the server as the chart's ServiceMonitor does: by the CA in the Secret,
+// which it reads again in each call, and by the DNS name of the Service.
 func metricsClient(ctx context.Context) (*http.Client, error) {
 	var secret corev1.Secret
 	if err := suite.Hub.Get(ctx, client.ObjectKey{Namespace: hubv1.SystemNamespace, Name: "hanse-hub-webhook"}, &secret); err != nil {

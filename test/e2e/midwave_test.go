@@ -15,7 +15,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// stagedClusters selects the clusters with a label. Its wave europe soaks until the test changes the placement.
+// stagedClusters selects the clusters with a label, and rolls changes out in waves. After the wave europe, the rollout
+// soaks until the test changes the placement.
 const stagedClusters = `
 clusters: {labelSelector: {matchLabels: {example.org/staged: "yes"}}}
 rollout:
@@ -27,15 +28,17 @@ rollout:
   - {name: rest}
 `
 
-// withoutSoak is the rollout of stagedClusters without a soak, and with the shortest time-out.
+// withoutSoak is a merge patch for the rollout of stagedClusters: it removes the soak, and sets the shortest time-out
+// of the health gate.
 const withoutSoak = `{"rollout":{"healthGate":{"timeoutSeconds":30},"waves":[
 	{"name":"europe","clusters":{"labelSelector":{"matchLabels":{"topology.kubernetes.io/region":"eu-central-1"}}}},
 	{"name":"singapore","clusters":{"expression":"region == 'ap-southeast-1'"}},
 	{"name":"rest"}]}}`
 
-// theFleetChangesInMidWave makes a change, and a second one while the first wave soaks. In the soak, two clusters join,
-// one is cordoned, and one is drained. An admin of a member pauses a copy, and this holds the second change. The audit
-// logs of members show that later waves got the second change only, after the first wave.
+// theFleetChangesInMidWave makes a change, and a second change while the first wave soaks. During the soak, two
+// clusters join, one is cordoned, and one is drained. An administrator of a member pauses a copy, which holds the
+// rollout of the second change. The audit logs must show that later waves got only the second change, and got it after
+// the first wave.
 func theFleetChangesInMidWave(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	join := func(name string) { labelMember(t, name, map[string]string{"example.org/staged": "yes"}) }
@@ -100,7 +103,8 @@ func theFleetChangesInMidWave(t *testing.T) {
 	}
 }
 
-// midWaveWrites returns the times of the hub's writes to the copy on a member since a time. Their number must be want.
+// midWaveWrites returns the times of the hub's writes to the copy on a member after begin. It fails the test if their
+// number is not want.
 func midWaveWrites(t *testing.T, w *unstructured.Unstructured, begin time.Time, member string, want int) []time.Time {
 	t.Helper()
 	writes := writeTimes(t, suite.Members[member].AuditLog, w.GetName(), begin)
@@ -110,7 +114,8 @@ func midWaveWrites(t *testing.T, w *unstructured.Unstructured, begin time.Time, 
 	return writes
 }
 
-// pauseCopy sets the annotation hanse.dev/pause of a copy, as the admin of a member does: to a time, or null.
+// pauseCopy sets the annotation hanse.dev/pause of a copy to a time, or removes it with null, as an administrator of
+// the member would.
 func pauseCopy(t *testing.T, member string, w *unstructured.Unstructured, until string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

@@ -28,12 +28,13 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// alertTime is how long an alert may take: until the hub knows, the shortened time of the rule, and three scrapes.
+// alertTime is the longest time until an alert fires: the time until the hub detects the fault, the shortened "for" of
+// the rule, and three scrapes.
 const alertTime = 2 * time.Minute
 
-// TestAlertsAndDashboards has a real Prometheus scrape two replicas of the hub with the rules of the chart: one as the
-// lab serves it, and one over TLS as the chart does. Every panel of every dashboard has data, and each of four faults
-// fires its alert and none of another cause.
+// TestAlertsAndDashboards runs Prometheus with the chart's rules. It scrapes two replicas of the hub, one directly and
+// one over TLS as the chart configures it. Every dashboard panel must have data. Each of four faults must fire its own
+// alert, and no alert of another cause.
 func TestAlertsAndDashboards(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	w := widget(ns, "watched")
@@ -52,7 +53,7 @@ func TestAlertsAndDashboards(t *testing.T) {
 		}
 		for panel, queries := range panelQueries(t) {
 			for _, q := range queries {
-				// Unclaimed copies are counted once a minute.
+				// The hub counts unclaimed copies once a minute.
 				if err := poll(ctx, 90*time.Second, func() error { return answers(ctx, p, q) }); err != nil {
 					t.Errorf("%s: %v", panel, err)
 				}
@@ -103,8 +104,8 @@ func TestAlertsAndDashboards(t *testing.T) {
 	})
 }
 
-// prometheusOfTheHub starts a second replica of the hub, which serves metrics as the chart does, and a Prometheus that
-// scrapes both.
+// prometheusOfTheHub starts a second replica of the hub, which serves metrics as the chart configures it, and a
+// Prometheus that scrapes both replicas.
 func prometheusOfTheHub(t *testing.T) *fleet.Prometheus {
 	t.Helper()
 	ctx, dir := t.Context(), t.TempDir()
@@ -172,8 +173,8 @@ func prometheusOfTheHub(t *testing.T) *fleet.Prometheus {
 	return p
 }
 
-// shortRules returns the rules of the chart with short times, and without the alerts of burn rates, which promtool
-// tests. Tokens of the lab are valid for an hour at least.
+// shortRules returns the chart's rules with short times. It leaves out the burn-rate alerts, which have tests with
+// promtool. The tokens of the lab are valid for at least an hour.
 func shortRules(t *testing.T) map[string]any {
 	t.Helper()
 	spec, err := suite.PrometheusRules(t.Context(), "metrics.prometheusRule.thresholds.credentialsDays=0.01")
@@ -195,7 +196,8 @@ func shortRules(t *testing.T) map[string]any {
 	return spec
 }
 
-// panelQueries returns the queries of all panels, by the names of dashboard and panel, for all clusters and kinds.
+// panelQueries returns the queries of all panels by the names of dashboard and panel. The variables for cluster and
+// kind match everything.
 func panelQueries(t *testing.T) map[string][]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(suite.Charts, "hanse-hub", "files", "dashboards", "*.json"))
@@ -228,7 +230,7 @@ func panelQueries(t *testing.T) map[string][]string {
 	return queries
 }
 
-// answers is nil if a query has a result.
+// answers returns nil if the query has a result.
 func answers(ctx context.Context, p *fleet.Prometheus, expr string) error {
 	result, err := p.Query(ctx, expr)
 	if err == nil && len(result) == 0 {
@@ -237,7 +239,8 @@ func answers(ctx context.Context, p *fleet.Prometheus, expr string) error {
 	return err
 }
 
-// firing returns the alerts of a query over ALERTS, as their name and labels.
+// firing returns the alerts in the result of a query over ALERTS. The keys are the labels as JSON, the values are the
+// names of the alerts.
 func firing(ctx context.Context, p *fleet.Prometheus, expr string) (map[string]string, error) {
 	result, err := p.Query(ctx, expr)
 	alerts := map[string]string{}
@@ -249,7 +252,7 @@ func firing(ctx context.Context, p *fleet.Prometheus, expr string) (map[string]s
 	return alerts, err
 }
 
-// firingNow returns the alerts that other tests have left firing, after all alerts had time to fire.
+// firingNow waits until no alert is pending, and returns the alerts that fire because of earlier tests.
 func firingNow(t *testing.T, p *fleet.Prometheus) map[string]string {
 	t.Helper()
 	eventually(t, 3*time.Minute, func() error {
@@ -264,13 +267,13 @@ func firingNow(t *testing.T, p *fleet.Prometheus) map[string]string {
 	return alerts
 }
 
-// fires is nil if an alert fires with this label.
+// fires returns nil if the alert fires with this value of the label.
 func fires(t *testing.T, p *fleet.Prometheus, alert, label, value string) error {
 	t.Helper()
 	return answers(t.Context(), p, fmt.Sprintf(`ALERTS{alertstate="firing",alertname=%q,%s=%q}`, alert, label, value))
 }
 
-// quiet is nil if an alert neither fires nor is about to.
+// quiet returns nil if the alert is neither firing nor pending.
 func quiet(t *testing.T, p *fleet.Prometheus, alert string) error {
 	t.Helper()
 	alerts, err := firing(t.Context(), p, fmt.Sprintf(`ALERTS{alertname=%q}`, alert))
@@ -280,7 +283,7 @@ func quiet(t *testing.T, p *fleet.Prometheus, alert string) error {
 	return err
 }
 
-// onlyFired fails the test for each alert that fired since begin, did not fire before, and is not allowed.
+// onlyFired fails the test for each alert that fired since begin, is not in before, and has no allowed name.
 func onlyFired(t *testing.T, p *fleet.Prometheus, begin time.Time, before map[string]string, allowed ...string) {
 	t.Helper()
 	since := int(time.Since(begin).Seconds())
@@ -293,7 +296,8 @@ func onlyFired(t *testing.T, p *fleet.Prometheus, begin time.Time, before map[st
 	}
 }
 
-// changeBack changes the copy of a Widget on Frankfurt as often as the hub restores it.
+// changeBack sets spec.replicas of a Widget's copy in Frankfurt to 7, unless it is already 7. Called repeatedly, it
+// fights the hub.
 func changeBack(ctx context.Context, w *unstructured.Unstructured) error {
 	copied, err := on(ctx, frankfurt, w)
 	if err != nil {
@@ -305,7 +309,8 @@ func changeBack(ctx context.Context, w *unstructured.Unstructured) error {
 	return suite.Members[frankfurt].Patch(ctx, copied, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":7}}`)), client.FieldOwner("opponent"))
 }
 
-// shortKubeconfig has a token of the hub's account on the member that ends in ten minutes.
+// shortKubeconfig returns a kubeconfig with a token of the hub's account on the member. The token expires in ten
+// minutes.
 func shortKubeconfig(t *testing.T, member string) []byte {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(suite.Members[member].Config)
@@ -316,7 +321,8 @@ func shortKubeconfig(t *testing.T, member string) []byte {
 	return kubeconfigWith(t, member, answer.Status.Token)
 }
 
-// stoppedRollout makes a change whose pods never become ready, and which stops in the first wave.
+// stoppedRollout makes a change whose pods never become ready, so that its rollout stops in the first wave. It returns
+// the changed object.
 func stoppedRollout(t *testing.T, ns string) *unstructured.Unstructured {
 	t.Helper()
 	ctx := t.Context()

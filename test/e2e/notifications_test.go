@@ -20,7 +20,8 @@ import (
 	"github.com/hanse-dev/hanse/test/receiver"
 )
 
-// receive runs a receiver of a new sink until the test ends, and waits for its first notification.
+// receive creates a sink and runs its receiver until the test ends. It returns after the first notification has
+// arrived.
 func receive(t *testing.T, name string, filter hubv1.NotificationFilter) chan receiver.Event {
 	t.Helper()
 	ctx := t.Context()
@@ -56,7 +57,7 @@ func receive(t *testing.T, name string, filter hubv1.NotificationFilter) chan re
 	return got
 }
 
-// notified returns the next notification.
+// notified returns the next notification, and fails the test if none arrives in time.
 func notified(t *testing.T, got chan receiver.Event) receiver.Event {
 	t.Helper()
 	deadline, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -70,8 +71,8 @@ func notified(t *testing.T, got chan receiver.Event) receiver.Event {
 	return receiver.Event{}
 }
 
-// TestAReceiverLearnsOfTheObjectsOfOnePlacement places two ConfigMaps. They have no status, so that an Event says when
-// they are on their clusters.
+// TestAReceiverLearnsOfTheObjectsOfOnePlacement places two ConfigMaps. A ConfigMap has no status, so the hub reports in
+// an Event that it is on its clusters.
 func TestAReceiverLearnsOfTheObjectsOfOnePlacement(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	got := receive(t, "chat", hubv1.NotificationFilter{
@@ -91,8 +92,8 @@ func TestAReceiverLearnsOfTheObjectsOfOnePlacement(t *testing.T) {
 	}
 }
 
-// TestAReceiverLearnsOfAMemberThatIsAway drops the packets of a member. A receiver that wants Critical events of
-// members gets one signed notification with the words of the Event.
+// TestAReceiverLearnsOfAMemberThatIsAway drops all packets of a member. A receiver that wants Critical events of
+// members must get one signed notification with the text of the Event.
 func TestAReceiverLearnsOfAMemberThatIsAway(t *testing.T) {
 	ctx := t.Context()
 	got := receive(t, "pager", hubv1.NotificationFilter{MinSeverity: hubv1.SeverityCritical, Kinds: []string{"MemberCluster"}})

@@ -21,11 +21,12 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// TestAnOperatorGoesAheadOfItsCustomResources installs prometheus-operator on empty clusters by a FederatedOperator,
-// with a Prometheus that waits for it, and then lets another cluster join. It has a fleet of its own, because other
-// tests send the definitions of prometheus-operator to clusters, too.
+// TestAnOperatorGoesAheadOfItsCustomResources installs prometheus-operator on empty clusters by a FederatedOperator. A
+// Prometheus waits for the operator. Later another cluster joins. The test has a separate fleet, because other tests
+// send the CRDs of prometheus-operator to the clusters of the suite.
 //
-// The chart goes from one release of prometheus-operator to the next one. Each cluster runs the release of its pods.
+// The test upgrades the chart from one release of prometheus-operator to the next one. On each cluster, the lab runs
+// the program of the release that the pods of the operator name.
 func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 	const lyon = "eu-lyo-1"
 	ctx := t.Context()
@@ -148,8 +149,8 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 	})
 }
 
-// fleetWithoutOperators is the suite's fleet until the test ends: the fleet of the demo, whose clusters have no
-// operator and have not joined.
+// fleetWithoutOperators replaces the suite's fleet until the test ends. The new fleet has the topology of the demo. Its
+// clusters have no operator and have not joined.
 func fleetWithoutOperators(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -171,25 +172,26 @@ func fleetWithoutOperators(t *testing.T) {
 	must(t, err)
 }
 
-// operatorsLab returns the folder of the fleet without operators.
+// operatorsLab returns the folder of the lab for fleetWithoutOperators.
 func operatorsLab(suiteDir string) string { return filepath.Join(suiteDir, "operators") }
 
-// operatorImage is the image of prometheus-operator, which the lab has with the tags of two versions.
+// operatorImage is the image of prometheus-operator without a tag. The lab has two versions of it.
 const operatorImage = "hanse.dev/prometheus-operator"
 
-// The charts of prometheus-operator are named after their versions, as are the ConfigMaps with them.
+// The two charts of prometheus-operator in the lab. The names contain the version, and are also the names of the
+// ConfigMaps that store the charts.
 const (
 	olderChart = "prometheus-operator-0.87.1"
 	newerChart = "prometheus-operator-0.88.0"
 )
 
-// versionOf returns the version of the operator that a chart installs.
+// versionOf returns the version of prometheus-operator that a chart installs.
 func versionOf(chart string) string { return strings.TrimPrefix(chart, "prometheus-operator-") }
 
-// imageOf returns the image that a chart names by default.
+// imageOf returns the default image of a chart.
 func imageOf(chart string) string { return operatorImage + ":v" + versionOf(chart) }
 
-// testOperator is prometheus-operator as two charts of the lab.
+// testOperator has two charts of prometheus-operator, of different versions.
 type testOperator struct {
 	namespace string
 	charts    string // folder with both charts
@@ -215,7 +217,7 @@ func newOperator(t *testing.T, ns string) *testOperator {
 	return o
 }
 
-// storeChart creates the ConfigMap of a chart.
+// storeChart creates the ConfigMap that stores the archive of a chart.
 func storeChart(t *testing.T, name string, archive []byte) {
 	t.Helper()
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: hubv1.SystemNamespace, Name: name}, BinaryData: map[string][]byte{"chart.tgz": archive}}
@@ -224,7 +226,7 @@ func storeChart(t *testing.T, name string, archive []byte) {
 
 func (o *testOperator) archive(chart string) string { return filepath.Join(o.charts, chart+".tgz") }
 
-// definitionsOnHub applies the definitions of a chart on the hub, as a user does before an upgrade.
+// definitionsOnHub applies the CRDs of a chart on the hub. Users do this before they upgrade an operator.
 func (o *testOperator) definitionsOnHub(t *testing.T, chart string) {
 	t.Helper()
 	ctx := t.Context()
@@ -236,7 +238,7 @@ func (o *testOperator) definitionsOnHub(t *testing.T, chart string) {
 	must(t, err)
 }
 
-// join joins the cluster, or gives more rights to the hub.
+// join joins the cluster with the rights that the operator needs. For a joined cluster it only grants the rights.
 func (o *testOperator) join(t *testing.T, name string) {
 	t.Helper()
 	_, err := suite.Hansectl(t.Context(), "join", name, "--member-kubeconfig", suite.Members[name].ProxyKubeconfig,
@@ -270,7 +272,7 @@ func (o *testOperator) deployment() *unstructured.Unstructured {
 	return deployment(o.namespace, "prometheus-operator")
 }
 
-// readyOn is nil if the operator is ready on so many clusters, and on no fewer than it is placed on.
+// readyOn returns nil if the operator is placed on exactly this number of clusters and is ready on all of them.
 func (o *testOperator) readyOn(ctx context.Context, fop *hubv1.FederatedOperator, clusters int32) error {
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(fop), fop); err != nil {
 		return err
@@ -281,8 +283,8 @@ func (o *testOperator) readyOn(ctx context.Context, fop *hubv1.FederatedOperator
 	return nil
 }
 
-// wasReadyFirst checks by the audit log that the hub created an object after all pods of the operator were ready. On a
-// busy machine a pod may become unready again, so the condition Available does not tell.
+// wasReadyFirst checks in the audit log that the hub created an object after all pods of the operator had become ready.
+// It does not use the condition Available, because a pod may become unready again on a busy machine.
 func (o *testOperator) wasReadyFirst(t *testing.T, cluster string, object *unstructured.Unstructured) {
 	t.Helper()
 	d, err := on(t.Context(), cluster, o.deployment())
@@ -301,7 +303,7 @@ func (o *testOperator) wasReadyFirst(t *testing.T, cluster string, object *unstr
 	}
 }
 
-// availableOnHub is nil if the merged status of a Prometheus counts so many available replicas.
+// availableOnHub returns nil if the merged status of a Prometheus on the hub has this number of available replicas.
 func availableOnHub(ctx context.Context, object *unstructured.Unstructured, want int64) error {
 	is := object.DeepCopy()
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(object), is); err != nil {

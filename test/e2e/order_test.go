@@ -14,9 +14,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestABundleGoesInOrder lets a member have a definition, an object of it, a ClusterRole and a ConfigMap in the same
-// moment: what others need goes first, and no write fails but the one that finds a namespace missing, which is made on
-// demand. The object of the new kind waits for its definition to be served, without trying.
+// TestABundleGoesInOrder gives the hub a CRD, a custom resource of this CRD, a ClusterRole and a ConfigMap for one
+// member at the same time. The hub must apply objects first that other objects need. The only failed write finds that
+// the namespace is missing, which the hub then creates. The custom resource must wait without a failed write until the
+// member serves its CRD.
 func TestABundleGoesInOrder(t *testing.T) {
 	ctx := t.Context()
 	const label = "bundle.test.hanse.dev/part"
@@ -84,7 +85,8 @@ func TestABundleGoesInOrder(t *testing.T) {
 	must(t, suite.Hub.Delete(ctx, p))
 }
 
-// writesOf reads from an audit log what was applied to objects of these names, in order, with the codes of the answers.
+// writesOf returns the hub's patches of objects with these names in an audit log, in order. Each text has the resource
+// and the status code of the response.
 func writesOf(t *testing.T, path string, names ...string) []string {
 	t.Helper()
 	var out []string

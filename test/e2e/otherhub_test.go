@@ -13,8 +13,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestAnObjectOfAnotherHubIsLeftToIt has two hubs want the same object on one member: the one that comes second writes
-// nothing, whatever it was told about adoption, and deletes nothing.
+// TestAnObjectOfAnotherHubIsLeftToIt creates a hub object whose copy on one member belongs to another hub. The suite's
+// hub must neither write nor delete this copy, even if the placement adopts existing objects.
 func TestAnObjectOfAnotherHubIsLeftToIt(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

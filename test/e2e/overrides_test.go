@@ -21,7 +21,7 @@ func TestTheMostSpecificOverrideWinsAndAnAdminHasTheLastWord(t *testing.T) {
 	ns := namespace(t)
 	w := widget(ns, "ranked")
 	placeWidgets(t, ns)
-	// In an order that is none of precedence.
+	// The policies are created in an order that differs from their precedence.
 	override(t, ns, "by-name", replicasRule("named", 6, hubv1.RuleClusters{Names: []string{frankfurt}}))
 	override(t, ns, "everywhere", replicasRule("all", 4, hubv1.RuleClusters{}))
 	override(t, ns, "by-region",
@@ -68,7 +68,7 @@ func TestPoliciesOfEqualRankThatDisagreeAreNamed(t *testing.T) {
 	for policy, other := range map[string]string{"left": "right", "right": "left"} {
 		eventually(t, normal, func() error { return conflicted(ctx, ns, policy, metav1.ConditionTrue, ns+"/"+other) })
 	}
-	// The other clusters go on.
+	// A change of the hub object must still reach the clusters without a conflict.
 	must(t, suite.Hub.Patch(ctx, widget(ns, "disputed"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"note":"news"}}`))))
 	eventually(t, normal, func() error { return specOn(ctx, singapore, w, "note", "news") })
 	must(t, replicasOn(ctx, shanghai, w, 5))
@@ -127,7 +127,8 @@ func widgets() []hubv1.ResourceSelector {
 	return []hubv1.ResourceSelector{{APIGroup: widgetKind.Group, Kind: widgetKind.Kind}}
 }
 
-// replicasRule replaces spec.replicas in some clusters; without any it does in all.
+// replicasRule returns a rule that replaces spec.replicas in the selected clusters, or in all clusters if clusters is
+// empty.
 func replicasRule(name string, replicas int, clusters hubv1.RuleClusters) hubv1.OverrideRule {
 	rule := hubv1.OverrideRule{Name: name, Patches: []hubv1.PatchOperation{
 		{Op: hubv1.PatchReplace, Path: "/spec/replicas", Value: &apiextensionsv1.JSON{Raw: fmt.Append(nil, replicas)}},
@@ -142,7 +143,7 @@ func inRegion(region string) hubv1.RuleClusters {
 	return hubv1.RuleClusters{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{hubv1.RegionLabel: region}}}
 }
 
-// override makes an OverridePolicy for the Widgets of a namespace.
+// override creates an OverridePolicy with these rules for the Widgets of a namespace.
 func override(t *testing.T, namespace, name string, rules ...hubv1.OverrideRule) *hubv1.OverridePolicy {
 	t.Helper()
 	p := overrideOf(namespace, name, rules...)
@@ -157,7 +158,8 @@ func overrideOf(namespace, name string, rules ...hubv1.OverrideRule) *hubv1.Over
 	}
 }
 
-// conflicted is nil if the policy has the condition Conflicted with this status and the words in its message.
+// conflicted returns nil if the policy has the condition Conflicted with this status, and its message contains the
+// words.
 func conflicted(ctx context.Context, namespace, policy string, status metav1.ConditionStatus, words string) error {
 	var now hubv1.OverridePolicy
 	if err := suite.Hub.Get(ctx, types.NamespacedName{Namespace: namespace, Name: policy}, &now); err != nil {
@@ -170,7 +172,7 @@ func conflicted(ctx context.Context, namespace, policy string, status metav1.Con
 	return nil
 }
 
-// specOn is nil if a string in the copy's spec is this.
+// specOn returns nil if a field of the copy's spec has this string as value.
 func specOn(ctx context.Context, member string, obj *unstructured.Unstructured, field, want string) error {
 	copied, err := on(ctx, member, obj)
 	if err != nil {

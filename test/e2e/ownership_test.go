@@ -18,7 +18,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// foreign makes a Widget in Shanghai that is nobody's copy.
+// foreign creates a Widget in Shanghai that has no labels or annotations of a copy.
 func foreign(t *testing.T, ns, name string, replicas int64) *unstructured.Unstructured {
 	t.Helper()
 	err := suite.Members[shanghai].Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
@@ -34,7 +34,7 @@ func patchSpec(t *testing.T, c client.Client, obj client.Object, merge string) {
 	must(t, c.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(merge)), client.FieldOwner("e2e-by-hand")))
 }
 
-// rowTells is rowIs of Shanghai with a part of the message.
+// rowTells returns nil if the object's row for Shanghai has this status and reason, and its message contains the text.
 func rowTells(ctx context.Context, obj *unstructured.Unstructured, applied metav1.ConditionStatus, reason, message string) error {
 	if err := rowIs(ctx, obj, shanghai, applied, reason); err != nil {
 		return err
@@ -144,7 +144,7 @@ func TestAMemberOwnedFieldIsLeftToTheMember(t *testing.T) {
 	}
 }
 
-// threeOf returns a Deployment that runs nothing but a name.
+// threeOf returns a Deployment with three replicas.
 func threeOf(ns, name string) *unstructured.Unstructured {
 	labels := map[string]any{"app": name}
 	d := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -253,8 +253,8 @@ func TestAnOrphanIsLeftWithoutMarks(t *testing.T) {
 	}
 }
 
-// TestPropagationDecidesWhetherDependentsGoFirst holds a ReplicaSet up with a finalizer: in the foreground the
-// Deployment waits for it, in the background it does not.
+// TestPropagationDecidesWhetherDependentsGoFirst blocks the deletion of a ReplicaSet by a finalizer. With foreground
+// deletion, its Deployment must wait for the ReplicaSet. With background deletion, the Deployment must not wait.
 func TestPropagationDecidesWhetherDependentsGoFirst(t *testing.T) {
 	const hold = "test.hanse.dev/hold"
 	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationBackground} {

@@ -29,13 +29,13 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// consolePages are the pages of the console, for the tests that hold for every page: a hostile object, a keyboard, a
-// narrow screen. {group}, {namespace} and {object} stand for the Widget of hostileObjects, {cluster} for its cluster.
+// consolePages are all pages of the console, for the tests that check every page. In path, {group}, {namespace} and
+// {object} stand for the Widget of hostileObjects, and {cluster} for its cluster.
 var consolePages = []struct {
 	name, path string
-	// anonymous is for a page without a sign-in.
+	// anonymous is true for a page that users see without a sign-in.
 	anonymous bool
-	// hostile is for a page that shows one of hostileTexts, of an object or of its own address.
+	// hostile is true for a page that must show one of hostileTexts, from an object or from its own URL.
 	hostile bool
 }{
 	{name: "the sign-in", path: "/signin?ended&next=/%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E", anonymous: true},
@@ -54,14 +54,14 @@ var consolePages = []struct {
 	{name: "an error", path: "/no-such-page/%3Cscript%3Ewindow.pwned=1%3C%2Fscript%3E", hostile: true},
 }
 
-// runningBrowser is shared by all tests.
+// runningBrowser is the browser process that all tests share.
 var runningBrowser struct {
 	once sync.Once
 	*browser.Browser
 	err error
 }
 
-// openTab opens a page with a profile of its own. It skips the test on a machine without a browser.
+// openTab opens a tab with a separate browser profile. It skips the test if the machine has no browser.
 func openTab(t *testing.T) *browser.Tab {
 	t.Helper()
 	browser.Needed(t)
@@ -71,7 +71,7 @@ func openTab(t *testing.T) *browser.Tab {
 	return b.Open(t)
 }
 
-// consoleAdmin returns the token of a new user who may do everything on the hub.
+// consoleAdmin creates a user with all rights on the hub, and returns the user's token.
 func consoleAdmin(t *testing.T) string {
 	t.Helper()
 	ctx := t.Context()
@@ -92,7 +92,8 @@ func consoleAdmin(t *testing.T) string {
 	return token
 }
 
-// mayListMembers gives a ServiceAccount the right to list the clusters, with which a page counts its objects on each.
+// mayListMembers grants a ServiceAccount the right to list MemberClusters. A console page needs it to count its objects
+// per cluster.
 func mayListMembers(t *testing.T, name string) {
 	t.Helper()
 	ctx := t.Context()
@@ -113,7 +114,7 @@ func mayListMembers(t *testing.T, name string) {
 	})
 }
 
-// signedIn returns the fleet page of an admin, of all namespaces.
+// signedIn signs an administrator in, and returns a tab with the fleet page of all namespaces.
 func signedIn(t *testing.T, origin string) *browser.Tab {
 	t.Helper()
 	tab := openTab(t)
@@ -121,13 +122,14 @@ func signedIn(t *testing.T, origin string) *browser.Tab {
 	return tab
 }
 
-// rowOf returns an expression for the text of the table row of a cluster, or of an object by its name without a
-// namespace.
+// rowOf returns a JavaScript expression for the text of a table row. The name is that of a cluster, or that of an
+// object without its namespace.
 func rowOf(name string) string {
 	return fmt.Sprintf(`([...document.querySelectorAll("tbody tr")].find((r) => ("/" + r.cells[0].innerText.trim()).endsWith(%q))?.innerText ?? "")`, "/"+name)
 }
 
-// TestAUserOfOneNamespaceSeesThePagesOfItAlone has another tenant, whose object has a problem, on the same clusters.
+// TestAUserOfOneNamespaceSeesThePagesOfItAlone signs in as a user of one namespace. Another tenant has an unhealthy
+// object on the same clusters, which the pages must not show.
 func TestAUserOfOneNamespaceSeesThePagesOfItAlone(t *testing.T) {
 	tab := openTab(t)
 	ctx, ns, bank := t.Context(), namespace(t), namespace(t)
@@ -175,13 +177,13 @@ func TestAUserOfOneNamespaceSeesThePagesOfItAlone(t *testing.T) {
 	}
 }
 
-// notReady returns a status with the condition Ready=False, of which the fleet page shows the reason.
+// notReady returns a status with the condition Ready=False. The fleet page must show its reason.
 func notReady(reason string) string {
 	return fmt.Sprintf(`{"conditions":[{"type":"Ready","status":"False","reason":%q,"message":"see the log","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`, reason)
 }
 
-// TestAnOpenPageChangesByItself keeps one page open while an object changes, a member is lost, and the hub's replica
-// that serves the page is killed. The page has a mark that a reload would remove.
+// TestAnOpenPageChangesByItself keeps one page open while an object changes, a member becomes unreachable, and the
+// replica that serves the page is killed. The test puts a mark into the page that a reload would remove.
 func TestAnOpenPageChangesByItself(t *testing.T) {
 	browser.Needed(t)
 	ctx, ns := t.Context(), namespace(t)
@@ -248,7 +250,8 @@ func TestAnOpenPageChangesByItself(t *testing.T) {
 	}
 }
 
-// TestAWaveIsApprovedOnItsPage goes from the list of rollouts to the button by links, with the keyboard.
+// TestAWaveIsApprovedOnItsPage approves a wave with the keyboard alone. It follows links from the list of rollouts to
+// the button.
 func TestAWaveIsApprovedOnItsPage(t *testing.T) {
 	tab := openTab(t)
 	ctx, ns := t.Context(), namespace(t)
@@ -276,14 +279,14 @@ func TestAWaveIsApprovedOnItsPage(t *testing.T) {
 	}
 }
 
-// hostileTexts are texts of a member that would run a script in a careless page, or mislead its reader.
+// hostileTexts are texts from a member that would run a script in a page without escaping, or would mislead the reader.
 var hostileTexts = []string{
 	`<script>window.pwned=1</script>`, `"><img src=x onerror=window.pwned=1>`, `</title></script><svg onload=window.pwned=1>`,
 	`javascript:window.pwned=1`, `{{.}} ${window.pwned=1}`, "\u0007\u001b[31m\u202egnorw\u2066\u200f",
 }
 
-// hostileObjects makes a Widget whose annotations, status and message carry the hostile texts, and a cluster whose
-// region does. It returns the replacer of the paths of consolePages.
+// hostileObjects creates a Widget whose annotations, status and message contain the hostile texts, and a cluster with a
+// hostile text as region. It returns a replacer for the placeholders in the paths of consolePages.
 func hostileObjects(t *testing.T) *strings.Replacer {
 	t.Helper()
 	ctx, ns := t.Context(), namespace(t)
@@ -327,7 +330,7 @@ func hostileObjects(t *testing.T) *strings.Replacer {
 	return strings.NewReplacer("{namespace}", ns, "{object}", "hostile", "{group}", widgetKind.Group, "{cluster}", shanghai)
 }
 
-// asHub returns a client that may write the status of Hanse's kinds.
+// asHub returns a client with the right to write the status of Hanse's kinds.
 func asHub(t *testing.T) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(suite.Hub.Config)
@@ -337,7 +340,7 @@ func asHub(t *testing.T) client.Client {
 	return c
 }
 
-// TestNoPageRunsAScriptOfAnObject opens each page while objects and a cluster carry hostile texts.
+// TestNoPageRunsAScriptOfAnObject opens each page while objects and a cluster contain hostile texts.
 func TestNoPageRunsAScriptOfAnObject(t *testing.T) {
 	tab := openTab(t)
 	path := hostileObjects(t)
@@ -367,14 +370,15 @@ func TestNoPageRunsAScriptOfAnObject(t *testing.T) {
 	}
 }
 
-// headerWraps is a script. The user's name is the last part of the header.
+// headerWraps is a script that returns true if the header takes two lines. The user's name is the last part of the
+// header.
 const headerWraps = `(() => {
   const [first, last] = [".brand", ".user"].map((part) => document.querySelector("header " + part).getBoundingClientRect());
   return last.top >= first.bottom;
 })()`
 
-// TestEveryPageIsAccessible asks axe-core about each page, in both colour schemes and on small and large screens, and
-// then leaves the mouse alone.
+// TestEveryPageIsAccessible checks each page with axe-core on screens of three widths, in both colour schemes. It also
+// checks that the keyboard reaches every control.
 func TestEveryPageIsAccessible(t *testing.T) {
 	admin := openTab(t)
 	path := hostileObjects(t)
@@ -410,7 +414,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	}
 }
 
-// TestThePagesAsPictures writes the pictures of docs/console.md into the folder HANSE_SCREENSHOTS.
+// TestThePagesAsPictures writes the screenshots for docs/console.md into the folder HANSE_SCREENSHOTS.
 func TestThePagesAsPictures(t *testing.T) {
 	folder := os.Getenv("HANSE_SCREENSHOTS")
 	if folder == "" {

@@ -21,8 +21,8 @@ import (
 
 var everyWidget = hubv1.ResourceSelector{APIGroup: widgetKind.Group, Kind: widgetKind.Kind}
 
-// decidedFor is nil if the object shall be on exactly these clusters, its condition Scheduled has the reason, and that
-// message says each of the words.
+// decidedFor returns nil if the binding's spec.clusters has exactly these clusters, and the condition Scheduled has
+// this reason and a message that contains each of the words.
 func decidedFor(ctx context.Context, obj *unstructured.Unstructured, clusters []string, reason string, words ...string) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
@@ -49,7 +49,7 @@ func decidedFor(ctx context.Context, obj *unstructured.Unstructured, clusters []
 	return nil
 }
 
-// rejectedFor is nil if the decision leaves the cluster out for the reason, with exactly these words.
+// rejectedFor returns nil if the scheduling decision rejects the cluster with this reason and exactly this message.
 func rejectedFor(ctx context.Context, obj *unstructured.Unstructured, cluster, reason, words string) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
@@ -67,7 +67,7 @@ func rejectedFor(ctx context.Context, obj *unstructured.Unstructured, cluster, r
 	return fmt.Errorf("%s: the rejections are %+v, want %s %s: %s", obj.GetName(), decision.Rejected, cluster, reason, words)
 }
 
-// annotateMember sets an annotation of a MemberCluster for the time of the test.
+// annotateMember sets an annotation of a MemberCluster until the test ends.
 func annotateMember(t *testing.T, member, key, value string) {
 	t.Helper()
 	patch := func(ctx context.Context, value string) error {
@@ -147,7 +147,7 @@ func TestAnObjectIsSpreadOverRegionsByPreference(t *testing.T) {
 		t.Errorf("the chosen clusters are told as %s", got)
 	}
 
-	// What is preferred now moves nothing until it is asked for.
+	// A new preference moves no object until the placement also allows rebalancing.
 	must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"spread":{"preferences":[{"weight":50,"expression":"region == 'ap-southeast-1'"}]}}}`))))
 	eventually(t, normal, func() error { return observedPlacement(ctx, p) })
 	must(t, decidedFor(ctx, w, []string{shanghai, frankfurt}, hubv1.ReasonScheduled))
@@ -241,7 +241,7 @@ func TestAnObjectGoesWhereItsKindIsServed(t *testing.T) {
 	must(t, serves(ctx, singapore, "v1"))
 }
 
-// serves is nil if the member is known to serve Widgets at exactly these versions.
+// serves returns nil if status of the MemberCluster lists exactly these versions of Widget.
 func serves(ctx context.Context, member, versions string) error {
 	var m hubv1.MemberCluster
 	if err := suite.Hub.Get(ctx, types.NamespacedName{Name: member}, &m); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/plan"
 )
 
-// plannedFiles are the objects before the first edit. NS is the namespace.
+// plannedFiles are the objects before the first edit. NS stands for the namespace.
 const plannedFiles = `
 apiVersion: hanse.dev/v1alpha1
 kind: Placement
@@ -50,7 +50,7 @@ metadata: {namespace: NS, name: divided}
 spec: {replicas: 6}
 `
 
-// plannedEdits are applied one after the other.
+// plannedEdits are the edits, which the test applies in this order.
 var plannedEdits = []struct{ what, files string }{
 	{"an object changes", `
 apiVersion: test.hanse.dev/v1
@@ -129,7 +129,7 @@ spec:
 `},
 }
 
-// TestAPlanIsWhatMembersSee compares plans of edits with the writes in the audit logs of the members.
+// TestAPlanIsWhatMembersSee compares the plan of each edit with the hub's writes in the audit logs of the members.
 func TestAPlanIsWhatMembersSee(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	dir := t.TempDir()
@@ -183,7 +183,7 @@ func timesThree(verb string, names ...string) (out []string) {
 	return slices.Sorted(slices.Values(out))
 }
 
-// foretold returns the writes of a plan, such as "eu-fra-1 delete two".
+// foretold returns the writes that a plan announces, such as "eu-fra-1 delete two".
 func foretold(p plan.Plan) []string {
 	all := map[string]bool{}
 	add := func(verb, object string, clusters ...string) {
@@ -218,7 +218,8 @@ func foretold(p plan.Plan) []string {
 	return slices.Sorted(slices.Values(out))
 }
 
-// wrote is nil if the hub made exactly these writes to the Widgets of a namespace on the members, from a time on.
+// wrote returns nil if the hub made exactly these writes to the Widgets of a namespace on the members, after the time
+// from.
 func wrote(t *testing.T, ns string, from time.Time, want []string) error {
 	t.Helper()
 	var got []string
@@ -234,7 +235,7 @@ func wrote(t *testing.T, ns string, from time.Time, want []string) error {
 	return nil
 }
 
-// widgetWrites reads the hub's writes to the Widgets of a namespace from an audit log, such as "change one".
+// widgetWrites returns the hub's writes to the Widgets of a namespace in an audit log, such as "change one".
 func widgetWrites(t *testing.T, path, ns string, from time.Time) []string {
 	t.Helper()
 	var out []string

@@ -14,8 +14,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestAMembersPolicyBoundsAStolenAccountAndNotTheHub acts with the token of the hub's account on the member whose chart
-// has the policy. The account was granted ConfigMaps there.
+// TestAMembersPolicyBoundsAStolenAccountAndNotTheHub sends requests with the token of the hub's account to the member
+// that has the admission policy. By RBAC, the account may write ConfigMaps there.
 func TestAMembersPolicyBoundsAStolenAccountAndNotTheHub(t *testing.T) {
 	ctx := t.Context()
 	member := suite.Members[policed]

@@ -62,7 +62,8 @@ func TestANamespaceWithPlacedCopiesIsDeletedOnlyWhenAllowed(t *testing.T) {
 	must(t, suite.Hub.Delete(ctx, &held))
 }
 
-// allowDeletion puts the annotation on an object of the hub that lets it be deleted.
+// allowDeletion sets the annotation of an object on the hub that allows its deletion in spite of the deletion
+// protection.
 func allowDeletion(ctx context.Context, o client.Object) error {
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestACopyThatVanishesFollowsRecreate deletes copies on a member: those of a kind that goes on for ever, alone and
-// with their namespace, and a Job at work and after it was complete.
+// TestACopyThatVanishesFollowsRecreate deletes copies on a member, with each value of recreate. It deletes Widgets
+// alone and together with their namespace, and Jobs while they run and after they are complete.
 func TestACopyThatVanishesFollowsRecreate(t *testing.T) {
 	t.Run("Always", func(t *testing.T) {
 		ctx, ns := t.Context(), namespace(t)
@@ -92,7 +92,7 @@ func TestACopyThatVanishesFollowsRecreate(t *testing.T) {
 	})
 }
 
-// placeToVanish makes a widget on one member, from where it may vanish.
+// placeToVanish places a Widget on Shanghai with this value of recreate, and returns the Widget after it is applied.
 func placeToVanish(t *testing.T, ns string, policy hubv1.Recreate) *unstructured.Unstructured {
 	t.Helper()
 	ctx := t.Context()
@@ -105,7 +105,7 @@ func placeToVanish(t *testing.T, ns string, policy hubv1.Recreate) *unstructured
 	return w
 }
 
-// passes shows that the hub is at work: what else it had to do in that time is done.
+// passes places a new Widget and waits for its copy. The hub then has also finished its earlier work.
 func passes(t *testing.T) {
 	t.Helper()
 	ns := namespace(t)
@@ -115,8 +115,9 @@ func passes(t *testing.T) {
 	eventually(t, normal, func() error { return replicasOn(t.Context(), shanghai, w, 3) })
 }
 
-// job returns a Job that runs once; suspended, so that it is complete when a test says so. Each cluster makes its
-// selector: the one that the hub's API server adds names the hub's object, and no other cluster would take it.
+// job returns a suspended Job that runs once, so that only a test can complete it. The API server of each member
+// generates the selector: the selector that the hub's API server generates contains the UID of the hub object, and a
+// member would refuse it.
 func job(namespace, name string) *unstructured.Unstructured {
 	j := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"suspend": true,
@@ -131,7 +132,7 @@ func job(namespace, name string) *unstructured.Unstructured {
 	return j
 }
 
-// completeOn sets the status of a Job on a member as the Job controller does for a complete Job.
+// completeOn sets the status of a Job on a member to complete, as the Job controller would.
 func completeOn(t *testing.T, member string, j *unstructured.Unstructured) {
 	t.Helper()
 	eventually(t, normal, func() error {

@@ -17,7 +17,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// deploymentWith returns a Deployment without replicas whose pod template names a ConfigMap and a Secret.
+// deploymentWith returns a Deployment without replicas. Its pod template references a ConfigMap and a Secret.
 func deploymentWith(namespace, name, config, secret string) *unstructured.Unstructured {
 	labels := map[string]any{"app": name}
 	d := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -49,7 +49,7 @@ func opaque(namespace, name string) *unstructured.Unstructured {
 	return s
 }
 
-// scheduledSays is nil if the binding's condition Scheduled has the text.
+// scheduledSays returns nil if the message of the binding's condition Scheduled contains the text.
 func scheduledSays(ctx context.Context, object *unstructured.Unstructured, text string) error {
 	b := hubv1.NewBinding(hubv1.IdentityOf(object).BindingKey())
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(b), b); err != nil {
@@ -63,7 +63,8 @@ func scheduledSays(ctx context.Context, object *unstructured.Unstructured, text 
 	return fmt.Errorf("the conditions are %+v", b.BindingStatus().Conditions)
 }
 
-// TestWhatAPodTemplateNamesGoesAheadOfIt places Deployments alone: the objects that they name follow them.
+// TestWhatAPodTemplateNamesGoesAheadOfIt places only Deployments. The hub must also send the ConfigMaps and Secrets
+// that their pod templates reference, before the Deployments.
 func TestWhatAPodTemplateNamesGoesAheadOfIt(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -126,8 +127,8 @@ func TestWhatAPodTemplateNamesGoesAheadOfIt(t *testing.T) {
 	must(t, suite.Hub.Delete(ctx, p))
 }
 
-// TestPodsStartAnewInTheWavesOfWhatTheyRead changes a ConfigMap that goes in waves. The pods that read it start anew on
-// each cluster after the new content is there.
+// TestPodsStartAnewInTheWavesOfWhatTheyRead changes a ConfigMap that is rolled out in waves. On each cluster, the pods
+// that read the ConfigMap must restart after the new content has arrived.
 func TestPodsStartAnewInTheWavesOfWhatTheyRead(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	config, secret := configMap(ns, "reload-settings"), opaque(ns, "reload-tls")
@@ -173,7 +174,8 @@ func TestPodsStartAnewInTheWavesOfWhatTheyRead(t *testing.T) {
 	must(t, suite.Hub.Delete(ctx, p))
 }
 
-// reloaded waits until the pod template of a Deployment on a member has another digest than before, and returns it.
+// reloaded waits until the pod template of a Deployment on a member has another digest annotation than before, and
+// returns the new digest.
 func reloaded(t *testing.T, member string, d *unstructured.Unstructured, before string) (digest string) {
 	t.Helper()
 	eventually(t, time.Minute, func() error {

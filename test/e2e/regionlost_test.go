@@ -23,13 +23,13 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// europe is the region that is lost, asia what is left.
+// The test stops all clusters of europe. The clusters of asia stay reachable.
 var (
 	europe = []string{frankfurt, frankfurt2}
 	asia   = []string{singapore, singapore2, shanghai, shanghai2}
 )
 
-// hasty runs a hub that gives clusters less time than it does by default, until the test ends.
+// hasty restarts the hub with a failover grace period of 1 s until the test ends.
 func hasty(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -51,7 +51,7 @@ func hasty(t *testing.T) {
 	}
 }
 
-// stop stops the API servers of clusters, one right after the other, until the test ends or they are resumed.
+// stop pauses the API servers of clusters in quick succession, until the test ends or resume is called.
 func stop(t *testing.T, names ...string) {
 	t.Helper()
 	t.Cleanup(func() { resume(t, names...) })
@@ -60,7 +60,7 @@ func stop(t *testing.T, names ...string) {
 	}
 }
 
-// resume lets clusters go on, in this order.
+// resume continues the paused clusters in this order, and waits until they are ready.
 func resume(t *testing.T, names ...string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -72,7 +72,7 @@ func resume(t *testing.T, names ...string) {
 	}
 }
 
-// unreachable is nil if the hub has given the cluster the taint with the effect.
+// unreachable returns nil if the hub has set the taint with this effect on the cluster.
 func unreachable(ctx context.Context, name string, effect corev1.TaintEffect) error {
 	var m hubv1.MemberCluster
 	if err := suite.Hub.Get(ctx, types.NamespacedName{Name: name}, &m); err != nil {
@@ -86,7 +86,7 @@ func unreachable(ctx context.Context, name string, effect corev1.TaintEffect) er
 	return fmt.Errorf("the taints of %s are %+v, want %s:%s", name, m.Status.Taints, hubv1.UnreachableTaint, effect)
 }
 
-// placed makes a Widget with a Placement of its own.
+// placed creates a Widget and a separate Placement for it.
 func placed(t *testing.T, ns, name, spec string, replicas int64) *unstructured.Unstructured {
 	t.Helper()
 	w := widget(ns, name)
@@ -106,9 +106,9 @@ spread:
   preferences: [{weight: 20, expression: "region == 'eu-central-1'"}, {weight: 10, expression: "region == 'cn-shanghai'"}]
 `
 
-// aRegionIsLost stops both API servers of a region. What asks for failover moves, as hansectl simulate has foretold,
-// and all else stays. When the region is back, what is there is first brought up to date, and goes only when its
-// replacement is Healthy.
+// aRegionIsLost stops both clusters of a region. Objects whose placement has failover must move as `hansectl simulate`
+// predicted, and all other objects must stay. When the region is back, the hub first updates the old copies. It
+// withdraws them only after their replacements are Healthy.
 func aRegionIsLost(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	const failover = "failover: {evictAfterSeconds: 20}\n" // the hub notices one cluster up to 15 s before the other, and moves nothing to that
@@ -144,7 +144,7 @@ func aRegionIsLost(t *testing.T) {
 	eventually(t, normal, func() error { return rowIs(ctx, moving, frankfurt, metav1.ConditionUnknown, hubv1.ReasonEvicting) })
 	eventually(t, normal, func() error { return rowIs(ctx, staying, frankfurt, metav1.ConditionUnknown, hubv1.ReasonUnreachable) })
 
-	// Nobody has said of the replacement that it is ready.
+	// No operator has reported that the replacement is ready, so its health is Progressing.
 	eventually(t, normal, func() error { return healthOn(ctx, moving, singapore, hubv1.HealthProgressing) })
 	must(t, suite.Hub.Patch(ctx, moving.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":7}}`))))
 	eventually(t, normal, func() error { return replicasOn(ctx, singapore, moving, 7) })
@@ -163,7 +163,7 @@ func aRegionIsLost(t *testing.T) {
 	}
 }
 
-// lostDecisions compares what is decided while Europe is away.
+// lostDecisions checks the decisions on the four objects while the clusters of Europe are unreachable.
 func lostDecisions(t *testing.T, moving, staying, bound, shared *unstructured.Unstructured) {
 	t.Helper()
 	const evicted = " Evicting: the cluster is not Ready"
@@ -205,7 +205,8 @@ func lostDecisions(t *testing.T, moving, staying, bound, shared *unstructured.Un
 	}
 }
 
-// theHubIsCutOff resets the connections of four of six clusters: the hub takes the fault for its own.
+// theHubIsCutOff resets the connections to four of six clusters. The hub must conclude that its own network is at
+// fault, and must not move any object.
 func theHubIsCutOff(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	w := placed(t, ns, "guarded", "failover: {evictAfterSeconds: 60}\n"+oneInEachOfTwoRegions, 3)
@@ -240,7 +241,7 @@ func theHubIsCutOff(t *testing.T) {
 	}
 }
 
-// sayReady plays a member's operator: it says of the copy of a Widget that it is ready.
+// sayReady sets the status of a Widget's copy to ready, as the member's operator would.
 func sayReady(ctx context.Context, member string, w *unstructured.Unstructured) error {
 	copied, err := on(ctx, member, w)
 	if err != nil {
@@ -250,7 +251,7 @@ func sayReady(ctx context.Context, member string, w *unstructured.Unstructured) 
 	return suite.Members[member].Status().Patch(ctx, copied, client.RawPatch(types.MergePatchType, []byte(ready)))
 }
 
-// sayReadyEverywhere says it of every copy that there shall be.
+// sayReadyEverywhere calls sayReady for each cluster in the binding's spec.clusters.
 func sayReadyEverywhere(t *testing.T, w *unstructured.Unstructured) {
 	t.Helper()
 	b, err := bindingOf(t.Context(), w)
@@ -260,7 +261,8 @@ func sayReadyEverywhere(t *testing.T, w *unstructured.Unstructured) {
 	}
 }
 
-// heldAmong is nil if of the clusters exactly the holders have a copy. The others are not asked: they may not answer.
+// heldAmong returns nil if, of these clusters, exactly the holders have a copy. Other clusters are not read, because
+// they may not respond.
 func heldAmong(ctx context.Context, obj *unstructured.Unstructured, clusters []string, holders ...string) error {
 	for _, name := range clusters {
 		_, err := on(ctx, name, obj)
@@ -285,7 +287,7 @@ func shareOfEach(n int64, clusters ...string) map[string]int64 {
 	return out
 }
 
-// sharedAgain is nil if every cluster has a share, within one of the same, of all replicas.
+// sharedAgain returns nil if the shares of all clusters differ from an even share by at most one, and add up to total.
 func sharedAgain(ctx context.Context, obj *unstructured.Unstructured, total int64) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
@@ -310,7 +312,7 @@ func sharedAgain(ctx context.Context, obj *unstructured.Unstructured, total int6
 	return sharesAre(ctx, obj, shares)
 }
 
-// sixUIDs are those of all Widgets of a namespace, on all clusters.
+// sixUIDs returns the UIDs of all Widgets of a namespace, on all six clusters.
 func sixUIDs(ctx context.Context, t *testing.T, ns string) map[string]types.UID {
 	t.Helper()
 	out := map[string]types.UID{}
@@ -324,8 +326,8 @@ func sixUIDs(ctx context.Context, t *testing.T, ns string) map[string]types.UID 
 	return out
 }
 
-// simulated is what hansectl simulate foretells of the objects of a namespace: their clusters, such as "ap-se-1=3
-// cn-sha-1=3". Nothing moves meanwhile.
+// simulated returns the clusters that `hansectl simulate` predicts for each object of a namespace, such as "ap-se-1=3
+// cn-sha-1=3". It also checks that the simulation moves nothing.
 func simulated(t *testing.T, ns string, args ...string) map[string]string {
 	t.Helper()
 	ctx := t.Context()

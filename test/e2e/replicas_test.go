@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// TestAnotherReplicaTakesOver runs two hub processes and takes the leading one away in three ways.
+// TestAnotherReplicaTakesOver runs two hub processes, and ends or isolates the leader in three ways.
 func TestAnotherReplicaTakesOver(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -86,7 +86,7 @@ func TestAnotherReplicaTakesOver(t *testing.T) {
 	sameCopies(t, uids, memberUIDs(ctx, t, ns))
 }
 
-// replica starts one more hub process. It ends with the test unless it has become the suite's.
+// replica starts another hub process. The process ends with the test, unless the test has stored it as the suite's hub.
 func replica(t *testing.T, name string) *fleet.HubProcess {
 	t.Helper()
 	h, err := suite.StartHub(t.Context(), name)

@@ -20,8 +20,8 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing fans 200 objects out to 3 members, kills the hub in the
-// middle, and counts what it writes once everything is in order and it is started again.
+// TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing places 200 objects on 3 members, and kills the hub before all
+// copies are applied. After all copies are applied, it restarts the hub once more and counts its writes.
 func TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing(t *testing.T) {
 	ctx := t.Context()
 	const objects = 200
@@ -69,17 +69,17 @@ func TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing(t *testing.T) {
 			t.Errorf("%s was written again by a restart with nothing to do", name)
 		}
 	}
-	// The quiet was not that of a hub that does nothing.
+	// The hub still works: without this check, a hub that does nothing would pass the test.
 	must(t, suite.Hub.Create(ctx, widget(ns, "zz-last")))
 	eventually(t, time.Minute, func() error { return allApplied(ctx, ns, objects+1) })
 
-	// The tests that follow shall not wait for the withdrawal of so many copies.
+	// The test waits for the withdrawal of its many copies, so that later tests are not slowed down.
 	must(t, suite.Hub.DeleteAllOf(ctx, widget(ns, ""), client.InNamespace(ns)))
 	eventually(t, 2*time.Minute, func() error { return allApplied(ctx, ns, 0) })
 }
 
-// hubWritesOf returns the requests of the hub that wrote objects of a resource, such as configmaps or
-// placements.hanse.dev, on its own API server.
+// hubWritesOf returns the hub's write requests for a resource, such as configmaps or placements.hanse.dev, to its own
+// API server.
 func hubWritesOf(t *testing.T, resource string, since time.Time) []string {
 	t.Helper()
 	plural, _, _ := strings.Cut(resource, ".")
@@ -92,13 +92,15 @@ func hubWritesOf(t *testing.T, resource string, since time.Time) []string {
 	return out
 }
 
-// isEpoch is true for the one write with which a hub begins an epoch, before its first write to a member.
+// isEpoch returns true if the only write is that of the ConfigMap of epochs. The hub makes this write before its first
+// write to a member.
 func isEpoch(written []string) bool {
 	return len(written) == 1 && strings.HasSuffix(written[0], "/configmaps/"+hubv1.EpochsConfigMap)
 }
 
-// triesElsewhere returns the requests of the hub for single objects of members outside a namespace. A refused copy is
-// tried again after a restart: the hub then begins an epoch, reads the object, and may find that it is not its own.
+// triesElsewhere returns the hub's requests for single objects of members outside a namespace. After a restart, the hub
+// tries a refused copy again: it begins an epoch, reads the object, and may find that another hub or user owns the
+// object.
 func triesElsewhere(t *testing.T, ns string, since time.Time) []string {
 	t.Helper()
 	var out []string
@@ -112,13 +114,14 @@ func triesElsewhere(t *testing.T, ns string, since time.Time) []string {
 	return out
 }
 
-// isApart is true for what is counted apart: Leases, Events, and what the API server notes about itself.
+// isApart returns true for resources whose writes the test ignores: Leases, Events, and objects that the API server
+// writes for itself.
 func isApart(resource string) bool {
 	return strings.HasPrefix(resource, "leases") || strings.HasPrefix(resource, "events") || strings.HasPrefix(resource, "apiServer")
 }
 
-// beyondSights takes from the writes of MemberClusters within a time those that say when each was last observed: one
-// each in 30 s, and one more.
+// beyondSights subtracts the regular updates of lastObservedTime from the number of writes of MemberClusters within a
+// time. For each MemberCluster, it allows one write in 30 s and one more.
 func beyondSights(resource string, writes float64, within time.Duration) float64 {
 	if resource != "memberclusters.hanse.dev" {
 		return writes
@@ -126,7 +129,7 @@ func beyondSights(resource string, writes float64, within time.Duration) float64
 	return max(0, writes-float64(len(members))*(1+math.Floor(within.Seconds()/30)))
 }
 
-// settled is nil once the hub has written nothing for so long that it has nothing left to write.
+// settled returns nil if the hub writes nothing during fleet.Quiet. Then it has no work left.
 func settled(ctx context.Context) error {
 	before, err := suite.HubWrites(ctx)
 	if err != nil {
@@ -185,7 +188,7 @@ func TestTwentyRestartsDeleteNothing(t *testing.T) {
 	}
 }
 
-// leads is nil if the suite's hub leads: before that it deletes nothing for a poor reason.
+// leads returns nil if the suite's hub is the leader. Only a leader could delete a copy by mistake.
 func leads(ctx context.Context) error { return isLeading(ctx, suite.hub) }
 
 func isLeading(ctx context.Context, h *fleet.HubProcess) error {
@@ -205,7 +208,7 @@ func isLeading(ctx context.Context, h *fleet.HubProcess) error {
 	return errors.New("the hub does not lead yet")
 }
 
-// startHub starts the suite's hub again and waits until the members are ready.
+// startHub starts the suite's hub again and waits until all members are ready.
 func startHub(t *testing.T) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // a clean-up starts it, too
@@ -226,7 +229,7 @@ func widgetsOn(ctx context.Context, member, namespace string) ([]unstructured.Un
 	return list.Items, err
 }
 
-// atLeast is nil if some member has so many widgets.
+// atLeast returns nil if a member has at least n Widgets in the namespace.
 func atLeast(ctx context.Context, namespace string, n int) error {
 	list, err := widgetsOn(ctx, shanghai, namespace)
 	if err == nil && len(list) < n {
@@ -235,7 +238,7 @@ func atLeast(ctx context.Context, namespace string, n int) error {
 	return err
 }
 
-// allApplied is nil if the namespace has so many bindings and each is applied on all members.
+// allApplied returns nil if the namespace has n bindings and each one is applied on all members.
 func allApplied(ctx context.Context, namespace string, n int) error {
 	var list hubv1.ResourceBindingList
 	if err := suite.Hub.List(ctx, &list, client.InNamespace(namespace)); err != nil {
@@ -274,8 +277,8 @@ func eachCopy(ctx context.Context, t *testing.T, namespace string, f func(metav1
 	return out
 }
 
-// TestTheHubsAPIServerIsAway takes it away for longer than any Lease lasts: the hub ends rather than go on with what it
-// knew, and the one that is started meanwhile waits for it.
+// TestTheHubsAPIServerIsAway stops the hub's API server for longer than the duration of any Lease. The hub process must
+// end, because its data may be outdated. A hub process that starts in this time must wait for the API server.
 func TestTheHubsAPIServerIsAway(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

@@ -19,9 +19,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestARestoredHubHoldsCopiesThatAreNewer restores the hub's etcd from a copy of its data that is older than the
-// members. In between an object was edited, one was placed elsewhere and back, one was made, and one was deleted on the
-// hub and made anew.
+// TestARestoredHubHoldsCopiesThatAreNewer restores an old backup of the hub's etcd. After the backup, the test edited
+// two of three objects and created another one.
 func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -71,7 +70,8 @@ func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 		t.Errorf("hansectl status does not say how to go on: %v\n%s", err, out)
 	}
 
-	// The hub does not know the object that was made after the backup. Its copies are listed, and held as others are.
+	// The restored hub has no hub object for the object that was created after the backup. The hub lists its copies as
+	// unclaimed, and does not delete them.
 	pruner := newPruner(t, ns)
 	out = pruner.says(0, []string{ns + "/made", "newer than the hub"}, append([]string{"unclaimed"}, members...)...)
 	if n := strings.Count(out, ns+"/"); n != len(members) {
@@ -80,12 +80,13 @@ func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 	pruner.says(1, []string{ns + "/made   Held", "see hansectl accept-restore"}, "prune", shanghai, "--yes")
 	must(t, replicasOn(ctx, shanghai, made, 3))
 
-	// A withdrawal is held as an apply is.
+	// The hub holds a withdrawal of a newer copy in the same way as an apply.
 	must(t, suite.Hub.Delete(ctx, single))
 	eventually(t, normal, func() error { return rowIs(ctx, single, shanghai, metav1.ConditionFalse, hubv1.ReasonHubIsOlder) })
 	sameCopies(t, uids, memberUIDs(ctx, t, ns))
 
-	// One object is accepted by the marks of its copies.
+	// The annotation accept-source of a hub object accepts the restored version of this object alone. Its value has the
+	// source annotations of the copies.
 	marks := map[string]bool{}
 	for _, m := range members {
 		copied, err := on(ctx, m, edited)
@@ -103,7 +104,7 @@ func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 		must(t, replicasOn(ctx, m, single, 8))
 	}
 
-	// The rest is accepted at once.
+	// The command accept-restore accepts the restored versions of all other objects at once.
 	_, err = suite.Hansectl(ctx, "accept-restore", "--yes")
 	must(t, err)
 	for _, m := range members {
@@ -111,7 +112,7 @@ func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 		eventually(t, normal, func() error { return rowIs(ctx, edited, m, metav1.ConditionTrue, "") })
 	}
 
-	// Copies that nobody wants back are shown, and removed when that is confirmed.
+	// The command prune lists copies without a hub object. It deletes them only with --yes.
 	pruner.says(1, []string{ns + "/made", "pass --yes to confirm"}, "prune", shanghai)
 	must(t, replicasOn(ctx, shanghai, made, 3))
 	pruner.says(0, []string{ns + "/made   Removed"}, append([]string{"prune", "--yes"}, members...)...)
@@ -122,7 +123,7 @@ func TestARestoredHubHoldsCopiesThatAreNewer(t *testing.T) {
 	pruner.says(0, []string{"No copy is unclaimed"}, "unclaimed", shanghai)
 }
 
-// newPruner makes a user who may list and prune the copies of Widgets of a namespace.
+// newPruner creates a user who may list and prune the copies of Widgets in a namespace.
 func newPruner(t *testing.T, ns string) viewer {
 	t.Helper()
 	list := getWidgets
@@ -146,7 +147,7 @@ func newPruner(t *testing.T, ns string) viewer {
 	return v
 }
 
-// warned is nil if an object has a Warning with this reason.
+// warned returns nil if the object has a Warning Event with this reason.
 func warned(ctx context.Context, ns, name, reason string) error {
 	var events eventsv1.EventList
 	if err := suite.Hub.List(ctx, &events, client.InNamespace(ns)); err != nil {
@@ -160,7 +161,7 @@ func warned(ctx context.Context, ns, name, reason string) error {
 	return fmt.Errorf("no warning %s about %s", reason, name)
 }
 
-// stopHubPlane ends the hub process, its API server and its etcd, which writes its data first.
+// stopHubPlane ends the hub process, its API server and its etcd. The etcd first writes its data to disk.
 func stopHubPlane(t *testing.T) {
 	t.Helper()
 	must(t, suite.hub.Stop())
@@ -168,7 +169,7 @@ func stopHubPlane(t *testing.T) {
 	lab(t, "kill", "hub", "--component", "etcd")
 }
 
-// startHubPlane starts them again.
+// startHubPlane starts the etcd, the API server and the hub process again.
 func startHubPlane(t *testing.T) {
 	t.Helper()
 	lab(t, "start", "hub", "--component", "etcd")

@@ -16,7 +16,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestRowsSayThatAClusterHasNoSecret: credentials that were taken away leave no row that looks well.
+// TestRowsSayThatAClusterHasNoSecret deletes the Secret of a member. No row of the member may still look healthy.
 func TestRowsSayThatAClusterHasNoSecret(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -36,8 +36,8 @@ func TestRowsSayThatAClusterHasNoSecret(t *testing.T) {
 	eventually(t, normal, func() error { return rowIs(ctx, w, frankfurt, metav1.ConditionTrue, "") })
 }
 
-// TestASuspendedPlacementThatIsDeletedHoldsNoWithdrawalUp deletes a suspended placement and its object, as uninstalling
-// a chart does.
+// TestASuspendedPlacementThatIsDeletedHoldsNoWithdrawalUp deletes a suspended placement together with its object, as
+// the uninstallation of a chart would do.
 func TestASuspendedPlacementThatIsDeletedHoldsNoWithdrawalUp(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -59,8 +59,9 @@ func TestASuspendedPlacementThatIsDeletedHoldsNoWithdrawalUp(t *testing.T) {
 	})
 }
 
-// TestAFieldConflictThatWasSettledIsSeen: the other manager keeps the field when it changes the value back, so that
-// nothing of ours changes.
+// TestAFieldConflictThatWasSettledIsSeen changes a field of a copy as another field manager, and then changes it back.
+// The other manager still owns the field, and the hub must clear the conflict in the row although no field of the copy
+// differs any more.
 func TestAFieldConflictThatWasSettledIsSeen(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

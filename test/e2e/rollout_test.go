@@ -111,7 +111,7 @@ func rolloutIs(ctx context.Context, obj *unstructured.Unstructured, phase hubv1.
 	return nil
 }
 
-// writesBehind returns the number of writes of the hub to an object on each member, from the audit logs of the members.
+// writesBehind returns the number of the hub's patches of an object on each member, from the audit logs of the members.
 func writesBehind(t *testing.T, obj *unstructured.Unstructured, names []string) map[string]int {
 	t.Helper()
 	out := map[string]int{}
@@ -127,7 +127,7 @@ func setImage(t *testing.T, d *unstructured.Unstructured, image string) {
 	must(t, suite.Hub.Patch(t.Context(), d.DeepCopy(), client.RawPatch(types.JSONPatchType, patch)))
 }
 
-// imageOn returns an error unless the copy of a Deployment on a member has this image.
+// imageOn returns nil if the Deployment's copy on the member has this image.
 func imageOn(ctx context.Context, member string, d *unstructured.Unstructured, image string) error {
 	copied := d.DeepCopy()
 	if err := suite.Members[member].Get(ctx, client.ObjectKeyFromObject(d), copied); err != nil {

@@ -25,8 +25,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestNoSecretIsTold places Secrets and Widgets with values that nothing else has, lets much go wrong with them while
-// the hub logs all that it can, and looks for the values, and for the tokens in use, in all that the hub tells.
+// TestNoSecretIsTold places Secrets and Widgets with unique values, and causes many errors while the hub logs at the
+// highest verbosity. Then it searches for these values, and for the tokens in use, in the hub's logs, events, statuses
+// and metrics, and in the output of hansectl.
 func TestNoSecretIsTold(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	must(t, suite.hub.Stop())
@@ -144,7 +145,7 @@ func secretOf(ns, name, password string) *unstructured.Unstructured {
 	return s
 }
 
-// passwordOn is nil if the copy on the member has the password.
+// passwordOn returns nil if the copy on the member has this password.
 func passwordOn(ctx context.Context, member string, secret *unstructured.Unstructured, want string) error {
 	copied, err := on(ctx, member, secret)
 	if err != nil {
@@ -157,7 +158,7 @@ func passwordOn(ctx context.Context, member string, secret *unstructured.Unstruc
 	return nil
 }
 
-// canaries are texts and what they are in base64.
+// canaries returns each text and its base64 encoding.
 func canaries(t *testing.T, texts ...string) (out []string) {
 	t.Helper()
 	for _, text := range texts {
@@ -166,7 +167,7 @@ func canaries(t *testing.T, texts ...string) (out []string) {
 	return out
 }
 
-// tokensInUse are those of the hub, of the members, and of a user.
+// tokensInUse returns the tokens of the hub, of the members, and of a user.
 func tokensInUse(t *testing.T, user viewer) (out []string) {
 	t.Helper()
 	var kept corev1.SecretList
@@ -207,7 +208,7 @@ func tokensInUse(t *testing.T, user viewer) (out []string) {
 	return out
 }
 
-// silent fails the test if a text has one of the words. The word itself is not printed.
+// silent fails the test if a text contains one of the words. It does not print the word.
 func silent(t *testing.T, where, text string, words ...[]string) {
 	t.Helper()
 	for _, all := range words {

@@ -24,15 +24,16 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// crew is three hub replicas of which each works on one member. The first leads.
+// crew is three hub replicas, each of which works on one member. The first replica leads at the start.
 type crew struct {
 	identities []string // by index as the members: who works on which
 	processes  map[string]*fleet.HubProcess
 	args       []string // further flags of each
 }
 
-// TestThreeReplicasShareTheMembers takes each replica away in another way while objects are made and changed: killed,
-// stopped and resumed, asked to end. Nothing may be missing, made twice or deleted, and rows must say what is.
+// TestThreeReplicasShareTheMembers removes each replica in another way while it creates and changes objects: one is
+// killed, one is paused and resumed, and one is asked to end. No copy may be missing, created twice or deleted, and
+// every row must match its copy.
 func TestThreeReplicasShareTheMembers(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -156,7 +157,7 @@ func TestThreeReplicasShareTheMembers(t *testing.T) {
 	})
 }
 
-// newCrew replaces the suite's hub by three replicas until the test ends.
+// newCrew replaces the suite's hub with three replicas until the test ends.
 func newCrew(t *testing.T, args ...string) *crew {
 	t.Helper()
 	c := &crew{identities: spread(), processes: map[string]*fleet.HubProcess{}, args: args}
@@ -186,7 +187,7 @@ func newCrew(t *testing.T, args ...string) *crew {
 	return c
 }
 
-// spread returns an identity for each member so that each replica works on its own.
+// spread returns an identity for each replica, so that the sharding assigns member i to replica i.
 func spread() []string {
 	for try := 0; ; try++ {
 		var identities []string
@@ -215,7 +216,7 @@ func (c *crew) start(t *testing.T, identity string) {
 	must(t, err)
 }
 
-// holder returns the identity of who has the fence of a member.
+// holder returns the identity of the replica that holds the Lease of a member.
 func (c *crew) holder(ctx context.Context, member string) (string, error) {
 	var fence coordinationv1.Lease
 	if err := suite.Hub.Get(ctx, types.NamespacedName{Namespace: hubv1.SystemNamespace, Name: "hanse-member-" + member}, &fence); err != nil {
@@ -225,7 +226,7 @@ func (c *crew) holder(ctx context.Context, member string) (string, error) {
 	return term[:max(0, strings.LastIndex(term, "-"))], nil
 }
 
-// ended is nil if the process is gone.
+// ended returns nil if the process has ended.
 func ended(h *fleet.HubProcess) error {
 	if !h.Ended() {
 		return errors.New("the process is still there")
@@ -233,7 +234,7 @@ func ended(h *fleet.HubProcess) error {
 	return nil
 }
 
-// leader returns the index of the replica that leads.
+// leader waits for a leading replica and returns its index.
 func (c *crew) leader(t *testing.T) (leader int) {
 	t.Helper()
 	eventually(t, normal, func() error {
@@ -248,7 +249,7 @@ func (c *crew) leader(t *testing.T) (leader int) {
 	return leader
 }
 
-// another returns the first index that is not among these.
+// another returns the first index of a replica that is not in not.
 func (c *crew) another(t *testing.T, not ...int) int {
 	t.Helper()
 	for i := range c.identities {
@@ -260,7 +261,7 @@ func (c *crew) another(t *testing.T, not ...int) int {
 	return 0
 }
 
-// taken is nil if another replica has taken the member of the one with this index.
+// taken returns nil if another replica than i holds the member of replica i.
 func (c *crew) taken(ctx context.Context, i int) error {
 	holder, err := c.holder(ctx, members[i])
 	if err == nil && (holder == "" || holder == c.identities[i]) {
@@ -269,7 +270,7 @@ func (c *crew) taken(ctx context.Context, i int) error {
 	return err
 }
 
-// inPlace is nil if every replica has its own member.
+// inPlace returns nil if every replica holds its own member.
 func (c *crew) inPlace(ctx context.Context) error {
 	for i, m := range members {
 		holder, err := c.holder(ctx, m)
@@ -283,7 +284,7 @@ func (c *crew) inPlace(ctx context.Context) error {
 	return nil
 }
 
-// load is the objects that a test has made, and what they say by now.
+// load is the objects that a test has created.
 type load struct {
 	namespace string
 	names     []string
@@ -302,7 +303,7 @@ func (l *load) create(t *testing.T, n int) {
 	}
 }
 
-// update changes every object.
+// update changes spec of every object.
 func (l *load) update(t *testing.T) {
 	t.Helper()
 	l.replicas = max(3, l.replicas) + 1
@@ -311,7 +312,8 @@ func (l *load) update(t *testing.T) {
 	}
 }
 
-// arrived is nil if every member holds every object as it is, no other one, and every row says so.
+// arrived returns nil if every member has an up-to-date copy of every object and no other copies, and every row is up
+// to date.
 func (l *load) arrived(ctx context.Context) error {
 	var list hubv1.ResourceBindingList
 	if err := suite.Hub.List(ctx, &list, client.InNamespace(l.namespace)); err != nil {
@@ -368,7 +370,7 @@ func replicasOf(w *unstructured.Unstructured) int64 {
 	return n
 }
 
-// generations are those of all copies.
+// generations returns metadata.generation of every copy.
 func (l *load) generations(t *testing.T) map[string]int64 {
 	t.Helper()
 	out := map[string]int64{}
@@ -382,7 +384,7 @@ func (l *load) generations(t *testing.T) map[string]int64 {
 	return out
 }
 
-// bindings returns the status of every binding.
+// bindings returns the status of every binding by name.
 func (l *load) bindings(t *testing.T) map[string]hubv1.BindingStatus {
 	t.Helper()
 	var list hubv1.ResourceBindingList
@@ -394,8 +396,8 @@ func (l *load) bindings(t *testing.T) map[string]hubv1.BindingStatus {
 	return out
 }
 
-// writes counts what reached the hub's etcd so far beside Leases, Events and MemberClusters, which are written as time
-// goes by.
+// writes returns the number of writes to the hub's etcd so far. It leaves out Leases, Events and MemberClusters, which
+// the hub also writes while nothing changes.
 func writes(t *testing.T) float64 {
 	t.Helper()
 	all, err := suite.HubWrites(t.Context())

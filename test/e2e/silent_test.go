@@ -15,8 +15,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestNothingIsLiveThatNobodyHears stops a member for a while, and kills the hub before somebody changes a ConfigMap,
-// which has no generation that would tell.
+// TestNothingIsLiveThatNobodyHears checks that `hansectl status` does not show outdated rows as live, first while a
+// member is paused, then while the hub is killed. A ConfigMap has no metadata.generation that would show its change.
 func TestNothingIsLiveThatNobodyHears(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	place(t, ns, "settings", hubv1.ResourceSelector{Kind: "ConfigMap", Name: "settings"}, hubv1.PlacementSpec{Clusters: everyCluster()})
@@ -66,7 +66,7 @@ func TestNothingIsLiveThatNobodyHears(t *testing.T) {
 	})
 }
 
-// statusSays is nil if hansectl says all the words of the ConfigMap settings.
+// statusSays returns nil if `hansectl status` of the ConfigMap settings prints all the words.
 func statusSays(ctx context.Context, namespace string, words ...string) error {
 	out, err := suite.Hansectl(ctx, "status", "cm", "settings", "-n", namespace)
 	for _, want := range words {
@@ -77,7 +77,8 @@ func statusSays(ctx context.Context, namespace string, words ...string) error {
 	return err
 }
 
-// rowAsOf is as of when hansectl shows the row of a cluster of the ConfigMap settings; an error while that is live.
+// rowAsOf returns the lastObservedTime of a cluster in the `hansectl status` of the ConfigMap settings. It returns an
+// error if the row is live, because a live row has no such time.
 func rowAsOf(ctx context.Context, namespace, cluster string) (time.Time, error) {
 	out, err := suite.Hansectl(ctx, "status", "cm", "settings", "-n", namespace, "-o", "json")
 	if err != nil {

@@ -42,7 +42,8 @@ var clusterLabels = map[string]map[string]string{
 }
 
 // TestObjectsSpreadMoveAndDrainOverRegions adds a second cluster to each region and places objects in all ways. It
-// compares the whole text of every decision. The text says for each cluster that it holds the object, or why not.
+// compares the whole text of every decision: for each cluster, the text has the share of the object, or the reason why
+// the cluster has no copy.
 func TestObjectsSpreadMoveAndDrainOverRegions(t *testing.T) {
 	joinSeconds(t)
 	t.Run("every way to choose and to divide", everyWayToChoose)
@@ -64,7 +65,7 @@ func TestObjectsSpreadMoveAndDrainOverRegions(t *testing.T) {
 	})
 }
 
-// joinSeconds adds the second cluster of each region to the fleet, until the test ends.
+// joinSeconds joins the second cluster of each region until the test ends.
 func joinSeconds(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -87,7 +88,7 @@ func joinSeconds(t *testing.T) {
 	hubHasSeen(t, slices.Sorted(maps.Keys(clusterLabels))...) // a decision without these clusters would stay
 }
 
-// hasNodes returns nil if the status of the MemberCluster has the capacity, and all nodes are ready.
+// hasNodes returns nil if the status of the MemberCluster has a capacity, and all its nodes are ready.
 func hasNodes(ctx context.Context, name string) error {
 	var m hubv1.MemberCluster
 	if err := suite.Hub.Get(ctx, types.NamespacedName{Name: name}, &m); err != nil {
@@ -132,7 +133,7 @@ func labelMember(t *testing.T, name string, labels map[string]string) {
 	t.Cleanup(func() { must(t, patch(context.WithoutCancel(t.Context()), func(string) string { return "null" })) })
 }
 
-// patchMember changes the spec of a MemberCluster.
+// patchMember applies a merge patch to the spec of a MemberCluster.
 func patchMember(t *testing.T, name, spec string) {
 	t.Helper()
 	m := &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -145,8 +146,8 @@ func patchPlacement(t *testing.T, p *hubv1.Placement, spec string) {
 }
 
 // decided returns nil if the decision on the object has the wanted text. The first line is the reason and message of
-// the condition Scheduled. Then there is a line for each cluster of the hub. It has "holds", the share and the score,
-// or the reason and message why the cluster does not hold the object.
+// the condition Scheduled. One line for each cluster of the hub follows. It has "holds", the share and the score, or
+// the reason and message why the cluster has no copy.
 func decided(ctx context.Context, obj *unstructured.Unstructured, want string) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
@@ -206,7 +207,7 @@ func decisionText(b hubv1.BindingObject) ([]string, error) {
 	return lines, nil
 }
 
-// stamp matches a time in a message.
+// stamp matches an RFC 3339 time in a message.
 var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
 // heldBy returns nil if exactly these clusters have a copy of the object.
@@ -214,8 +215,8 @@ func heldBy(ctx context.Context, obj *unstructured.Unstructured, clusters ...str
 	return heldAmong(ctx, obj, slices.Collect(maps.Keys(clusterLabels)), clusters...)
 }
 
-// holders returns the clusters that hold the object by the text of a decision. If the replicas are divided, it also
-// returns the shares.
+// holders parses the text of a decision. It returns the clusters that hold the object, and their shares if the replicas
+// are divided.
 func holders(want string) (names []string, shares map[string]int64) {
 	shares = map[string]int64{}
 	for line := range strings.Lines(want) {

@@ -13,7 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mergedIs is nil if the hub object says so, beside its conditions.
+// mergedIs returns nil if the status of the hub object equals want, apart from its conditions.
 func mergedIs(ctx context.Context, obj *unstructured.Unstructured, want map[string]any) error {
 	current := obj.DeepCopy()
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(obj), current); err != nil {
@@ -48,7 +48,7 @@ func TestAPlacementMergesTheFieldsThatItNames(t *testing.T) {
 	})
 	versions := memberVersions(ctx, t, ns)
 
-	// Of lists a row has nothing until they are asked for.
+	// The rows have no values of a list until a placement asks for a reducer of this list.
 	aggregate(t, p, `{"reducers":[{"path":"/status/version","reducer":"Min"},{"path":"/status/zones","reducer":"Join"},
 		{"path":"/status/readyReplicas","reducer":"CEL","expression":"values.map(v, v.value).max()"}]}`)
 	zones := []any{"fra-a", "sha-a", "sha-b"}
@@ -64,7 +64,7 @@ func TestAPlacementMergesTheFieldsThatItNames(t *testing.T) {
 		}
 	}
 
-	// What a placement asked for outlasts it.
+	// The reducers stay in effect after their placement is deleted.
 	must(t, suite.Hub.Delete(ctx, p))
 	eventually(t, normal, func() error {
 		return bindingCondition(ctx, w, hubv1.ConditionScheduled, "True", hubv1.ReasonPlacementGone)

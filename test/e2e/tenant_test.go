@@ -23,8 +23,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers runs the reading commands as a ServiceAccount that
-// has the ClusterRole view in one namespace and nothing else. It reaches the hub as users do, by the hub's API server.
+// TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers runs the reading commands of hansectl as a
+// ServiceAccount. The account has only the ClusterRole view in one namespace. The commands reach the hub through the
+// hub's API server, as for real users.
 func TestAViewerOfOneNamespaceReadsItsObjectsAndLearnsNothingOfOthers(t *testing.T) {
 	ctx, ns, bank := t.Context(), namespace(t), namespace(t)
 	configMaps := hubv1.ResourceSelector{Kind: "ConfigMap"}
@@ -148,7 +149,8 @@ func (n tenant) run(args ...string) (stdout, stderr string, code int) {
 	return runHansectl(n.T, append(args, "--kubeconfig", n.kubeconfig)...)
 }
 
-// fillAggregated does what a controller does on other hubs than that of the lab, which has no controllers.
+// fillAggregated computes the rules of an aggregated ClusterRole. On other hubs a controller does this, but the lab's
+// hub has no controllers.
 func fillAggregated(t *testing.T, name string) {
 	t.Helper()
 	ctx := t.Context()
@@ -169,9 +171,9 @@ func fillAggregated(t *testing.T, name string) {
 	must(t, suite.Hub.Update(ctx, &role))
 }
 
-// serveViews puts the hub's process behind the Service hanse-hub-view. The API server passes requests on to addresses
-// of pods alone, and never to loopback: a pod without a kubelet stands for the process, on another address of this
-// machine.
+// serveViews makes the hub's process reachable through the Service hanse-hub-view. The API server forwards requests
+// only to addresses of pods, and never to loopback. The test therefore creates a pod without a kubelet, with another
+// address of this machine that forwards to the process.
 func serveViews(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -198,7 +200,7 @@ func serveViews(t *testing.T) {
 	t.Cleanup(func() { _ = suite.Hub.Delete(context.WithoutCancel(ctx), endpoints) })
 }
 
-// forward passes connections on, each to the address of its moment, until the test ends.
+// forward forwards each connection to the current result of address, until the test ends.
 func forward(t *testing.T, listener net.Listener, address func() string) {
 	t.Helper()
 	t.Cleanup(func() { _ = listener.Close() })
@@ -227,7 +229,7 @@ func pipe(from net.Conn, address string) {
 	_, _ = io.Copy(from, to)
 }
 
-// ownAddress returns an address of this machine that is not loopback.
+// ownAddress returns an address of this machine other than loopback.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()

@@ -17,15 +17,15 @@ import (
 	"github.com/hanse-dev/hanse/test/collector"
 )
 
-// The span of a user's write, as a pipeline would set it.
+// The trace and span that a user's pipeline sets on its write.
 const (
 	usersTrace  = "4bf92f3577b34da6a3ce929d0e0e4736"
 	usersSpan   = "00f067aa0ba902b7"
 	usersParent = "00-" + usersTrace + "-" + usersSpan + "-01"
 )
 
-// TestOneTraceFollowsAChangeToThreeMembersAndBack has three replicas, of which each works on one member and sends its
-// spans by itself.
+// TestOneTraceFollowsAChangeToThreeMembersAndBack runs three replicas. Each one works on one member and sends its own
+// spans.
 func TestOneTraceFollowsAChangeToThreeMembersAndBack(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -152,7 +152,7 @@ func TestOneTraceFollowsAChangeToThreeMembersAndBack(t *testing.T) {
 	})
 }
 
-// count returns the number of spans by their name.
+// count returns the number of spans for each name.
 func count(spans []collector.Span) map[string]int {
 	names := map[string]int{}
 	for _, s := range spans {

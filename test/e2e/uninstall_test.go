@@ -20,8 +20,8 @@ import (
 )
 
 // TestTheHubIsUninstalled must run after all tests that need a hub. Tests run in the order of file names, so no file
-// with tests may sort after this file. From its start on, helm takes rights away from the hub, so the audit log is
-// compared up to this point.
+// with tests may sort after this file. From the start of this test, helm removes rights of the hub. Therefore only the
+// earlier part of the audit log is compared with the roles.
 func TestTheHubIsUninstalled(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -66,7 +66,8 @@ func TestTheHubIsUninstalled(t *testing.T) {
 		b, err := bindingOf(ctx, widget(ns, "w-1"))
 		must(t, err)
 		for _, obj := range []client.Object{widget(ns, "w-1"), b, &hubv1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: frankfurt}}} {
-			// The API server learns by a watch that the chart's policies are gone.
+			// The API server removes the chart's admission policies with a delay, because it learns of their deletion by a
+			// watch.
 			eventually(t, prompt, func() error { return client.IgnoreNotFound(suite.Hub.Delete(ctx, obj)) })
 			must(t, gone(ctx, obj))
 		}
@@ -75,8 +76,9 @@ func TestTheHubIsUninstalled(t *testing.T) {
 	})
 }
 
-// TestEveryRuleOfTheChartsIsNeeded compares the requests of the whole suite with the charts' roles, so it is the last
-// test. It fails if it runs alone. With HANSE_REQUESTS, this process is one shard of the suite.
+// TestEveryRuleOfTheChartsIsNeeded compares the requests of the whole suite with the roles of both charts, so it must
+// be the last test, and fails if it runs alone. If HANSE_REQUESTS is set, this process is one of several shards of the
+// suite.
 func TestEveryRuleOfTheChartsIsNeeded(t *testing.T) {
 	shard := os.Getenv("HANSE_REQUESTS")
 	switch run := flag.Lookup("test.run").Value.String(); {
@@ -115,7 +117,7 @@ func crdsStay(ctx context.Context, t *testing.T) {
 	}
 }
 
-// noFinalizers is nil if no object of the hub carries a finalizer of Hanse.
+// noFinalizers returns nil if no object on the hub has a finalizer of Hanse.
 func noFinalizers(ctx context.Context) error {
 	var found []error
 	for _, kind := range []string{"MemberCluster", "ResourceBinding", "ClusterResourceBinding"} {

@@ -26,7 +26,7 @@ import (
 	"github.com/hanse-dev/hanse/chart/charttest"
 )
 
-// upgrade is an upgrade of the operator on two clusters. Shanghai is the first wave.
+// upgrade is an upgrade of the operator on two clusters. Shanghai is the first wave, Singapore the second one.
 type upgrade struct {
 	*testOperator
 	fop       *hubv1.FederatedOperator
@@ -35,7 +35,8 @@ type upgrade struct {
 	began     time.Time
 }
 
-// stopsInItsWave upgrades to the newer chart, with an image that no cluster has.
+// stopsInItsWave upgrades to the newer chart with an image that no cluster can pull. The rollout must stop in the first
+// wave.
 func (u upgrade) stopsInItsWave(t *testing.T) {
 	const waves = `{"spec":{"rollout":{"settleSeconds":0,"onFailure":"Rollback","healthGate":{"timeoutSeconds":30,"minObservedSeconds":0},
 		"waves":[{"name":"first","clusters":{"names":["` + shanghai + `"]}},{"name":"rest","approval":"Manual"}]}}}`
@@ -63,7 +64,7 @@ func (u upgrade) stopsInItsWave(t *testing.T) {
 	}
 }
 
-// goesInWaves upgrades to the newer chart. The second wave waits for an approval.
+// goesInWaves upgrades to the newer chart. The second wave must wait for an approval.
 func (u upgrade) goesInWaves(t *testing.T) {
 	ctx, d := t.Context(), u.deployment()
 	resources := u.writes(t)
@@ -88,7 +89,7 @@ func (u upgrade) goesInWaves(t *testing.T) {
 	must(t, suite.Hub.Patch(ctx, u.placement, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"rollout":null}}`))))
 }
 
-// deletesNothing looks for deletions by the hub in the audit logs of both clusters.
+// deletesNothing fails the test if the audit log of a cluster has a deletion by the hub.
 func (u upgrade) deletesNothing(t *testing.T) {
 	for _, name := range []string{shanghai, singapore} {
 		for _, e := range auditedWrites(t, suite.Members[name].AuditLog, func(e auditEvent) bool {
@@ -99,13 +100,14 @@ func (u upgrade) deletesNothing(t *testing.T) {
 	}
 }
 
-// writes returns the numbers of writes of the hub to the custom resource.
+// writes returns the number of the hub's writes to the custom resource on each cluster.
 func (u upgrade) writes(t *testing.T) map[string]int {
 	t.Helper()
 	return writesBehind(t, u.resource, []string{shanghai, singapore})
 }
 
-// versionsAre is nil if hansectl and the MemberClusters show the versions of these charts on the two clusters.
+// versionsAre returns nil if hansectl and the MemberClusters show the operator versions of these charts on the two
+// clusters.
 func (u upgrade) versionsAre(ctx context.Context, inShanghai, inSingapore string) error {
 	out, err := suite.Hansectl(ctx, "operators", u.fop.Name, "-o", "json")
 	if err != nil {
@@ -133,7 +135,7 @@ func (u upgrade) versionsAre(ctx context.Context, inShanghai, inSingapore string
 	return nil
 }
 
-// operatorsAre is nil if the MemberCluster lists these operators.
+// operatorsAre returns nil if the MemberCluster lists exactly these operators.
 func operatorsAre(ctx context.Context, cluster string, want ...hubv1.OperatorFact) error {
 	var c hubv1.MemberCluster
 	if err := suite.Hub.Get(ctx, client.ObjectKey{Name: cluster}, &c); err != nil {
@@ -145,7 +147,7 @@ func operatorsAre(ctx context.Context, cluster string, want ...hubv1.OperatorFac
 	return nil
 }
 
-// definitionsAre is nil if the member has all definitions of a chart.
+// definitionsAre returns nil if the member has all CRDs of a chart.
 func definitionsAre(ctx context.Context, member, chart string) error {
 	const annotation = "operator.prometheus.io/version"
 	var crds unstructured.UnstructuredList
@@ -170,12 +172,12 @@ func definitionsAre(ctx context.Context, member, chart string) error {
 	return nil
 }
 
-// fieldInUse is a field of spec that the Prometheus sets.
+// fieldInUse is a field in the spec of Prometheus that the test's custom resource sets.
 const fieldInUse = "logLevel"
 
 const nameOfPrometheus = "prometheuses.monitoring.coreos.com"
 
-// dropsAFieldInUse upgrades to a chart whose definition of Prometheus lacks a field that the custom resource sets.
+// dropsAFieldInUse upgrades to a chart whose Prometheus CRD lacks a field that the custom resource sets.
 func (o *testOperator) dropsAFieldInUse(t *testing.T, fop *hubv1.FederatedOperator, clusters []string) {
 	ctx := t.Context()
 	storeChart(t, "without-field", withoutFieldInUse(t, o.archive(newerChart)))
@@ -207,7 +209,7 @@ func (o *testOperator) dropsAFieldInUse(t *testing.T, fop *hubv1.FederatedOperat
 	}
 }
 
-// fieldIsDeclared is nil if the member's definition of Prometheus has the field, or lacks it.
+// fieldIsDeclared returns nil if want equals whether the member's Prometheus CRD has the field.
 func fieldIsDeclared(ctx context.Context, member string, want bool) error {
 	crd := &unstructured.Unstructured{}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
@@ -225,7 +227,8 @@ func fieldIsDeclared(ctx context.Context, member string, want bool) error {
 	return nil
 }
 
-// fieldsOfSpec returns the schemas of the fields of spec in the only version of a definition. They are no copy.
+// fieldsOfSpec returns the schemas of the fields of spec in the only version of a CRD. A change of the result changes
+// crd.
 func fieldsOfSpec(crd map[string]any) (map[string]any, error) {
 	versions, _, _ := unstructured.NestedFieldNoCopy(crd, "spec", "versions")
 	list, _ := versions.([]any)
@@ -238,7 +241,7 @@ func fieldsOfSpec(crd map[string]any) (map[string]any, error) {
 	return fields, err
 }
 
-// withoutFieldInUse returns a chart whose definition of Prometheus lacks the field.
+// withoutFieldInUse returns a chart whose Prometheus CRD lacks fieldInUse.
 func withoutFieldInUse(t *testing.T, archive string) []byte {
 	t.Helper()
 	file, err := os.Open(archive)

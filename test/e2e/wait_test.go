@@ -22,10 +22,10 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// normal is how long anything may take that is not held up by a fault.
+// normal is the longest time for any change that no fault delays.
 const normal = 30 * time.Second
 
-// poll calls check until it returns nil, and returns its last error after the time-out.
+// poll calls check until it returns nil. After the time-out, poll returns the last error of check.
 func poll(ctx context.Context, timeout time.Duration, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -64,7 +64,8 @@ func memberReady(ctx context.Context, name string) error {
 	return memberCondition(ctx, name, hubv1.ConditionReady, metav1.ConditionTrue, "")
 }
 
-// memberCondition is nil if the MemberCluster has the condition, with the reason unless that is empty.
+// memberCondition returns nil if the MemberCluster has the condition with this status, and with this reason unless
+// reason is empty.
 func memberCondition(ctx context.Context, name, conditionType string, status metav1.ConditionStatus, reason string) error {
 	var mcl hubv1.MemberCluster
 	if err := suite.Hub.Get(ctx, types.NamespacedName{Name: name}, &mcl); err != nil {
@@ -77,7 +78,7 @@ func memberCondition(ctx context.Context, name, conditionType string, status met
 	return nil
 }
 
-// namespace makes a namespace on the hub that goes with the test, along with everything federated from it.
+// namespace creates a namespace on the hub. After the test, it deletes the namespace and all federated objects in it.
 func namespace(t *testing.T) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
@@ -104,11 +105,11 @@ func widget(namespace, name string) *unstructured.Unstructured {
 	return w
 }
 
-// manyRemovals lets a placement take copies away without a confirmation, for tests that are not about that.
+// manyRemovals is a removal limit so high that the hub never holds removals. It is for tests of other features.
 var manyRemovals = &hubv1.RemovalLimit{Copies: ptr.To[int32](1000)}
 
-// placeWidgets makes a Placement named "widgets" for all Widgets of the namespace, whose copies go unconfirmed. No
-// names means every cluster.
+// placeWidgets creates a Placement named "widgets" for all Widgets of the namespace, with manyRemovals as removal
+// limit. Without names, it selects every cluster.
 func placeWidgets(t *testing.T, namespace string, names ...string) *hubv1.Placement {
 	t.Helper()
 	p := &hubv1.Placement{
@@ -127,7 +128,7 @@ func placeWidgets(t *testing.T, namespace string, names ...string) *hubv1.Placem
 	return p
 }
 
-// on reads the copy of a hub object on a member.
+// on returns the copy of a hub object on a member.
 func on(ctx context.Context, member string, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	copied := &unstructured.Unstructured{}
 	copied.SetGroupVersionKind(obj.GroupVersionKind())
@@ -135,7 +136,7 @@ func on(ctx context.Context, member string, obj *unstructured.Unstructured) (*un
 	return copied, err
 }
 
-// replicasOn is nil if the copy on the member has so many spec.replicas.
+// replicasOn returns nil if the copy on the member has this spec.replicas.
 func replicasOn(ctx context.Context, member string, obj *unstructured.Unstructured, want int64) error {
 	copied, err := on(ctx, member, obj)
 	if err != nil {
@@ -147,7 +148,7 @@ func replicasOn(ctx context.Context, member string, obj *unstructured.Unstructur
 	return nil
 }
 
-// goneFrom is nil if the member does not have the object.
+// goneFrom returns nil if the object does not exist on the member.
 func goneFrom(ctx context.Context, member string, obj *unstructured.Unstructured) error {
 	_, err := on(ctx, member, obj)
 	if apierrors.IsNotFound(err) {
@@ -156,7 +157,7 @@ func goneFrom(ctx context.Context, member string, obj *unstructured.Unstructured
 	return errors.Join(fmt.Errorf("%s %s is still on %s", obj.GetKind(), obj.GetName(), member), err)
 }
 
-// bindingOf reads the binding of a hub object.
+// bindingOf returns the binding of a hub object.
 func bindingOf(ctx context.Context, obj *unstructured.Unstructured) (hubv1.BindingObject, error) {
 	gvk := obj.GroupVersionKind()
 	id := hubv1.ObjectIdentity{Group: gvk.Group, Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
@@ -164,7 +165,8 @@ func bindingOf(ctx context.Context, obj *unstructured.Unstructured) (hubv1.Bindi
 	return b, suite.Hub.Get(ctx, id.BindingKey(), b)
 }
 
-// rowIs is nil if the object's row for the cluster has applied and, unless empty, reason.
+// rowIs returns nil if the object's row for the cluster has this Applied status, and this reason unless reason is
+// empty.
 func rowIs(ctx context.Context, obj *unstructured.Unstructured, cluster string, applied metav1.ConditionStatus, reason string) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
@@ -177,7 +179,8 @@ func rowIs(ctx context.Context, obj *unstructured.Unstructured, cluster string, 
 	return nil
 }
 
-// bindingCondition is nil if the object's binding has the condition, with the reason unless that is empty.
+// bindingCondition returns nil if the object's binding has the condition with this status, and with this reason unless
+// reason is empty.
 func bindingCondition(ctx context.Context, obj *unstructured.Unstructured, conditionType string, status metav1.ConditionStatus, reason string) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {
@@ -190,12 +193,12 @@ func bindingCondition(ctx context.Context, obj *unstructured.Unstructured, condi
 	return nil
 }
 
-// everyCluster selects every cluster.
+// everyCluster returns a selection of all clusters.
 func everyCluster() hubv1.ClusterSelection {
 	return hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{}}
 }
 
-// place makes a Placement for one selector, whose copies go unconfirmed; the rest comes from spec.
+// place creates a Placement with this spec for one selector, with manyRemovals as removal limit.
 func place(t *testing.T, namespace, name string, s hubv1.ResourceSelector, spec hubv1.PlacementSpec) *hubv1.Placement {
 	t.Helper()
 	spec.ResourceSelectors = []hubv1.ResourceSelector{s}
@@ -214,14 +217,14 @@ func configMap(namespace, name string) *unstructured.Unstructured {
 	return cm
 }
 
-// breakMember sets a fault on a member's link that ends with the test at the latest.
+// breakMember sets a fault on the link to a member. The fault ends with the test, or earlier by mendMember.
 func breakMember(t *testing.T, member string, fault ...string) {
 	t.Helper()
 	must(t, suite.Fault(t.Context(), member, fault...))
 	t.Cleanup(func() { mendMember(t, member) })
 }
 
-// mendMember ends the fault of a member's link and waits until the hub trusts it again.
+// mendMember ends the fault of the link to a member, and waits until the member is ready again.
 func mendMember(t *testing.T, member string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 90*time.Second)
@@ -230,7 +233,7 @@ func mendMember(t *testing.T, member string) {
 	must(t, poll(ctx, 60*time.Second, func() error { return memberReady(ctx, member) }))
 }
 
-// restoreCRD makes sure that a member serves Widgets.
+// restoreCRD applies the original Widget CRD to a member, and waits until the member serves it.
 func restoreCRD(t *testing.T, member string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 60*time.Second)
@@ -240,7 +243,7 @@ func restoreCRD(t *testing.T, member string) {
 	}))
 }
 
-// noBinding is nil if the object has no binding any more.
+// noBinding returns nil if the object has no binding.
 func noBinding(ctx context.Context, obj *unstructured.Unstructured) error {
 	_, err := bindingOf(ctx, obj)
 	if apierrors.IsNotFound(err) {
@@ -249,7 +252,7 @@ func noBinding(ctx context.Context, obj *unstructured.Unstructured) error {
 	return errors.Join(fmt.Errorf("the binding of %s is still there", obj.GetName()), err)
 }
 
-// observedPlacement is nil if the hub has seen the placement's current spec.
+// observedPlacement returns nil if the hub has observed the current generation of the placement.
 func observedPlacement(ctx context.Context, p *hubv1.Placement) error {
 	var now hubv1.Placement
 	if err := suite.Hub.Get(ctx, client.ObjectKeyFromObject(p), &now); err != nil {

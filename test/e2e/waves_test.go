@@ -33,7 +33,8 @@ rollout:
 var regionWaves = [][]string{{frankfurt, frankfurt2}, {singapore, singapore2}, {shanghai, shanghai2}}
 
 // theHubIsKilledInWaves kills the hub in the first wave, in the pause before an approval, and in the second wave. Each
-// time a new process goes on, and the audit logs of members show that no cluster changed before the wave before it.
+// time, a new process must continue the rollout. The audit logs of the members must show that each cluster changed only
+// after all clusters of the previous wave.
 func theHubIsKilledInWaves(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	w := placed(t, ns, "region-by-region", regionByRegion, 3)
@@ -73,7 +74,8 @@ func theHubIsKilledInWaves(t *testing.T) {
 			if got := copied.GetGeneration(); got != 2 {
 				t.Errorf("the copy on %s changed %d times after its creation, want 1", name, got-1)
 			}
-			// A hub that is killed before it has recorded a write makes it again: the second write changes nothing.
+			// If the hub is killed before it has recorded a write, the new process repeats the write. The second write changes
+			// nothing.
 			writes := writeTimes(t, suite.Members[name].AuditLog, w.GetName(), begin)
 			if len(writes) == 0 {
 				t.Errorf("%s got no write", name)
@@ -90,7 +92,7 @@ func theHubIsKilledInWaves(t *testing.T) {
 	}
 }
 
-// writeTimes reads from a member's audit log when the hub changed an object, from a time on.
+// writeTimes returns the times at which the hub wrote an object, from a member's audit log, after the time from.
 func writeTimes(t *testing.T, path, object string, from time.Time) []time.Time {
 	t.Helper()
 	var out []time.Time
@@ -102,7 +104,8 @@ func writeTimes(t *testing.T, path, object string, from time.Time) []time.Time {
 	return out
 }
 
-// aClusterIsDownInItsWave stops a cluster of the first wave, which then waits for it, until the cluster is left out.
+// aClusterIsDownInItsWave stops a cluster of the first wave. The wave waits for this cluster until the test excludes it
+// from the rollout.
 func aClusterIsDownInItsWave(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	w := placed(t, ns, "down-in-its-wave", regionByRegion, 3)
@@ -151,8 +154,8 @@ rollout:
   - {name: rest}
 `
 
-// anOperatorRefusesAChange changes a Prometheus so that the real operator cannot carry it out: it names no version. The
-// change goes back by itself, and no other region sees it.
+// anOperatorRefusesAChange sets an invalid field of a Prometheus, so that the real operator reports an error. The hub
+// must roll the change back, and no other region may get it.
 func anOperatorRefusesAChange(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	crds, err := suite.LabCommand(ctx, "crds", "prometheus-operator") // the operator waits for all of them
@@ -194,7 +197,7 @@ func patchObject(t *testing.T, obj *unstructured.Unstructured, patch string) {
 	must(t, suite.Hub.Patch(t.Context(), obj.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// fieldOn is nil if a field of the copy on a member has a value; a nil value means that the field is not set.
+// fieldOn returns nil if a field of the copy on a member has this value. A nil value means that the field is not set.
 func fieldOn(ctx context.Context, member string, obj *unstructured.Unstructured, want any, path ...string) error {
 	copied, err := on(ctx, member, obj)
 	if err != nil {
