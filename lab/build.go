@@ -62,7 +62,8 @@ func addVersion(cmd *cobra.Command, version *string) {
 	cmd.Flags().StringVar(version, "version", "", "version of the operator (default: the newest that the lab has)")
 }
 
-// operator returns the built components, and checks the version of an operator. An empty version becomes the newest.
+// operator returns the built components after it has checked that they contain this version of the operator. If the
+// version is empty, it sets the newest one.
 func (p *places) operator(ctx context.Context, name string, version *string) (build.Built, error) {
 	if !slices.Contains(topology.Operators, name) {
 		return build.Built{}, fmt.Errorf("operator %q is unknown; known: %s", name, strings.Join(topology.Operators, ", "))
@@ -83,7 +84,8 @@ func (p *places) operator(ctx context.Context, name string, version *string) (bu
 	return built, nil
 }
 
-// printCRDs prints the manifests whose file name contains one of the plurals, or all manifests.
+// printCRDs prints the CRD manifests whose file name contains one of the plurals. Without plurals, it prints all
+// manifests.
 func printCRDs(files, plurals []string) error {
 	found := map[string]bool{}
 	for _, file := range files {

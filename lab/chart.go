@@ -45,8 +45,8 @@ func chartCommand(p *places) *cobra.Command {
 	return cmd
 }
 
-// chart returns the chart of a version of an operator: of its manifests, or the one in its module. An empty version is
-// the newest.
+// chart returns the chart of an operator at a version. The chart is made of the operator's manifests, or copied from
+// its module. An empty version means the newest one.
 func (p *places) chart(ctx context.Context, operator, version string) (chart.Chart, error) {
 	if operator == build.CertManager {
 		return p.certManager(ctx, version)

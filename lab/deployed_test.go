@@ -16,7 +16,7 @@ const deployedTopology = `clusters:
 - {name: eu-1, nodes: 1, controllers: true, deployedOperators: [prometheus-operator]}
 `
 
-// TestDeployedOperator deploys prometheus-operator by the lab's own chart, and follows its process and its pod.
+// TestDeployedOperator deploys prometheus-operator by the lab's chart, and checks its process and its pod.
 func TestDeployedOperator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server")
@@ -35,7 +35,7 @@ func TestDeployedOperator(t *testing.T) {
 	s.deletedOperatorEnds()
 }
 
-// TestChartOfAnOperator makes a chart twice, and reads it as users of Hanse do.
+// TestChartOfAnOperator makes a chart twice, checks that both are equal, and reads it as Hanse does.
 func TestChartOfAnOperator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds hansectl")
@@ -76,17 +76,17 @@ func TestChartOfAnOperator(t *testing.T) {
 	}
 }
 
-// chart writes the chart of prometheus-operator to a folder of its own.
+// chart writes the chart of prometheus-operator to a temporary folder and returns its path.
 func (s *smoke) chart() string {
 	return strings.TrimSpace(s.ok("chart", "prometheus-operator", "--out", s.t.TempDir()))
 }
 
-// operatorManifests renders the chart as a release in the namespace monitoring, without the CRDs.
+// operatorManifests renders the chart as a release in the namespace monitoring, without its CRDs.
 func (s *smoke) operatorManifests() string {
 	return s.repository("hack/tool.sh", "helm", "template", "prometheus-operator", s.chart(), "--namespace=monitoring")
 }
 
-// repository runs a program of the repository in its folder.
+// repository runs a program of the repository in the repository's root folder, and returns its stdout.
 func (s *smoke) repository(program string, args ...string) string {
 	s.t.Helper()
 	var stderr bytes.Buffer
@@ -113,7 +113,8 @@ func (s *smoke) operatorNeedsItsCRDs() {
 	s.kubectl("eu-1", "rollout", "status", "deployment/prometheus-operator", "-n", "monitoring", "--timeout=60s")
 }
 
-// operatorRunsAsItsServiceAccount looks for what the operator does with the rights of the chart, and for no others.
+// operatorRunsAsItsServiceAccount checks that the operator has the identity of the chart's ServiceAccount, and that the
+// rights of this account suffice to create the StatefulSet of a Prometheus.
 func (s *smoke) operatorRunsAsItsServiceAccount() {
 	identities, err := filepath.Glob(filepath.Join(s.dir, kubeconfigOfPods))
 	if err != nil || len(identities) != 1 {
@@ -181,7 +182,7 @@ func (s *smoke) eachVersionOfTheOperatorHasItsProcess() {
 	}
 }
 
-// operatorVersions returns the versions that the lab has, the oldest first.
+// operatorVersions returns the operator versions of the lab, the oldest first.
 func (s *smoke) operatorVersions() []string {
 	s.t.Helper()
 	versions, err := build.Versions(s.bin, "prometheus-operator")
@@ -191,7 +192,7 @@ func (s *smoke) operatorVersions() []string {
 	return versions
 }
 
-// operatorImage sets the tag of the operator's image.
+// operatorImage sets the tag of the image in the operator's Deployment.
 func (s *smoke) operatorImage(tag string) {
 	s.t.Helper()
 	s.kubectl("eu-1", "set", "image", "deployment/prometheus-operator", "-n", "monitoring", "*=hanse.dev/prometheus-operator:"+tag)
@@ -202,7 +203,7 @@ func (s *smoke) deletedOperatorEnds() {
 	s.operatorIs("waiting for a pod of its Deployment")
 }
 
-// operatorIs waits until the status shows this state and reason of the operator.
+// operatorIs waits until `lab status` shows this state and reason of the operator.
 func (s *smoke) operatorIs(want string) {
 	s.t.Helper()
 	s.eventually("the operator that is "+want, func() bool {
@@ -215,7 +216,7 @@ func (s *smoke) operatorIs(want string) {
 	})
 }
 
-// operatorReady returns the status of the condition Ready of each of the operator's pods.
+// operatorReady returns the status of the condition Ready of each pod of the operator.
 func (s *smoke) operatorReady() string {
 	return s.operatorPod(`{.status.conditions[?(@.type=="Ready")].status}`)
 }

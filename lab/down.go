@@ -37,7 +37,8 @@ func downCommand(p *places) *cobra.Command {
 	return cmd
 }
 
-// down asks the supervisor to end, and kills one that does not answer: its children end with it.
+// down asks the supervisor to end, and kills a supervisor that does not respond. All its children end with the
+// supervisor.
 func down(ctx context.Context, dir string, keep bool) error {
 	asked, cancel := context.WithTimeout(ctx, downTimeout)
 	defer cancel()
@@ -65,7 +66,7 @@ func down(ctx context.Context, dir string, keep bool) error {
 	return supervise.Clean(dir)
 }
 
-// awaitEnd returns true once no supervisor holds the lab.
+// awaitEnd returns true as soon as no supervisor holds the lock of the lab. It returns false if ctx ends first.
 func awaitEnd(ctx context.Context, dir string) bool {
 	for ctx.Err() == nil {
 		if !supervise.Alive(dir) {

@@ -22,8 +22,8 @@ const smokeTopology = `clusters:
 - {name: eu-1, region: eu, zones: [eu-a, eu-b], nodes: 2}
 `
 
-// asLab makes the test binary the lab's: with -race the supervisor is under the detector too, and
-// a change of the lab's code changes this binary, so that no cached result is taken for a new one.
+// asLab is the variable with which the test binary runs as the command lab. With -race, the race detector then also
+// covers the supervisor. A change of the lab's code changes this binary, so go test does not reuse an old result.
 const asLab = "LAB_TEST_AS_LAB"
 
 func TestMain(m *testing.M) {
@@ -34,14 +34,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// smoke is a lab in a temporary folder, driven by its own binary as users drive it.
+// smoke is a lab in a temporary folder. The tests drive it through its command, as users do.
 type smoke struct {
 	t        *testing.T
 	lab, dir string
 	bin      string
 }
 
-// TestLab starts a hub and a bare member and uses every part of them once. The first run on a
+// TestLab starts a hub and a member without controllers, and uses every function of the lab once. The first run on a
 // machine compiles Kubernetes.
 func TestLab(t *testing.T) {
 	if testing.Short() {
@@ -60,7 +60,7 @@ func TestLab(t *testing.T) {
 	s.nothingOutlivesAKilledSupervisor(topology)
 }
 
-// newSmoke returns a lab that is not up, and the file of its topology.
+// newSmoke returns a lab that is not started yet, and the path of its topology file.
 func newSmoke(t *testing.T, content string) (s *smoke, topology string) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -68,13 +68,13 @@ func newSmoke(t *testing.T, content string) (s *smoke, topology string) {
 		t.Fatal(err)
 	}
 	t.Setenv(asLab, "true")
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every command takes a second to end
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // without it, every command takes a second to end
 	s = &smoke{t: t, lab: exe, dir: filepath.Join(t.TempDir(), "run")}
 	topology = filepath.Join(t.TempDir(), "topology.yaml")
 	if err := os.WriteFile(topology, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	built, err := (&places{components: "components"}).build(t.Context()) // here, for the test cache to see what it reads
+	built, err := (&places{components: "components"}).build(t.Context()) // built in this process, so that go test's cache depends on the files that it reads
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func (s *smoke) nodesCarryTheirPlace() {
 	}
 }
 
-// tokensWorkAndAreAudited uses a token as Hanse will, through the proxy.
+// tokensWorkAndAreAudited sends a request with a ServiceAccount token through the proxy, as Hanse does.
 func (s *smoke) tokensWorkAndAreAudited() {
 	for _, args := range []string{
 		"create namespace hanse-system", "create serviceaccount hanse -n hanse-system",
@@ -166,7 +166,7 @@ func (s *smoke) proxySpeaksForItsClients() {
 	if out, err := proxied("auth", "whoami"); err != nil || !strings.Contains(out, "lab-admin") {
 		s.t.Errorf("whoami through the proxy: %v\n%s", err, out)
 	}
-	timedOut := "(?i)timeout|deadline exceeded" // kubectl says either
+	timedOut := "(?i)timeout|deadline exceeded" // kubectl prints one of the two
 	for _, test := range []struct{ fault, want string }{
 		{"status 500", "fault injected"}, {"hang-list nodes", timedOut}, {"blackhole", timedOut}, {"reset", "reset"},
 	} {
@@ -178,7 +178,7 @@ func (s *smoke) proxySpeaksForItsClients() {
 		if got := s.status().Clusters[1].Fault; !strings.HasPrefix(got, test.fault) {
 			s.t.Errorf("status shows fault %q, want %q", got, test.fault)
 		}
-		s.kubectl("eu-1", "get", "nodes") // the direct way is open
+		s.kubectl("eu-1", "get", "nodes") // without the proxy, the API server is reachable
 	}
 	s.ok("fault", "eu-1", "none")
 	if out, err := proxied("get", "nodes"); err != nil {
@@ -238,7 +238,7 @@ func (s *smoke) nothingOutlivesAKilledSupervisor(topology string) {
 	s.kubectl("hub", "get", "namespace", "kept")
 }
 
-// gone is also true of a process that only waits for its parent to notice.
+// gone returns true if the process has ended. It also returns true for a zombie.
 func gone(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return true
@@ -256,7 +256,7 @@ func (s *smoke) status() control.Status {
 	return status
 }
 
-// ok runs the lab and returns what it prints.
+// ok runs a lab command and returns its output. It fails the test if the command fails.
 func (s *smoke) ok(args ...string) string {
 	s.t.Helper()
 	out, err := s.run(s.lab, append([]string{"--dir", s.dir}, args...)...)
@@ -276,7 +276,7 @@ func (s *smoke) kubectl(cluster string, args ...string) string {
 	return out
 }
 
-// run returns stdout if the program succeeds, and all that it said if not.
+// run returns the program's stdout if it succeeds, and stdout and stderr if it fails.
 func (s *smoke) run(program string, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command(program, args...)

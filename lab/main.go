@@ -1,7 +1,7 @@
 // Command lab runs real Kubernetes control planes on one machine: a hub and any number of members.
 //
-// Its commands are small: build compiles the components, supervise is the parent of all processes, and every other
-// command is a request to that supervisor.
+// The command build compiles the components, supervise runs the parent of all processes, and most other commands send a
+// request to this supervisor.
 package main
 
 import (
@@ -123,7 +123,7 @@ func (p *places) client() (*control.Client, error) {
 	return control.NewClient(dir), nil
 }
 
-// status asks the running lab.
+// status returns the state of the running lab.
 func (p *places) status(ctx context.Context) (control.Status, error) {
 	client, err := p.client()
 	if err != nil {

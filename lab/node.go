@@ -35,7 +35,8 @@ func loadCommand(p *places) *cobra.Command {
 	}
 }
 
-// images returns what the supervisor imports for an image of the command line: an operator of its own, or archives.
+// images returns what the supervisor imports for an image argument: the name of an operator of the lab, or paths of
+// archives.
 func (p *places) images(ctx context.Context, image string) ([]string, error) {
 	switch {
 	case slices.Contains(topology.Operators, image):

@@ -25,7 +25,7 @@ spec:
   - {name: idle, image: "hanse.dev/pause:lab", imagePullPolicy: Never}
 `
 
-// TestRealNode runs a pod, kills the lab under it, and looks for what is left on the machine.
+// TestRealNode runs a pod, kills the lab, and checks that nothing is left on the machine.
 func TestRealNode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts API servers")
@@ -55,7 +55,7 @@ func (s *smoke) podsRun() {
 	}
 	s.kubectl("pods", "apply", "-f", manifest)
 	s.kubectl("pods", "wait", "pod/idle", "--for=condition=Ready", "--timeout=60s")
-	s.kubectl("pods", "logs", "idle") // from the kubelet, whose certificate the API server verifies
+	s.kubectl("pods", "logs", "idle") // the API server fetches logs from the kubelet, whose certificate it verifies
 	const labels = `jsonpath={.items[*].metadata.labels.topology\.kubernetes\.io/region} {.items[*].metadata.labels.topology\.kubernetes\.io/zone}`
 	if got := s.kubectl("pods", "get", "nodes", "-o", labels); got != "eu eu-a" {
 		s.t.Errorf("the node has the region and zone %q, want eu eu-a", got)
@@ -74,7 +74,7 @@ func (s *smoke) imagesAreLoadedIntoRealNodes() {
 	}
 }
 
-// pauseImage returns an archive that the lab made for its own use.
+// pauseImage returns the path of an image archive that the lab made for itself.
 func (s *smoke) pauseImage() string { return filepath.Join(s.dir, "pods", "node", "pause.tar") }
 
 func (s *smoke) podsOutliveContainerd() {
@@ -91,7 +91,7 @@ func (s *smoke) podsOutliveContainerd() {
 	}
 }
 
-// killedLabLeavesNoProcess kills the supervisor alone: containers and shims are no children of it.
+// killedLabLeavesNoProcess kills only the supervisor. Containers and shims are not its children, but must end as well.
 func (s *smoke) killedLabLeavesNoProcess() {
 	supervisor := s.status().Supervisor
 	ours := pidNamespace(strconv.Itoa(supervisor))
@@ -112,7 +112,7 @@ func (s *smoke) killedLabLeavesNoProcess() {
 	})
 }
 
-// pidNamespace returns the process namespace of a process, or empty if the process is gone.
+// pidNamespace returns the PID namespace of a process. It is empty if the process has ended.
 func pidNamespace(pid string) string {
 	name, _ := os.Readlink(filepath.Join("/proc", pid, "ns", "pid"))
 	return name

@@ -58,7 +58,7 @@ func printStatus(status control.Status) {
 	fmt.Println("state and logs:", status.Dir)
 }
 
-// summary names the components. A component that does not run has its reason.
+// summary lists the names of the components. For a component that does not run, it adds the reason.
 func summary(components []control.Component) string {
 	var words []string
 	for _, c := range components {

@@ -39,7 +39,8 @@ func upCommand(p *places) *cobra.Command {
 	return cmd
 }
 
-// topology returns the topology of the file. Without a file it returns the lab's last topology, or else the demo's.
+// topology returns the topology in the file. Without a file, it returns the lab's last topology. If there is none, it
+// returns the topology of the demo.
 func (p *places) topology(file string) (topology.Topology, error) {
 	if file != "" {
 		return topology.Load(file)
@@ -80,8 +81,8 @@ func addCommand(p *places) *cobra.Command {
 	return cmd
 }
 
-// up builds missing components, starts a missing supervisor, and requests the clusters. If it is interrupted, no
-// process that it started keeps running.
+// up builds missing components, starts a supervisor if none runs, and requests the clusters. If up is interrupted, all
+// processes that it started end.
 func (p *places) up(ctx context.Context, t topology.Topology) error {
 	if err := t.Validate(); err != nil {
 		return err
@@ -117,8 +118,8 @@ func (p *places) up(ctx context.Context, t topology.Topology) error {
 	return nil
 }
 
-// awaitQuiet waits until an interrupted up has been rolled back: the supervisor answers again, or it has ended because
-// no process was left.
+// awaitQuiet waits until an interrupted up is rolled back. Then the supervisor responds again, or has ended because it
+// had no process left.
 func awaitQuiet(client *control.Client, dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), supervisorTimeout)
 	defer cancel()
@@ -134,8 +135,8 @@ func awaitQuiet(client *control.Client, dir string) error {
 	return errors.New("the supervisor does not come to rest; run `lab down`")
 }
 
-// ensureSupervisor starts a supervisor in a separate session, if none answers. For real nodes it gets namespaces of its
-// own.
+// ensureSupervisor starts a supervisor in a new session, unless one responds. A supervisor for real nodes gets its own
+// namespaces.
 func ensureSupervisor(ctx context.Context, dir string, real bool) error {
 	client := control.NewClient(dir)
 	if _, err := client.Status(ctx); !errors.Is(err, control.ErrNotRunning) {
@@ -183,7 +184,7 @@ func ensureSupervisor(ctx context.Context, dir string, real bool) error {
 		case <-timeout:
 			return fmt.Errorf("the supervisor does not answer; see %s", file)
 		case <-ctx.Done():
-			return ctx.Err() // without requests it ends by itself
+			return ctx.Err() // a supervisor without requests ends by itself
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// Ensure returns the built components of source, the components folder, and compiles missing ones into cache. It writes
-// its progress to progress, and nothing if all are built. Without names, these are the components that every lab needs.
+// Ensure returns the built components of source, the components folder, and compiles missing components into cache. It
+// writes its progress to progress, and writes nothing if all components are built. Without names, it builds the
+// components that every lab needs.
 func Ensure(ctx context.Context, source, cache string, progress io.Writer, names ...string) (Built, error) {
 	all, err := needed(names)
 	if err != nil {
@@ -36,7 +37,7 @@ func Ensure(ctx context.Context, source, cache string, progress io.Writer, names
 		return Built{}, err
 	}
 	defer unlock()
-	if complete(built) { // another process built it during the wait
+	if complete(built) { // another process built it while this one waited for the lock
 		return built, nil
 	}
 	if err := assemble(ctx, source, cache, built, all, progress); err != nil {
@@ -45,7 +46,7 @@ func Ensure(ctx context.Context, source, cache string, progress io.Writer, names
 	return built, nil
 }
 
-// complete reports whether assemble has finished: bin is created last.
+// complete reports whether assemble has finished. assemble creates the folder bin last.
 func complete(b Built) bool {
 	_, err := os.Stat(b.Bin())
 	return err == nil
@@ -54,7 +55,8 @@ func complete(b Built) bool {
 // stopTimeout is how long an interrupted go command may take to end.
 const stopTimeout = 10 * time.Second
 
-// lock lets one process build at a time. The cache ignores itself in git.
+// lock waits for the lock of the cache, so that only one process builds at a time. It also creates a .gitignore in the
+// cache.
 func lock(cache string) (unlock func(), err error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return nil, fmt.Errorf("making the cache: %w", err)
@@ -104,7 +106,7 @@ func assemble(ctx context.Context, source, cache string, built Built, components
 	return os.Rename(bin, built.Bin())
 }
 
-// job builds one component.
+// job is the build of one component.
 type job struct {
 	component
 	dir, binary string
@@ -112,7 +114,7 @@ type job struct {
 	progress    io.Writer
 }
 
-// module has the used fields of the go command's output about a module.
+// module has the fields of `go mod download -json` that the build uses.
 type module struct{ Version, Dir string }
 
 // run builds the component and returns its version. The version is empty if the source is part of the lab.
@@ -133,7 +135,7 @@ func (j job) run(ctx context.Context, share string) (version string, err error) 
 	return m.Version, j.compile(ctx, m)
 }
 
-// download fetches the component's module and reads where it is.
+// download downloads the component's module and stores its version and folder in m.
 func (j job) download(ctx context.Context, m *module) error {
 	if out, err := j.goCommand(ctx, "mod", "download", j.module).CombinedOutput(); err != nil {
 		return failure("downloading "+j.module, out, err)
@@ -148,7 +150,7 @@ func (j job) download(ctx context.Context, m *module) error {
 	return nil
 }
 
-// compile builds under a temporary name first, so that an existing binary is always complete.
+// compile builds into a temporary file and renames it, so that an existing binary is always complete.
 func (j job) compile(ctx context.Context, m module) error {
 	linker := strings.Join(append([]string{"-s", "-w"}, j.stamp(m.Version)...), " ")
 	packages, err := j.goCommand(ctx, "list", "-tags", j.tags, "-deps", j.pkg).Output()
@@ -183,12 +185,12 @@ func (j job) stamp(version string) []string {
 	return flags
 }
 
-// goCommand runs the go command in the component's module, independent of the caller's workspace and flags.
+// goCommand returns a go command that runs in the component's module and ignores the caller's workspace and flags.
 func (j job) goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = j.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends its compilers too
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // an interrupt also ends the compilers that the go command started
 	cmd.WaitDelay = stopTimeout
 	return cmd
 }

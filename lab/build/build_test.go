@@ -81,8 +81,8 @@ func TestMeterKeepsTheEndOfTheOutput(t *testing.T) {
 	}
 }
 
-// The components that every lab needs are compiled against one version of the Kubernetes libraries, which the compiler
-// then has to read once.
+// All components that every lab needs must require the same version of the Kubernetes libraries, so that the libraries
+// are compiled only once.
 func TestComponentsAgreeOnKubernetesLibraries(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks the go command")
@@ -90,7 +90,7 @@ func TestComponentsAgreeOnKubernetesLibraries(t *testing.T) {
 	versions := map[string][]string{}
 	for _, c := range components {
 		if c.module == "" || c.onDemand {
-			continue // it uses no library, or only some labs need it
+			continue // the component uses no Kubernetes library, or is compiled only on demand
 		}
 		cmd := exec.Command("go", "list", "-m", "k8s.io/api", "k8s.io/client-go", "k8s.io/apimachinery")
 		cmd.Dir = filepath.Join("..", "components", c.name)
@@ -107,7 +107,8 @@ func TestComponentsAgreeOnKubernetesLibraries(t *testing.T) {
 	}
 }
 
-// The older version of an operator is compiled in seconds, because all other modules have equal versions.
+// All versions of an operator must require equal versions of all other modules, so that the older version is compiled
+// in seconds.
 func TestVersionsOfAnOperatorShareTheirLibraries(t *testing.T) {
 	libraries := func(folder string) (out []string) {
 		data, err := os.ReadFile(filepath.Join("..", "components", folder, "go.mod"))

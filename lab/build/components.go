@@ -1,8 +1,8 @@
 // Package build compiles the lab's components from their Go modules and caches the result.
 //
-// Only the go.mod files below components/ determine the result. The cache key is a hash of those folders, so that a
-// change of a version or of a main package causes a new build. Each component is a separate module: their requirements
-// stay out of the lab and of Hanse.
+// Only the files below components/ determine the result. The cache key is a hash of these folders, so that a new
+// version in go.mod or a change of a main package causes a new build. Each component is a separate module, so its
+// requirements do not affect the lab or Hanse.
 package build
 
 import (
@@ -19,19 +19,19 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// component is one binary and the files from its module.
+// component describes one binary and the files that the build copies from its module.
 type component struct {
-	onDemand bool              // compiled only for a caller that names it
-	name     string            // the folder under components/, and the binary
-	module   string            // the module with the version; none if the folder has the whole source
+	onDemand bool              // true if only callers that name the component need it
+	name     string            // the folder under components/, also the name of the binary
+	module   string            // the module that sets the version; empty if the folder has the whole source
 	pkg      string            // the main package
-	programs []string          // names under which the binary is called
-	stamps   map[string]string // string variables to set
+	programs []string          // names of the symbolic links to the binary
+	stamps   map[string]string // string variables that the linker sets
 	tags     string            // build tags
-	share    map[string]string // files of the module (glob) to keep, by folder
+	share    map[string]string // glob patterns of the module's files to keep, by folder
 }
 
-// fill puts the version of a module into programs, stamps and folders.
+// fill returns a replacer that puts the version of a module into program names, linker variables and folder names.
 func fill(version string) *strings.Replacer {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v")+"..", ".", 3)
 	return strings.NewReplacer("{version}", version, "{release}", strings.TrimPrefix(version, "v"), "{major}", parts[0], "{minor}", parts[1])
@@ -42,11 +42,11 @@ const (
 	clientVersion = "k8s.io/client-go/pkg/version"
 	kwokStages    = "kwok-stages"
 
-	// CertManager is the component that is compiled only for those who name it.
+	// CertManager is the name of the cert-manager component, which is compiled only on demand.
 	CertManager      = "cert-manager"
 	certManagerChart = "charts/cert-manager"
 
-	// Prometheus is the component that is compiled only for those who name it, and its program.
+	// Prometheus is the name of the Prometheus component and of its program. The component is compiled only on demand.
 	Prometheus = "prometheus"
 )
 
@@ -96,7 +96,7 @@ var components = []component{
 		module:   "github.com/prometheus/prometheus",
 		pkg:      "github.com/prometheus/prometheus/cmd/prometheus",
 		programs: []string{Prometheus},
-		tags:     "remove_all_sd", // without the clients of clouds
+		tags:     "remove_all_sd", // leaves out the service discovery clients of clouds
 	},
 }
 
@@ -116,8 +116,8 @@ func needed(names []string) ([]component, error) {
 	return all, nil
 }
 
-// prometheusOperator returns the component for one version of the operator. Its module requires the same libraries as
-// the other versions, so that these are compiled once.
+// prometheusOperator returns the component for one version of the operator. All versions require the same libraries,
+// which are therefore compiled once.
 func prometheusOperator(folder string) component {
 	return component{
 		name:     folder,
@@ -135,7 +135,7 @@ func prometheusOperator(folder string) component {
 // Program returns the name of an operator's program for one version.
 func Program(operator, version string) string { return operator + "-" + version }
 
-// Versions returns the versions of an operator whose programs are in a folder, the oldest first.
+// Versions returns the versions of an operator whose programs are in the folder bin, the oldest first.
 func Versions(bin, operator string) ([]string, error) {
 	programs, err := filepath.Glob(filepath.Join(bin, Program(operator, "v*")))
 	if err != nil || len(programs) == 0 {
@@ -152,7 +152,7 @@ func Versions(bin, operator string) ([]string, error) {
 // Built is a complete cache entry.
 type Built struct{ dir string }
 
-// Bin returns the folder with all programs; it serves envtest as KUBEBUILDER_ASSETS.
+// Bin returns the folder with all programs. envtest can use it as KUBEBUILDER_ASSETS.
 func (b Built) Bin() string { return filepath.Join(b.dir, "bin") }
 
 // KwokStages returns the Stage manifests that make nodes and pods ready at once.
@@ -160,12 +160,12 @@ func (b Built) KwokStages() ([]string, error) {
 	return manifests(filepath.Join(b.dir, "share", kwokStages, "*", "*.yaml"))
 }
 
-// CRDs returns the manifests of an operator's CRDs.
+// CRDs returns the paths of the manifests of an operator's CRDs.
 func (b Built) CRDs(operator, version string) ([]string, error) {
 	return manifests(filepath.Join(b.dir, "share", "crds", operator, version, "*.yaml"))
 }
 
-// Deployment returns the manifests with which an operator's users deploy it.
+// Deployment returns the paths of the manifests with which users deploy an operator.
 func (b Built) Deployment(operator, version string) ([]string, error) {
 	return manifests(filepath.Join(b.dir, "share", "deployments", operator, version, "*.yaml"))
 }
@@ -183,17 +183,17 @@ func (b Built) Programs() ([]string, error) {
 	return programs, nil
 }
 
-// Image returns the path for the archive of a program's image, which is kept as long as the program.
+// Image returns the path for the archive of a program's image. The archive is in the cache entry of the program.
 func (b Built) Image(program string) string {
 	return filepath.Join(b.dir, filepath.Base(program)+".tar")
 }
 
-// Chart returns the folder with the chart that is in an operator's module.
+// Chart returns the folder with the chart that an operator's module contains.
 func (b Built) Chart(operator string) string {
 	return filepath.Join(b.dir, "share", "charts", operator)
 }
 
-// Version returns the version of the module that an operator is compiled from.
+// Version returns the version of an operator's module.
 func (b Built) Version(operator string) (string, error) {
 	for _, c := range components {
 		if c.name != operator {

@@ -24,7 +24,7 @@ type meter struct {
 
 	mu       sync.Mutex
 	rest     []byte
-	lines    []string // the last lines
+	lines    []string // the last lines of output
 	compiled int
 }
 
@@ -54,7 +54,7 @@ func (m *meter) report() {
 	}
 }
 
-// Write takes the output of the go command.
+// Write receives the output of the go command.
 func (m *meter) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

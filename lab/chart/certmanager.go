@@ -9,14 +9,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// CertManager returns the chart that is in the module of cert-manager, as its releases have it: the definitions are
-// templates that the value installCRDs turns on. The folder has Chart.template.yaml, values.yaml, templates and crds.
-// The images of the three programs have the names that image returns.
+// CertManager returns the chart from the module of cert-manager in the form of its releases: the CRDs are templates
+// that the value installCRDs turns on. The folder must have Chart.template.yaml, values.yaml, templates and crds. image
+// returns the name of the image of each of the three programs.
 func CertManager(version, folder string, image func(program string) string) (Chart, error) {
 	c := Chart{Name: "cert-manager", Version: version}
 	about, err := edited(filepath.Join(folder, "Chart.template.yaml"), func(about map[string]any) {
 		about["version"], about["appVersion"] = version, version
-		delete(about, "annotations") // they are for the registry of charts
+		delete(about, "annotations") // the annotations are only for Artifact Hub
 	})
 	if err != nil {
 		return Chart{}, err
@@ -49,7 +49,7 @@ func CertManager(version, folder string, image func(program string) string) (Cha
 	return c, nil
 }
 
-// edited returns a YAML file after a change.
+// edited reads a YAML file and returns it after change has been called.
 func edited(path string, change func(object map[string]any)) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// module has the files of a module that have a part in the chart.
+// module has the files of a cert-manager module that CertManager reads.
 var module = map[string]string{
 	"Chart.template.yaml":       "apiVersion: v1\nname: cert-manager\nversion: v0.1.0\nannotations: {prerelease: \"{{IS_PRERELEASE}}\"}\n",
 	"values.yaml":               "# a comment\ninstallCRDs: false\nimage: {repository: example.com/controller}\nwebhook: {config: , image: {}}\ncainjector: {image: {}}\n",

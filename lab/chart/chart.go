@@ -1,6 +1,6 @@
-// Package chart packs the manifests of an operator as a Helm chart, or the chart that is in its module.
+// Package chart makes Helm charts of operators, either from their manifests or from the chart in their module.
 //
-// Equal manifests give equal bytes, whenever and wherever the chart is made.
+// Equal manifests give byte-identical charts.
 package chart
 
 import (
@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The actions of the templates. YAML does not quote them: the actions do it themselves.
+// The template actions that replace values in the manifests. They contain their own quotes, because the YAML encoder
+// does not add any.
 const (
 	namespaceAction = "{{ .Release.Namespace | quote }}"
 	imageAction     = "{{ .Values.image | quote }}"
@@ -45,11 +46,12 @@ type file struct {
 // FileName returns the name that Helm gives to the archive.
 func (c Chart) FileName() string { return c.Name + "-" + c.Version + ".tgz" }
 
-// kinds are the kinds of the manifests that become templates. The others need kinds of the operator itself.
+// kinds are the kinds of the manifests that become templates. Manifests of other kinds are left out, because they need
+// CRDs of the operator itself.
 var kinds = []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Deployment", "Service"}
 
-// New returns the chart of an operator. Its templates are made of the manifests of its Deployment, which must have one
-// container: image is the default of the value for that.
+// New returns the chart of an operator. It makes the templates from the manifests of the operator's Deployment, which
+// must have exactly one container. image is the default value of the container's image.
 func New(name, image string, crds, manifests []string) (Chart, error) {
 	c := Chart{Name: name}
 	templates := map[string][]byte{}
@@ -102,7 +104,7 @@ func withoutDescriptions(crd string) ([]byte, error) {
 	return yaml.Marshal(object)
 }
 
-// removeDescriptions removes texts that are called description, but no field of that name.
+// removeDescriptions removes all descriptions from a schema, but keeps schema fields whose name is description.
 func removeDescriptions(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -119,7 +121,7 @@ func removeDescriptions(value any) {
 	}
 }
 
-// template adds the template of a manifest, by its kind.
+// template adds a template for the manifest. The name of its file is the manifest's kind.
 func (c *Chart) template(templates map[string][]byte, manifest string) error {
 	text, err := os.ReadFile(manifest)
 	if err != nil {
@@ -178,7 +180,8 @@ func children(object map[string]any, key string) []map[string]any {
 	return all
 }
 
-// Pack returns the archive of the chart. Its files are as old as the epoch.
+// Pack returns the archive of the chart. All files have the Unix epoch as their time, so that equal charts have equal
+// bytes.
 func (c Chart) Pack() ([]byte, error) {
 	var out bytes.Buffer
 	compressed := gzip.NewWriter(&out)

@@ -85,7 +85,7 @@ func TestAManifestThatIsMissingIsNamed(t *testing.T) {
 	}
 }
 
-// write returns files with a CRD and with manifests.
+// write writes a CRD and the manifests into files and returns their paths.
 func write(t *testing.T, manifests map[string]string) (crds, files []string) {
 	t.Helper()
 	dir := t.TempDir()

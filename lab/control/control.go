@@ -1,7 +1,7 @@
 // Package control is the interface between the lab's commands and the supervisor of a running lab.
 //
 // It uses HTTP over a unix socket in the lab's folder. The socket is opened through /proc/self/fd, because the path of
-// a folder may be longer than a socket address allows.
+// the folder may be longer than a socket address can be.
 package control
 
 import (
@@ -35,32 +35,32 @@ const (
 	DownPath   = "/down"
 )
 
-// Up requests clusters; existing ones are not changed.
+// Up is the request to start clusters. It does not change running clusters.
 type Up struct {
 	Topology topology.Topology `json:"topology"`
 	Bin      string            `json:"bin"`
 	Stages   []string          `json:"stages"`
 }
 
-// Progress is one line about an Up or a Down; the last one may contain an error.
+// Progress is one line of the response to an Up or a Down. The last line may contain an error.
 type Progress struct {
 	Line  string `json:"line,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// Remove requests the removal of a cluster or an extra process, with all its data.
+// Remove is the request to remove a cluster or an extra process with all its data.
 type Remove struct {
 	Name string `json:"name"`
 }
 
-// Signal requests an action on a component of a cluster, or on an extra process.
+// Signal is the request for an action on a component of a cluster, or on an extra process.
 type Signal struct {
 	Name      string `json:"name"`
 	Component string `json:"component,omitempty"`
 	Action    Action `json:"action"`
 }
 
-// Action is an action on a process.
+// Action is what a Signal does to a process.
 type Action string
 
 // The actions.
@@ -71,20 +71,20 @@ const (
 	Resume Action = "resume"
 )
 
-// Fault sets the fault of a cluster's proxy.
+// Fault is the request to set the fault of a cluster's proxy.
 type Fault struct {
 	Name  string           `json:"name"`
 	Fault faultproxy.Fault `json:"fault"`
 }
 
-// Load requests the import of images into the real node of a cluster: each is the path of an archive, or the name of an
-// operator of the lab.
+// Load is the request to import images into the real node of a cluster. Each image is the path of an archive, or the
+// name of an operator of the lab.
 type Load struct {
 	Name   string   `json:"name"`
 	Images []string `json:"images"`
 }
 
-// Run requests an extra process.
+// Run is the request to start an extra process.
 type Run struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command"`
@@ -92,7 +92,7 @@ type Run struct {
 	Dir     string   `json:"dir"`
 }
 
-// Down ends the lab; without Keep its folder is emptied.
+// Down is the request to end the lab. Unless Keep is true, all files in its folder are deleted.
 type Down struct {
 	Keep bool `json:"keep,omitempty"`
 }
@@ -101,21 +101,21 @@ type Down struct {
 type Status struct {
 	Dir        string      `json:"dir"`
 	Bin        string      `json:"bin"`
-	Supervisor int         `json:"supervisor"` // process id
-	Busy       bool        `json:"busy"`       // clusters are being started or removed
+	Supervisor int         `json:"supervisor"` // process id of the supervisor
+	Busy       bool        `json:"busy"`       // true while clusters are started or removed
 	Clusters   []Cluster   `json:"clusters"`
 	Etcds      []Etcd      `json:"etcds"`
 	Extra      []Component `json:"extra,omitempty"`
 }
 
-// Cluster is one cluster of a Status.
+// Cluster is the state of one cluster in a Status.
 type Cluster struct {
 	Name            string      `json:"name"`
 	Hub             bool        `json:"hub"`
 	Region          string      `json:"region,omitempty"`
 	Zones           []string    `json:"zones,omitempty"`
 	Nodes           int         `json:"nodes"`
-	Ready           bool        `json:"ready"` // the API server answers /readyz now
+	Ready           bool        `json:"ready"` // true if the API server's /readyz reports ready now
 	Server          string      `json:"server"`
 	ProxyServer     string      `json:"proxyServer"`
 	Kubeconfig      string      `json:"kubeconfig"`
@@ -128,16 +128,16 @@ type Cluster struct {
 	Components      []Component `json:"components"`
 }
 
-// Component is one process.
+// Component is the state of one process.
 type Component struct {
 	Name   string `json:"name"`
 	PID    int    `json:"pid,omitempty"`
 	State  string `json:"state"`
-	Reason string `json:"reason,omitempty"` // how it ended, or what it waits for
+	Reason string `json:"reason,omitempty"` // how the process ended, or what it waits for
 	Log    string `json:"log"`
 }
 
-// Etcd is one etcd. Its metrics need no certificate.
+// Etcd is the state of one etcd. Its metrics can be read without a certificate.
 type Etcd struct {
 	Name       string `json:"name"`
 	ClientURL  string `json:"clientURL"`
@@ -148,7 +148,7 @@ type Etcd struct {
 	Component
 }
 
-// Listen opens the control socket in a lab's folder, replacing one that was left behind.
+// Listen opens the control socket in a lab's folder. It replaces a socket that an ended supervisor left behind.
 func Listen(dir string) (net.Listener, error) {
 	folder, path, err := socket(dir)
 	if err != nil {
@@ -165,7 +165,7 @@ func Listen(dir string) (net.Listener, error) {
 	return listener, err
 }
 
-// socket returns a short path of the control socket, which is valid while the folder is open.
+// socket returns a short path of the control socket. The path is valid while the returned folder is open.
 func socket(dir string) (folder *os.File, path string, err error) {
 	if folder, err = os.Open(dir); err != nil {
 		return nil, "", err
@@ -206,7 +206,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return status, json.NewDecoder(res.Body).Decode(&status)
 }
 
-// Do sends a request whose response comes when it is done.
+// Do sends a request and returns when the supervisor has carried it out.
 func (c *Client) Do(ctx context.Context, path string, request any) error {
 	res, err := c.post(ctx, path, request)
 	if err != nil {
@@ -255,7 +255,7 @@ func (c *Client) post(ctx context.Context, path string, request any) (*http.Resp
 	}
 	if res.StatusCode != http.StatusOK {
 		defer func() { _ = res.Body.Close() }()
-		message, _ := io.ReadAll(res.Body) // the status alone says that it failed
+		message, _ := io.ReadAll(res.Body) // without a body, the status code still tells that the request failed
 		return nil, errors.New(string(bytes.TrimSpace(message)))
 	}
 	return res, nil

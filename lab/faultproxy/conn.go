@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// listener keeps its open connections, so that a fault can reach them.
+// listener tracks its open connections, so that a fault can reset them.
 type listener struct {
 	*net.TCPListener
 	proxy *Proxy
@@ -17,7 +17,7 @@ type listener struct {
 	conns map[*conn]struct{}
 }
 
-// Accept returns the next connection. While all connections are reset, none gets through.
+// Accept returns the next connection. While the fault resets all connections, it resets new connections, too.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		tcp, err := l.AcceptTCP()
@@ -49,8 +49,8 @@ func (l *listener) resetAll() {
 	}
 }
 
-// conn is a client's connection. During a blackhole no data passes in either direction, and none is lost: as with
-// dropped packets, TCP delivers the data when the network is back.
+// conn is a client's connection. During a blackhole, no data passes in either direction, but no data is lost: as after
+// dropped packets, TCP delivers the data when the fault is over.
 type conn struct {
 	*net.TCPConn
 	listener *listener
@@ -61,7 +61,7 @@ type conn struct {
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
-		return n, err // our own server interrupts a read
+		return n, err // net/http sets a deadline to interrupt its own read
 	}
 	if held := c.listener.proxy.awaitEnd(c.open, Blackhole); held != nil {
 		return 0, net.ErrClosed
@@ -76,7 +76,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.TCPConn.Write(p)
 }
 
-// Close ends the connection. Inside a blackhole the other side does not notice it until the fault is over.
+// Close closes the connection. During a blackhole, the other side notices this only after the fault.
 func (c *conn) Close() error {
 	c.cancel()
 	c.listener.mu.Lock()

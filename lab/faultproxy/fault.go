@@ -11,7 +11,7 @@ import (
 // Mode is a kind of fault.
 type Mode string
 
-// The modes, in the order in which help shows them.
+// The modes, in the order of the help text.
 const (
 	None      Mode = "none"
 	Delay     Mode = "delay"
@@ -23,24 +23,27 @@ const (
 	HangList  Mode = "hang-list"
 )
 
-// Fault is the misbehaviour of a proxy, until another one is set.
+// Fault is the way in which a proxy misbehaves until another fault is set.
 type Fault struct {
 	Mode Mode `json:"mode"`
 	// Wait is the delay of each request (delay), or the time between resets of all connections (reset).
 	Wait time.Duration `json:"wait,omitempty"`
 	// Requests is the number of requests between resets of all connections (reset).
 	Requests int `json:"requests,omitempty"`
-	// Percent is the random share of requests that is dropped or answered by Code (drop, status).
+	// Percent is the share of requests that the proxy drops, or to which it responds with Code. It selects them at random
+	// (drop, status).
 	Percent int `json:"percent,omitempty"`
-	// Code is the HTTP status of the answer (status).
+	// Code is the HTTP status of the proxy's own response (status).
 	Code int `json:"code,omitempty"`
-	// RetryAfter is the header of that answer, in whole seconds; 0 leaves it out (status).
+	// RetryAfter is the Retry-After header of this response in whole seconds. With 0, the response has no such header
+	// (status).
 	RetryAfter time.Duration `json:"retryAfter,omitempty"`
-	// Resource is the plural, or plural.group, whose lists hang; empty means all (hang-list).
+	// Resource is the plural name of the resource whose lists hang, or plural.group. If it is empty, all lists hang
+	// (hang-list).
 	Resource string `json:"resource,omitempty"`
 }
 
-// Options are the flags of the command line.
+// Options are the flags of `lab fault`.
 type Options struct {
 	Percent    int
 	RetryAfter time.Duration
@@ -123,7 +126,7 @@ func share(percent int) error {
 	return nil
 }
 
-// String returns the fault as the words of the command line.
+// String returns the words that Parse accepts for this fault.
 func (f Fault) String() string {
 	words := []string{string(f.Mode)}
 	switch f.Mode {

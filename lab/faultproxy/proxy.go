@@ -1,11 +1,11 @@
 // Package faultproxy is a proxy between a client and an API server that misbehaves on demand.
 //
-// It verifies clients as the API server does and passes on their identity. A bearer token is passed through. A verified
-// client certificate is passed on as X-Remote-User and X-Remote-Group over a connection with the front-proxy
-// certificate. So the same RBAC and the same audit log apply, and a client needs no relaxed verification.
+// The proxy verifies clients as the API server does, and passes their identity on. It passes a bearer token through. It
+// passes a verified client certificate on as X-Remote-User and X-Remote-Group, over a connection with the front-proxy
+// certificate. Therefore the same RBAC and the same audit log apply, and a client verifies certificates as usual.
 //
-// If the API server is down, the client's connection is reset, as without a proxy. An error response of the proxy would
-// look like the server's.
+// If the API server is down, the proxy resets the client's connection, because a client without a proxy would also see
+// a reset. An error response of the proxy would look like one of the API server.
 package faultproxy
 
 import (
@@ -31,8 +31,8 @@ type Config struct {
 	Address    string // host:port to listen on
 	Upstream   string // the API server, https://host:port
 	CA         *x509.CertPool
-	Server     tls.Certificate // shown to clients
-	FrontProxy tls.Certificate // shown to the API server if the proxy asserts the identity
+	Server     tls.Certificate // the certificate for clients
+	FrontProxy tls.Certificate // the client certificate for the API server when the proxy passes an identity on
 	Log        io.Writer
 }
 
@@ -44,7 +44,7 @@ type Proxy struct {
 	active   atomic.Pointer[active]
 }
 
-// active is a fault and its end.
+// active is the present fault and a channel that is closed when the fault ends.
 type active struct {
 	Fault
 	over     chan struct{}
@@ -53,7 +53,7 @@ type active struct {
 
 type connKey struct{}
 
-// Start listens and serves until Close.
+// Start starts a proxy, which serves until Close.
 func Start(cfg Config) (*Proxy, error) {
 	upstream, err := url.Parse(cfg.Upstream)
 	if err != nil {
@@ -91,11 +91,11 @@ func Start(cfg Config) (*Proxy, error) {
 func newForward(upstream *url.URL, config *tls.Config, logger *log.Logger) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Transport:     &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: true},
-		FlushInterval: -1, // watches
+		FlushInterval: -1, // flush at once, because watches need it
 		ErrorLog:      logger,
 		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, upstream) },
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, _ error) {
-			if r.Context().Err() == nil { // the error is not that of a client that cancels one request
+			if r.Context().Err() == nil { // false if the client has cancelled the request
 				r.Context().Value(connKey{}).(*conn).reset()
 			}
 			panic(http.ErrAbortHandler)
@@ -103,7 +103,7 @@ func newForward(upstream *url.URL, config *tls.Config, logger *log.Logger) *http
 	}
 }
 
-// rewrite sets the address of the API server, and replaces the identity headers of a client by the verified identity.
+// rewrite sets the address of the API server, and replaces a client's identity headers with the verified identity.
 func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
 	r.SetURL(upstream)
 	for header := range r.Out.Header {
@@ -117,7 +117,7 @@ func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
 	}
 }
 
-// proven returns the client's verified certificate, or nil.
+// proven returns the client's verified certificate, or nil if the client has none.
 func proven(r *http.Request) *x509.Certificate {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return nil
@@ -125,7 +125,7 @@ func proven(r *http.Request) *x509.Certificate {
 	return r.TLS.VerifiedChains[0][0]
 }
 
-// ServeHTTP passes a request on, or not, by the present fault.
+// ServeHTTP forwards a request, or applies the present fault to it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req, fault := classify(r), p.active.Load()
 	switch {
@@ -151,7 +151,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const forever = 365 * 24 * time.Hour
 
-// wait returns after d, or earlier if the client closes the connection or the fault is over.
+// wait returns after d. It returns earlier if the client closes the connection or the fault ends.
 func wait(ctx context.Context, over <-chan struct{}, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -162,7 +162,7 @@ func wait(ctx context.Context, over <-chan struct{}, d time.Duration) {
 	}
 }
 
-// answer sends the response of an overloaded API server.
+// answer sends the fault's response, such as that of an overloaded API server.
 func answer(w http.ResponseWriter, f Fault) {
 	reasons := map[int]string{429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
 	w.Header().Set("Content-Type", "application/json")
@@ -173,10 +173,10 @@ func answer(w http.ResponseWriter, f Fault) {
 	}
 	w.WriteHeader(f.Code)
 	_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"fault injected by the lab",%s"reason":%q,"code":%d}`,
-		details, reasons[f.Code], f.Code) // the client may be gone, which is not an error
+		details, reasons[f.Code], f.Code) // an error means that the client is gone
 }
 
-// Set replaces the present fault. Requests that it holds go on, except those that were dropped.
+// Set replaces the present fault. Requests that the old fault held continue, except those that it dropped.
 func (p *Proxy) Set(f Fault) {
 	next := &active{Fault: f, over: make(chan struct{})}
 	close(p.active.Swap(next).over)
@@ -205,8 +205,8 @@ func (p *Proxy) resetEvery(fault *active) {
 // Fault returns the present fault.
 func (p *Proxy) Fault() Fault { return p.active.Load().Fault }
 
-// awaitEnd returns at once unless the present fault has that mode; then it waits for its end. An error means that ctx
-// ended first.
+// awaitEnd waits while the present fault has this mode. It returns at once if the fault has another mode. An error
+// means that ctx ended first.
 func (p *Proxy) awaitEnd(ctx context.Context, mode Mode) error {
 	for {
 		fault := p.active.Load()
@@ -221,7 +221,7 @@ func (p *Proxy) awaitEnd(ctx context.Context, mode Mode) error {
 	}
 }
 
-// Close ends the fault, all connections and the listener.
+// Close ends the fault and closes all connections and the listener.
 func (p *Proxy) Close() error {
 	p.Set(Fault{Mode: None})
 	return p.server.Close()

@@ -21,25 +21,26 @@ import (
 	"github.com/hanse-dev/hanse/lab/pki"
 )
 
-// short is long enough for a request on loopback and short enough to wait for what must not come.
+// short is a time in which a request on loopback certainly succeeds. The tests also wait this long to see that
+// something does not happen.
 const short = 300 * time.Millisecond
 
-// bench is a proxy in front of a fake API server, and the means to talk to it.
+// bench is a proxy in front of a fake API server, with clients for both.
 type bench struct {
 	t      *testing.T
 	proxy  *Proxy
 	base   string
 	ca     *pki.CA
-	events chan string // what watches deliver
+	events chan string // the events that the fake API server sends to watches
 	server *httptest.Server
 }
 
-// seen is what the fake API server answers: who it took the client for.
+// seen is the response of the fake API server: the identity that it found in the request.
 type seen struct {
 	Authorization, User string
 	Groups              []string
 	Extra               string
-	Vouched             bool // by a certificate of the front proxy
+	Vouched             bool // true if the request came with a front-proxy certificate
 }
 
 func newBench(t *testing.T) *bench {
@@ -90,21 +91,21 @@ func (b *bench) serve(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// client returns a client with connections of its own.
+// client returns a client that shares no connections with other clients.
 func (b *bench) client(certs ...tls.Certificate) *http.Client {
 	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: b.ca.Pool(), Certificates: certs}}
 	b.t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
 
-// response is one whose body is closed when the test ends.
+// response is a response whose body is closed when the test ends.
 type response struct {
 	code   int
 	header http.Header
 	body   io.Reader
 }
 
-// get asks for a path and gives up after d.
+// get requests a path and fails after the time d.
 func (b *bench) get(client *http.Client, path string, d time.Duration) (response, error) {
 	ctx, cancel := context.WithTimeout(b.t.Context(), d)
 	b.t.Cleanup(cancel)
@@ -187,7 +188,7 @@ func TestForeignCertificateIsRefused(t *testing.T) {
 	check(t, err)
 	client, pair := b.client(), load(t, cert)
 	client.Transport.(*http.Transport).TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		return &pair, nil // although the proxy does not ask for one of this authority
+		return &pair, nil // although the proxy does not request a certificate of this CA
 	}
 	if _, err := b.get(client, "/version", 5*time.Second); err == nil {
 		t.Error("the proxy accepted a certificate of another authority")
@@ -238,7 +239,7 @@ func TestDropNeverAnswersAndDoesNotComeBack(t *testing.T) {
 		_, err := b.get(client, "/version", time.Minute)
 		failed <- err
 	}()
-	b.hangs(client, "/version") // by now the request above is there too
+	b.hangs(client, "/version") // by now the request above has also reached the proxy
 	b.proxy.Set(Fault{Mode: None})
 	if err := <-failed; err == nil {
 		t.Error("a dropped request was answered")
@@ -411,7 +412,7 @@ func TestClientThatGivesUpOneRequestKeepsItsConnection(t *testing.T) {
 	}
 }
 
-// lines are those of a stream; the channel is closed at its end.
+// lines returns the lines of a stream. The channel is closed at the end of the stream.
 func lines(stream io.Reader) <-chan string {
 	out := make(chan string, 10)
 	go func() {

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// request has the facts about an API request that a fault needs.
+// request has the properties of an API request on which faults depend.
 type request struct {
 	resource, group string
 	list            bool
 	watch           bool
-	initialEvents   bool // a watch that begins with the objects of a list
+	initialEvents   bool // true for a watch that begins with all objects of a list
 }
 
-// classify reads the verb and the resource from an API path; other paths have neither.
+// classify reads the verb and the resource from an API path. For other paths, both are empty.
 func classify(r *http.Request) request {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	var out request
@@ -39,8 +39,8 @@ func classify(r *http.Request) request {
 
 func truth(value string) bool { return value == "true" || value == "1" }
 
-// hangs reports whether a list of this resource hangs. A watch with initial events counts as a list, because clients
-// use it for listing today.
+// hangs reports whether the fault holds a list of this resource. A watch with initial events is treated as a list,
+// because clients use it instead of a list.
 func (f Fault) hangs(r request) bool {
 	if f.Mode != HangList || !(r.list || r.initialEvents) {
 		return false

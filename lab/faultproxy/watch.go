@@ -8,22 +8,24 @@ import (
 	"strings"
 )
 
-// initialEventsEnd is in the bookmark that ends the initial events of a watch, whatever its encoding.
+// initialEventsEnd is an annotation in the bookmark that ends the initial events of a watch. Its text is the same in
+// all encodings.
 var initialEventsEnd = []byte("k8s.io/initial-events-end")
 
-// watchWriter passes a watch on event by event and holds the events while watches hang. Held events arrive late but are
-// not lost, as with a network that recovers.
+// watchWriter forwards a watch event by event, and holds the events while watches hang. Held events are late but not
+// lost, as on a network that recovers.
 type watchWriter struct {
 	http.ResponseWriter
 	ctx   context.Context
 	proxy *Proxy
 
-	listing bool // the initial events, which hang-watch passes on, are not over
-	binary  bool // events have a length before them; otherwise each is a line
+	listing bool // true until the initial events, which hang-watch does not hold, are over
+	binary  bool // true if each event begins with its length; otherwise each event is a line
 	rest    []byte
 }
 
-// WriteHeader sends the headers at once: a hanging watch is one that was accepted.
+// WriteHeader sends the headers at once, because the client of a hanging watch must see that the API server accepted
+// the watch.
 func (w *watchWriter) WriteHeader(code int) {
 	w.binary = strings.Contains(w.Header().Get("Content-Type"), "protobuf")
 	w.ResponseWriter.WriteHeader(code)
@@ -45,7 +47,7 @@ func (w *watchWriter) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		if !w.listing && w.proxy.Fault().Mode == HangWatch {
-			w.flush() // earlier data of the same write is not held
+			w.flush() // send earlier events of the same write before this one is held
 			if err := w.proxy.awaitEnd(w.ctx, HangWatch); err != nil {
 				return 0, err
 			}
@@ -60,7 +62,7 @@ func (w *watchWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// cut splits the first event from the data, if it is complete.
+// cut splits the first event off the data. whole is false if the first event is not complete yet.
 func (w *watchWriter) cut(data []byte) (event, rest []byte, whole bool) {
 	end := bytes.IndexByte(data, '\n') + 1
 	if w.binary {

@@ -1,7 +1,7 @@
 // Package kube is a minimal Kubernetes client for the lab.
 //
-// It uses the standard library. A full client would be larger than the lab itself and would have to match the lab's
-// version of Kubernetes.
+// It uses only the standard library. The usual client library would be larger than the lab itself, and would have to
+// match the lab's version of Kubernetes.
 package kube
 
 import (
@@ -21,13 +21,13 @@ import (
 
 const requestTimeout = 10 * time.Second
 
-// Client sends requests to one server that requires client certificates.
+// Client sends requests to one server with a client certificate.
 type Client struct {
 	server string
 	http   *http.Client
 }
 
-// New returns a client for a server with a certificate from ca.
+// New returns a client for a server whose certificate is signed by ca.
 func New(server string, ca *pki.CA, cert pki.Cert) (*Client, error) {
 	pair, err := cert.TLS()
 	if err != nil {
@@ -42,7 +42,7 @@ func New(server string, ca *pki.CA, cert pki.Cert) (*Client, error) {
 
 var errNotFound = errors.New("not found")
 
-// do sends in, unless it is nil, and decodes the response into out, unless that is nil.
+// do sends in as JSON unless it is nil, and decodes the response into out unless out is nil.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
@@ -92,7 +92,7 @@ func (c *Client) Healthy(ctx context.Context) error {
 
 type object = map[string]any
 
-// CreateNode creates a node, ready or left to kwok. It does not change an existing one.
+// CreateNode creates a Node object. Its condition Ready is true, or left to kwok. It does not change an existing Node.
 func (c *Client) CreateNode(ctx context.Context, node topology.Node, ready bool) error {
 	capacity := object{"cpu": "32", "memory": "256Gi", "pods": "110"}
 	status := object{"capacity": capacity, "allocatable": capacity}
@@ -111,7 +111,7 @@ func (c *Client) CreateNode(ctx context.Context, node topology.Node, ready bool)
 	return c.do(ctx, http.MethodPost, "/api/v1/nodes", body, nil)
 }
 
-// WorkloadsReady returns nil if pods can run: all nodes are ready and the default ServiceAccount exists.
+// WorkloadsReady returns nil if pods can run: this number of nodes is Ready, and the default ServiceAccount exists.
 func (c *Client) WorkloadsReady(ctx context.Context, nodes int) error {
 	var list struct {
 		Items []struct {
@@ -137,7 +137,8 @@ func (c *Client) WorkloadsReady(ctx context.Context, nodes int) error {
 	return c.do(ctx, http.MethodGet, "/api/v1/namespaces/default/serviceaccounts/default", nil, nil)
 }
 
-// Served returns the resources of a group version that the API server serves; none if it serves no such version.
+// Served returns the resources of a group version that the API server serves. The result is empty if this version is
+// not served.
 func (c *Client) Served(ctx context.Context, group, version string) ([]string, error) {
 	var list struct {
 		Resources []struct{ Name string }
@@ -153,9 +154,9 @@ func (c *Client) Served(ctx context.Context, group, version string) ([]string, e
 	return names, err
 }
 
-// DeletePrefix removes every key below a prefix from an etcd, through its JSON gateway.
+// DeletePrefix deletes every key with this prefix from an etcd, through its JSON gateway.
 func (c *Client) DeletePrefix(ctx context.Context, prefix string) error {
 	key := []byte(prefix + "/")
-	end := []byte(prefix + "0") // the byte after "/"
+	end := []byte(prefix + "0") // "0" is the byte after "/", so this is the end of the prefix's range
 	return c.do(ctx, http.MethodPost, "/v3/kv/deleterange", map[string][]byte{"key": key, "range_end": end}, nil)
 }

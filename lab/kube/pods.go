@@ -43,7 +43,7 @@ func (p Pod) Ready() bool {
 	return false
 }
 
-// Pods returns the pods of all namespaces, as the API server has them in its cache.
+// Pods returns the pods of all namespaces from the API server's cache.
 func (c *Client) Pods(ctx context.Context) ([]Pod, error) {
 	var list struct{ Items []Pod }
 	err := c.do(ctx, http.MethodGet, "/api/v1/pods?resourceVersion=0", nil, &list)
@@ -77,7 +77,7 @@ func (c *Client) SetReady(ctx context.Context, pod Pod, ready bool) error {
 	return c.do(ctx, http.MethodPatch, path, patch, nil)
 }
 
-// Token returns a token of a ServiceAccount that is valid for this time.
+// Token returns a token of a ServiceAccount that is valid for the given time.
 func (c *Client) Token(ctx context.Context, namespace, serviceAccount string, validity time.Duration) (string, error) {
 	request := object{
 		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": object{"expirationSeconds": int(validity.Seconds())},

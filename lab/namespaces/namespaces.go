@@ -1,10 +1,10 @@
 // Package namespaces gives a lab with real nodes Linux namespaces of its own: for processes, mounts and network.
 //
-// The supervisor is process 1 of these namespaces. When it ends, however it ends, the kernel kills every process in
-// them, containers and their shims included, and removes mounts, interfaces, routes and iptables rules with them. Only
-// empty cgroups can be left. Enter, at the next start, and Leave remove these.
+// The supervisor is process 1 of these namespaces. When it ends for any reason, the kernel kills every process in them,
+// including containers and their shims, and removes mounts, interfaces, routes and iptables rules. Only empty cgroups
+// can remain. Enter removes them at the next start, and Leave removes them at a regular end.
 //
-// The lab's network is 10.N.0.0/16, with the first N from 200 on that no route of the machine uses:
+// The lab's network is 10.N.0.0/16. N is the first number from 200 on for which the machine has no route:
 //
 //	10.N.0.1  the machine's end of the veth pair hanse-lab-N
 //	10.N.0.2  the lab: etcds, fault proxies, and clusters without a real node
@@ -35,31 +35,31 @@ const (
 	cgroups      = "/sys/fs/cgroup"
 )
 
-// hidden are folders of the machine over which the lab mounts empty ones: containerd, kubelet and CNI have paths there
-// that cannot be configured.
+// hidden are folders of the machine over which the lab mounts empty ones, because containerd, kubelet and CNI use fixed
+// paths in them.
 var hidden = []string{"/run", "/var/lib", "/var/log"}
 
-// Lab is what the supervisor knows of its namespaces.
+// Lab identifies the namespaces of a lab.
 type Lab struct {
-	// PID is the supervisor's process id as the machine sees it.
+	// PID is the supervisor's process id outside of the namespaces.
 	PID int `json:"pid"`
-	// Number is the N of the lab's network, at least 200.
+	// Number is the N of the lab's network. It is at least 200.
 	Number int `json:"number"`
 }
 
 // Address returns the lab's own IPv4 address.
 func (l Lab) Address() string { return l.host(0, 2) }
 
-// Cgroup returns the path of the cgroup of the containers, in each hierarchy.
+// Cgroup returns the path of the parent cgroup of all containers. It is the same in each hierarchy.
 func (l Lab) Cgroup() string { return fmt.Sprintf("/hanse-lab-%d", l.Number) }
 
 func (l Lab) host(slot, end int) string { return fmt.Sprintf("10.%d.%d.%d", l.Number, slot, end) }
 
 func (l Lab) link() string { return fmt.Sprintf("hanse-lab-%d", l.Number) }
 
-// Start starts cmd in new namespaces, as their process 1, and connects them with the machine's network. cmd must call
-// Enter first. dir is the lab's folder. number is the Number of an earlier start with this folder, whose addresses are
-// in files, or 0 for a free one.
+// Start starts cmd as process 1 of new namespaces, and connects them with the machine's network. cmd must call Enter
+// first. dir is the lab's folder. number is the Number of an earlier start with this folder, because the addresses are
+// in its files, or 0 to choose a free number.
 func Start(cmd *exec.Cmd, dir string, number int) error {
 	if err := Possible(); err != nil {
 		return err
@@ -75,7 +75,7 @@ func Start(cmd *exec.Cmd, dir string, number int) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	defer func() { _ = handover.Close() }() // without a line from us, Enter fails
+	defer func() { _ = handover.Close() }() // if this file closes without a line, Enter fails
 	lab, err := connect(cmd.Process.Pid, dir, number)
 	if err == nil {
 		err = json.NewEncoder(handover).Encode(lab)
@@ -86,7 +86,7 @@ func Start(cmd *exec.Cmd, dir string, number int) error {
 	return nil
 }
 
-// connect makes the veth pair between the machine and the process, and the machine's route to the lab.
+// connect creates the veth pair between the machine and the process's namespace, and the machine's route to the lab.
 func connect(pid int, dir string, number int) (Lab, error) {
 	first, last := firstNetwork, firstNetwork+networks-1
 	if number != 0 {
@@ -107,7 +107,7 @@ func connect(pid int, dir string, number int) (Lab, error) {
 		veth := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: uplink, PeerNamespace: netlink.NsPid(pid)}
 		veth.Name = lab.link()
 		if err := netlink.LinkAdd(veth); errors.Is(err, unix.EEXIST) {
-			continue // another lab was faster
+			continue // another lab took this number first
 		} else if err != nil {
 			return Lab{}, fmt.Errorf("making the interface %s: %w", lab.link(), err)
 		}
@@ -122,8 +122,8 @@ func connect(pid int, dir string, number int) (Lab, error) {
 	return Lab{}, fmt.Errorf("no network is free from 10.%d.0.0/16 to 10.%d.0.0/16: other labs or routes of the machine use them", first, last)
 }
 
-// removeStale deletes the veth pair that a killed lab in dir had. The kernel removes it once connections without a
-// process have timed out, which may take minutes.
+// removeStale deletes the veth pair of a killed lab in dir. The kernel itself would remove it only after the open
+// connections have timed out, which may take minutes.
 func (l Lab) removeStale(dir string) error {
 	link, err := netlink.LinkByName(l.link())
 	if missing := (netlink.LinkNotFoundError{}); errors.As(err, &missing) {
@@ -142,7 +142,7 @@ func (l Lab) subnet() *net.IPNet {
 	return &net.IPNet{IP: net.IPv4(10, byte(l.Number), 0, 0).To4(), Mask: net.CIDRMask(16, 32)}
 }
 
-// free reports whether no route of the machine leads into the lab's network.
+// free reports whether the machine has no route into the lab's network.
 func (l Lab) free() (bool, error) {
 	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
 	if err != nil {
@@ -176,7 +176,7 @@ func Enter(dir string) (Lab, error) {
 	if err := mount(); err != nil {
 		return lab, err
 	}
-	if err := lab.removeCgroups(); err != nil { // of a lab that was killed
+	if err := lab.removeCgroups(); err != nil { // a lab that was killed may have left them
 		return lab, err
 	}
 	if err := configure("lo", ""); err != nil {
@@ -191,7 +191,7 @@ func Enter(dir string) (Lab, error) {
 	return lab, forward()
 }
 
-// mount makes the mounts private, and mounts /proc for the new process ids and empty folders over the hidden ones.
+// mount makes the mounts private. It mounts /proc for the new process ids, and empty folders over the hidden ones.
 func mount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
@@ -236,7 +236,7 @@ func Detach(dir string) error {
 			continue
 		}
 		err := unix.Unmount(fields[4], unix.MNT_DETACH)
-		if err != nil && !errors.Is(err, unix.EINVAL) { // detached with the one above it
+		if err != nil && !errors.Is(err, unix.EINVAL) { // EINVAL means that it was detached together with a mount above it
 			faults = append(faults, fmt.Errorf("detaching %s: %w", fields[4], err))
 		}
 	}
@@ -245,7 +245,8 @@ func Detach(dir string) error {
 
 func (l Lab) removeCgroups() error { return RemoveCgroup(l.Cgroup()) }
 
-// hierarchies returns the folders in which a cgroup has a folder: one for each controller with version 1, else one.
+// hierarchies returns the root folders of the cgroup hierarchies: one for each controller with cgroups version 1, or a
+// single one with version 2.
 func hierarchies() []string {
 	if _, err := os.Stat(filepath.Join(cgroups, "cgroup.controllers")); err == nil {
 		return []string{cgroups}
@@ -254,13 +255,13 @@ func hierarchies() []string {
 	return found
 }
 
-// Processes returns the ids of the processes in a cgroup and below it.
+// Processes returns the ids of the processes in a cgroup and in all cgroups below it.
 func Processes(cgroup string) []string {
 	var pids []string
 	for _, hierarchy := range hierarchies() {
 		_ = filepath.WalkDir(filepath.Join(hierarchy, cgroup), func(path string, _ os.DirEntry, err error) error {
 			if err == nil && filepath.Base(path) == "cgroup.procs" {
-				data, _ := os.ReadFile(path) // a cgroup that has just gone has no process
+				data, _ := os.ReadFile(path) // a cgroup that was just removed has no processes
 				pids = append(pids, strings.Fields(string(data))...)
 			}
 			return nil
@@ -269,7 +270,7 @@ func Processes(cgroup string) []string {
 	return pids
 }
 
-// RemoveCgroup removes a cgroup without processes, and all below it, from every hierarchy.
+// RemoveCgroup removes a cgroup without processes, and all cgroups below it, from every hierarchy.
 func RemoveCgroup(cgroup string) error {
 	var faults []error
 	for _, hierarchy := range hierarchies() {

@@ -14,15 +14,15 @@ import (
 
 // Node is the network namespace of a real node.
 type Node struct {
-	// Name is the name of the namespace below /run/netns.
+	// Name is the name of the network namespace in /run/netns.
 	Name string
-	// Slot is the third number of the node's addresses, 1 to 254.
+	// Slot is the third number of the node's IP addresses, from 1 to 254.
 	Slot int
 
 	lab Lab
 }
 
-// Node returns the namespace of a node in a slot. Open makes it.
+// Node returns the network namespace of a node in a slot. Open creates it.
 func (l Lab) Node(name string, slot int) Node { return Node{Name: name, Slot: slot, lab: l} }
 
 // Address returns the node's IPv4 address.
@@ -31,16 +31,16 @@ func (n Node) Address() string { return n.lab.host(n.Slot, 2) }
 // Cgroup returns the path of the cgroup of the node's containers.
 func (n Node) Cgroup() string { return filepath.Join(n.lab.Cgroup(), n.Name) }
 
-// Path returns the file that keeps the namespace.
+// Path returns the file that keeps the namespace alive.
 func (n Node) Path() string { return filepath.Join("/run/netns", n.Name) }
 
-// Command returns the command that runs a program in the namespace, with the same process id as the program.
-// nsenter is used and not `ip netns exec`, which would mount a /sys without cgroups.
+// Command returns the command line that runs a program in the namespace. The program has the process id of the command.
+// It uses nsenter, because `ip netns exec` would mount a /sys without cgroups.
 func (n Node) Command(program string, args ...string) []string {
 	return append([]string{"nsenter", "--net=" + n.Path(), "--", program}, args...)
 }
 
-// Open makes the network namespace and connects it with the lab's.
+// Open creates the network namespace and connects it with the lab's namespace.
 func (n Node) Open() error {
 	handle, err := n.create()
 	if err != nil {
@@ -66,7 +66,7 @@ func (n Node) Open() error {
 	})
 }
 
-// Close removes the namespace's name; the namespace ends with its last process.
+// Close removes the name of the namespace. The namespace ends with its last process.
 func (n Node) Close() error {
 	if _, err := os.Stat(n.Path()); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -76,7 +76,7 @@ func (n Node) Close() error {
 
 func (n Node) link() string { return fmt.Sprintf("node-%d", n.Slot) }
 
-// create makes the named namespace and returns to the lab's.
+// create creates the named namespace and returns the calling thread to the lab's namespace.
 func (n Node) create() (handle netns.NsHandle, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -88,7 +88,7 @@ func (n Node) create() (handle netns.NsHandle, err error) {
 	return handle, err
 }
 
-// within calls f on a thread in the namespace. The thread ends with it.
+// within calls f on a new thread in the namespace. The thread ends after f.
 func (n Node) within(handle netns.NsHandle, f func() error) (err error) {
 	done := make(chan struct{})
 	go func() {
@@ -105,7 +105,7 @@ func (n Node) within(handle netns.NsHandle, f func() error) (err error) {
 	return nil
 }
 
-// configure sets an interface up, with an address of a network of four if there is one.
+// configure sets an interface up. If address is not empty, it adds the address with a prefix of 30 bits.
 func configure(name, address string) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
@@ -123,7 +123,7 @@ func configure(name, address string) error {
 	return nil
 }
 
-// disconnect deletes an interface, and with it the other end of the pair.
+// disconnect deletes an interface, and thereby also the other end of its veth pair.
 func disconnect(name string) error {
 	link, err := netlink.LinkByName(name)
 	if err == nil {
@@ -148,7 +148,7 @@ func route(name string, to *net.IPNet, gateway string) error {
 	return nil
 }
 
-// forward lets the kernel forward packets in the namespace of the calling thread.
+// forward enables packet forwarding in the network namespace of the calling thread.
 func forward() error {
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1\n"), 0o644); err != nil {
 		return fmt.Errorf("forwarding packets in the lab: %w", err)

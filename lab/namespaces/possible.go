@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CNI is the folder of the network plugins, as Debian's package has it.
+// CNI is the folder of the network plugins in Debian's package.
 const CNI = "/usr/lib/cni"
 
 var (
@@ -20,7 +20,7 @@ var (
 	plugins  = []string{"bridge", "host-local", "loopback", "portmap"}
 )
 
-// Possible returns nil if this machine can run real nodes, or else an error with every reason.
+// Possible returns nil if this machine can run real nodes. Otherwise its error lists every reason.
 func Possible() error {
 	if os.Geteuid() != 0 {
 		return errors.New("real nodes cannot run here: they need root")

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// WriteKubeconfig writes a kubeconfig for one server, with the certificates and the key inline. Hanse refuses
-// kubeconfigs of members that name other files.
+// WriteKubeconfig writes a kubeconfig for one server. The certificates and the key are inline, because Hanse refuses a
+// member's kubeconfig that names other files.
 func WriteKubeconfig(file, name, server string, ca *CA, client Cert) error {
 	cert, err := os.ReadFile(client.CertFile)
 	if err != nil {
@@ -21,7 +21,7 @@ func WriteKubeconfig(file, name, server string, ca *CA, client Cert) error {
 	return writeKubeconfig(file, name, server, ca, map[string]any{"client-certificate-data": cert, "client-key-data": key})
 }
 
-// WriteTokenKubeconfig writes a kubeconfig for one server with the path of a file that has a bearer token.
+// WriteTokenKubeconfig writes a kubeconfig for one server. It names a file with a bearer token.
 func WriteTokenKubeconfig(file, name, server string, ca *CA, tokenFile string) error {
 	return writeKubeconfig(file, name, server, ca, map[string]any{"tokenFile": tokenFile})
 }

@@ -1,7 +1,7 @@
 // Package pki creates the certificates, keys and kubeconfigs of one lab cluster.
 //
-// All files are written once and then read, so that a cluster that is stopped and started keeps its identity. Keys are
-// ECDSA P-256: fast to create, and accepted everywhere.
+// Each file is written once and then read, so that a cluster keeps its identity after a restart. Keys are ECDSA P-256,
+// because such keys are fast to create and all components accept them.
 package pki
 
 import (
@@ -24,7 +24,7 @@ import (
 
 const validity = 10 * 365 * 24 * time.Hour
 
-// CA signs certificates. Its certificate is at File.
+// CA signs certificates. File is the path of its own certificate.
 type CA struct {
 	File string
 	PEM  []byte
@@ -34,12 +34,12 @@ type CA struct {
 	key  crypto.Signer
 }
 
-// Cert names a certificate and its key on disk.
+// Cert has the paths of a certificate and its key.
 type Cert struct {
 	CertFile, KeyFile string
 }
 
-// Authority returns the CA with this name in dir, and creates a missing one.
+// Authority returns the CA with this name in dir. It creates the CA if it does not exist.
 func Authority(dir, name string) (*CA, error) {
 	files := pair(dir, name)
 	if !exists(files.KeyFile) {
@@ -62,15 +62,15 @@ func Authority(dir, name string) (*CA, error) {
 	return ca, nil
 }
 
-// Pool returns a pool with only this CA.
+// Pool returns a certificate pool with only this CA.
 func (ca *CA) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(ca.cert)
 	return pool
 }
 
-// Server returns a certificate for a server on the loopback addresses and further IP addresses; names are further DNS
-// names.
+// Server returns a certificate for a server on the loopback addresses and on the given IP addresses. names are
+// additional DNS names.
 func (ca *CA) Server(name string, addresses []string, names ...string) (Cert, error) {
 	ips := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	for _, address := range addresses {
@@ -85,7 +85,7 @@ func (ca *CA) Server(name string, addresses []string, names ...string) (Cert, er
 	})
 }
 
-// Client returns a certificate with a user and groups for a Kubernetes API server.
+// Client returns a certificate that identifies a user and its groups to a Kubernetes API server.
 func (ca *CA) Client(file, user string, groups ...string) (Cert, error) {
 	return ca.issue(file, &x509.Certificate{
 		Subject:     pkix.Name{CommonName: user, Organization: groups},
@@ -110,7 +110,8 @@ func (c Cert) TLS() (tls.Certificate, error) {
 	return tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
 }
 
-// SigningKey returns the file of a private key that signs ServiceAccount tokens, and creates a missing one.
+// SigningKey returns the path of a private key that signs ServiceAccount tokens. It creates the key if it does not
+// exist.
 func SigningKey(dir, name string) (string, error) {
 	file := filepath.Join(dir, name+".key")
 	if exists(file) {
@@ -123,8 +124,8 @@ func SigningKey(dir, name string) (string, error) {
 	return file, writeKey(file, key)
 }
 
-// write signs template with parent, or with its own key if there is no parent. The key is written last: its presence
-// means that the pair is complete.
+// write signs template with parent, or with its own key if parent is nil. It writes the key file last, so that an
+// existing key file means a complete pair.
 func write(files Cert, template, parent *x509.Certificate, signer crypto.Signer) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -135,7 +136,7 @@ func write(files Cert, template, parent *x509.Certificate, signer crypto.Signer)
 		return err
 	}
 	template.SerialNumber = serial
-	template.NotBefore = time.Now().Add(-time.Hour) // clocks of a paused machine may be behind
+	template.NotBefore = time.Now().Add(-time.Hour) // the clock of a machine that was paused may be behind
 	template.NotAfter = time.Now().Add(validity)
 	if parent == nil {
 		parent, signer = template, key

@@ -10,10 +10,11 @@ import (
 const (
 	frontProxyUser = "front-proxy-client"
 	serviceNetwork = "10.96.0.0/16"
-	serviceAddress = "10.96.0.1" // of the Service kubernetes
+	serviceAddress = "10.96.0.1" // the cluster IP of the Service kubernetes
 )
 
-// auditPolicy records only the requests of Hanse's ServiceAccounts: a test compares them with the rights from RBAC.
+// auditPolicy logs only requests of Hanse's ServiceAccounts, because a test compares these requests with the RBAC
+// rules.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -30,7 +31,7 @@ func writeAuditPolicy(file string) error {
 	return nil
 }
 
-// APIServerSpec returns the command of the API server, which keeps its objects in store under its own prefix.
+// APIServerSpec returns the command of the API server. It keeps its objects in store under the cluster's prefix.
 func (c *Cluster) APIServerSpec(store *Store, controllers bool) process.Spec {
 	args := []string{
 		"--etcd-servers=" + store.ClientURL,
@@ -62,15 +63,15 @@ func (c *Cluster) APIServerSpec(store *Store, controllers bool) process.Spec {
 		"--audit-policy-file=" + c.path("audit-policy.yaml"),
 		"--audit-log-path=" + c.AuditLog(),
 		"--audit-log-format=json",
-		"--audit-log-mode=blocking", // when a response is sent, its request is in the log
+		"--audit-log-mode=blocking", // the API server writes the log entry before it sends the response
 		"--audit-log-maxsize=0",     // one file, never rotated
 
-		// The check lists all data in etcd every five minutes. Many servers on few cores would run it at about the same
-		// time after their start, and distort measurements.
+		// This check lists all data in etcd every five minutes. With many API servers on few cores, all checks would run at
+		// about the same time, and would distort measurements.
 		"--feature-gates=DetectCacheInconsistency=false",
 	}
 	if !controllers {
-		// No controller would remove the taint that this plugin puts on new nodes.
+		// This plugin taints new nodes. Without controllers, nothing would remove the taint.
 		args = append(args, "--disable-admission-plugins=TaintNodesByCondition")
 	}
 	if c.site.Node == nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// ControllerSpecs returns the commands that make workloads run: kube-controller-manager, kube-scheduler, and kwok
-// instead of kubelets, unless the cluster has a real node. stages are kwok's Stage manifests. kwok leaves it to the lab
-// whether pods of the deployed operators are Ready.
+// ControllerSpecs returns the commands that make workloads run: kube-controller-manager, kube-scheduler, and kwok,
+// unless the cluster has a real node with a kubelet. stages are the files of kwok's Stages. kwok does not set the
+// condition Ready of the pods of deployedOperators, because the lab sets it.
 func (c *Cluster) ControllerSpecs(stages, deployedOperators []string) ([]process.Spec, error) {
 	names := []string{ControllerManager, Scheduler}
 	programs := map[string][]string{
@@ -19,8 +19,8 @@ func (c *Cluster) ControllerSpecs(stages, deployedOperators []string) ([]process
 			"--secure-port=0",
 			"--service-account-private-key-file=" + c.ServiceAccountKey,
 			"--root-ca-file=" + c.CA.File,
-			// A busy machine could make a node look dead. Its pods would become not ready, and no kubelet would correct
-			// that.
+			// On a busy machine, late heartbeats could make a node not Ready. Its pods would become not Ready, and without a
+			// kubelet they would stay so.
 			"--node-monitor-grace-period=24h", "--node-startup-grace-period=24h",
 		},
 		Scheduler: {"--leader-elect=false", "--secure-port=0"},
@@ -53,8 +53,8 @@ func (c *Cluster) operatorSpec(version string, args ...string) process.Spec {
 	return spec
 }
 
-// OperatorSpec returns the command of the newest prometheus-operator. It accepts no kubeconfig, but client
-// certificates.
+// OperatorSpec returns the command of the newest prometheus-operator. The operator gets client certificates, because it
+// accepts no kubeconfig.
 func (c *Cluster) OperatorSpec(ports Ports) (process.Spec, error) {
 	_, cert, err := c.identity(PrometheusOperator)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *Cluster) OperatorSpec(ports Ports) (process.Spec, error) {
 	return spec, nil
 }
 
-// listenFlag is the flag of prometheus-operator with the address of its web server.
+// listenFlag is the flag of prometheus-operator for the address of its web server.
 const listenFlag = "--web.listen-address"
 
 // operatorAddress returns the address at which prometheus-operator listens.

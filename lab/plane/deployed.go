@@ -12,18 +12,18 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// DeployedOperator is prometheus-operator as the process of a pod on kwok.
+// DeployedOperator runs prometheus-operator as the process of a pod on kwok.
 type DeployedOperator struct {
-	// HealthURL is the address at which the process answers while it is healthy.
+	// HealthURL is the URL at which a healthy process responds with status 200.
 	HealthURL string
 
 	cluster  *Cluster
 	address  string
 	dir      string
-	versions []string // that the lab can run
+	versions []string // the versions that the lab can run
 }
 
-// DeployedOperator prepares the folder for the identities of the pods.
+// DeployedOperator returns the operator after it has created the folder for the identities of the pods.
 func (c *Cluster) DeployedOperator(ports Ports) (*DeployedOperator, error) {
 	address, err := c.operatorAddress(ports)
 	if err != nil {
@@ -42,13 +42,13 @@ func (c *Cluster) DeployedOperator(ports Ports) (*DeployedOperator, error) {
 	return d, nil
 }
 
-// Runs reports whether a pod has an image of prometheus-operator that the lab can run.
+// Runs reports whether the pod has an image of prometheus-operator in a version that the lab can run.
 func (d *DeployedOperator) Runs(pod kube.Pod) bool {
 	_, version := d.container(pod)
 	return version != ""
 }
 
-// container returns the container with the lab's image of prometheus-operator, and the version of that.
+// container returns the container with the lab's image of prometheus-operator, and the version of this image.
 func (d *DeployedOperator) container(pod kube.Pod) (kube.Container, string) {
 	for _, container := range pod.Spec.Containers {
 		for _, version := range d.versions {
@@ -60,8 +60,8 @@ func (d *DeployedOperator) container(pod kube.Pod) (kube.Container, string) {
 	return kube.Container{}, ""
 }
 
-// Spec returns the command of a pod that the lab can run: the program of the image's version. It has the pod's own
-// identity, and the arguments and the literal environment variables of the container.
+// Spec returns the process for a pod that the lab can run: the program has the version of the image, the pod's
+// identity, and the container's arguments and literal environment variables.
 func (d *DeployedOperator) Spec(pod kube.Pod) process.Spec {
 	container, version := d.container(pod)
 	spec := d.cluster.operatorSpec(version, append(outsidePod(container.Args), listenFlag+"="+d.address)...)
@@ -75,8 +75,8 @@ func (d *DeployedOperator) Spec(pod kube.Pod) process.Spec {
 	return spec
 }
 
-// WriteIdentity writes the kubeconfig of a pod, with a token of its ServiceAccount in a file of its own. A process may
-// read that file at the same time.
+// WriteIdentity writes the kubeconfig of a pod, and a separate file with a token of the pod's ServiceAccount. It
+// replaces the token file atomically, because the process may read the file at the same time.
 func (d *DeployedOperator) WriteIdentity(pod kube.Pod, token string) error {
 	file := d.path(pod, "token")
 	if err := os.WriteFile(file+".partial", []byte(token), 0o600); err != nil {
@@ -92,14 +92,14 @@ func (d *DeployedOperator) path(pod kube.Pod, extension string) string {
 	return filepath.Join(d.dir, pod.Metadata.UID+"."+extension)
 }
 
-// podFlags are the flags of prometheus-operator that name files or the address of a pod. The value is true if the flag
-// may have its argument behind it.
+// podFlags are the flags of prometheus-operator that refer to files or the address of a pod. The value is true if the
+// flag's value may be a separate argument.
 var podFlags = map[string]bool{
 	"web.listen-address": true, "web.enable-tls": false, "web.cert-file": true, "web.key-file": true, "web.client-ca-file": true,
 	"apiserver": true, "ca-file": true, "cert-file": true, "key-file": true, "tls-insecure": false,
 }
 
-// outsidePod returns the arguments that a process outside of a pod can use.
+// outsidePod returns the arguments without podFlags.
 func outsidePod(args []string) []string {
 	var kept []string
 	skip := false

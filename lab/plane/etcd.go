@@ -9,7 +9,8 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// StorePurpose is the prefix of the purpose of an etcd's ports; no cluster has such a name.
+// StorePurpose is the prefix in the names of an etcd's ports. No cluster can have a name with this prefix, because it
+// contains a space.
 const StorePurpose = "etcd "
 
 // Store is one etcd and its identity.
@@ -23,8 +24,8 @@ type Store struct {
 	peerURL string
 }
 
-// PrepareStore returns the folder and the certificates of an etcd that listens at an IP address, and creates missing
-// ones.
+// PrepareStore returns an etcd that listens at this IP address. It creates the etcd's folder and certificates if they
+// do not exist.
 func PrepareStore(dir, bin, name, address string, ports Ports) (*Store, error) {
 	s := &Store{Name: name, Dir: filepath.Join(dir, name), Bin: bin}
 	for purpose, url := range map[string]*string{"client": &s.ClientURL, "peer": &s.peerURL, "metrics": &s.MetricsURL} {
@@ -51,8 +52,8 @@ func PrepareStore(dir, bin, name, address string, ports Ports) (*Store, error) {
 	return s, os.MkdirAll(filepath.Join(s.Dir, "data"), 0o700)
 }
 
-// Spec returns the command of the etcd. It does not sync to disk: its data survives a killed process, which is enough
-// for a lab.
+// Spec returns the command of the etcd. The etcd does not sync to disk: its data survives a kill of the process, but
+// not a crash of the machine.
 func (s *Store) Spec() process.Spec {
 	args := []string{
 		"--name=" + s.Name,

@@ -10,13 +10,13 @@ import (
 
 const imageRegistry = "hanse.dev/"
 
-// Image returns the name of the image that the lab makes of a program with one version.
+// Image returns the name of the lab's image of a program that has only one version.
 func Image(program string) string { return imageRegistry + program + ":lab" }
 
-// OperatorImage returns the name of the image that the lab makes of an operator.
+// OperatorImage returns the name of the lab's image of an operator at a version.
 func OperatorImage(operator, version string) string { return imageRegistry + operator + ":" + version }
 
-// WriteImage writes the image with this name, of a program, to an archive.
+// WriteImage writes an image archive with this image name, which contains only the program.
 func WriteImage(archive, name, program string) error {
 	_, err := image.Write(archive, image.Spec{
 		Reference:  name,

@@ -29,15 +29,16 @@ var (
 	podStarted []byte
 )
 
-// requirement is one of the matchExpressions of a Stage.
+// requirement is one requirement in the matchExpressions of a Stage's selector.
 type requirement map[string]any
 
 const images = ".spec.containers.[].image"
 
-// kwokConfig joins the Stages into the one file that kwok reads. It adds a Stage for pods whose image is missing, and
-// one for pods of the deployed operators, which the lab makes Ready.
+// kwokConfig writes the Stages into one file, because kwok reads one file. It adds a Stage for pods whose image is
+// missing, and a Stage that starts the pods of deployedOperators. It excludes these pods from the Stage that makes pods
+// Ready, because the lab makes them Ready.
 func (c *Cluster) kwokConfig(stages, deployedOperators []string) (string, error) {
-	known := map[string][]string{} // images by operator
+	known := map[string][]string{} // known images, by operator
 	var deployed []any
 	for _, operator := range deployedOperators {
 		versions, err := build.Versions(c.Bin, operator)
@@ -79,8 +80,8 @@ func (c *Cluster) kwokConfig(stages, deployedOperators []string) (string, error)
 	return config, os.WriteFile(config, bytes.Join(parts, []byte("\n---\n")), 0o600)
 }
 
-// missingImages returns the query for images that no node can pull: the broken one, and those of the deployed operators
-// that are not known.
+// missingImages returns a query that is true for images that no node can pull: brokenImage, and unknown tags of the
+// deployed operators' images.
 func missingImages(known map[string][]string) string {
 	faults := []string{fmt.Sprintf(". == %q", brokenImage)}
 	for _, operator := range slices.Sorted(maps.Keys(known)) {
@@ -93,7 +94,7 @@ func missingImages(known map[string][]string) string {
 	return fmt.Sprintf("%s | select(%s)", images, strings.Join(faults, " or "))
 }
 
-// selecting appends a Stage that also has these requirements.
+// selecting appends a Stage with additional requirements in its selector.
 func selecting(parts [][]byte, stage []byte, also ...requirement) ([][]byte, error) {
 	if len(also) == 0 {
 		return append(parts, stage), nil

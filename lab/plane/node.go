@@ -15,10 +15,10 @@ import (
 	"github.com/hanse-dev/hanse/lab/topology"
 )
 
-// Pause is the program that keeps the namespaces of a pod.
+// Pause is the program that keeps the namespaces of a pod alive.
 const Pause = "pause"
 
-// containerdConfig is for containerd 1.6 and later, which still read version 2.
+// containerdConfig uses version 2 of the format, which containerd 1.6 and all later versions can read.
 //
 //   - restrict_oom_score_adj: a process without CAP_SYS_RESOURCE, even root, cannot lower a score.
 //   - The disabled plugins write outside of the node's folders, or need file systems that a lab does not have.
@@ -49,7 +49,7 @@ bin_dir = "{{.Plugins}}"
 conf_dir = "{{.Network}}"
 `))
 
-// podNetwork connects pods with a bridge. What leaves the pods' network has the node's address.
+// podNetwork connects pods with a bridge. Packets that leave the pod network get the node's address as source.
 const podNetwork = `{
   "cniVersion": "1.0.0",
   "name": "pods",
@@ -67,16 +67,16 @@ type Node struct {
 	Name string
 	// Dir is the folder of its files.
 	Dir string
-	// Socket is containerd's, in a folder that only the lab sees.
+	// Socket is the socket of containerd. Its folder is visible only in the lab's mount namespace.
 	Socket string
-	// State is the folder of containerd's state, also seen by the lab alone.
+	// State is the folder of containerd's state. It is visible only in the lab's mount namespace.
 	State string
 
 	cluster *Cluster
 	labels  map[string]string
 }
 
-// Node returns the real node of a cluster, and writes the files that its commands name.
+// Node returns the real node of a cluster, after it has written the files that the node's commands need.
 func (c *Cluster) Node(object topology.Node) (*Node, error) {
 	state := filepath.Join("/run/hanse", c.Name)
 	n := &Node{
@@ -111,7 +111,8 @@ func (n *Node) path(names ...string) string {
 	return filepath.Join(append([]string{n.Dir}, names...)...)
 }
 
-// kubeletConfig is for machines with either version of cgroups, and evicts nothing: the disk is not the lab's.
+// kubeletConfig returns a configuration for both versions of cgroups. It turns evictions off, because the lab shares
+// the disk with the rest of the machine.
 func (n *Node) kubeletConfig() (string, error) {
 	serving, err := n.cluster.CA.Server(Kubelet+"-server", []string{n.cluster.site.server()}, n.Name)
 	if err != nil {
@@ -145,10 +146,10 @@ func (n *Node) kubeletConfig() (string, error) {
 	return string(data), err
 }
 
-// ContainerdSpec returns the command of containerd. Its containers outlive it, as on any node.
+// ContainerdSpec returns the command of containerd. As on any node, the containers continue when containerd ends.
 func (n *Node) ContainerdSpec() process.Spec {
 	spec := n.cluster.spec(Containerd, "--config="+n.path("containerd.toml"))
-	spec.Path = Containerd // Debian's, not one of the lab's components
+	spec.Path = Containerd // containerd comes from a Debian package, not from the lab's components
 	return n.restarted(spec)
 }
 
@@ -157,7 +158,7 @@ func (n *Node) Specs() ([]process.Spec, error) {
 	c := n.cluster
 	var labels []string
 	for key, value := range n.labels {
-		if strings.HasPrefix(key, "topology.kubernetes.io/") { // the others are the kubelet's own
+		if strings.HasPrefix(key, "topology.kubernetes.io/") { // the kubelet sets the other labels itself
 			labels = append(labels, key+"="+value)
 		}
 	}
@@ -173,9 +174,11 @@ func (n *Node) Specs() ([]process.Spec, error) {
 		KubeProxy: {
 			"--hostname-override=" + n.Name,
 			"--proxy-mode=iptables",
-			// Without it, answers between two pods of one bridge would not pass the rules again.
+			// Without this flag, responses between two pods on the bridge would bypass the rules that translate Service
+			// addresses.
 			"--masquerade-all",
-			// These limits are the machine's, not those of a network namespace.
+			// kube-proxy must not set these limits, because they belong to the whole machine and cannot be set in a network
+			// namespace.
 			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0s", "--conntrack-tcp-timeout-close-wait=0s",
 		},
 	}
@@ -196,7 +199,7 @@ func (n *Node) restarted(spec process.Spec) process.Spec {
 	return spec
 }
 
-// Image returns the name of the image that the lab makes of a program, and the path of that. Of an operator, it is the
+// Image returns the name of the lab's image of a program, and the path of the program. For an operator, it uses the
 // newest version.
 func (n *Node) Image(program string) (name, path string, err error) {
 	if program == Pause {

@@ -1,6 +1,6 @@
-// Package plane knows the command lines of the components and the folder of a cluster.
+// Package plane prepares the folder of a cluster and the command lines of its components.
 //
-// It decides what to run and writes the files that the commands name; it starts nothing.
+// It decides which commands to run, and writes the files that the commands need. It starts no process.
 package plane
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// The names of the components, as users type them.
+// The names of the components on the command line.
 const (
 	Etcd               = "etcd"
 	APIServer          = "kube-apiserver"
@@ -25,14 +25,16 @@ const (
 	PrometheusOperator = "prometheus-operator"
 )
 
-// Ports returns the port for a purpose: always the same one.
+// Ports returns the port for a purpose. It always returns the same port for the same purpose.
 type Ports func(purpose string) (int, error)
 
-// Site is where a cluster listens.
+// Site has the addresses at which a cluster listens.
 type Site struct {
-	// Address is the IP address of the lab, where etcds and fault proxies listen, and API servers without a real node.
+	// Address is the IP address of the lab. Etcds and fault proxies listen there, and API servers of clusters without a
+	// real node.
 	Address string
-	// Node is the network namespace of the real node and its control plane, or nil.
+	// Node is the network namespace of the real node and of its cluster's control plane. It is nil if the cluster has no
+	// real node.
 	Node *namespaces.Node
 }
 
@@ -58,7 +60,7 @@ type Cluster struct {
 	apiPort int
 }
 
-// Prepare returns the folder and the certificates of a cluster, and creates missing ones.
+// Prepare returns a cluster. It creates the cluster's folder and certificates if they do not exist.
 func Prepare(dir, bin, name string, site Site, ports Ports) (*Cluster, error) {
 	c := &Cluster{Name: name, Dir: filepath.Join(dir, name), Bin: bin, site: site}
 	proxyPort, err := ports(name + "/proxy")
@@ -104,7 +106,7 @@ func (c *Cluster) certify() (err error) {
 	return err
 }
 
-// Network returns the network namespace of the cluster's real node, or nil.
+// Network returns the network namespace of the cluster's real node. It is nil if the cluster has none.
 func (c *Cluster) Network() *namespaces.Node { return c.site.Node }
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }
@@ -131,7 +133,8 @@ func (c *Cluster) spec(program string, args ...string) process.Spec {
 	}
 }
 
-// onNode returns the command in the network namespace of a real node, if the cluster has one.
+// onNode changes the command so that it runs in the network namespace of the real node. Without a real node, it returns
+// the command unchanged.
 func (c *Cluster) onNode(spec process.Spec) process.Spec {
 	if c.site.Node != nil {
 		command := c.site.Node.Command(spec.Path, spec.Args...)
@@ -140,8 +143,8 @@ func (c *Cluster) onNode(spec process.Spec) process.Spec {
 	return spec
 }
 
-// identity writes a kubeconfig with a client certificate for a component. The lab grants its own components all rights,
-// because it does not test them.
+// identity writes a kubeconfig with a client certificate for a component. The certificate grants all rights, because
+// the lab does not test its own components.
 func (c *Cluster) identity(component string) (kubeconfig string, cert pki.Cert, err error) {
 	cert, err = c.CA.Client(component, "system:"+component, "system:masters")
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package process runs child processes that cannot outlive this one.
+// Package process runs child processes that end with this process.
 //
 // The kernel kills every child when the thread that started it ends (PR_SET_PDEATHSIG), so that even SIGKILL leaves no
-// process behind. That thread must not end before the process does: a Starter owns one and starts all children from it.
-// Grandchildren are not covered. Only containerd has some, which end with the lab's namespaces: see package namespaces.
+// process behind. The thread must therefore live as long as this process: a Starter has one such thread and starts all
+// children from it. The kernel does not kill grandchildren. Only containerd has grandchildren, which end with the lab's
+// namespaces: see package namespaces.
 package process
 
 import (
@@ -17,14 +18,14 @@ import (
 
 // Spec describes a process.
 type Spec struct {
-	Name string   // for messages
-	Path string   // the program
-	Args []string // without the program
-	Env  []string // added to our own environment
+	Name string   // the name in messages
+	Path string   // the path of the program
+	Args []string // the arguments without the program
+	Env  []string // variables in addition to those of this process
 	Dir  string   // working directory
 	Log  string   // stdout and stderr are appended to this file
 
-	// Restart is true if a process that ends on its own is started again, as by a kubelet.
+	// Restart is true if the process must be restarted when it ends by itself.
 	Restart bool
 }
 
@@ -36,7 +37,7 @@ type Starter struct {
 	calls chan func()
 }
 
-// NewStarter returns a starter whose thread lives as long as this process.
+// NewStarter returns a Starter whose thread lives as long as this process.
 func NewStarter() *Starter {
 	s := &Starter{calls: make(chan func())}
 	go func() {
@@ -62,11 +63,11 @@ type State string
 const (
 	Running State = "running"
 	Paused  State = "paused"
-	Killed  State = "killed" // on request
-	Exited  State = "exited" // on its own
+	Killed  State = "killed" // ended by a call of Kill
+	Exited  State = "exited" // ended without a call of Kill
 )
 
-// Process is one supervised child; it may be killed and started again.
+// Process is one supervised child process. It can be killed and started again.
 type Process struct {
 	Spec    Spec
 	starter *Starter
@@ -74,8 +75,8 @@ type Process struct {
 	mu     sync.Mutex
 	cmd    *exec.Cmd
 	state  State
-	reason string        // how it ended
-	ended  chan struct{} // closed when the current run is over
+	reason string        // how the process ended
+	ended  chan struct{} // closed when the current run of the process has ended
 }
 
 const (
@@ -83,13 +84,13 @@ const (
 	killAfter    = 3 * time.Second
 )
 
-// Start starts a process; an error means that it did not start.
+// Start starts a process. After an error, the process does not run.
 func (s *Starter) Start(spec Spec) (*Process, error) {
 	p := &Process{Spec: spec, starter: s}
 	return p, p.Start()
 }
 
-// Start starts an ended process again. It does nothing for a running one.
+// Start starts an ended process again. It does nothing if the process runs.
 func (p *Process) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,19 +136,19 @@ func (p *Process) wait(cmd *exec.Cmd, ended chan struct{}) {
 	}
 }
 
-// restart starts a process that ended on its own, unless it was killed on request.
+// restart starts a process again that ended by itself, but not a process that was killed on request.
 func (p *Process) restart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state == Exited {
 		if err := p.startLocked(); err != nil {
-			p.reason = err.Error() // status shows it
+			p.reason = err.Error() // so that lab status shows the error
 		}
 	}
 }
 
-// Kill ends the process with a signal to its group and waits until it is gone; if the signal
-// has no effect in time it sends SIGKILL. The process is not restarted.
+// Kill sends the signal to the process group and waits until the process has ended. If the process does not end in
+// time, Kill sends SIGKILL. The process is not restarted.
 func (p *Process) Kill(signal syscall.Signal) {
 	p.mu.Lock()
 	alive := p.state == Running || p.state == Paused
@@ -192,7 +193,7 @@ func (p *Process) flip(from, to State, signal syscall.Signal) error {
 	return nil
 }
 
-// State returns the state, and how the process ended.
+// State returns the state of the process, and how it ended.
 func (p *Process) State() (State, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,7 +210,7 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Ended is closed when the present run of the process is over.
+// Ended returns a channel that is closed when the present run of the process has ended.
 func (p *Process) Ended() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

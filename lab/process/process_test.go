@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// asParent makes the test binary a parent that starts children and waits to be killed.
+// asParent is the variable with which the test binary runs as a parent that starts children and waits to be killed.
 const asParent = "LAB_TEST_AS_PARENT"
 
 func TestMain(m *testing.M) {
@@ -62,7 +62,7 @@ func TestChildrenDieWithAKilledParent(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // says that it was killed
+	_ = cmd.Wait() // the error says that the process was killed
 	for _, pid := range pids {
 		eventually(t, fmt.Sprintf("the end of child %d", pid), func() bool { return !alive(pid) })
 	}
@@ -134,7 +134,7 @@ func alive(pid int) bool {
 	return state != "" && state != "Z"
 }
 
-// procState returns the one letter that the kernel says, or empty if there is no such process.
+// procState returns the one-letter state of a process in /proc. It is empty if there is no such process.
 func procState(pid int) string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 const tailBytes = 64 << 10
 
-// Tail returns the last lines of a log, indented; an unreadable log has none.
+// Tail returns the last lines of a log, indented. It returns an empty text if the log cannot be read.
 func Tail(log string, lines int) string {
 	file, err := os.Open(log)
 	if err != nil {

@@ -45,10 +45,10 @@ func startStore(ctx context.Context, starter *process.Starter, s *plane.Store) (
 	return out, nil
 }
 
-// stop lets the etcd close its files, because its data may be used again.
+// stop ends the etcd with SIGTERM, so that it closes its files. Its data may be used again.
 func (s *store) stop() { s.process.Kill(syscall.SIGTERM) }
 
-// cluster is a running control plane.
+// cluster is the running processes of one cluster.
 type cluster struct {
 	*plane.Cluster
 	topology  topology.Cluster
@@ -57,14 +57,14 @@ type cluster struct {
 	proxy     *faultproxy.Proxy
 	apiServer *process.Process
 
-	// workloads are started in this order, and stopped first.
+	// workloads are the processes that start last, in this order, and are stopped first.
 	workloads []*process.Process
 	node      *node // the real node, or nil
 	operators []*operator
 	proxyLog  *os.File
 }
 
-// starting has the inputs for the start of a cluster.
+// starting has the inputs of startCluster.
 type starting struct {
 	starter *process.Starter
 	stages  []string
@@ -72,7 +72,7 @@ type starting struct {
 	say     func(format string, args ...any)
 }
 
-// startCluster returns a ready cluster. After an error none of its processes runs.
+// startCluster starts a cluster and returns when it is ready. After an error, none of its processes runs.
 func startCluster(ctx context.Context, s starting, c *plane.Cluster, t topology.Cluster, etcd *store) (_ *cluster, err error) {
 	out := &cluster{Cluster: c, topology: t, store: etcd}
 	defer func() {
@@ -100,7 +100,7 @@ func startCluster(ctx context.Context, s starting, c *plane.Cluster, t topology.
 	s.say("%s: API server ready at %s", c.Name, c.Server)
 	for _, node := range t.NodeObjects() {
 		if t.Nodes == topology.Real {
-			break // kubelet creates it
+			break // the kubelet creates the Node object
 		}
 		if err := out.client.CreateNode(ctx, node, !t.Controllers); err != nil {
 			return nil, fmt.Errorf("cluster %q: creating node: %w", c.Name, err)
@@ -183,7 +183,8 @@ func (c *cluster) startNode(ctx context.Context, s starting) error {
 	return c.startAll(s, specs)
 }
 
-// startAll starts workloads of the cluster. After an error, the started workloads are kept, so that stop ends them.
+// startAll starts workloads of the cluster. After an error, the processes that did start stay in c.workloads, so that
+// stop ends them.
 func (c *cluster) startAll(s starting, specs []process.Spec) error {
 	for _, spec := range specs {
 		p, err := s.starter.Start(spec)
@@ -195,7 +196,8 @@ func (c *cluster) startAll(s starting, specs []process.Spec) error {
 	return nil
 }
 
-// await polls check until it succeeds. It fails as soon as one of the processes has ended, and then shows its log.
+// await polls check until it succeeds. If the process ends first, await fails at once and its error has the end of the
+// log.
 func await(ctx context.Context, p *process.Process, check func(context.Context) error, others ...*process.Process) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -219,7 +221,7 @@ func await(ctx context.Context, p *process.Process, check func(context.Context) 
 	}
 }
 
-// stop ends every process of the cluster. None of them has data to save.
+// stop kills every process of the cluster. None of them has data to save.
 func (c *cluster) stop() {
 	for _, o := range c.operators {
 		o.stop()
@@ -231,7 +233,7 @@ func (c *cluster) stop() {
 		c.node.end()
 	}
 	if c.proxy != nil {
-		_ = c.proxy.Close() // its connections end with the supervisor at the latest
+		_ = c.proxy.Close() // after an error, its connections end with the supervisor
 	}
 	if c.proxyLog != nil {
 		_ = c.proxyLog.Close()
@@ -240,7 +242,7 @@ func (c *cluster) stop() {
 		c.apiServer.Kill(syscall.SIGKILL)
 	}
 	if network := c.Network(); network != nil {
-		_ = network.Close() // it ends with the supervisor at the latest
+		_ = network.Close() // after an error, the namespace ends with the supervisor
 	}
 }
 

@@ -18,16 +18,17 @@ const (
 	healthTimeout = time.Second
 )
 
-// deployedOperator is the demand of a Deployment's pods for the process of an operator. It stands in for the kubelet:
-// the process has the arguments and the ServiceAccount of a pod, and the pod is Ready while the process answers.
+// deployedOperator runs the process of an operator while the cluster has a pod of its Deployment. It does the work of a
+// kubelet: the process has the arguments and the ServiceAccount of the pod, and the pod is Ready while the process
+// responds.
 //
-// There is one process for all pods with an equal spec. If their specs differ, the newest pod has the process.
+// All pods with an equal spec share one process. If their specs differ, the process belongs to the newest pod.
 type deployedOperator struct {
 	*plane.DeployedOperator
 	client *kube.Client
 	health http.Client
 
-	pods   []kube.Pod // at the last check, newest first
+	pods   []kube.Pod // the pods at the last check, newest first
 	leader kube.Pod   // the pod whose process runs
 	issued time.Time  // when the token of the leader was issued
 }
@@ -70,7 +71,8 @@ func startedPods(all []kube.Pod, ofOperator func(kube.Pod) bool) []kube.Pod {
 	return started
 }
 
-// electLeader returns the newest pod, or the last leader while it is there and has the same spec.
+// electLeader returns the last leader if it still exists and has the same spec as the newest pod. Otherwise it returns
+// the newest pod.
 func electLeader(pods []kube.Pod, last kube.Pod) kube.Pod {
 	for _, pod := range pods {
 		if pod.Metadata.UID == last.Metadata.UID && sameProcess(pod, pods[0]) {
@@ -80,12 +82,12 @@ func electLeader(pods []kube.Pod, last kube.Pod) kube.Pod {
 	return pods[0]
 }
 
-// sameProcess returns true if one process can stand for both pods.
+// sameProcess returns true if both pods can share one process.
 func sameProcess(a, b kube.Pod) bool {
 	return a.Metadata.Namespace == b.Metadata.Namespace && reflect.DeepEqual(a.Spec, b.Spec)
 }
 
-// identify gives the process of a pod a token of the pod's ServiceAccount.
+// identify writes a token of the pod's ServiceAccount for the pod's process.
 func (d *deployedOperator) identify(ctx context.Context, pod kube.Pod) error {
 	token, err := d.client.Token(ctx, pod.Metadata.Namespace, pod.Spec.ServiceAccountName, tokenValidity)
 	if err != nil {
@@ -95,7 +97,8 @@ func (d *deployedOperator) identify(ctx context.Context, pod kube.Pod) error {
 	return d.WriteIdentity(pod, token)
 }
 
-// report makes pods Ready while their process answers, and not Ready otherwise. A failure is mended at the next check.
+// report makes the pods Ready while their process responds, and not Ready otherwise. After a failure, the next check
+// tries again.
 func (d *deployedOperator) report(ctx context.Context, p *process.Process) {
 	healthy := p != nil && d.healthy(ctx)
 	for _, pod := range d.pods {

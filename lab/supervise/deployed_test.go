@@ -11,7 +11,8 @@ import (
 
 const ofOperator = "hanse.dev/prometheus-operator:v1.0.0"
 
-// operatorPod returns a pod of prometheus-operator that kwok has started, this many minutes after the first one.
+// operatorPod returns a pod of prometheus-operator that kwok has started. The pod was created this number of minutes
+// after a fixed time.
 func operatorPod(name string, minutes int, args ...string) kube.Pod {
 	var pod kube.Pod
 	pod.Metadata.Namespace, pod.Metadata.Name, pod.Metadata.UID = "monitoring", name, "uid of "+name

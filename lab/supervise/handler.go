@@ -15,14 +15,14 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// termination is the signal that asks an extra process to end.
+// termination is the signal with which Remove asks an extra process to end.
 const termination = syscall.SIGTERM
 
 func (s *Supervisor) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+control.StatusPath, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(s.Status(r.Context())) // the client may be gone
+		_ = json.NewEncoder(w).Encode(s.Status(r.Context())) // an error means that the client is gone
 	})
 	mux.HandleFunc("POST "+control.UpPath, s.serveUp)
 	mux.HandleFunc("POST "+control.DownPath, s.serveDown)
@@ -34,7 +34,7 @@ func (s *Supervisor) handler() http.Handler {
 	return mux
 }
 
-// serve decodes the request and responds with the text of the error, if there is one.
+// serve returns a handler that decodes the request and calls do. If do fails, the response is the text of the error.
 func serve[T any](do func(context.Context, T) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var request T
@@ -48,7 +48,8 @@ func serve[T any](do func(context.Context, T) error) http.HandlerFunc {
 	}
 }
 
-// serveUp reports progress line by line. After a failure, a supervisor without processes ends.
+// serveUp reports the progress of an up line by line. If the up fails and the supervisor has no processes, the
+// supervisor ends.
 func (s *Supervisor) serveUp(w http.ResponseWriter, r *http.Request) {
 	var request control.Up
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
@@ -59,7 +60,7 @@ func (s *Supervisor) serveUp(w http.ResponseWriter, r *http.Request) {
 	send := func(p control.Progress) {
 		mu.Lock()
 		defer mu.Unlock()
-		if json.NewEncoder(w).Encode(p) == nil { // otherwise the client is gone, which ends the context
+		if json.NewEncoder(w).Encode(p) == nil { // an error means that the client is gone, which also ends the context
 			_ = http.NewResponseController(w).Flush()
 		}
 	}
@@ -75,8 +76,8 @@ func (s *Supervisor) serveUp(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveDown stops all processes before it responds. The supervisor ends only after the whole response is sent, because
-// its end closes the connection.
+// serveDown stops all processes before it responds. The supervisor ends only after it has sent the whole response,
+// because its end closes the connection.
 func (s *Supervisor) serveDown(w http.ResponseWriter, r *http.Request) {
 	serve(func(_ context.Context, request control.Down) error {
 		s.down(request)
@@ -94,7 +95,8 @@ func (s *Supervisor) down(request control.Down) {
 	s.clean = !request.Keep
 }
 
-// find returns the named component of a cluster, by default its API server, or an extra process.
+// find returns the named component of a cluster, or an extra process. Without a component, it returns the cluster's API
+// server.
 func (s *Supervisor) find(name, component string) (*process.Process, error) {
 	s.mu.Lock()
 	c, extra := s.clusters[name], s.extra[name]
@@ -165,7 +167,7 @@ func (s *Supervisor) load(ctx context.Context, request control.Load) error {
 	return nil
 }
 
-// run starts an extra process. It may reuse the name of an ended one.
+// run starts an extra process. The name of an ended process can be used again.
 func (s *Supervisor) run(_ context.Context, request control.Run) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()

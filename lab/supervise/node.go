@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// node is the running containerd of a real node. Its kubelet and kube-proxy are workloads of the cluster.
+// node is the running containerd of a real node. Its kubelet and kube-proxy are in the workloads of the cluster.
 type node struct {
 	*plane.Node
 	network    *namespaces.Node
@@ -28,7 +28,7 @@ func newNode(c *cluster) (*node, error) {
 	return &node{Node: prepared, network: c.Network()}, err
 }
 
-// start starts containerd and imports the image that every pod needs.
+// start starts containerd and imports the pause image, which every pod needs.
 func (n *node) start(ctx context.Context, s starting) error {
 	var err error
 	if n.containerd, err = s.starter.Start(n.ContainerdSpec()); err != nil {
@@ -37,7 +37,7 @@ func (n *node) start(ctx context.Context, s starting) error {
 	return await(ctx, n.containerd, func(ctx context.Context) error { return n.load(ctx, plane.Pause) })
 }
 
-// load imports an image into containerd: an archive, or a program of the lab.
+// load imports an image into containerd. source is the path of an archive, or the name of a program of the lab.
 func (n *node) load(ctx context.Context, source string) error {
 	if !filepath.IsAbs(source) {
 		name, program, err := n.Image(source)
@@ -58,15 +58,15 @@ func (n *node) load(ctx context.Context, source string) error {
 	return nil
 }
 
-// end kills containerd and the containers of a node whose kubelet has ended, and removes their mounts and cgroups. The
-// end of the supervisor removes what is left.
+// end kills containerd and all containers of a node whose kubelet has ended. Then it removes the node's mounts and the
+// state of containerd.
 func (n *node) end() {
 	if n.containerd != nil {
 		n.containerd.Kill(syscall.SIGKILL)
 	}
 	for _, pid := range append(n.shims(), namespaces.Processes(n.network.Cgroup())...) {
 		if id, err := strconv.Atoi(pid); err == nil {
-			_ = syscall.Kill(id, syscall.SIGKILL) // it may have ended
+			_ = syscall.Kill(id, syscall.SIGKILL) // the process may have ended already
 		}
 	}
 	_ = namespaces.Detach(n.Dir)
@@ -74,7 +74,8 @@ func (n *node) end() {
 	_ = os.RemoveAll(n.State)
 }
 
-// shims returns the ids of the processes between containerd and the containers, which do not end with containerd.
+// shims returns the ids of the containerd-shim processes, which are the parents of the containers. They do not end with
+// containerd.
 func (n *node) shims() []string {
 	var pids []string
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid

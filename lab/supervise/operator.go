@@ -14,9 +14,9 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// prometheus-operator checks only at its start which of its kinds are served, and runs a controller for each. Its
-// controller of Prometheus waits for ever for the caches of the kinds below, served or not. So it is started when they
-// are served, and restarted when a further kind appears.
+// prometheus-operator checks only at its start which of its kinds are served, and runs a controller for each of them.
+// Its controller of Prometheus waits for the caches of the kinds below, even if they are not served. Therefore the lab
+// starts the operator only when all these kinds are served, and restarts it when a further kind appears.
 var operatorKinds = []string{"prometheuses", "servicemonitors", "podmonitors", "probes", "prometheusrules"}
 
 const (
@@ -24,15 +24,16 @@ const (
 	operatorPollEvery = time.Second
 )
 
-// demand says whether a cluster wants an operator.
+// demand decides whether and with which command an operator runs in a cluster.
 type demand interface {
-	// command returns the wanted command; if there is none, it returns nil and what the operator waits for.
+	// command returns the command that must run. If no command must run, spec is nil, and waits says what the operator
+	// waits for.
 	command(context.Context) (spec *process.Spec, waits string, err error)
-	// report tells the cluster about the process of the last command, or about its end by nil.
+	// report receives the process of the last command, or nil if the process has ended.
 	report(context.Context, *process.Process)
 }
 
-// always is the demand for one command, whatever the cluster has.
+// always is a demand that always returns the same command.
 type always process.Spec
 
 func (a always) command(context.Context) (*process.Spec, string, error) {
@@ -42,7 +43,7 @@ func (a always) command(context.Context) (*process.Spec, string, error) {
 
 func (always) report(context.Context, *process.Process) {}
 
-// operator runs prometheus-operator while its CRDs are installed and it is wanted.
+// operator runs prometheus-operator while its CRDs are installed and its demand returns a command.
 type operator struct {
 	demand  demand
 	starter *process.Starter
@@ -52,7 +53,7 @@ type operator struct {
 
 	mu      sync.Mutex
 	process *process.Process
-	waits   string // what is missing, while there is no process
+	waits   string // what the operator waits for; empty while its process runs
 }
 
 func superviseOperator(starter *process.Starter, client *kube.Client, demand demand) *operator {
@@ -76,7 +77,7 @@ func (o *operator) run(ctx context.Context) {
 		}
 		now, err := o.served(ctx)
 		if err != nil {
-			continue // the API server is unreachable; the operator continues
+			continue // the API server is unreachable, and the operator continues
 		}
 		spec, waits, err := o.demand.command(ctx)
 		if err != nil {
@@ -108,13 +109,13 @@ func (o *operator) served(ctx context.Context) ([]string, error) {
 	return kinds, nil
 }
 
-// differs returns true if the operator was not started with this command.
+// differs returns true if the operator has no process, or was started with another command.
 func (o *operator) differs(spec process.Spec) bool {
 	p := o.running()
 	return p == nil || !reflect.DeepEqual(p.Spec, spec)
 }
 
-// begin starts or restarts the operator, and reports whether it runs.
+// begin starts or restarts the operator, and returns true if it then runs.
 func (o *operator) begin(spec process.Spec, kinds []string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -141,7 +142,7 @@ func (o *operator) begin(spec process.Spec, kinds []string) bool {
 	return true
 }
 
-// end ends the operator if it runs. It then waits.
+// end ends the operator if it runs, and records what the operator waits for.
 func (o *operator) end(waits string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -160,7 +161,7 @@ func (o *operator) stop() {
 	}
 }
 
-// running returns the operator's process, or nil if it is not started.
+// running returns the operator's process. It is nil before the start and after the end of the operator.
 func (o *operator) running() *process.Process {
 	o.mu.Lock()
 	defer o.mu.Unlock()

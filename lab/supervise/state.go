@@ -18,19 +18,20 @@ import (
 	"github.com/hanse-dev/hanse/lab/topology"
 )
 
-// State is the data that outlives the supervisor: a restarted lab has the same clusters at the same addresses.
+// State is the data of a lab on disk. After a restart of the supervisor, the lab has the same clusters at the same
+// addresses.
 type State struct {
-	PID      int               `json:"pid"` // the supervisor's, while it runs, as the machine sees it
+	PID      int               `json:"pid"` // process id of the running supervisor, as the machine outside the namespaces sees it
 	Topology topology.Topology `json:"topology"`
 	Ports    map[string]int    `json:"ports"`
 
-	// Network is the number of the network of a lab with namespaces of its own, or 0.
+	// Network is the number N of the lab's network. It is 0 if the lab has no real nodes.
 	Network int `json:"network,omitempty"`
-	// Slots are the slots of the clusters with a real node, by name.
+	// Slots are the network slots of the clusters with a real node, by name.
 	Slots map[string]int `json:"slots,omitempty"`
 }
 
-// ReadState returns the state in a lab's folder; a folder without one has an empty state.
+// ReadState returns the state in a lab's folder. If the folder has none, the state is empty.
 func ReadState(dir string) (State, error) {
 	var s State
 	data, err := os.ReadFile(stateFile(dir))
@@ -48,7 +49,7 @@ func ReadState(dir string) (State, error) {
 
 func stateFile(dir string) string { return filepath.Join(dir, "state.json") }
 
-// ledger is the state and its file.
+// ledger is the State in memory and the path of its file.
 type ledger struct {
 	dir string
 
@@ -77,7 +78,7 @@ func openLedger(dir string, own *namespaces.Lab) (*ledger, error) {
 	})
 }
 
-// slot returns the recorded slot of a cluster with a real node, or records the first free one.
+// slot returns the slot of a cluster with a real node. If the cluster has none, it records the first free slot.
 func (l *ledger) slot(name string) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,14 +94,14 @@ func (l *ledger) slot(name string) (int, error) {
 	return 0, fmt.Errorf("cluster %q: the lab has 254 real nodes already", name)
 }
 
-// pid returns the supervisor's process id as the machine sees it.
+// pid returns the supervisor's process id outside of the lab's namespaces.
 func (l *ledger) pid() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state.PID
 }
 
-// change changes the state and writes the file atomically.
+// change calls f on the state and then writes the file atomically.
 func (l *ledger) change(f func(*State)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +121,7 @@ func (l *ledger) changeLocked(f func(*State)) error {
 	return os.Rename(partial, stateFile(l.dir))
 }
 
-// port returns the recorded port of a purpose, or records a free one.
+// port returns the recorded port for a purpose. If there is none, it records a free port.
 func (l *ledger) port(purpose string) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +140,7 @@ func (l *ledger) port(purpose string) (int, error) {
 	return port, l.changeLocked(func(s *State) { s.Ports[purpose] = port })
 }
 
-// forget frees the ports and the slot of a cluster or an etcd that is gone.
+// forget removes the ports and the slot of a cluster or an etcd from the state.
 func (l *ledger) forget(prefix string) error {
 	return l.change(func(s *State) {
 		delete(s.Slots, prefix)
@@ -155,8 +156,8 @@ func (l *ledger) forget(prefix string) error {
 	})
 }
 
-// freePort returns a port below the kernel's range for outgoing connections, so that a killed component finds its port
-// free when it is started again. Until hold is closed, no other lab on this machine gets the port.
+// freePort returns a free port below the kernel's range for outgoing connections, so that a killed component finds its
+// port free when it starts again. No other lab on this machine gets this port until hold is closed.
 func freePort(taken map[int]bool) (port int, hold net.Listener, err error) {
 	low, high := 20000, 30000
 	if first := firstEphemeral(); first > 12000 && first < high {
@@ -180,13 +181,15 @@ func freePort(taken map[int]bool) (port int, hold net.Listener, err error) {
 	return 0, nil, fmt.Errorf("no free port between %d and %d", low, high)
 }
 
-// reserve fails if a process has reserved the port. A reservation is an abstract socket, which the kernel removes with
-// its process; it counts in one network namespace, like the port. Package fleet reserves its ports in the same way.
+// reserve reserves the port by an abstract socket, and fails if another process has reserved it. The kernel removes the
+// socket with its process. Like the port, the reservation is valid in one network namespace. Package fleet reserves its
+// ports in the same way.
 func reserve(port int) (net.Listener, error) {
 	return net.Listen("unix", "@hanse-port-"+strconv.Itoa(port))
 }
 
-// firstEphemeral returns the first port of the kernel's range, or 0 if it is not known.
+// firstEphemeral returns the first port of the kernel's range for outgoing connections. It is 0 if the range cannot be
+// read.
 func firstEphemeral() int {
 	data, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	fields := strings.Fields(string(data))

@@ -1,8 +1,8 @@
-// Package supervise is the parent of every process of a lab.
+// Package supervise runs the supervisor, which is the parent of every process of a lab.
 //
-// A supervisor holds a lock in the lab's folder while it lives, so that there is only one. Its children die with it,
-// however it dies. Its state file lets the next one start the same clusters at the same addresses with the same data.
-// It runs the fault proxies itself.
+// A supervisor holds a lock in the lab's folder while it runs, so that a lab has only one. Its children end with it,
+// for any reason. It writes a state file, with which the next supervisor starts the same clusters at the same addresses
+// with the same data. It runs the fault proxies in its own process.
 package supervise
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/hanse-dev/hanse/lab/process"
 )
 
-// Folders and files of a lab, except those of the clusters, whose names cannot start like these.
+// Files and folders of a lab, except for those of its clusters. The name of a cluster cannot collide with them.
 const (
 	etcdFolder  = "_etcd"
 	extraFolder = "_run"
@@ -43,21 +43,21 @@ type Supervisor struct {
 	own     *namespaces.Lab // the namespaces of a lab with real nodes, or nil
 	quit    context.CancelFunc
 
-	// turn serialises changes of the set of processes. A change may take minutes.
+	// turn serialises changes to the set of processes. It may be held for minutes.
 	turn sync.Mutex
 
-	// mu guards the following fields, for short times only.
+	// mu guards the following fields. It is held only for short times.
 	mu       sync.Mutex
 	bin      string
 	stages   []string
 	stores   map[string]*store
 	clusters map[string]*cluster
 	extra    map[string]*process.Process
-	clean    bool // remove all files at the end
+	clean    bool // remove all files when the supervisor ends
 }
 
-// Run supervises the lab in dir until ctx ends or a client requests the end. Then no process runs any more. own are the
-// namespaces of a lab with real nodes, of which this process is the first, or nil.
+// Run supervises the lab in dir until ctx ends or a client requests the end. When it returns, no process of the lab
+// runs. own are the namespaces of a lab with real nodes, in which this process must be process 1. Otherwise own is nil.
 func Run(ctx context.Context, dir string, own *namespaces.Lab) error {
 	lock, err := acquire(dir)
 	if err != nil {
@@ -82,7 +82,7 @@ func Run(ctx context.Context, dir string, own *namespaces.Lab) error {
 	go func() { _ = server.Serve(listener) }()   // returns when the server is closed
 	time.AfterFunc(idleTimeout, s.quitIfIdle)
 	<-ctx.Done()
-	_ = server.Close() // ends a running up, which then rolls back
+	_ = server.Close() // interrupts a running up, which then rolls back
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.stopAll()
@@ -98,7 +98,8 @@ func Run(ctx context.Context, dir string, own *namespaces.Lab) error {
 	return book.change(func(s *State) { s.PID = 0 })
 }
 
-// quitIfIdle ends a supervisor without requests, because `lab up` died at once.
+// quitIfIdle ends a supervisor that has received no request. This happens if `lab up` is killed right after it has
+// started the supervisor.
 func (s *Supervisor) quitIfIdle() {
 	if !s.turn.TryLock() {
 		return
@@ -115,7 +116,7 @@ func (s *Supervisor) idle() bool {
 	return len(s.clusters)+len(s.extra) == 0
 }
 
-// acquire takes the lock of a running supervisor. The kernel always releases it. acquire tries for a while, because
+// acquire takes the lock of the lab, which the kernel releases when the process ends. It tries for a while, because
 // Alive holds the lock for a moment.
 func acquire(dir string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
@@ -132,7 +133,7 @@ func acquire(dir string) (*os.File, error) {
 	return nil, fmt.Errorf("another supervisor has the lab in %s: %w", dir, err)
 }
 
-// Alive reports whether a supervisor holds the lab in dir.
+// Alive reports whether a supervisor holds the lock of the lab in dir.
 func Alive(dir string) bool {
 	lock, err := os.Open(filepath.Join(dir, lockFile))
 	if err != nil {
@@ -142,7 +143,7 @@ func Alive(dir string) bool {
 	return errors.Is(syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
-// stopAll ends every process, the stores last.
+// stopAll stops every process of the lab. The etcds are stopped last.
 func (s *Supervisor) stopAll() {
 	s.mu.Lock()
 	clusters, stores, extra := s.clusters, s.stores, s.extra
@@ -162,14 +163,14 @@ func (s *Supervisor) stopAll() {
 	stopping.Wait()
 }
 
-// Clean removes the files of an ended lab, and its folder if it is then empty.
+// Clean removes the files of an ended lab. It also removes the folder if the folder is then empty.
 func Clean(dir string) error {
 	state, err := ReadState(dir)
 	if err != nil {
 		return err
 	}
 	names := []string{etcdFolder, extraFolder, LogFile, control.SocketName, filepath.Base(stateFile(dir))}
-	for purpose := range state.Ports { // also of clusters that never became ready
+	for purpose := range state.Ports { // includes clusters that never became ready
 		if name, _, ok := strings.Cut(purpose, "/"); ok && !strings.HasPrefix(name, plane.StorePurpose) {
 			names = append(names, name)
 		}

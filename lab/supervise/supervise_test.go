@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/lab/topology"
 )
 
-// running is a supervisor in this process.
+// running is a supervisor that runs in the test process.
 type running struct {
 	dir    string
 	client *control.Client
@@ -46,7 +46,7 @@ func runSupervisor(t *testing.T, dir string) *running {
 	return r
 }
 
-// longDir returns a folder whose path is longer than a socket address may be.
+// longDir returns a folder whose path is longer than a socket address can be.
 func longDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
@@ -136,7 +136,7 @@ func TestComponentThatEndsIsNamedWithTheEndOfItsLog(t *testing.T) {
 	if strings.Contains(err.Error(), "line 10\n") {
 		t.Errorf("error shows more than the end of the log:\n%v", err)
 	}
-	check(t, <-r.ended) // nothing was left to supervise
+	check(t, <-r.ended) // the supervisor ends, because it has no process left
 }
 
 func TestPortsAreKeptAndDistinct(t *testing.T) {

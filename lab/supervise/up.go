@@ -17,14 +17,14 @@ import (
 	"github.com/hanse-dev/hanse/lab/topology"
 )
 
-// The two etcds. The hub has a separate one, so that its writes can be counted.
+// The names of the two etcds. The hub has a separate etcd, so that its writes can be counted.
 const (
 	hubStore    = "hub"
 	memberStore = "members"
 )
 
-// Up starts the missing clusters. After an error, or when ctx ends, all processes that it started are stopped, and
-// earlier clusters are unchanged.
+// Up starts the missing clusters. After an error, or when ctx ends, it stops all processes that it started, and does
+// not change clusters that ran before.
 func (s *Supervisor) Up(ctx context.Context, request control.Up, say func(format string, args ...any)) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -65,7 +65,7 @@ func (s *Supervisor) Up(ctx context.Context, request control.Up, say func(format
 	return s.recordTopology()
 }
 
-// missing returns the clusters of t that do not run. A running one must equal its description in t.
+// missing returns the clusters of t that do not run. It fails if a running cluster differs from its description in t.
 func (s *Supervisor) missing(t topology.Topology, say func(string, ...any)) ([]topology.Cluster, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (s *Supervisor) startStores(ctx context.Context, wanted []topology.Cluster)
 	return nil
 }
 
-// stopUnusedStores ends the etcds without a cluster.
+// stopUnusedStores stops the etcds that no cluster uses.
 func (s *Supervisor) stopUnusedStores() {
 	s.mu.Lock()
 	var unused []*store
@@ -145,8 +145,8 @@ func (s *Supervisor) stopUnusedStores() {
 	}
 }
 
-// startClusters starts clusters concurrently and returns those that became ready. The first error also cancels the
-// start of the others.
+// startClusters starts clusters concurrently and returns the clusters that became ready. The first error cancels the
+// other starts.
 func (s *Supervisor) startClusters(ctx context.Context, wanted []topology.Cluster, say func(string, ...any)) ([]*cluster, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -207,7 +207,7 @@ func (s *Supervisor) recordTopology() error {
 		t.Clusters = append(t.Clusters, s.clusters[name].topology)
 	}
 	s.mu.Unlock()
-	slices.SortStableFunc(t.Clusters, func(a, b topology.Cluster) int { // the hub first, for readers
+	slices.SortStableFunc(t.Clusters, func(a, b topology.Cluster) int { // the hub comes first in the output
 		if a.Hub != b.Hub {
 			return map[bool]int{true: -1, false: 1}[a.Hub]
 		}
@@ -216,7 +216,7 @@ func (s *Supervisor) recordTopology() error {
 	return s.ledger.change(func(st *State) { st.Topology = t })
 }
 
-// Remove ends a cluster, or an extra process, and deletes all its data.
+// Remove stops a cluster or an extra process, and deletes all its data.
 func (s *Supervisor) Remove(ctx context.Context, name string) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()

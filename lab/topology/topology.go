@@ -1,6 +1,6 @@
 // Package topology reads the file with the clusters of a lab.
 //
-// It only decides whether a topology is valid. Equal input gives equal results, and only Load uses a file.
+// It checks whether a topology is valid. Equal input gives equal results, and only Load reads a file.
 package topology
 
 import (
@@ -17,48 +17,48 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// PrometheusOperator is the operator that the lab can run in a cluster.
+// PrometheusOperator is the name of the only operator that the lab can run in a cluster.
 const PrometheusOperator = "prometheus-operator"
 
 // Operators are the values that Cluster.Operators and Cluster.DeployedOperators may hold.
 var Operators = []string{PrometheusOperator}
 
-// Topology is the whole file.
+// Topology is the content of a topology file.
 type Topology struct {
-	// Clusters are the control planes of the lab, at most one of them a hub.
+	// Clusters are the control planes of the lab. At most one of them is a hub.
 	Clusters []Cluster `json:"clusters"`
 }
 
 // Cluster is one Kubernetes control plane.
 type Cluster struct {
-	// Name is a DNS label of at most 30 characters; it names the folder, the etcd prefix and the nodes.
+	// Name is a DNS label of at most 30 characters. It is also the name of the folder and the prefix in etcd and of node
+	// names.
 	Name string `json:"name"`
-	// Hub marks the cluster that gets a separate etcd.
+	// Hub is true for the hub, which has a separate etcd.
 	Hub bool `json:"hub,omitempty"`
 	// Region is the nodes' label topology.kubernetes.io/region. If it is not set, the nodes have no such label.
 	Region string `json:"region,omitempty"`
 	// Zones are assigned to the nodes in turn as their label topology.kubernetes.io/zone.
 	Zones []string `json:"zones,omitempty"`
-	// Nodes is the number of Node objects, or Real. Default 0.
+	// Nodes is the number of Node objects, or Real. The default is 0.
 	Nodes Nodes `json:"nodes,omitzero"`
-	// Controllers starts kube-controller-manager and kube-scheduler, and kwok unless the node is real, so that pods become
-	// Ready.
+	// Controllers is true if the cluster runs kube-controller-manager and kube-scheduler. Unless the node is real, kwok
+	// also runs. Then pods become Ready.
 	Controllers bool `json:"controllers,omitempty"`
-	// Operators are started once their CRDs are established. They need Controllers.
+	// Operators start when their CRDs are established. They require Controllers.
 	Operators []string `json:"operators,omitempty"`
-	// DeployedOperators run only while the cluster has a pod of their Deployment, and make that pod Ready. They need
+	// DeployedOperators run only while the cluster has a pod of their Deployment, and make this pod Ready. They require
 	// Controllers and nodes of kwok.
 	DeployedOperators []string `json:"deployedOperators,omitempty"`
 }
 
-// Nodes are the nodes of a cluster: a number of Node objects, or one real node. In a file it is the number or the word
-// real.
+// Nodes is the number of Node objects of a cluster, or Real. In a file, it is a number or the word real.
 type Nodes int
 
-// Real is one node with containerd, kubelet and kube-proxy, on which pods run.
+// Real means one node with containerd, kubelet and kube-proxy, on which pods run.
 const Real Nodes = math.MinInt32
 
-// String returns what a file says.
+// String returns the text of the value in a topology file.
 func (n Nodes) String() string {
 	if n == Real {
 		return "real"
@@ -66,7 +66,7 @@ func (n Nodes) String() string {
 	return strconv.Itoa(int(n))
 }
 
-// Set reads a flag.
+// Set parses the value of a flag.
 func (n *Nodes) Set(s string) error {
 	if s == Real.String() {
 		*n = Real
@@ -80,13 +80,13 @@ func (n *Nodes) Set(s string) error {
 	return nil
 }
 
-// Type names the values of a flag.
+// Type returns the type of the flag in help texts.
 func (n *Nodes) Type() string { return "number|real" }
 
-// UnmarshalJSON reads a number or the string real.
+// UnmarshalJSON accepts a number or the string "real".
 func (n *Nodes) UnmarshalJSON(data []byte) error { return n.Set(strings.Trim(string(data), `"`)) }
 
-// MarshalJSON writes a number or the string real.
+// MarshalJSON writes a number or the string "real".
 func (n Nodes) MarshalJSON() ([]byte, error) {
 	if n == Real {
 		return []byte(`"real"`), nil
@@ -126,7 +126,7 @@ func Load(path string) (Topology, error) {
 	return t, nil
 }
 
-// Parse reads and validates a topology; an error names every wrong field.
+// Parse reads and validates a topology. Its error names every wrong field.
 func Parse(data []byte) (Topology, error) {
 	var t Topology
 	if err := yaml.UnmarshalStrict(data, &t); err != nil {
@@ -135,7 +135,7 @@ func Parse(data []byte) (Topology, error) {
 	return t, t.Validate()
 }
 
-// Validate returns all faults of a topology at once.
+// Validate returns an error with all faults of a topology.
 func (t Topology) Validate() error {
 	var faults []error
 	if len(t.Clusters) == 0 {
@@ -208,12 +208,12 @@ func (c Cluster) validateOperators(field string, operators []string, fault func(
 	}
 }
 
-// Real reports whether a cluster has a real node.
+// Real reports whether any cluster of the topology has a real node.
 func (t Topology) Real() bool {
 	return slices.ContainsFunc(t.Clusters, func(c Cluster) bool { return c.Nodes == Real })
 }
 
-// Difference names the first field in which two clusters differ, or is empty.
+// Difference returns the name of the first field in which two clusters differ. It is empty if they are equal.
 func (c Cluster) Difference(other Cluster) string {
 	a, b := reflect.ValueOf(c), reflect.ValueOf(other)
 	for i := range a.NumField() {
@@ -227,13 +227,13 @@ func (c Cluster) Difference(other Cluster) string {
 	return ""
 }
 
-// Node is a Node object that the lab, or a kubelet, creates.
+// Node is a Node object that the lab or a kubelet creates.
 type Node struct {
 	Name   string
 	Labels map[string]string
 }
 
-// NodeObjects returns the nodes of a cluster, with its zones assigned in turn.
+// NodeObjects returns the Node objects of a cluster. The zones are assigned to the nodes in turn.
 func (c Cluster) NodeObjects() []Node {
 	nodes := make([]Node, c.Nodes.Count())
 	for i := range nodes {

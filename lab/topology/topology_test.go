@@ -12,7 +12,7 @@ import (
 func TestParseRefuses(t *testing.T) {
 	tests := map[string]struct {
 		yaml string
-		want []string // in the error
+		want []string // texts that the error must contain
 	}{
 		"no clusters at all":        {"clusters: []", []string{"clusters: at least one"}},
 		"a field that is not known": {"clusters: [{name: a, colour: red}]", []string{`unknown field "colour"`}},

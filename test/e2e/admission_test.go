@@ -69,7 +69,7 @@ func TestAWrongOverrideIsRefusedAtAdmissionAndAtRender(t *testing.T) {
 
 	// With the webhook: the policy is refused, and the message names the object, the cluster, the path and the value.
 	webhookOn(t)
-	eventually(t, normal, func() error { // of an object that it has not read yet, a hub that has just started says nothing
+	eventually(t, normal, func() error { // a hub that has just started does not review a policy for objects that it has not read yet
 		if err := suite.Hub.Create(ctx, overrideOf(ns, "wrong", huge(shanghai)), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "/spec/size") {
 			return fmt.Errorf("the review says: %w", err)
 		}
@@ -275,7 +275,7 @@ func webhookOn(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
-		must(t, suite.hub.Stop()) // before its roles go
+		must(t, suite.hub.Stop()) // before the roles of the hub are deleted
 		must(t, suite.InstallHub(ctx, kinds))
 		var err error
 		suite.hub, err = suite.StartHub(ctx, "hub-a")

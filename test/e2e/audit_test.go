@@ -171,10 +171,10 @@ func readAudit(path string, until int64, user string) (used map[string]bool, ref
 	}
 	defer func() { _ = file.Close() }()
 	used = map[string]bool{}
-	pending := map[string]string{} // what was refused, by the request
+	pending := map[string]string{} // the refused permissions, by request
 	lines := bufio.NewScanner(io.LimitReader(file, until))
 	lines.Buffer(nil, 4<<20)
-	var torn error // the last line may still be written
+	var torn error // the API server may still be writing the last line
 	for torn == nil && lines.Scan() {
 		var e auditEvent
 		if torn = json.Unmarshal(lines.Bytes(), &e); torn != nil {
@@ -189,17 +189,17 @@ func readAudit(path string, until int64, user string) (used map[string]bool, ref
 		}
 		what := e.Verb + " " + e.ObjectRef.APIGroup + "/" + resource
 		path, _, _ := strings.Cut(e.RequestURI, "?")
-		if e.Annotations["authorization.k8s.io/decision"] == "forbid" { // not every 403: admission answers so, too
+		if e.Annotations["authorization.k8s.io/decision"] == "forbid" { // an admission refusal is a 403, too
 			pending[e.Verb+" "+path] = what
 			continue
 		}
 		delete(pending, e.Verb+" "+path)
 		used[what] = true
 		if e.Verb == "watch" && strings.Contains(e.RequestURI, "sendInitialEvents=true") {
-			used["list "+e.ObjectRef.APIGroup+"/"+resource] = true // it stands for a list, which a server without this feature is asked for
+			used["list "+e.ObjectRef.APIGroup+"/"+resource] = true // this watch replaces a list; an API server without streaming lists gets the list
 		}
 		if e.Verb == "patch" && e.ResponseStatus.Code == 201 {
-			used["create "+e.ObjectRef.APIGroup+"/"+resource] = true // a server-side apply of a new object needs both
+			used["create "+e.ObjectRef.APIGroup+"/"+resource] = true // a server-side apply that creates an object needs both permissions
 		}
 	}
 	if torn != nil && lines.Scan() {

@@ -41,9 +41,9 @@ func TestABadKubeconfigIsRefusedInClearWords(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		kubeconfig func(*testing.T) []byte // nil: no Secret at all
+		kubeconfig func(*testing.T) []byte // nil means that the member has no Secret
 		reason     string
-		words      string // in the message
+		words      string // text in the condition's message
 	}{
 		"an address where nobody listens": {
 			kubeconfig: edited(func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://127.0.0.1:1" }),
@@ -216,7 +216,7 @@ func TestABadManifestFailsInItsRowOnly(t *testing.T) {
 					t.Errorf("the message does not name %q: %s", want, got)
 				}
 			}
-			must(t, replicasOn(ctx, shanghai, bad, 3)) // what runs stays
+			must(t, replicasOn(ctx, shanghai, bad, 3)) // the copy stays as it was
 			must(t, suite.Hub.Patch(ctx, widget(ns, "good"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":4}}`))))
 			eventually(t, normal, func() error { return replicasOn(ctx, shanghai, good, 4) })
 		})

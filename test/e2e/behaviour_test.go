@@ -313,7 +313,7 @@ func TestSuspendHoldsWritesBack(t *testing.T) {
 		eventually(t, normal, func() error { return rowIs(t.Context(), w, m, metav1.ConditionTrue, "") })
 	}
 	must(t, suite.Hub.Patch(t.Context(), p, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"suspend":{"clusters":[%q]}}}`, shanghai))))
-	must(t, poll(t.Context(), normal, func() error { // the suspension must have been seen before the edit
+	must(t, poll(t.Context(), normal, func() error { // the hub must observe the suspension before the edit
 		return observedPlacement(t.Context(), p)
 	}))
 	must(t, suite.Hub.Patch(t.Context(), widget(ns, "held"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))))

@@ -198,7 +198,7 @@ spec:
 				"Valve.test.hanse.dev "+ns+"/main: ClusterBundle "+ns+" has this object: remove it from one of the two; the stored objects stay")
 		})
 	})
-	local := valve(ns, "local") // of a user of the member
+	local := valve(ns, "local") // a user of the member created this object
 	must(t, suite.Members[singapore].Create(ctx, local))
 	must(t, suite.Hub.Delete(ctx, b.DeepCopy()))
 	for _, m := range []string{singapore, frankfurt} {
@@ -208,7 +208,7 @@ spec:
 	eventually(t, normal, func() error {
 		return rowIs(ctx, definition, singapore, metav1.ConditionFalse, hubv1.ReasonDefinitionKept)
 	})
-	eventually(t, normal, func() error { // the first try may still have seen the copy
+	eventually(t, normal, func() error { // in the first attempt the copy may still exist
 		return rowSays(ctx, definition, singapore, "there are objects of Valve.test.hanse.dev (1, such as "+ns+"/local): delete them")
 	})
 	must(t, suite.Members[singapore].Get(ctx, client.ObjectKeyFromObject(local), local))

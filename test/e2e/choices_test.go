@@ -267,7 +267,7 @@ replicas:
 func everyWayToChoose(t *testing.T) {
 	ctx := t.Context()
 	objects := map[string]*unstructured.Unstructured{}
-	for name, tc := range choices { // all at once: the hub has something to do while one is looked at
+	for name, tc := range choices { // the cases run in parallel, so that the hub works while a test polls
 		if tc.cpu == "" {
 			objects[name] = choose(t, tc.spec, tc.replicas, "")
 		}
@@ -275,7 +275,7 @@ func everyWayToChoose(t *testing.T) {
 	for name, tc := range choices {
 		t.Run(name, func(t *testing.T) {
 			obj := objects[name]
-			if tc.cpu != "" { // one after the other: each has the nodes for itself
+			if tc.cpu != "" { // these cases run one after the other, because each needs the capacity of all nodes
 				obj = choose(t, tc.spec, tc.replicas, tc.cpu)
 			}
 			eventually(t, normal, func() error { return decided(ctx, obj, tc.want) })
@@ -291,7 +291,7 @@ func everyWayToChoose(t *testing.T) {
 			if tc.cpu == "" {
 				return
 			}
-			for _, member := range members { // the schedulers there agree: all pods run
+			for _, member := range members { // the shares fit the capacity: the schedulers of the members run all pods
 				if shares[member] > 0 {
 					eventually(t, 2*normal, func() error { return healthOn(ctx, obj, member, hubv1.HealthHealthy) })
 				}
@@ -580,7 +580,7 @@ func suspendedScheduling(t *testing.T) {
 	eventually(t, normal, func() error {
 		return says(ctx, second, hubv1.ConditionApplied, metav1.ConditionFalse, hubv1.ReasonFailedOnSome, "on 1 of 1 clusters: eu-fra-1 (Suspended)")
 	})
-	eventually(t, normal, func() error { return rowIs(ctx, first, frankfurt2, metav1.ConditionFalse, hubv1.ReasonSuspended) }) // its withdrawal waits
+	eventually(t, normal, func() error { return rowIs(ctx, first, frankfurt2, metav1.ConditionFalse, hubv1.ReasonSuspended) }) // the suspension delays the withdrawal
 	must(t, heldBy(ctx, first, frankfurt, frankfurt2))
 	must(t, heldBy(ctx, second))
 	patchPlacement(t, p, `{"suspend":{"dispatching":false}}`)

@@ -201,7 +201,7 @@ func TestADivisionThatDoesNotSayOfWhatIsRefusedWithASuggestion(t *testing.T) {
 	})
 	must(t, noBinding(ctx, web))
 	must(t, suite.Hub.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":{"path":"/spec/replicas"}}}`))))
-	eventually(t, normal, func() error { // whether the members serve the kind yet is another matter
+	eventually(t, normal, func() error { // the members may not serve the kind yet
 		if _, err := bindingOf(ctx, web); err != nil {
 			return err
 		}
@@ -264,7 +264,7 @@ func TestADeploymentIsDividedByCapacity(t *testing.T) {
 	t.Cleanup(func() { must(t, cordon(context.WithoutCancel(ctx), false)) })
 	must(t, cordon(ctx, true))
 	perNode := nodes.Items[0].Status.Allocatable.Cpu().Value()
-	eventually(t, 3*time.Minute, func() error { // the hub writes capacity once a minute at most
+	eventually(t, 3*time.Minute, func() error { // the hub updates the capacity at most once a minute
 		for member, n := range map[string]int64{singapore: 3, shanghai: 3, frankfurt: 1} {
 			var m hubv1.MemberCluster
 			if err := suite.Hub.Get(ctx, types.NamespacedName{Name: member}, &m); err != nil {

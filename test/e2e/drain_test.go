@@ -22,7 +22,7 @@ func aClusterIsDrained(t *testing.T) {
 	const toShanghai2 = "clusters: {labelSelector: {}}\nspread: {numberOfClusters: 1, preferences: [{weight: 10, expression: \"name == 'cn-sha-2'\"}]}"
 	var moving []*unstructured.Unstructured
 	for i := range 4 {
-		moving = append(moving, placedDeployment(t, ns, fmt.Sprintf("moving-%d", i), toShanghai2, "33")) // more than a node has
+		moving = append(moving, placedDeployment(t, ns, fmt.Sprintf("moving-%d", i), toShanghai2, "33")) // more CPUs than a node has
 	}
 	everywhere := placedDeployment(t, ns, "everywhere", "clusters: {names: [cn-sha-2, cn-sha-1]}", "1")
 	bound := placedDeployment(t, ns, "bound", "clusters: {names: [cn-sha-2]}\nspread: {numberOfClusters: 1}", "1")
@@ -52,7 +52,7 @@ func aClusterIsDrained(t *testing.T) {
 	if len(begun) != 2 {
 		t.Fatalf("%d objects are on the way, want 2", len(begun))
 	}
-	ask(t, begun[0], "1") // its replacement becomes Healthy
+	ask(t, begun[0], "1") // its new pods can start, and the new copy becomes Healthy
 	eventually(t, normal, func() error { return goneFrom(ctx, shanghai2, begun[0]) })
 	_, err := on(ctx, shanghai2, begun[1])
 	must(t, err)

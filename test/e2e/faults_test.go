@@ -79,7 +79,7 @@ func TestOneBadMemberHarmsNobody(t *testing.T) {
 func proxyFault(mode ...string) struct{ begin, end func(t *testing.T) } {
 	return struct{ begin, end func(t *testing.T) }{
 		begin: func(t *testing.T) { must(t, suite.Fault(t.Context(), frankfurt, mode...)) },
-		end:   func(*testing.T) {}, // mendMember ends it
+		end:   func(*testing.T) {}, // mendMember ends this fault
 	}
 }
 
@@ -120,7 +120,7 @@ func TestAMemberThatIsAwayKeepsItsLastRow(t *testing.T) {
 
 func lab(t *testing.T, args ...string) {
 	t.Helper()
-	_, err := suite.LabCommand(context.WithoutCancel(t.Context()), args...) // clean-ups use it, too
+	_, err := suite.LabCommand(context.WithoutCancel(t.Context()), args...) // without cancel, because clean-ups use this function, too
 	must(t, err)
 }
 
@@ -151,7 +151,7 @@ func TestACopyThatTheHubMayNotWatchIsNotShownAsHealthy(t *testing.T) {
 		return bindingCondition(ctx, w, hubv1.ConditionHealthy, metav1.ConditionUnknown, "")
 	})
 	mayWatchWidgets(t, true)
-	eventually(t, 2*time.Minute, func() error { // the watch is tried once a minute
+	eventually(t, 2*time.Minute, func() error { // the hub retries this watch once a minute
 		b, err := bindingOf(ctx, w)
 		if err != nil {
 			return err
@@ -166,7 +166,7 @@ func TestACopyThatTheHubMayNotWatchIsNotShownAsHealthy(t *testing.T) {
 // mayWatchWidgets grants the hub the right to list and watch Widgets in Frankfurt, or revokes it.
 func mayWatchWidgets(t *testing.T, may bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), normal) // clean-ups use it, too
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), normal) // without cancel, because clean-ups use this function, too
 	defer cancel()
 	role := &rbacv1.ClusterRole{}
 	must(t, suite.Members[frankfurt].Client.Get(ctx, types.NamespacedName{Name: "hanse"}, role))

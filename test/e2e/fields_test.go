@@ -228,7 +228,7 @@ func requestsFor(member, path string) ([]string, error) {
 	var out []string
 	for line := range strings.Lines(string(raw)) {
 		if !strings.HasSuffix(line, "\n") {
-			break // it is being written
+			break // the API server is still writing the last line
 		}
 		var e struct{ Verb, RequestURI, StageTimestamp string }
 		if err := json.Unmarshal([]byte(line), &e); err != nil {

@@ -69,7 +69,7 @@ func TestAMemberThatGoesAndComesBackDoesNotMakeStatusFlap(t *testing.T) {
 					t.Errorf("the status of the hub object, %s (-want +got):\n%s", who, diff)
 				}
 			}
-			rows := slices.DeleteFunc(told["row"], func(s string) bool { return s == "Applied=True Unknown as of then" }) // its watch has not shown it yet
+			rows := slices.DeleteFunc(told["row"], func(s string) bool { return s == "Applied=True Unknown as of then" }) // the hub's watch has not delivered the copy again yet
 			if diff := cmp.Diff([]string{"Applied=True Healthy live", "Applied=Unknown Unknown as of then", "Applied=True Healthy live"}, rows); diff != "" {
 				t.Errorf("the row of %s (-want +got):\n%s", frankfurt, diff)
 			}

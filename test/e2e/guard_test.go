@@ -25,7 +25,7 @@ func TestAWrongLabelOnEveryClusterRemovesNothingUntilItIsConfirmed(t *testing.T)
 	ctx, ns := t.Context(), namespace(t)
 	tier := func(value string) {
 		for _, m := range members {
-			labelMember(t, m, map[string]string{ns: value}) // a key of this test alone
+			labelMember(t, m, map[string]string{ns: value}) // only this test uses this label key
 		}
 	}
 	tier("prod")
@@ -34,7 +34,7 @@ func TestAWrongLabelOnEveryClusterRemovesNothingUntilItIsConfirmed(t *testing.T)
 		Spec: hubv1.PlacementSpec{
 			ResourceSelectors: []hubv1.ResourceSelector{everyWidget},
 			Clusters:          hubv1.ClusterSelection{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{ns: "prod"}}},
-			RemovalLimit:      &hubv1.RemovalLimit{Copies: ptr.To[int32](5), Percent: ptr.To[int32](20)}, // the default, which the suite's hub raises
+			RemovalLimit:      &hubv1.RemovalLimit{Copies: ptr.To[int32](5), Percent: ptr.To[int32](20)}, // the default limit; the suite's hub has a higher one
 		},
 	}
 	must(t, suite.Hub.Create(ctx, p))

@@ -68,7 +68,7 @@ func TestAPlacementJudgesItsObjectsByAnExpression(t *testing.T) {
 	must(t, rowSays(ctx, w, shanghai, "still v1"))
 	judgeBy(t, p, "object.status.none")
 	eventually(t, normal, func() error { return healthIs(ctx, w, shanghai, hubv1.HealthUnknown, health.ReasonExpressionFailed) })
-	judgeBy(t, p, "") // by the conventions, of which none reads a version
+	judgeBy(t, p, "") // by the default health rules, which do not read status.version
 	for _, m := range []string{shanghai, frankfurt} {
 		eventually(t, normal, func() error { return healthIs(ctx, w, m, hubv1.HealthUnknown, health.ReasonStatusNotUnderstood) })
 	}

@@ -39,7 +39,7 @@ func TestACRDThatIsDeletedOnTheHubDeletesNothingOnMembers(t *testing.T) {
 	before := gadgetUIDs(t)
 
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "gadgets.test.hanse.dev"}}
-	must(t, allowDeletion(ctx, crd)) // it has six copies
+	must(t, allowDeletion(ctx, crd)) // the deletion protection counts six copies
 	must(t, suite.Hub.Delete(ctx, crd))
 	eventually(t, normal, func() error {
 		err := suite.Hub.Get(ctx, types.NamespacedName{Name: names[0]}, kept(names[0]))
@@ -65,7 +65,7 @@ func TestACRDThatIsDeletedOnTheHubDeletesNothingOnMembers(t *testing.T) {
 	for _, name := range names {
 		g := kept(name)
 		must(t, unstructured.SetNestedField(g.Object, int64(7), "spec", "replicas"))
-		eventually(t, normal, func() error { // discovery of the new definition takes its time
+		eventually(t, normal, func() error { // clients discover the kind of a new CRD after some time
 			return client.IgnoreAlreadyExists(suite.Hub.Create(ctx, g))
 		})
 		for _, m := range []string{singapore, shanghai} {

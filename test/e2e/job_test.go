@@ -55,7 +55,7 @@ func TestTheMainJob(t *testing.T) {
 			t.Errorf("status.%s cannot be merged and must be left out", left)
 		}
 	}
-	eventually(t, normal, func() error { // the rows are written after the object
+	eventually(t, normal, func() error { // the hub writes the rows after the status of the hub object
 		out, err := suite.Hansectl(ctx, "status", "prometheus", "web", "-n", "monitoring")
 		for _, want := range []string{"APPLIED 3/3", "HEALTHY 3/3", shanghai, "cn-shanghai", "5/5", "3/3"} {
 			if err == nil && !strings.Contains(out, want) {

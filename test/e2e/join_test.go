@@ -37,7 +37,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 				t.Errorf("join does not say %q:\n%s", want, out)
 			}
 		}
-		eventually(t, normal, func() error { // its nodes, which name the region, are read when it is Ready
+		eventually(t, normal, func() error { // the hub reads the region from the nodes when the cluster is Ready
 			out, err := suite.Hansectl(t.Context(), "clusters")
 			if err == nil && (!strings.Contains(out, paris) || !strings.Contains(out, "eu-west-3")) {
 				err = fmt.Errorf("clusters does not name %s and its region:\n%s", paris, out)
@@ -63,7 +63,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		if !strings.Contains(out, "revoked on the member by the hub") {
 			t.Errorf("unjoin does not say that the token is revoked:\n%s", out)
 		}
-		eventually(t, 30*time.Second, func() error { // the API server itself remembers for ten seconds that a token is good
+		eventually(t, 30*time.Second, func() error { // the API server caches a valid token for ten seconds
 			if err := takesToken(t.Context(), paris, token); !apierrors.IsUnauthorized(err) {
 				return fmt.Errorf("the token is not refused: %w", err)
 			}
@@ -123,12 +123,12 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		})
 		must(t, suite.Hub.Delete(t.Context(), parisOnHub()))
 		eventually(t, normal, func() error { return messageHas(t.Context(), paris, "they are withdrawn when the cluster answers") })
-		must(t, messageHas(t.Context(), paris, " left")) // this one and, in a whole run, what else was placed everywhere
+		must(t, messageHas(t.Context(), paris, " left")) // the count includes objects of other tests that are placed on all clusters
 		abandon := []byte(`{"spec":{"leave":{"whenUnreachable":"Abandon","timeoutSeconds":0}}}`)
 		must(t, suite.Hub.Patch(t.Context(), parisOnHub(), client.RawPatch(types.MergePatchType, abandon)))
 		eventually(t, normal, func() error { return gone(t.Context(), parisOnHub()) })
 		eventually(t, normal, func() error { return eventSays(t.Context(), ns, "LeftBehind", "guest", paris) })
-		must(t, replicasOn(t.Context(), paris, widget(ns, "guest"), 3)) // the admin's connection goes around the fault
+		must(t, replicasOn(t.Context(), paris, widget(ns, "guest"), 3)) // the administrator's connection does not use the fault proxy
 	})
 }
 

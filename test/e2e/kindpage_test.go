@@ -38,10 +38,10 @@ import (
 //   - A member's address is one of this machine, not the name of a container.
 type kindPage struct {
 	*fleet.Fleet
-	folder      string // where the commands run
+	folder      string // working folder of the commands
 	hub         *fleet.HubProcess
 	substitutes *strings.Replacer
-	output      bytes.Buffer // of the last command
+	output      bytes.Buffer // output of the last command
 }
 
 func TestTheKindPageRunsOnTheLab(t *testing.T) {

@@ -137,7 +137,7 @@ func TestADefinitionIsRemovedFromMembersOnlyWhenAsked(t *testing.T) {
 	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "e2e-trinkets"}}
 	p.Spec.ResourceSelectors = []hubv1.ResourceSelector{{APIGroup: "apiextensions.k8s.io", Kind: crd.GetKind(), Name: crd.GetName()}}
 	p.Spec.Clusters = hubv1.ClusterSelection{Names: []string{singapore, shanghai}}
-	p.Spec.Deletion.WhenDeleted = hubv1.RemovalDelete // and nothing about whenUnselected
+	p.Spec.Deletion.WhenDeleted = hubv1.RemovalDelete // whenUnselected keeps its default
 	must(t, suite.Hub.Create(ctx, p))
 	must(t, suite.Hub.Create(ctx, crd))
 	t.Cleanup(func() {
@@ -187,7 +187,7 @@ func TestADefinitionThatATaintOrphanedComesBackWithIt(t *testing.T) {
 	theirs.SetGroupVersionKind(schema.GroupVersionKind{Group: "test.hanse.dev", Version: "v1", Kind: "Keepsake"})
 	theirs.SetNamespace("default")
 	theirs.SetName("theirs")
-	eventually(t, normal, func() error { return suite.Members[shanghai].Create(ctx, theirs) }) // discovery of a new definition takes its time
+	eventually(t, normal, func() error { return suite.Members[shanghai].Create(ctx, theirs) }) // clients discover the kind of a new CRD after some time
 
 	patchMember(t, shanghai, `{"taints":[{"key":"maintenance","effect":"NoExecute"}]}`)
 	eventually(t, normal, func() error { return noRow(ctx, crd, shanghai) })
@@ -265,7 +265,7 @@ func serveGadgets(t *testing.T) {
 		must(t, applyCRD(t.Context(), suite.Members[m].Client, gadgetCRD))
 		clients = append(clients, suite.Members[m].Client)
 	}
-	for _, c := range clients { // discovery of a new definition takes its time
+	for _, c := range clients { // clients discover the kind of a new CRD after some time
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gadgetKind)
 		eventually(t, normal, func() error { return c.List(t.Context(), list) })

@@ -37,7 +37,7 @@ const (
 // policed is the member that has the admission policy of the chart, which limits the hub's account, in all tests.
 const policed = singapore
 
-var members = []string{singapore, shanghai, frankfurt} // sorted by name, as rows are
+var members = []string{singapore, shanghai, frankfurt} // sorted by name, like the rows of a binding
 
 // kinds are the kinds on which the charts grant rights in this suite.
 var kinds = []fleet.Kind{
@@ -86,7 +86,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	if flag.Lookup("test.list").Value.String() != "" {
-		return m.Run() // a list of the tests needs no fleet
+		return m.Run() // `go test -list` needs no fleet
 	}
 	config, ok := fleet.FromEnvironment(root)
 	if !ok || testing.Short() {
@@ -111,7 +111,7 @@ func run(m *testing.M) int {
 			_ = suite.hub.Kill()
 		}
 		if suite.Fleet != nil {
-			_ = suite.Down(context.Background()) // also after a time-out
+			_ = suite.Down(context.Background()) // the lab must end after a time-out, too
 		}
 		if code == 0 {
 			_ = os.RemoveAll(config.Dir)
@@ -140,7 +140,7 @@ func kindPageLab(suiteDir string) string { return filepath.Join(suiteDir, "kind-
 // abort ends both labs and this process, also while tests run. The kernel kills the hub processes when this process
 // ends.
 func abort(config fleet.Config) {
-	signal.Ignore(syscall.SIGPIPE) // the reader of the output may have ended
+	signal.Ignore(syscall.SIGPIPE) // a write to standard output may fail, because its reader may have ended
 	_, _ = fmt.Fprintln(config.Log, "interrupted: taking the fleet down")
 	dir := config.Dir
 	for _, config.Dir = range []string{kindPageLab(dir), operatorsLab(dir), dir} {
@@ -160,7 +160,7 @@ func setUp(ctx context.Context, config fleet.Config) error {
 	say := func(what string) { fmt.Printf("[%3.0fs] %s\n", time.Since(begin).Seconds(), what) }
 	say("starting the lab")
 	f, err := fleet.Up(ctx, config)
-	suite.Fleet = f // also if only its state cannot be read
+	suite.Fleet = f // also after an error, so that the fleet can be ended
 	if err != nil {
 		return err
 	}

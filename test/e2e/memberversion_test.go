@@ -152,7 +152,7 @@ func serveValves(t *testing.T, c client.Client, versions ...string) {
 		}))
 	})
 	must(t, c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(crd.DeepCopy()), client.FieldOwner("e2e"), client.ForceOwnership))
-	for _, version := range versions { // discovery of a new version takes its time
+	for _, version := range versions { // clients discover a new version after some time
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(valveKind.GroupKind().WithVersion(version))
 		eventually(t, normal, func() error { return c.List(t.Context(), list) })

@@ -203,7 +203,7 @@ spec:
 	})
 	t.Run("it is told who set a field, and who has it on the member", func(t *testing.T) {
 		args := []string{"explain", "widget", "compared", "-n", ns, "--cluster", shanghai, "--fields"}
-		eventually(t, normal, func() error { // until the row says that what was put back is there
+		eventually(t, normal, func() error { // until the row shows the restored copy
 			if out, fault, code := reader.hansectl(args...); code != 0 || !strings.Contains(out, "Digest:    member = confirmed") {
 				return fmt.Errorf("it ends with %d:\n%s%s", code, out, fault)
 			}
@@ -274,7 +274,7 @@ func TestATreeGoesDownToPods(t *testing.T) {
 		return nil
 	})
 	v.says(0, []string{"Placement " + ns + "/workloads", "└─ Deployment web", "├─ " + singapore, "└─ " + shanghai}, "tree", "workloads", "-n", ns)
-	v.says(0, []string{"└─ Widget alone", "   └─ " + shanghai}, "tree", "widgets", "-n", ns) // for which all kinds are listed
+	v.says(0, []string{"└─ Widget alone", "   └─ " + shanghai}, "tree", "widgets", "-n", ns) // a plural name makes hansectl list all kinds
 	var told struct {
 		Total   int
 		Objects []struct {
@@ -306,7 +306,7 @@ func TestAnyReplicaShowsAnyMember(t *testing.T) {
 	}
 	for _, identity := range c.identities {
 		for _, m := range members {
-			eventually(t, normal, func() error { // it reads who works on which member by a watch of its own
+			eventually(t, normal, func() error { // a replica learns by a watch which replica works on which member
 				if said, code := ask(identity, m); code != 0 {
 					return fmt.Errorf("replica %s, asked for %s, ends with %d: %s", identity, m, code, said)
 				}

@@ -41,7 +41,7 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	url := strings.Replace(h.Metrics, "http://", "https://", 1)
 
 	tests := map[string]struct {
-		account string // empty: no token
+		account string // empty means no token
 		want    int
 	}{
 		"a bound account reads them":             {account: "scraper", want: http.StatusOK},
@@ -57,7 +57,7 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 				must(t, err)
 				req.Header.Set("Authorization", "Bearer "+token)
 			}
-			eventually(t, normal, func() error { // a new binding takes a moment, and so does the certificate with the name for metrics
+			eventually(t, normal, func() error { // the new role binding and the certificate with the DNS name for metrics take effect after a moment
 				scraper, err := metricsClient(t.Context())
 				if err != nil {
 					return err

@@ -129,7 +129,7 @@ func prometheusOfTheHub(t *testing.T) *fleet.Prometheus {
 	token, err := suite.Hub.Token(ctx, account.Name)
 	must(t, err)
 	secureURL := strings.Replace(h.Metrics, "http://", "https://", 1)
-	eventually(t, normal, func() error { // before that, the certificate has the name of the console alone
+	eventually(t, normal, func() error { // at first, the certificate has only the DNS name of the console
 		scraper, err := metricsClient(ctx)
 		if err != nil {
 			return err
@@ -152,7 +152,7 @@ func prometheusOfTheHub(t *testing.T) *fleet.Prometheus {
 
 	job := func(name, url string) map[string]any {
 		scheme, address, _ := strings.Cut(strings.TrimSuffix(url, "/metrics"), "://")
-		labels := map[string]string{"namespace": hubv1.SystemNamespace, "pod": name} // as a ServiceMonitor sets them
+		labels := map[string]string{"namespace": hubv1.SystemNamespace, "pod": name} // the labels that a ServiceMonitor sets
 		return map[string]any{
 			"job_name": name, "scheme": scheme, "honor_labels": true, "scrape_native_histograms": true,
 			"static_configs": []any{map[string]any{"targets": []string{address}, "labels": labels}},
@@ -246,7 +246,7 @@ func firing(ctx context.Context, p *fleet.Prometheus, expr string) (map[string]s
 	alerts := map[string]string{}
 	for _, s := range result {
 		delete(s.Metric, "__name__")
-		text, _ := json.Marshal(s.Metric) // a map of texts can always be encoded
+		text, _ := json.Marshal(s.Metric) // a map of strings can always be encoded
 		alerts[string(text)] = s.Metric["alertname"]
 	}
 	return alerts, err

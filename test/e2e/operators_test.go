@@ -35,7 +35,7 @@ func TestAnOperatorGoesAheadOfItsCustomResources(t *testing.T) {
 	must(t, suite.Hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	o := newOperator(t, ns)
 	o.definitionsOnHub(t, olderChart)
-	eventually(t, normal, func() error { // kubectl has no retries for a kind that is not served yet
+	eventually(t, normal, func() error { // kubectl does not retry if a kind is not served yet
 		return suite.Hub.List(ctx, &unstructured.UnstructuredList{Object: prometheus().Object})
 	})
 	for _, m := range []string{shanghai, singapore} {
@@ -195,7 +195,7 @@ func imageOf(chart string) string { return operatorImage + ":v" + versionOf(char
 type testOperator struct {
 	namespace string
 	charts    string // folder with both charts
-	grant     string // path of the rights that a member gives
+	grant     string // path of the file with the rights for the operator on a member
 	began     time.Time
 }
 

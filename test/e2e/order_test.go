@@ -53,7 +53,7 @@ func TestABundleGoesInOrder(t *testing.T) {
 	}
 	p := &hubv1.ClusterPlacement{ObjectMeta: metav1.ObjectMeta{Name: "bundle-" + ns}, Spec: hubv1.ClusterPlacementSpec{NamespaceSelector: &metav1.LabelSelector{}, PlacementSpec: hubv1.PlacementSpec{
 		ResourceSelectors: selectors, Clusters: hubv1.ClusterSelection{Names: []string{shanghai}}, Suspend: hubv1.SuspendPolicy{Dispatching: true},
-		HubExecution: hubv1.HubExecutionAllowed, // for the ClusterRole
+		HubExecution: hubv1.HubExecutionAllowed, // needed for the ClusterRole
 	}}}
 	must(t, suite.Hub.Create(ctx, p))
 	for _, o := range bundle {
@@ -74,7 +74,7 @@ func TestABundleGoesInOrder(t *testing.T) {
 	if !slices.Equal(writes, want) {
 		t.Errorf("the writes were %q, want %q", writes, want)
 	}
-	for _, o := range slices.Backward(bundle) { // a definition that goes first says nothing about its objects
+	for _, o := range slices.Backward(bundle) { // in reverse order, because a member cannot refuse an object for its missing CRD after the CRD is applied
 		if o == sprocket || o == role {
 			deleteHeld(t, shanghai, o)
 			continue

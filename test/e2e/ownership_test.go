@@ -209,7 +209,7 @@ func TestACopyThatLostItsMarksIsMarkedAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ns := namespace(t)
 			w := widget(ns, name)
-			must(t, unstructured.SetNestedField(w.Object, "small", "spec", "size")) // a field that nobody touches, so that our entry stays
+			must(t, unstructured.SetNestedField(w.Object, "small", "spec", "size")) // no other field manager changes this field, so the hub's managedFields entry stays
 			placeWidgets(t, ns, shanghai)
 			must(t, suite.Hub.Create(t.Context(), w))
 			eventually(t, normal, func() error { return rowIs(t.Context(), w, shanghai, metav1.ConditionTrue, "") })

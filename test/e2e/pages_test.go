@@ -194,7 +194,7 @@ func TestAnOpenPageChangesByItself(t *testing.T) {
 
 	var serving atomic.Pointer[fleet.HubProcess]
 	serving.Store(suite.hub)
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // stands for the Service of the console
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // this listener replaces the Service of the console
 	must(t, err)
 	forward(t, listener, func() string { return strings.TrimPrefix(serving.Load().Console, "http://") })
 	origin := "http://" + listener.Addr().String()

@@ -163,7 +163,7 @@ func TestAPlanIsWhatMembersSee(t *testing.T) {
 		all = append(all, want...)
 	}
 	eventually(t, time.Minute, func() error { return settled(ctx) })
-	must(t, wrote(t, ns, begin, slices.Sorted(slices.Values(all)))) // nothing came later
+	must(t, wrote(t, ns, begin, slices.Sorted(slices.Values(all)))) // the hub made no later writes
 }
 
 func kubectlApply(t *testing.T, path string) {

@@ -47,7 +47,7 @@ func TestANamespaceWithPlacedCopiesIsDeletedOnlyWhenAllowed(t *testing.T) {
 	eventually(t, normal, func() error { return allApplied(ctx, ns, objects) })
 	var held corev1.Namespace
 	must(t, suite.Hub.Get(ctx, types.NamespacedName{Name: ns}, &held))
-	eventually(t, normal, func() error { // the hub gathers changes for a second
+	eventually(t, normal, func() error { // the hub counts the copies with a delay of a second
 		if err := suite.Hub.Delete(ctx, held.DeepCopy(), client.DryRunAll); !apierrors.IsForbidden(err) {
 			return fmt.Errorf("deleting a namespace with %d copies: %w", objects*len(members), err)
 		}

@@ -63,7 +63,7 @@ func TestACopyThatVanishesFollowsRecreate(t *testing.T) {
 		first, err := on(ctx, shanghai, j)
 		must(t, err)
 		must(t, suite.Members[shanghai].Delete(ctx, first.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground)))
-		eventually(t, normal, func() error { // at work when it vanished: made anew
+		eventually(t, normal, func() error { // a Job that was running when its copy was deleted is created again
 			second, err := on(ctx, shanghai, j)
 			if err == nil && second.GetUID() == first.GetUID() {
 				err = fmt.Errorf("the first copy is still there")

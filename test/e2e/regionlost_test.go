@@ -111,7 +111,7 @@ spread:
 // withdraws them only after their replacements are Healthy.
 func aRegionIsLost(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
-	const failover = "failover: {evictAfterSeconds: 20}\n" // the hub notices one cluster up to 15 s before the other, and moves nothing to that
+	const failover = "failover: {evictAfterSeconds: 20}\n" // the hub may detect one cluster's failure 15 s before the other's, and must not move objects to the other one meanwhile
 	moving := placed(t, ns, "moving", failover+oneInEachOfTwoRegions, 3)
 	staying := placed(t, ns, "staying", oneInEachOfTwoRegions, 3)
 	bound := placed(t, ns, "bound", failover+"clusters: {names: [eu-fra-1, eu-fra-2]}\nspread: {numberOfClusters: 2}", 3)
@@ -216,7 +216,7 @@ func theHubIsCutOff(t *testing.T) {
 	for _, name := range cut {
 		breakMember(t, name, "reset")
 	}
-	for _, name := range cut { // the hub needs up to 15 s to notice, and the object may stay longer
+	for _, name := range cut { // the hub needs up to 15 s to detect the failure, and may keep the object for longer
 		eventually(t, time.Minute, func() error { return unreachable(ctx, name, corev1.TaintEffectNoExecute) })
 	}
 	eventually(t, 2*time.Minute, func() error {
@@ -229,7 +229,7 @@ func theHubIsCutOff(t *testing.T) {
 			eu-fra-1 holds (score 20)
 			eu-fra-2 ClusterNotReady: the cluster is not Ready`)
 	})
-	for _, name := range cut { // first the one that holds the object: while it is away, the others must not answer
+	for _, name := range cut { // first the cluster that holds the object: the others must stay unreachable while it is
 		mendMember(t, name)
 	}
 	eventually(t, normal, func() error {

@@ -14,7 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/test/fleet"
 )
 
-// TestAnotherReplicaTakesOver runs two hub processes, and ends or isolates the leader in three ways.
+// TestAnotherReplicaTakesOver runs two hub processes. The leader ends on request, is killed, and is paused, and each
+// time the other process must take over.
 func TestAnotherReplicaTakesOver(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)
@@ -40,7 +41,7 @@ func TestAnotherReplicaTakesOver(t *testing.T) {
 		eventually(t, within, func() error { return replicasOn(ctx, shanghai, w, replicas) })
 		t.Logf("an edit came through after %s", time.Since(begin).Round(100*time.Millisecond))
 		for _, m := range members {
-			eventually(t, within, func() error { return replicasOn(ctx, m, w, replicas) }) // each replica has its own members
+			eventually(t, within, func() error { return replicasOn(ctx, m, w, replicas) }) // each replica works on its own members, so the edit reaches them at different times
 		}
 	}
 
@@ -57,17 +58,17 @@ func TestAnotherReplicaTakesOver(t *testing.T) {
 		suite.hub = next
 		must(t, old.Kill())
 		edit(t)
-		arrives(t, 25*time.Second) // the lead lasts 13 s and is looked at every 0.75 to 1.65 s; a member is free after 15 s
+		arrives(t, 25*time.Second) // the leader's Lease lasts 13 s and is checked every 0.75 to 1.65 s; a member's Lease lasts 15 s
 	})
 	t.Run("stopped and resumed, the old leader undoes nothing", func(t *testing.T) {
 		old, next := suite.hub, replica(t, "hub-d")
 		suite.hub = next
-		edit(t) // what it is at work on when it is stopped
+		edit(t) // the leader is paused while it applies this edit
 		must(t, old.Signal(syscall.SIGSTOP))
 		edit(t)
 		arrives(t, 25*time.Second)
 		edit(t)
-		arrives(t, 25*time.Second) // on a busy machine it may have been stopped only after the edit before
+		arrives(t, 25*time.Second) // on a busy machine, the signal may take effect only after the previous edit
 		eventually(t, normal, func() error { return allApplied(ctx, ns, 1) })
 		before := generations(t, w)
 		must(t, old.Signal(syscall.SIGCONT))

@@ -165,13 +165,13 @@ func TestTwentyRestartsDeleteNothing(t *testing.T) {
 	uids := memberUIDs(ctx, t, ns)
 	for i := range 20 {
 		if i%10 == 0 {
-			must(t, suite.hub.Kill()) // its Lease has to run out
+			must(t, suite.hub.Kill()) // the next leader waits until the Lease of the killed process expires
 		} else {
 			must(t, suite.hub.Stop())
 		}
 		startHub(t)
 		eventually(t, normal, func() error { return leads(ctx) })
-		if i%2 == 0 { // every other one has something to do
+		if i%2 == 0 { // after every second restart the hub has a change to apply
 			must(t, suite.Hub.Patch(ctx, widget(ns, "w-0"), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 10+i))))
 			eventually(t, time.Minute, func() error { return replicasOn(ctx, shanghai, widget(ns, "w-0"), int64(10+i)) })
 		}
@@ -211,7 +211,7 @@ func isLeading(ctx context.Context, h *fleet.HubProcess) error {
 // startHub starts the suite's hub again and waits until all members are ready.
 func startHub(t *testing.T) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context()) // a clean-up starts it, too
+	ctx := context.WithoutCancel(t.Context()) // without cancel, because clean-ups start the hub, too
 	h, err := suite.StartHub(ctx, "hub-a")
 	if h != nil {
 		suite.hub = h
@@ -305,7 +305,7 @@ func TestTheHubsAPIServerIsAway(t *testing.T) {
 	must(t, next.WaitReady(ctx))
 	must(t, suite.Hub.Patch(ctx, w, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":5}}`))))
 	for _, m := range members {
-		eventually(t, time.Minute, func() error { return replicasOn(ctx, m, w, 5) }) // first the Leases of the process before run out
+		eventually(t, time.Minute, func() error { return replicasOn(ctx, m, w, 5) }) // the Leases of the previous process must expire first
 	}
 	eventually(t, normal, func() error { return allApplied(ctx, ns, 1) })
 	sameCopies(t, uids, memberUIDs(ctx, t, ns))

@@ -34,7 +34,7 @@ func TestNoSecretIsTold(t *testing.T) {
 	var err error
 	suite.hub, err = suite.StartHub(ctx, "hub-verbose", "--zap-log-level=9")
 	must(t, err)
-	t.Cleanup(func() { // the hub that the other tests expect
+	t.Cleanup(func() { // restart the hub with the flags that the other tests expect
 		_ = suite.hub.Stop()
 		startHub(t)
 	})
@@ -194,7 +194,7 @@ func tokensInUse(t *testing.T, user viewer) (out []string) {
 	for _, raw := range kubeconfigs {
 		config, err := clientcmd.Load(raw)
 		if err != nil {
-			continue // one that a test has broken
+			continue // a test has replaced this kubeconfig with an invalid one
 		}
 		for _, u := range config.AuthInfos {
 			if len(u.Token) > 20 {

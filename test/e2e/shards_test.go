@@ -26,9 +26,9 @@ import (
 
 // crew is three hub replicas, each of which works on one member. The first replica leads at the start.
 type crew struct {
-	identities []string // by index as the members: who works on which
+	identities []string // the identity with index i works on member i
 	processes  map[string]*fleet.HubProcess
-	args       []string // further flags of each
+	args       []string // additional flags of each replica
 }
 
 // TestThreeReplicasShareTheMembers removes each replica in another way while it creates and changes objects: one is
@@ -56,7 +56,7 @@ func TestThreeReplicasShareTheMembers(t *testing.T) {
 	})
 	t.Run("one that is killed is replaced", func(t *testing.T) {
 		uids := memberUIDs(ctx, t, ns)
-		victim := c.identities[0] // the leader, in the middle of a fan-out
+		victim := c.identities[0] // the leader, while it sends objects to the members
 		load.create(t, objects/4)
 		must(t, c.processes[victim].Kill())
 		begin := time.Now()
@@ -86,9 +86,9 @@ func TestThreeReplicasShareTheMembers(t *testing.T) {
 		if !strings.Contains(victim.LogTail(), shard.ErrLapsed.Error()) {
 			t.Errorf("it does not say why it ended: %s", victim.LogTail())
 		}
-		c.start(t, c.identities[i]) // as a kubelet would
+		c.start(t, c.identities[i]) // as a kubelet would restart the container
 		eventually(t, normal, func() error { return c.inPlace(ctx) })
-		load.create(t, 1) // the quiet is not that of a hub that does nothing
+		load.create(t, 1) // this proves that the hub works; an idle hub would write nothing either
 		eventually(t, normal, func() error { return load.arrived(ctx) })
 		now := load.generations(t)
 		for name, generation := range before {
@@ -107,7 +107,7 @@ func TestThreeReplicasShareTheMembers(t *testing.T) {
 		eventually(t, normal, func() error { return c.taken(ctx, i) })
 		took := time.Since(begin)
 		t.Logf("its member was taken after %s", took.Round(10*time.Millisecond))
-		if took > 5*time.Second { // 2 s, and what a busy machine adds
+		if took > 5*time.Second { // 2 s on an idle machine, and a reserve for a busy one
 			t.Errorf("taking over took %s", took)
 		}
 		must(t, victim.Stop())

@@ -31,7 +31,7 @@ func TestOneTraceFollowsAChangeToThreeMembersAndBack(t *testing.T) {
 	ns := namespace(t)
 	placeWidgets(t, ns)
 	otlp := collector.Start(t)
-	c := newCrew(t, "--otlp-endpoint="+otlp.URL, "--otlp-sampling=0") // only the user's trace is sampled
+	c := newCrew(t, "--otlp-endpoint="+otlp.URL, "--otlp-sampling=0") // with sampling 0, only the user's trace is sampled
 
 	w := widget(ns, "lamp")
 	w.SetAnnotations(map[string]string{hubv1.TraceParentAnnotation: usersParent})

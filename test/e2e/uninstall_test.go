@@ -72,7 +72,7 @@ func TestTheHubIsUninstalled(t *testing.T) {
 			must(t, gone(ctx, obj))
 		}
 		sameCopies(t, uids, memberUIDs(ctx, t, ns))
-		must(t, suite.InstallHub(ctx, kinds)) // its roles are what the audit log is compared with
+		must(t, suite.InstallHub(ctx, kinds)) // the roles of this chart are compared with the audit log later
 	})
 }
 

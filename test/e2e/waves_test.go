@@ -47,7 +47,7 @@ func theHubIsKilledInWaves(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, seed))
 	killSoon := func() {
 		t.Helper()
-		<-time.After(time.Duration(random.IntN(500)) * time.Millisecond) // a fault at any moment
+		<-time.After(time.Duration(random.IntN(500)) * time.Millisecond) // kill the hub at a random moment
 		must(t, suite.hub.Kill())
 		startHub(t)
 	}
@@ -64,7 +64,7 @@ func theHubIsKilledInWaves(t *testing.T) {
 	killSoon()
 	eventually(t, 2*time.Minute, func() error { return rolloutIs(ctx, w, hubv1.RolloutComplete, "") })
 
-	var before time.Time // the last change of the wave before
+	var before time.Time // the time of the last change in the previous wave
 	for i, wave := range regionWaves {
 		last := before
 		for _, name := range wave {
@@ -154,11 +154,11 @@ rollout:
   - {name: rest}
 `
 
-// anOperatorRefusesAChange sets an invalid field of a Prometheus, so that the real operator reports an error. The hub
-// must roll the change back, and no other region may get it.
+// anOperatorRefusesAChange sets spec.version of a Prometheus to "latest", which the real operator rejects. The hub must
+// roll the change back, and must not send it to another region.
 func anOperatorRefusesAChange(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
-	crds, err := suite.LabCommand(ctx, "crds", "prometheus-operator") // the operator waits for all of them
+	crds, err := suite.LabCommand(ctx, "crds", "prometheus-operator") // the operator waits for all its CRDs
 	must(t, err)
 	for _, crd := range documents(t, crds) {
 		crd.SetLabels(map[string]string{"app.kubernetes.io/part-of": "prometheus-operator"})

@@ -1,7 +1,7 @@
 // Command cert-manager is the controller, the webhook and the cainjector of cert-manager in one binary.
 //
-// It runs the program by whose name it is called: bin/ has a symbolic link for each program. So the common packages are
-// compiled and linked once. The programs are unchanged.
+// It runs the program by whose name it is called: bin/ has a symbolic link for each program. With one binary, the
+// common packages are compiled and linked only once. The programs are unchanged.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// programs make the commands by the name of the program. A command ends when its channel is closed.
+// programs has a constructor of the command for each program name. A command ends when the channel stop is closed.
 var programs = map[string]func(stop <-chan struct{}) *cobra.Command{
 	"cert-manager-controller": controller.NewCommandStartCertManagerController,
 	"cert-manager-webhook":    webhook.NewServerCommand,
@@ -38,7 +38,7 @@ func main() {
 		os.Exit(2)
 	}
 	stop, exit := util.SetupExitHandler(util.GracefulShutdown)
-	defer exit() // it ends the process with the exit code, so it comes last
+	defer exit() // exit ends the process with the exit code, so it must run last
 	logs.InitLogs(flag.CommandLine)
 	defer logs.FlushLogs()
 	command := program(stop)

@@ -56,8 +56,8 @@ func serve(command func() *cobra.Command) {
 	os.Exit(cli.Run(command()))
 }
 
-// runKubectl sets the log verbosity before the command is built, because building it already looks for plugins and
-// reads the user's preferences.
+// runKubectl sets the log verbosity before it builds the command, because the construction of the command already
+// searches for plugins and reads the user's preferences.
 func runKubectl() {
 	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args)) // a bad value is reported by the command itself
 	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {

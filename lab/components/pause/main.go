@@ -1,4 +1,4 @@
-// Command pause keeps the namespaces of a pod: it does nothing until it is told to end.
+// Command pause keeps the namespaces of a pod alive: it waits until it receives a signal to end.
 package main
 
 import (
