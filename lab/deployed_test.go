@@ -35,7 +35,8 @@ func TestDeployedOperator(t *testing.T) {
 	s.deletedOperatorEnds()
 }
 
-// TestChartOfAnOperator makes a chart twice, checks that both are equal, and reads it as Hanse does.
+// TestChartOfAnOperator makes a chart twice and compares the bytes. Then it reads the chart with hansectl, and makes
+// the chart of an older version.
 func TestChartOfAnOperator(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds hansectl")

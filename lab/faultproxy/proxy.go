@@ -1,4 +1,5 @@
-// Package faultproxy is a proxy between a client and an API server that misbehaves on demand.
+// Package faultproxy is a proxy in front of an API server. On request, the proxy misbehaves: for example, it delays,
+// drops or resets requests.
 //
 // The proxy verifies clients as the API server does, and passes their identity on. It passes a bearer token through. It
 // passes a verified client certificate on as X-Remote-User and X-Remote-Group, over a connection with the front-proxy

@@ -98,7 +98,7 @@ func (b *bench) client(certs ...tls.Certificate) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// response is a response whose body is closed when the test ends.
+// response is the response to a request of get. The test closes its body at the end.
 type response struct {
 	code   int
 	header http.Header

@@ -25,7 +25,7 @@ const (
 	PrometheusOperator = "prometheus-operator"
 )
 
-// Ports returns the port for a purpose. It always returns the same port for the same purpose.
+// Ports returns the TCP port for a purpose. The port of a purpose never changes.
 type Ports func(purpose string) (int, error)
 
 // Site has the addresses at which a cluster listens.

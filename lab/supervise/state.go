@@ -18,8 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/lab/topology"
 )
 
-// State is the data of a lab on disk. After a restart of the supervisor, the lab has the same clusters at the same
-// addresses.
+// State is the part of a lab that the supervisor stores in a file, so that its next start has the same clusters at the
+// same addresses.
 type State struct {
 	PID      int               `json:"pid"` // process id of the running supervisor, as the machine outside the namespaces sees it
 	Topology topology.Topology `json:"topology"`

@@ -35,7 +35,7 @@ const (
 	lockRetry   = 50 * time.Millisecond
 )
 
-// Supervisor is the state of a running lab.
+// Supervisor runs the processes of a lab.
 type Supervisor struct {
 	dir     string
 	ledger  *ledger

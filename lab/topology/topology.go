@@ -38,7 +38,7 @@ type Cluster struct {
 	Hub bool `json:"hub,omitempty"`
 	// Region is the nodes' label topology.kubernetes.io/region. If it is not set, the nodes have no such label.
 	Region string `json:"region,omitempty"`
-	// Zones are assigned to the nodes in turn as their label topology.kubernetes.io/zone.
+	// Zones are the values of the label topology.kubernetes.io/zone. They are assigned to the nodes in turn.
 	Zones []string `json:"zones,omitempty"`
 	// Nodes is the number of Node objects, or Real. The default is 0.
 	Nodes Nodes `json:"nodes,omitzero"`

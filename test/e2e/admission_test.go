@@ -139,8 +139,8 @@ func keepsOperators(t *testing.T, used *unstructured.Unstructured) {
 	eventually(t, normal, func() error { return storedSecrets(ctx, 0) })
 }
 
-// TestAnOverrideThatAMemberDoesNotTakeIsNotSent narrows the CRD of one member: its schema allows fewer sizes than the
-// schema of the hub.
+// TestAnOverrideThatAMemberDoesNotTakeIsNotSent reduces the sizes that one member's Widget CRD allows. The hub must not
+// apply an override that is valid by the hub's CRD but invalid by the member's CRD.
 func TestAnOverrideThatAMemberDoesNotTakeIsNotSent(t *testing.T) {
 	ctx := t.Context()
 	ns := namespace(t)

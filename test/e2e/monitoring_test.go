@@ -173,8 +173,9 @@ func prometheusOfTheHub(t *testing.T) *fleet.Prometheus {
 	return p
 }
 
-// shortRules returns the chart's rules with short times. It leaves out the burn-rate alerts, which have tests with
-// promtool. The tokens of the lab are valid for at least an hour.
+// shortRules returns the chart's rules with shorter times, so that their alerts fire during the test. It leaves out the
+// burn-rate alerts, which have promtool tests. The alert for expiring tokens gets a short limit, because the lab's
+// tokens are valid for at least an hour.
 func shortRules(t *testing.T) map[string]any {
 	t.Helper()
 	spec, err := suite.PrometheusRules(t.Context(), "metrics.prometheusRule.thresholds.credentialsDays=0.01")

@@ -69,7 +69,7 @@ func TestAHubThatIsKilledMidwayConvergesAndThenWritesNothing(t *testing.T) {
 			t.Errorf("%s was written again by a restart with nothing to do", name)
 		}
 	}
-	// The hub still works: without this check, a hub that does nothing would pass the test.
+	// The hub must still apply a new object. Without this check, a hub that does nothing would pass the test.
 	must(t, suite.Hub.Create(ctx, widget(ns, "zz-last")))
 	eventually(t, time.Minute, func() error { return allApplied(ctx, ns, objects+1) })
 

@@ -29,9 +29,9 @@ rollout:
   - {name: rest}
 `
 
-// TestAChangeGoesInWaves makes a change whose pods never become ready, and then a good one. The bad change stops in the
-// first wave and is rolled back. The good one passes all waves, after an approval. Edits of an override policy and of
-// the placement go through the same waves.
+// TestAChangeGoesInWaves first makes a change whose pods never become ready: its rollout stops in the first wave and is
+// rolled back. Then it makes a good change, which passes all waves after an approval. Edits of an override policy and
+// of the placement pass through the same waves.
 func TestAChangeGoesInWaves(t *testing.T) {
 	ctx, ns := t.Context(), namespace(t)
 	behindEurope := []string{singapore, shanghai}

@@ -145,9 +145,9 @@ func patchPlacement(t *testing.T, p *hubv1.Placement, spec string) {
 	must(t, suite.Hub.Patch(t.Context(), p, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`))))
 }
 
-// decided returns nil if the decision on the object has the wanted text. The first line is the reason and message of
-// the condition Scheduled. One line for each cluster of the hub follows. It has "holds", the share and the score, or
-// the reason and message why the cluster has no copy.
+// decided returns nil if the decision on the object has the wanted text. The first line of this text is the reason and
+// message of the condition Scheduled. After it, each cluster of the hub has a line: "holds" with the share and the
+// score, or the reason and message why the cluster has no copy.
 func decided(ctx context.Context, obj *unstructured.Unstructured, want string) error {
 	b, err := bindingOf(ctx, obj)
 	if err != nil {

@@ -105,7 +105,7 @@ func widget(namespace, name string) *unstructured.Unstructured {
 	return w
 }
 
-// manyRemovals is a removal limit so high that the hub never holds removals. It is for tests of other features.
+// manyRemovals is a removal limit so high that the hub never holds removals. Tests of other features use this limit.
 var manyRemovals = &hubv1.RemovalLimit{Copies: ptr.To[int32](1000)}
 
 // placeWidgets creates a Placement named "widgets" for all Widgets of the namespace, with manyRemovals as removal
