@@ -84,8 +84,8 @@ func (p *places) operator(ctx context.Context, name string, version *string) (bu
 	return built, nil
 }
 
-// printCRDs prints the CRD manifests whose file name contains one of the plurals. Without plurals, it prints all
-// manifests.
+// printCRDs prints the CRD manifests with these plural names, which it reads from the names of the files. Without
+// plurals, it prints all manifests.
 func printCRDs(files, plurals []string) error {
 	found := map[string]bool{}
 	for _, file := range files {

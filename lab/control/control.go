@@ -48,7 +48,7 @@ type Progress struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Remove is the request to remove a cluster or an extra process with all its data.
+// Remove is the request to stop a cluster and delete all its data, or to stop an extra process.
 type Remove struct {
 	Name string `json:"name"`
 }

@@ -216,7 +216,7 @@ func (s *Supervisor) recordTopology() error {
 	return s.ledger.change(func(st *State) { st.Topology = t })
 }
 
-// Remove stops a cluster or an extra process, and deletes all its data.
+// Remove stops a cluster and deletes all its data, or stops an extra process.
 func (s *Supervisor) Remove(ctx context.Context, name string) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()

@@ -267,7 +267,7 @@ replicas:
 func everyWayToChoose(t *testing.T) {
 	ctx := t.Context()
 	objects := map[string]*unstructured.Unstructured{}
-	for name, tc := range choices { // the cases run in parallel, so that the hub works while a test polls
+	for name, tc := range choices { // first all objects are placed, so that the hub decides on all of them while the test polls one
 		if tc.cpu == "" {
 			objects[name] = choose(t, tc.spec, tc.replicas, "")
 		}

@@ -74,7 +74,7 @@ func TestABundleGoesInOrder(t *testing.T) {
 	if !slices.Equal(writes, want) {
 		t.Errorf("the writes were %q, want %q", writes, want)
 	}
-	for _, o := range slices.Backward(bundle) { // in reverse order, because a member cannot refuse an object for its missing CRD after the CRD is applied
+	for _, o := range slices.Backward(bundle) { // in reverse order, because the hub does not treat the deletion of a CRD as a deletion of its custom resources
 		if o == sprocket || o == role {
 			deleteHeld(t, shanghai, o)
 			continue

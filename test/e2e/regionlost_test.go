@@ -229,7 +229,7 @@ func theHubIsCutOff(t *testing.T) {
 			eu-fra-1 holds (score 20)
 			eu-fra-2 ClusterNotReady: the cluster is not Ready`)
 	})
-	for _, name := range cut { // first the cluster that holds the object: the others must stay unreachable while it is
+	for _, name := range cut { // first the cluster with the object: if the others came back before it, the hub would move the object
 		mendMember(t, name)
 	}
 	eventually(t, normal, func() error {

@@ -159,7 +159,7 @@ func definitionsAre(ctx context.Context, member, chart string) error {
 	found := 0
 	for _, crd := range crds.Items {
 		switch version, ok := crd.GetAnnotations()[annotation]; {
-		case !ok: // the chart's object is not a CRD of the operator
+		case !ok: // this CRD does not belong to the operator
 		case version != versionOf(chart):
 			return fmt.Errorf("%s has version %s of %s, want %s", member, version, crd.GetName(), chart)
 		default:
