@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The template actions that replace values in the manifests. They contain their own quotes, because the YAML encoder
-// does not add any.
+// The template actions that replace values in the manifests. They add the quotes themselves, so template removes the
+// quotes that the YAML encoder puts around them.
 const (
 	namespaceAction = "{{ .Release.Namespace | quote }}"
 	imageAction     = "{{ .Values.image | quote }}"

@@ -327,7 +327,7 @@ func sixUIDs(ctx context.Context, t *testing.T, ns string) map[string]types.UID 
 }
 
 // simulated returns the clusters that `hansectl simulate` predicts for each object of a namespace, such as "ap-se-1=3
-// cn-sha-1=3". It also checks that the simulation moves nothing.
+// cn-sha-1=3". For an object that the simulation does not move, it returns the present clusters.
 func simulated(t *testing.T, ns string, args ...string) map[string]string {
 	t.Helper()
 	ctx := t.Context()

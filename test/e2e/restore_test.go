@@ -161,7 +161,7 @@ func warned(ctx context.Context, ns, name, reason string) error {
 	return fmt.Errorf("no warning %s about %s", reason, name)
 }
 
-// stopHubPlane ends the hub process, its API server and its etcd. The etcd first writes its data to disk.
+// stopHubPlane ends the hub process, and then kills its API server and its etcd.
 func stopHubPlane(t *testing.T) {
 	t.Helper()
 	must(t, suite.hub.Stop())
