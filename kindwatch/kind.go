@@ -32,7 +32,8 @@ type kind struct {
 	streaks // only run uses them
 }
 
-// place is the position at which the objects of a kind are read.
+// place is the API resource from which the objects of a kind are read, and the resourceVersion from which the watch
+// continues.
 type place struct {
 	resource schema.GroupVersionResource // empty until resolved
 	version  string                      // where the watch goes on; empty: list first

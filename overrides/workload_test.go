@@ -143,7 +143,8 @@ func textsParsed(t *rapid.T, u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// The test does the same as TestNamesOfPoliciesWithoutConflictChangeNothing, with every form of change.
+// If two policies do not conflict, the result does not depend on their names. The test draws rules that change
+// workloads: images, env, args and all other changes of a rule.
 func TestNamesOfPoliciesForWorkloadsWithoutConflictChangeNothing(t *testing.T) {
 	agreed := 0
 	rapid.Check(t, func(t *rapid.T) {

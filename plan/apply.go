@@ -158,7 +158,8 @@ func isBuiltIn(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// merge returns a value of the hub object after the apply of the file's value.
+// merge returns the value of one field of the hub object after an apply. object and file are the values of the field in
+// the hub object and in the file; owned are the fields below it that the last apply has set.
 func (m merger) merge(object, file any, o owned) any {
 	switch is := file.(type) {
 	case map[string]any:

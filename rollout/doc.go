@@ -1,12 +1,13 @@
-// Package rollout decides which revision of an object each cluster holds: it brings a change to the clusters in waves.
+// Package rollout decides which revision of an object each cluster shall hold. A change of the object reaches the
+// clusters in waves.
 //
-// A revision is one state of the object's inputs: its template and its override rules. Revisions have numbers, and a
-// change has the next one. Step compares the hub object with the newest revision and reads the last reports of the
-// clusters. It returns the revision that each cluster shall hold from now on. The caller stores the answer in the
-// binding, and only then sends anything. Step is called again when a report, the object or the placement changes, or
-// after Result.Again.
+// A revision is one state of the object's inputs: its template and its override rules. Revisions are numbered, and a
+// change makes a revision with the next number. Step compares the hub object with the newest revision and reads the
+// last reports of the clusters. It returns the revision that each cluster shall hold from now on. The caller stores the
+// result in the binding before it writes to members. Step is called again when a report, the object or the placement
+// changes, or after Result.Again.
 //
-// The life of a change:
+// A change goes through these states:
 //
 //   - The first revision of an object is its baseline. All clusters get it at once.
 //   - A change starts at the first wave. The clusters of the wave get it in order of name, at most maxConcurrent at a
@@ -22,15 +23,16 @@
 //     comes. The revision that it replaces is superseded, unless it has passed or failed.
 //   - If only policies change after a rollback or an undo, the change has the template to which the clusters returned.
 //
-// The position is the state: BindingRollout.Wave names the wave in progress, and no earlier wave is repeated until the
-// next change. Clusters that join, return or are resumed get the revision that their wave has passed.
+// BindingRollout.Wave names the wave in progress. No earlier wave is repeated until the next change. Clusters that
+// join, return or are resumed get the revision that their wave has passed.
 //
-// Waves do not wait for some clusters: suspended and cordoned ones (Target.Kept, which also keep their revision),
-// clusters that a user skips, and, if the gate says Skip, unreachable clusters. They wait for a cluster that is evicted
-// only if it has begun to change. So a change that brings down a cluster does not go on because its objects fail over.
+// Waves do not wait for suspended and cordoned clusters (Target.Kept), which also keep their revision, or for clusters
+// that a user skips. If the policy says unreachable: Skip, waves do not wait for unreachable clusters either. Waves
+// wait for an evicted cluster only if it has begun to change. So a change that makes a cluster unreachable does not
+// continue because the objects of the cluster fail over.
 //
-// Step does no I/O and reads no clock. Equal inputs give equal results, whatever the order of the targets. A call
-// without a new fact changes nothing.
+// Step does no I/O and reads no clock. Equal inputs give equal results, whatever the order of the targets. A call with
+// unchanged inputs returns an unchanged state.
 //
 // Other packages select the clusters (placement, decide), make a copy from its revision (overrides), and judge the
 // health of a copy (member/health).

@@ -124,7 +124,7 @@ func (f *fleet) input(o *object) Input {
 	return in
 }
 
-// store keeps a result as the binding does: times have seconds.
+// store stores a result as the binding stores it, with times in whole seconds.
 func (f *fleet) store(o *object, r Result) {
 	o.before, o.revisions, o.progress = &r.Rollout, r.Revisions, r.Progress
 	for name, revision := range r.Holds {
@@ -135,7 +135,8 @@ func (f *fleet) store(o *object, r Result) {
 	}
 }
 
-// report lets a cluster carry its entry out and report about it: first that it makes progress, then how it ends.
+// report makes a cluster apply the revision in its entry. The cluster first reports progress, and at the end the
+// result.
 func (f *fleet) report(o *object, c *cluster) {
 	t := o.targets[c.name]
 	if t == nil || t.Holds == 0 || c.away || t.Row.HeldByMember {
@@ -168,7 +169,7 @@ func (f *fleet) report(o *object, c *cluster) {
 	}
 }
 
-// disturb does one of the things that users, members and time do.
+// disturb makes one random event: a request of a user, a change of a member, or the passing of time.
 func (f *fleet) disturb(t *rapid.T) {
 	o := f.objects[rapid.IntRange(0, len(f.objects)-1).Draw(t, "object")]
 	stamp := f.now.Format(time.RFC3339)
@@ -221,7 +222,8 @@ func (f *fleet) disturb(t *rapid.T) {
 	}
 }
 
-// replace moves all objects of a cluster to a new one. If not at once, the cluster keeps its copies for now.
+// replace moves all objects of a cluster to a new cluster. If atOnce is false, the old cluster keeps its copies for
+// now.
 func (f *fleet) replace(c *cluster, atOnce bool) {
 	if atOnce {
 		f.clusters = slices.DeleteFunc(f.clusters, func(other *cluster) bool { return other == c })

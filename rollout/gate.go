@@ -14,8 +14,8 @@ type gate struct {
 	skipAway          bool
 }
 
-// doubt is the minimum time until a report that is older than the order to change counts. It may be about another
-// revision.
+// doubt is the minimum time for which a report must last if it is older than the decision to change the cluster. Such a
+// report may describe another revision.
 const doubt = time.Minute
 
 func newGate(p *hubv1.RolloutPolicy) gate {
@@ -35,7 +35,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// counts reports whether waves wait for the cluster. A rollback never waits for a cluster that does not answer.
+// counts reports whether the wave of the cluster waits for it. A rollback never waits for a cluster that does not
+// answer.
 func (s *step) counts(t *target) bool {
 	away := t.Row.Away && (s.gate.skipAway || s.rollingBack())
 	evicting := t.Evicting && (s.rollingBack() || !s.began(t))
@@ -68,8 +69,8 @@ func (s *step) passing(t *target) (since time.Time, ok bool) {
 	return since, s.reached(since.Add(s.wait(wait, passing, t.Since)))
 }
 
-// wait returns how long a report must last until it counts: the usual time, or longer if the report is older than the
-// order to change.
+// wait returns how long a report must last before Step uses it: the usual time, or longer if the report is older than
+// the decision to change the cluster.
 func (s *step) wait(usual time.Duration, report, order time.Time) time.Duration {
 	switch report.Compare(order) {
 	case -1:
@@ -105,8 +106,8 @@ func (s *step) broken(t *target) bool {
 	return row.Revision == s.rollout.Revision && !row.Away && (row.Refused || row.Health == hubv1.HealthDegraded)
 }
 
-// deadline returns the time by which a cluster must be healthy, or it has failed. If its state changed after the
-// deadline, it was healthy at the deadline. Otherwise it would have failed.
+// deadline returns the time by which a cluster must be healthy. A cluster that is not healthy by then has failed. A
+// cluster whose state changed after the deadline was healthy at the deadline, because otherwise it would have failed.
 func (s *step) deadline(start, changed time.Time) time.Time {
 	due := start.Add(s.gate.timeout)
 	if changed.After(due) {
@@ -115,7 +116,7 @@ func (s *step) deadline(start, changed time.Time) time.Time {
 	return due
 }
 
-// began reports whether the cluster was told in this change to hold the desired revision.
+// began reports whether the cluster's entry got the desired revision during this change.
 func (s *step) began(t *target) bool {
 	return t.Holds == s.rollout.Revision && !t.Since.Before(s.rollout.Began.Time)
 }
@@ -143,8 +144,9 @@ func (s *step) moving() bool {
 	return moving
 }
 
-// failures returns the clusters that stop the change: those of the first wave with more failures than it allows. A
-// failed change goes on when its clusters pass. So clusters that have not passed count then, too.
+// failures returns the clusters that stop the change: the failed clusters of the first wave with more failures than the
+// wave allows. A failed change continues when these clusters pass. Therefore, after a failure, clusters that have not
+// passed yet are failures, too.
 func (s *step) failures() []*target {
 	waves := s.at + 1
 	if s.rollingBack() {
@@ -168,7 +170,8 @@ func (s *step) failures() []*target {
 	return failed
 }
 
-// unwell returns the clusters of a wave that have failed at the desired revision, and those that have not passed yet.
+// unwell returns the clusters of a wave that have failed at the desired revision, and the clusters of the wave that
+// have not passed yet.
 func (s *step) unwell(w int) (failed, open []*target) {
 	for t := range s.counted(w) {
 		switch _, passed := s.passing(t); {

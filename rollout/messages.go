@@ -14,7 +14,7 @@ const (
 	mostReport  = 256 // characters of a cluster's report in it
 )
 
-// cut shortens a text to so many characters.
+// cut shortens a text to the given number of characters.
 func cut(text string, most int) string {
 	if r := []rune(text); len(r) > most {
 		return string(r[:most-3]) + "..."
@@ -22,13 +22,14 @@ func cut(text string, most int) string {
 	return text
 }
 
-// join puts the parts that are set together, within the bound of a message.
+// join concatenates the parts that are not empty, and cuts the result to the maximum length of a message.
 func join(parts ...string) string {
 	set := slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	return cut(strings.Join(set, "; "), mostMessage)
 }
 
-// origin says which template the clusters get if it is not the one of the hub object, although only policies changed.
+// origin names the template that the clusters get if only policies have changed and the template is not that of the hub
+// object.
 func (s *step) origin() string {
 	r := &s.rollout
 	desired := s.revision(r.Revision)
@@ -100,7 +101,8 @@ func (s *step) remarks() string {
 	return join(s.pausedByMember(s.at, s.at), left)
 }
 
-// pausedByMember names a cluster of these waves whose copy an admin there has paused for longer than the gate allows.
+// pausedByMember names a cluster of these waves whose copy an admin of the member has paused for longer than the gate's
+// timeout.
 func (s *step) pausedByMember(from, to int) string {
 	for _, t := range s.targets {
 		if t.Wave < from || t.Wave > to || !t.Row.HeldByMember || t.Holds != s.rollout.Revision || s.healthy(t) || !s.counts(t) {

@@ -9,9 +9,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Progress of one object, as the other objects of its placement see it.
+// Progress is the progress of one object's change. The rollouts of the other objects of the placement depend on it.
 type Progress struct {
-	// Object as kind namespace/name.
+	// Object is the object, as kind namespace/name.
 	Object string
 	// Began is the time at which its change began.
 	Began time.Time
@@ -23,9 +23,9 @@ type Progress struct {
 	Done bool
 	// Failed is true if its change has failed, even if it was rolled back since.
 	Failed bool
-	// Revision that failed, or that its clusters get.
+	// Revision is the revision that has failed, or the revision that the clusters get.
 	Revision int64
-	// Since is the time of the state: of the failure, if it has failed.
+	// Since is the time at which the state began. If the change has failed, it is the time of the failure.
 	Since time.Time
 }
 
@@ -43,7 +43,7 @@ type progresses struct {
 	failed []Progress // the first two failed objects, because Peers excludes one object
 }
 
-// lowest has the object with the lowest number of passed waves, and the lowest number of the others.
+// lowest has the object with the lowest number of passed waves, and the lowest number among the other objects.
 type lowest struct {
 	object        string
 	passed, other int

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Peers answers as a walk over all objects but one does.
+// Peers gives the same answers as a loop over all objects except one.
 func TestPeers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := func(label string) time.Time {

@@ -13,7 +13,7 @@ func (s *story) policies(digest string) *story {
 	return s
 }
 
-// all lets the clusters pass, wave by wave.
+// all makes all clusters pass, wave by wave.
 func (s *story) all() *story {
 	for range 4 {
 		s.step().healthy("a", "b", "c", "d", "e")
@@ -21,7 +21,7 @@ func (s *story) all() *story {
 	return s.step()
 }
 
-// content is template and policies of a revision.
+// content returns the template and the policies of a revision as text.
 func (s *story) content(number int64) string {
 	for _, r := range s.last.Revisions {
 		if r.Number == number {
@@ -31,7 +31,7 @@ func (s *story) content(number int64) string {
 	return ""
 }
 
-// wantContents checks the revision that the clusters get, and the newest one.
+// wantContents checks the contents of the revision that the clusters get, and of the newest revision.
 func (s *story) wantContents(desired, newest string) *story {
 	s.t.Helper()
 	gets, has := s.content(s.last.Rollout.Revision), s.content(s.last.Rollout.Newest)

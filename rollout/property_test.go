@@ -36,7 +36,7 @@ func TestStepKeepsItsPromises(t *testing.T) {
 	})
 }
 
-// view is a step as the checks see it.
+// view contains the inputs and the result of a step, for the checks.
 type view struct {
 	in     Input
 	r      Result
@@ -145,7 +145,7 @@ func checkTotal(t *rapid.T, in Input, r Result) {
 	}
 }
 
-// content of a revision, by all that is known.
+// content returns the content of a revision, from the inputs or from the result.
 func content(in Input, r Result, number int64) string {
 	for _, entry := range slices.Concat(r.Revisions, in.Revisions) {
 		if entry.Number == number {
@@ -155,7 +155,8 @@ func content(in Input, r Result, number int64) string {
 	return fmt.Sprint("gone: ", number)
 }
 
-// checkMonotone: a cluster keeps its content or gets the desired revision, and an older one only where that is desired.
+// checkMonotone: a cluster keeps its content or gets the desired revision. It gets an older revision only if that is
+// the desired one.
 func checkMonotone(t *rapid.T, in Input, r Result) {
 	for _, target := range in.Targets {
 		was, is := target.Holds, r.Holds[target.Cluster]
@@ -224,7 +225,7 @@ func checkWaves(t *rapid.T, v view) {
 	}
 }
 
-// checkHeld: counted clusters move only when a user and the windows allow it.
+// checkHeld: clusters for which the wave waits begin to change only if no pause, approval or window prevents it.
 func checkHeld(t *rapid.T, v view) {
 	for _, target := range v.in.Targets {
 		if !slices.Contains(v.r.Moved, target.Cluster) || !v.counts(target) {
@@ -249,8 +250,8 @@ func checkHeld(t *rapid.T, v view) {
 	}
 }
 
-// checkConcurrent: when clusters of a wave begin, no more are changing than may be. Failures that the wave allows do
-// not count.
+// checkConcurrent: when clusters of a wave begin to change, at most maxConcurrent clusters are changing. Failures that
+// the wave allows are not counted.
 func checkConcurrent(t *rapid.T, v view, w int) {
 	counted, open, moves := 0, 0, false
 	for _, target := range v.in.Targets {
@@ -278,7 +279,7 @@ func checkConcurrent(t *rapid.T, v view, w int) {
 	}
 }
 
-// checkQuiet: without a new fact nothing changes, now and until the time that the step has named.
+// checkQuiet: with unchanged inputs, a step changes nothing until the time that the previous step has returned.
 func checkQuiet(t *rapid.T, f *fleet, o *object, r Result) {
 	until := r.Again - 1
 	if r.Again == 0 {
@@ -320,7 +321,7 @@ func TestEachRolloutEnds(t *testing.T) {
 	})
 }
 
-// heal ends all disturbances, and gives each object a change that works.
+// heal ends all disturbances, and gives each object a change that becomes healthy.
 func (f *fleet) heal() {
 	f.clusters = slices.DeleteFunc(f.clusters, func(c *cluster) bool { return c.evicting })
 	for _, c := range f.clusters {
@@ -352,8 +353,8 @@ func (f *fleet) ended() bool {
 	return true
 }
 
-// run lets all objects step and all clusters report. If nothing changes, it goes on to the next time that a step has
-// named.
+// run calls Step for all objects and makes all clusters report. If nothing changes, it advances the clock to the next
+// time that a step has returned.
 func (f *fleet) run() {
 	moved, next := false, time.Hour
 	for _, o := range f.objects {

@@ -13,12 +13,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// same reports whether both revisions give the same copies.
+// same reports whether both revisions have the same content.
 func same(a, b *hubv1.ObjectRevision) bool {
 	return a.Template == b.Template && a.Policies == b.Policies
 }
 
-// revision returns the entry of a number, or nil.
+// revision returns the revision with this number. It returns nil if no such revision is stored.
 func (s *step) revision(number int64) *hubv1.ObjectRevision {
 	i, found := slices.BinarySearchFunc(s.revisions, number, func(r hubv1.ObjectRevision, n int64) int { return cmp.Compare(r.Number, n) })
 	if !found {
@@ -34,7 +34,7 @@ func (s *step) proven() bool {
 }
 
 // identify assigns a number to the current state of the hub object. A new number starts a change at the first wave. If
-// the clusters shall not get the template of the hub object, the change has the template that they shall have.
+// the clusters shall get another template than that of the hub object, the change has the other template.
 func (s *step) identify() {
 	r, live := &s.rollout, s.in.Live
 	if newest := s.revision(r.Newest); s.in.Before != nil && newest != nil && same(newest, &live) {
@@ -125,7 +125,7 @@ func (s *step) highest() int64 {
 	return n
 }
 
-// renumber replaces the old number by the new one. The content of clusters does not change.
+// renumber replaces the number of a revision everywhere. The content that the clusters hold does not change.
 func (s *step) renumber(from, to int64) {
 	if s.rollout.Passed == from {
 		s.rollout.Passed = to
@@ -150,8 +150,8 @@ func (s *step) renumber(from, to int64) {
 	}
 }
 
-// undo follows the object's annotation. It follows each value once, so that a later change of the object goes on from
-// there.
+// undo carries out the request in the object's annotation. It carries out each value once, so that a later change of
+// the object is a usual change.
 func (s *step) undo() {
 	r := &s.rollout
 	if s.in.Undo == r.Undone {
@@ -195,7 +195,7 @@ func UndoNumber(value string) (int64, bool) {
 	return number, err == nil && number > 0 && len(value) <= mostUndo
 }
 
-// pruned returns the revisions in use, and the latest other ones up to the limit of the history.
+// pruned returns the revisions in use, and the latest other revisions up to the limit of the history.
 func (s *step) pruned() []hubv1.ObjectRevision {
 	r := &s.rollout
 	order := []int64{r.Revision, r.Newest, r.Passed}

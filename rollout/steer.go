@@ -16,7 +16,7 @@ import (
 // request without an effect.
 type Steering struct {
 	Placement hubv1.PlacementObject
-	// Named is the placement in errors, such as placement/web.
+	// Named is the name of the placement in errors, such as placement/web.
 	Named string
 	// Objects are the bindings of the objects that follow the placement.
 	Objects []hubv1.BindingObject
@@ -24,16 +24,17 @@ type Steering struct {
 
 // Request is a request that has an effect now.
 type Request struct {
-	// Objects is the number of objects whose change the request concerns, Clusters that of the placement's clusters.
+	// Objects is the number of objects whose change the request concerns. Clusters is the number of the placement's
+	// clusters.
 	Objects, Clusters int
-	// Change makes the request in annotations of the placement.
+	// Change writes the request into the annotations of the placement.
 	Change func(annotations map[string]string)
 }
 
 // ErrNoChange means that a request has no change to which it applies.
 var ErrNoChange = errors.New("no object of the placement is changing")
 
-// mostNamed clusters are in the text of an error.
+// mostNamed is the maximum number of clusters in the text of an error.
 const mostNamed = 20
 
 // Follows reports whether the object of a binding follows a placement.
@@ -94,13 +95,13 @@ func (s Steering) State() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Pause returns the request that no further clusters begin to change.
+// Pause writes the request that no further clusters begin to change into the annotations.
 func Pause(annotations map[string]string) { annotations[hubv1.RolloutPauseAnnotation] = "true" }
 
-// Resume returns the request that ends a pause.
+// Resume removes the request for a pause from the annotations.
 func Resume(annotations map[string]string) { delete(annotations, hubv1.RolloutPauseAnnotation) }
 
-// Approve lets the changes in progress enter a wave.
+// Approve returns the request that the changes in progress may enter a wave.
 func (s Steering) Approve(wave string) (Request, error) {
 	var names []string
 	var found *hubv1.RolloutWave
@@ -122,7 +123,7 @@ func (s Steering) Approve(wave string) (Request, error) {
 	return c.entry(hubv1.RolloutApproveAnnotation, wave), nil
 }
 
-// Skip lets no wave wait for a cluster, for the changes in progress.
+// Skip returns the request that the changes in progress do not wait for a cluster.
 func (s Steering) Skip(cluster string) (Request, error) {
 	c, err := s.changes(false)
 	if err != nil {
@@ -141,7 +142,8 @@ func (s Steering) Skip(cluster string) (Request, error) {
 // ErrNoReason means that a promotion has no reason.
 var ErrNoReason = errors.New("the reason is missing: say why the waves are left out")
 
-// Promote sends the changes in progress to all clusters at once, and changes that have failed or were rolled back.
+// Promote returns the request to send the changes in progress to all clusters at once. The request includes changes
+// that have failed or were rolled back.
 func (s Steering) Promote(reason string) (Request, error) {
 	reason = strings.Join(strings.Fields(reason), " ")
 	if reason == "" {

@@ -19,8 +19,8 @@ type Target struct {
 	Holds int64
 	// Since is the time at which the entry got its revision. It is zero if the entry had no other revision before.
 	Since time.Time
-	// Least is the minimum revision for this cluster: the revision of the cluster that it replaces. It is 0 if it replaces
-	// none.
+	// Least is the minimum revision for this cluster: the revision of the cluster that it replaces. It is 0 if the cluster
+	// replaces no other.
 	Least int64
 	// Kept is true if the cluster is suspended or cordoned, or if the removal of its copy is held. It keeps its current
 	// revision, and no wave waits for it.
@@ -31,9 +31,9 @@ type Target struct {
 	Row      Row
 }
 
-// Row is the last report of a cluster. The zero value means that there is none.
+// Row is the last report of a cluster. The zero value means that the cluster has not reported.
 type Row struct {
-	// Revision that the report is about.
+	// Revision is the revision that the report describes.
 	Revision int64
 	Applied  bool
 	Health   hubv1.Health
@@ -49,15 +49,16 @@ type Row struct {
 	Away bool
 	// HeldByMember is true if an admin of the cluster has paused the copy.
 	HeldByMember bool
-	// Observes is true if health is about the content that was applied: the status has an observedGeneration, or the kind
-	// has no status. Otherwise the status may be older than the change, and healthy counts after minObservedSeconds.
+	// Observes is true if the health describes the applied content: the status has an observedGeneration, or the kind has
+	// no status. If it is false, the status may be older than the change, so the copy must be healthy for
+	// minObservedSeconds.
 	Observes bool
 }
 
 // Input contains all inputs of Step.
 type Input struct {
 	Policy *hubv1.RolloutPolicy
-	// Before is the stored state. Nil: the object has no revision yet.
+	// Before is the stored state. It is nil if the object has no revision yet.
 	Before *hubv1.BindingRollout
 	// Revisions of the binding.
 	Revisions []hubv1.ObjectRevision
@@ -79,7 +80,7 @@ type Input struct {
 
 // Result is the next state of a rollout.
 type Result struct {
-	// Revisions to store, by number: the ones in use and the latest of the others.
+	// Revisions are the revisions to store, by number: the revisions in use, and the latest of the others.
 	Revisions []hubv1.ObjectRevision
 	Rollout   hubv1.BindingRollout
 	// Holds has the revision of each target.
@@ -172,7 +173,7 @@ func (s *step) rollingBack() bool {
 	return s.rollout.Failed != 0 && s.rollout.Failed != s.rollout.Revision
 }
 
-// say sets the phase and its message.
+// say sets the phase and the message of the rollout.
 func (s *step) say(phase hubv1.RolloutPhase, message string) {
 	s.rollout.Phase, s.rollout.Message = phase, message
 }
@@ -180,7 +181,8 @@ func (s *step) say(phase hubv1.RolloutPhase, message string) {
 // stamp returns the time of this step as the API stores it.
 func (s *step) stamp() metav1.Time { return metav1.NewTime(s.now.Truncate(time.Second)) }
 
-// reached reports whether the time has come. If not, it plans the next call of Step for that time.
+// reached reports whether the time at has passed. If it has not passed, reached plans the next call of Step for that
+// time.
 func (s *step) reached(at time.Time) bool {
 	if !s.now.Before(at) {
 		return true

@@ -119,7 +119,7 @@ func (s *story) healthy(clusters ...string) *story {
 	return s.later(time.Second).report(hubv1.HealthHealthy, clusters...)
 }
 
-// verb sets an annotation of the placement.
+// verb sets an annotation of the placement to a value.
 func (s *story) verb(annotation, value string) *story {
 	verbs, errs := ParseVerbs(map[string]string{annotation: value})
 	if len(errs) > 0 {
@@ -134,10 +134,10 @@ func (s *story) undo(value string) *story {
 	return s
 }
 
-// at returns the time of the story, as a verb has it.
+// at returns the present time of the story, in the format of an annotation.
 func (s *story) at() string { return s.in.Now.Format(time.RFC3339) }
 
-// summary is phase, wave, and the revision of each cluster.
+// summary returns the phase, the wave, and the revision of each cluster as text.
 func (s *story) summary() string {
 	text := strings.TrimSpace(string(s.last.Rollout.Phase)+" "+s.last.Rollout.Wave) + ":"
 	for _, t := range s.in.Targets {
@@ -154,7 +154,7 @@ func (s *story) want(summary string) *story {
 	return s
 }
 
-// wantSuperseded checks the revisions that later ones have superseded: "2 by 3".
+// wantSuperseded checks which revisions were superseded by later revisions, such as "2 by 3".
 func (s *story) wantSuperseded(want string) {
 	s.t.Helper()
 	var got []string

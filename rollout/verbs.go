@@ -13,22 +13,22 @@ import (
 type Verbs struct {
 	// Pause is true if no further clusters may begin to change.
 	Pause bool
-	// Promote is the time at which a user promoted all changes to all clusters, Reason the user's reason; zero if no
-	// user did.
+	// Promote is the time at which a user promoted all changes to all clusters, and Reason is the user's reason. Both are
+	// zero if no user has promoted the changes.
 	Promote time.Time
 	Reason  string
 
 	approved, skipped map[string]time.Time
 }
 
-// Approved returns the time at which a user approved the wave, zero if none did.
+// Approved returns the time at which a user approved the wave. It returns zero if no user has approved the wave.
 func (v Verbs) Approved(wave string) time.Time { return v.approved[wave] }
 
-// Skipped returns the time at which a user left the cluster out, zero if none did.
+// Skipped returns the time at which a user skipped the cluster. It returns zero if no user has skipped the cluster.
 func (v Verbs) Skipped(cluster string) time.Time { return v.skipped[cluster] }
 
-// ParseVerbs parses the annotations of a placement. Each error names an annotation. A value with an error is ignored;
-// other values count.
+// ParseVerbs parses the annotations of a placement. Each error names an annotation. A value with an error is ignored,
+// and the other values are used.
 func ParseVerbs(annotations map[string]string) (Verbs, []error) {
 	var v Verbs
 	var errs []error
@@ -56,7 +56,7 @@ func ParseVerbs(annotations map[string]string) (Verbs, []error) {
 	return v, errs
 }
 
-// parseTimes reads a list of name@time. The latest time of a name counts.
+// parseTimes reads a list of name@time. If a name occurs several times, its latest time is used.
 func parseTimes(annotations map[string]string, annotation string, errs []error) (map[string]time.Time, []error) {
 	times := map[string]time.Time{}
 	for item := range strings.SplitSeq(annotations[annotation], ",") {

@@ -13,7 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// members returns the targets of a wave, by name.
+// members returns the targets of a wave, sorted by name.
 func (s *step) members(w int) iter.Seq[*target] {
 	return func(yield func(*target) bool) {
 		for _, t := range s.targets {
@@ -58,8 +58,8 @@ func (s *step) place() {
 	}
 }
 
-// first returns the revision of a new target: the desired one if its wave has passed, otherwise an older one. A new
-// target of the wave in progress then changes when its turn comes.
+// first returns the revision of a new target: the desired revision if the wave of the target has passed, otherwise an
+// older revision. A new target of the wave in progress begins to change later, in the order of the wave.
 func (s *step) first(t *target) int64 {
 	if t.Wave < s.at || s.rollingBack() {
 		return s.rollout.Revision
@@ -116,7 +116,7 @@ func (s *step) promote() {
 	s.promoted = true
 }
 
-// moveAll carries out a promotion.
+// moveAll gives the desired revision to all targets after a promotion.
 func (s *step) moveAll() {
 	for _, t := range s.targets {
 		if !t.keeps() {
@@ -135,7 +135,8 @@ func (s *step) moveAll() {
 	s.say(hubv1.RolloutProgressing, "promoted: the revision has not passed on all clusters")
 }
 
-// advance continues a change: beyond the waves that have passed, and to more clusters of the next one.
+// advance continues a change: it skips the waves that have passed, and lets further clusters of the next wave begin to
+// change.
 func (s *step) advance() {
 	for {
 		if bad := s.failures(); len(bad) > 0 {
@@ -160,8 +161,8 @@ func (s *step) advance() {
 	s.change()
 }
 
-// deserted reports whether the wave waits for no cluster that can show whether the revision works, although no user has
-// left one out: its clusters have left, or they are suspended, cordoned or unreachable.
+// deserted reports whether no cluster of the wave can show that the revision works, although no user has skipped a
+// cluster: the clusters have left the wave, or they are suspended, cordoned or unreachable.
 func (s *step) deserted(w int) bool {
 	for t := range s.members(w) {
 		if s.counts(t) || s.covers(s.in.Verbs.Skipped(t.Cluster)) {
@@ -171,9 +172,9 @@ func (s *step) deserted(w int) bool {
 	return true
 }
 
-// catchUp gives the desired revision to clusters that were not part of their wave when it passed. Clusters that do not
-// count get it at once. The others were resumed or came from another wave: they wait for the end of a pause and for a
-// window.
+// catchUp gives the desired revision to clusters that were not part of their wave when it passed. Clusters for which
+// the wave does not wait get the revision at once. The other clusters were resumed or came from another wave. They wait
+// for the end of a pause and for a window.
 func (s *step) catchUp() {
 	for _, t := range s.targets {
 		if t.Wave >= s.at || t.keeps() || t.Holds == s.rollout.Revision {
@@ -211,7 +212,7 @@ func (s *step) complete() {
 	}
 }
 
-// change lets clusters of the wave in progress begin, within its limits.
+// change lets clusters of the wave in progress begin to change, within the limits of the wave.
 func (s *step) change() {
 	var waiting []*target
 	changing, free := 0, s.limit(s.at)
@@ -266,8 +267,8 @@ func (s *step) limit(w int) int {
 	return max(1, scaled)
 }
 
-// blocked returns the phase and message if the clusters of the wave in progress may not begin. The phase is empty if
-// they may.
+// blocked returns the phase and message if the clusters of the wave in progress may not begin to change. The phase is
+// empty if they may begin.
 func (s *step) blocked() (hubv1.RolloutPhase, string) {
 	w, peers := s.waves[s.at], s.in.Peers
 	if s.in.Verbs.Pause {
@@ -299,7 +300,7 @@ func (s *step) blocked() (hubv1.RolloutPhase, string) {
 	}
 }
 
-// entered reports whether a cluster of the wave in progress has begun.
+// entered reports whether a cluster of the wave in progress has begun to change.
 func (s *step) entered() bool {
 	for t := range s.members(s.at) {
 		if s.began(t) && !t.moved {
@@ -309,8 +310,8 @@ func (s *step) entered() bool {
 	return false
 }
 
-// open reports whether a window is open. If none is, next is the time of the next opening, and Step is to be called
-// again then.
+// open reports whether a window is open. If no window is open, next is the time of the next opening, at which the
+// caller must call Step again.
 func (s *step) open() (open bool, next time.Time) {
 	if open, next = nextWindow(s.in.Policy.Windows, s.now); !next.IsZero() {
 		s.reached(next)
@@ -361,7 +362,8 @@ func (s *step) rollBack() {
 	s.say(hubv1.RolloutRollingBack, join(message, s.pausedByMember(0, len(s.waves)-1)))
 }
 
-// moveBack returns clusters of one wave, within its limit. It reports whether all of them were told.
+// moveBack returns clusters of one wave to the desired revision, within the limit of the wave. It reports whether all
+// clusters of the wave have got the revision.
 func (s *step) moveBack(w int) bool {
 	free := s.limit(w)
 	for t := range s.members(w) {

@@ -48,8 +48,9 @@ func parseWindow(w hubv1.RolloutWindow) (schedule, error) {
 	return schedule{cron: fields, zone: zone, duration: seconds(w.DurationSeconds)}, err
 }
 
-// nextWindow reports whether a window is open. If not, next is the next opening. It is zero if there is none. Without
-// windows it is always open. An invalid window never opens, so that a wrong edit starts nothing.
+// nextWindow reports whether a window is open. If no window is open, next is the next opening, or zero if no window
+// will open. Without windows, open is always true. An invalid window never opens, so that a wrong edit starts no
+// change.
 func nextWindow(windows []hubv1.RolloutWindow, now time.Time) (open bool, next time.Time) {
 	if len(windows) == 0 {
 		return true, time.Time{}

@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// lookEvery is the interval of checking removals and drains, and of collecting the wanted kinds. It is also how long
-// discovery may take to show a changed definition.
+// lookEvery is the interval of checking removals and drains, and of collecting the wanted kinds. The hub also waits for
+// this time after a change of a CustomResourceDefinition, until discovery shows the change.
 const lookEvery = time.Second
 
 // keeper releases removals, and queues objects that waited for other objects of a rollout. It reports held removals and

@@ -136,7 +136,8 @@ func (w *wants) bindingChanged(c changes.Binding) {
 	w.refresh()
 }
 
-// objectChanged is called for every changed object. It may be the first one of its kind that a bundle has.
+// objectChanged is called for every changed object. If it is the first object of its kind in a bundle, the kind is
+// added to the wanted kinds.
 func (w *wants) objectChanged(id hubv1.ObjectIdentity) {
 	if !w.current().Has(id.GroupKind()) {
 		w.refresh()
