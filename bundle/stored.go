@@ -139,7 +139,7 @@ func (s Stored) Patch(resourceVersion string) ([]byte, error) {
 	})
 }
 
-// ManifestOf returns the manifest of an object that Template returned.
+// ManifestOf is the inverse of Template: it returns the manifest in a stored object's template.
 func ManifestOf(template *unstructured.Unstructured) *unstructured.Unstructured {
 	out := template.DeepCopy()
 	for _, field := range []string{"uid", "generation", "resourceVersion", "creationTimestamp", "deletionTimestamp"} {

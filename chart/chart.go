@@ -66,9 +66,9 @@ type Rendered struct {
 	Digest string
 	// Definitions are the CustomResourceDefinitions, from the folder crds and from templates.
 	Definitions []*unstructured.Unstructured
-	// Objects are all other objects. The scope is known for kinds of Kubernetes and of Definitions: a namespaced object
-	// without a namespace then gets the namespace of the release, and a cluster-scoped object loses its namespace. Objects
-	// of other kinds are not changed.
+	// Objects are all other objects. For kinds of Kubernetes and kinds that the field Definitions defines, the scope is
+	// known: a namespaced object without a namespace gets the namespace of the release, and a cluster-scoped object loses
+	// its namespace. Objects of other kinds are not changed.
 	Objects []*unstructured.Unstructured
 	// Hooks are objects that helm creates at certain steps of a release. They are not in the other lists.
 	Hooks []Hook

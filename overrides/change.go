@@ -207,7 +207,7 @@ func (c *compiler) addKeys(rule *hubv1.OverrideRule) {
 	}
 }
 
-// invalidKey returns why the API server would refuse a label or an annotation. It is empty if it is valid.
+// invalidKey returns why the API server would refuse a label or an annotation. The text is empty if the key is valid.
 func invalidKey(field, key, value string) string {
 	if len(validation.IsQualifiedName(key)) > 0 {
 		return "is not a valid key of a label or annotation: use letters, digits, '-', '_' and '.', after an optional DNS name and /"

@@ -16,11 +16,11 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// Applied returns a hub object after the apply of a file with this object. If the apply changes nothing, it returns the
-// object itself.
+// Applied returns a hub object after the apply of a file with this object. If the apply changes no field, it returns
+// the hub object itself.
 //
-// A field that only the object has stays, such as a default of the API server, unless the previous apply had set the
-// field. The annotation of kubectl apply, or the managedFields of a server-side apply, show this. In the spec of a
+// A field that only the hub object has stays, such as a default of the API server, unless the previous apply had set
+// the field. The annotation of kubectl apply, or the managedFields of a server-side apply, show this. In the spec of a
 // custom resource that was never applied, only the fields of hansectl stay. A list comes from the file. In built-in
 // kinds, elements of a list keep their defaults if they have names, or if both lists are equally long.
 func Applied(object, file *unstructured.Unstructured) *unstructured.Unstructured {

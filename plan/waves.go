@@ -8,9 +8,9 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// waves returns the waves of the rollout that have clusters whose fields change. A change is rolled out in waves if the
-// object's placement has a rollout before and after the change, and if the object or its override policies change.
-// Changed data of a cluster is never rolled out in waves.
+// waves returns the waves of the rollout. It leaves out a wave if no copy on its clusters changes. A change is rolled
+// out in waves if the object's placement has a rollout before and after the change, and if the object or its override
+// policies change. Changed data of a cluster is never rolled out in waves.
 func (m *maker) waves(p Pair, fields map[string][]Field) []Wave {
 	if p.Old == nil || rolloutOf(m.before, p.Before) == nil || p.Old.Object == p.New.Object && len(m.edit.overrides) == 0 {
 		return nil

@@ -64,8 +64,8 @@ type Scheduling struct {
 	Taints []corev1.Taint `json:"taints,omitempty"`
 }
 
-// Clusters returns the members, sorted by name. objects is the number of objects by cluster. It is nil if it is not
-// known. silence is nil while a hub runs.
+// Clusters returns the members, sorted by name. objects is the number of objects by cluster. The map is nil if the
+// numbers are not known. silence is nil while a hub runs.
 func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Silence, now time.Time) ClusterList {
 	list := ClusterList{Clusters: []Cluster{}}
 	for i := range members {

@@ -47,7 +47,7 @@ func (c Chart) archive() Chart {
 	return Chart{URL: c.URL, Name: c.Name, Version: c.Version, Digest: c.Digest}
 }
 
-// try returns the fields of the chart on which the success of an attempt depends.
+// try returns the chart with only those fields that affect whether an attempt to fetch it succeeds.
 func (c Chart) try() Chart {
 	c.Known = ""
 	return c

@@ -317,7 +317,7 @@ func (r *run) leftHere(w *wanted) *hubv1.OrphanedCopy {
 	return r.binding.BindingStatus().Left(r.mcl.Status.ClusterID)
 }
 
-// notes are the reasons of successful outcomes that stay in the row until the copy or its wanted state changes.
+// notes are reasons of successful writes. Such a reason stays in the row until the copy or its wanted state changes.
 var notes = map[string]bool{hubv1.ReasonAutoscaled: true}
 
 func contested(over member.FieldDrift) string {

@@ -335,7 +335,8 @@ func (s scene) unchanged(what string, act func()) {
 	}
 }
 
-// settle waits until the current queue is processed. It queues a marker last, and there is only one worker.
+// settle waits until the current queue is processed. It queues a marker and waits until the only worker has processed
+// the marker.
 func (s scene) settle() {
 	s.Helper()
 	for i := range 3 {

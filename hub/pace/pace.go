@@ -59,8 +59,8 @@ func (c Class) Priority() int { return 10 * int(FirstResult-c) }
 const (
 	// widest is the largest width. hub/report and hub/schedule have the same number of workers in total.
 	widest = 8
-	// reservedFor is how long a turn is reserved for a caller that was woken. After that time another caller gets the
-	// turn.
+	// reservedFor is how long a turn is reserved for a caller that was woken. If the caller has not taken the turn by
+	// then, another caller gets it.
 	reservedFor = time.Second
 	// AskAgain is the time after which a waiting caller calls Try again, in case that the call of wake had no effect.
 	AskAgain = AnswerWithin

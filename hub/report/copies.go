@@ -37,8 +37,8 @@ var (
 		hubv1.RolloutProgressing, hubv1.RolloutSoaking, hubv1.RolloutWaitingForApproval, hubv1.RolloutWaitingForWindow, hubv1.RolloutWaitingForOthers,
 		hubv1.RolloutPaused, hubv1.RolloutFailed, hubv1.RolloutRollingBack, hubv1.RolloutRolledBack, hubv1.RolloutComplete,
 	}
-	// holdOfPhase maps a rollout's phase to the hold of copies at an older revision. A phase that is not in the map
-	// gives holdWave.
+	// holdOfPhase maps a rollout's phase to the reason why copies stay at an older revision. A phase that is not in the
+	// map gives holdWave.
 	holdOfPhase = map[hubv1.RolloutPhase]string{
 		hubv1.RolloutWaitingForApproval: holdApproval, hubv1.RolloutWaitingForWindow: holdWindow, hubv1.RolloutPaused: holdPaused,
 		hubv1.RolloutFailed: holdFailed, hubv1.RolloutRollingBack: holdRollback, hubv1.RolloutRolledBack: holdRollback,

@@ -14,8 +14,9 @@ import (
 
 // A link may be down for a short time, because an API server restarts or a connection breaks. So that statuses do not
 // flap, rows change only after a link has been down for the grace time. A link that is up again in time causes no
-// write. A new reason of a link that is down waits for the grace time, too. If a user ended the link, the rows change
-// at once. The MemberCluster becomes not Ready at once in all cases.
+// write. A new reason of a link that is down waits for the grace time, too. If the hub has no link to the cluster any
+// more, because a user deleted its MemberCluster, the rows change at once. The MemberCluster becomes not Ready at once
+// in all cases.
 //
 // Scheduling reacts at once to a cluster that is not Ready, and places no new objects on it. If only the message of a
 // decision changes, the new message waits for the grace time, too.

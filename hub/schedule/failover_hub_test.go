@@ -51,7 +51,8 @@ func rises(c *hubv1.MemberCluster) {
 	c.Status.Taints = nil
 }
 
-// reads checks the entries of the binding, like entriesOf, but without the common prefix of the clusters' names.
+// reads checks the entries of the binding, like entriesOf, but it removes the common prefix of the clusters' names
+// first.
 func (s *scene) reads(want ...string) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("the binding reads %q", want), func() error {

@@ -304,8 +304,9 @@ const (
 	longestWait = pace.LongestRetry
 )
 
-// inOrder queues the needed objects on which a decision is due before this one is written, and returns errBehind if
-// there are any. The error is an *unseenError if new clusters wait for an object that the cache does not show.
+// inOrder queues the needed objects on which the hub must decide before it writes this decision. If such objects exist,
+// inOrder returns errBehind. The error is an *unseenError if new clusters wait for an object that the cache does not
+// show.
 func (s *Scheduler) inOrder(ctx context.Context, in decide.Input, p decide.Plan) error {
 	if p.Spec == nil || len(p.Spec.References) == 0 || in.Binding != nil && equality.Semantic.DeepEqual(in.Binding.BindingSpec(), p.Spec) {
 		followed := s.references.needsNothing(in.Object.ID)

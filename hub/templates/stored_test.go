@@ -126,7 +126,7 @@ func (s *shelf) lacks(id hubv1.ObjectIdentity) {
 	})
 }
 
-// told records the calls of the registered functions: identities of objects, and kinds.
+// told records the arguments of the registered functions: identities of objects, and kinds.
 type told struct {
 	mu    sync.Mutex
 	texts []string

@@ -30,8 +30,8 @@ type Fault struct {
 	Wait time.Duration `json:"wait,omitempty"`
 	// Requests is the number of requests between resets of all connections (reset).
 	Requests int `json:"requests,omitempty"`
-	// Percent is the share of requests that the proxy drops, or to which it responds with Code. It selects them at random
-	// (drop, status).
+	// Percent is the share of requests that the proxy drops, or to which it responds with Code. The proxy selects these
+	// requests at random (modes drop and status).
 	Percent int `json:"percent,omitempty"`
 	// Code is the HTTP status of the proxy's own response (status).
 	Code int `json:"code,omitempty"`

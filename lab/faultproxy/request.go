@@ -39,8 +39,8 @@ func classify(r *http.Request) request {
 
 func truth(value string) bool { return value == "true" || value == "1" }
 
-// hangs reports whether the fault holds a list of this resource. A watch with initial events is treated as a list,
-// because clients use it instead of a list.
+// hangs reports whether the proxy must not answer this request, because the fault makes lists of the resource hang. A
+// watch with initial events is treated as a list, because clients use it instead of a list.
 func (f Fault) hangs(r request) bool {
 	if f.Mode != HangList || !(r.list || r.initialEvents) {
 		return false

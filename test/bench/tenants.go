@@ -100,8 +100,8 @@ func (s *setting) besideNoise(ctx context.Context, w *watcher) error {
 	return nil
 }
 
-// neighbour measures one scenario. It creates objects of the other tenant one after the other, starting with the index
-// from. Each create follows the write of one object by the raw client.
+// neighbour measures one scenario. It creates single objects of the tenant whose latency is measured. The first object
+// has the index of the argument from. Each create follows the write of one object by the raw client.
 func (s *setting) neighbour(ctx context.Context, w *watcher, scenario string, from int) error {
 	if scenario != noisy {
 		if _, err := s.meter.settle(ctx); err != nil {

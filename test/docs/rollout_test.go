@@ -189,7 +189,7 @@ func (s story) tell(t *testing.T, fleet []storyCluster) string {
 	return out.String()
 }
 
-// begin sets revision 1 on all clusters.
+// begin makes all clusters hold revision 1 of each object.
 func (x *teller) begin() {
 	for _, o := range x.Objects {
 		a := &actor{storyObject: o}

@@ -101,7 +101,7 @@ func checkUnused(ctx context.Context, all requests) error {
 	return errors.Join(errs...)
 }
 
-// write writes the requests to a file atomically, so that another shard never reads an incomplete file.
+// write writes the requests to a file atomically, so that another part of the test run never reads an incomplete file.
 func (r requests) write(file string) error {
 	raw, err := json.Marshal(r)
 	if err != nil {

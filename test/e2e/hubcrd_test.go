@@ -92,7 +92,7 @@ func TestACRDThatIsDeletedOnTheHubDeletesNothingOnMembers(t *testing.T) {
 	}
 }
 
-// gadgetUIDs returns the UIDs of all Gadgets on members that are labelled as copies.
+// gadgetUIDs returns the UIDs of all Gadgets with the label of copies, on all members.
 func gadgetUIDs(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}

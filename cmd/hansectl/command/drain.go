@@ -30,8 +30,9 @@ type drain struct {
 var errLeft = errors.New("not all objects could be moved")
 
 const (
-	// blockedFor is how long a drain must show no progress until it is reported as blocked. The hub counts every few
-	// seconds, and a blocked object may have just found another cluster.
+	// blockedFor is how long a drain must show no progress until it is reported as blocked. A shorter time would be wrong:
+	// the hub updates status.drain only every few seconds, and a blocked object may have found another cluster in the
+	// meantime.
 	blockedFor = 5 * time.Second
 	// namedLeft is the maximum number of remaining objects that are listed.
 	namedLeft = 50

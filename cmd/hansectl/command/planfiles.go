@@ -87,7 +87,7 @@ func (r *fleetReader) known(files *fleetFiles) error {
 }
 
 // inNamespace returns an error for an object in a namespace other than the requested one. If the files have
-// cluster-scoped objects, it returns a note about the limits of the result.
+// cluster-scoped objects, it returns a note that their effects on other namespaces are not part of the result.
 func (f *fleetFiles) inNamespace(namespace string) (note string, err error) {
 	if namespace == "" {
 		return "", nil

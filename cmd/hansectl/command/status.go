@@ -271,7 +271,7 @@ func (h *hub) digests(ctx context.Context, c client.Client, object *unstructured
 }
 
 // atPreferred returns an object at the version at which the hub reads it. It is nil if it is deleted. An object of a
-// bundle has one version alone.
+// bundle has only the version in its manifest.
 func atPreferred(ctx context.Context, c client.Client, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	id := hubv1.IdentityOf(object)
 	if hubv1.BundleOf(object) != nil {

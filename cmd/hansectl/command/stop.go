@@ -85,7 +85,7 @@ type watching struct {
 	since time.Time
 }
 
-// see reports whether the Lease has no holder. It returns an error if a hub still renews it.
+// see reports whether the Lease has no holder. It returns an error if a hub still renews the Lease.
 func (w *watching) see(now holder, at time.Time) (over bool, err error) {
 	changed := w.last == nil || *w.last != now
 	if changed && w.last != nil && now.name != "" {
