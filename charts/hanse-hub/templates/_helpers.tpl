@@ -1,4 +1,4 @@
-{{/* Credentials of members and the hub's own objects live in one namespace, which the code knows by this name. */}}
+{{/* Credentials of members and the hub's own objects are in one namespace, whose name is a constant in the code. */}}
 {{- define "hanse-hub.namespace" -}}
 {{- if ne .Release.Namespace "hanse-system" -}}
 {{- fail (printf "hanse-hub belongs in the namespace hanse-system, not in %q: pass --namespace hanse-system --create-namespace" .Release.Namespace) -}}
@@ -6,12 +6,12 @@
 {{- .Release.Namespace -}}
 {{- end -}}
 
-{{/* Not empty if policies are reviewed: by pods of this chart, or by a hub elsewhere. */}}
+{{/* Not empty if a webhook reviews policies: in pods of this chart, or in a hub outside the cluster. */}}
 {{- define "hanse-hub.webhook" -}}
 {{- if and .Values.webhook.enabled (or .Values.webhook.url (gt (int .Values.replicas) 0)) -}}true{{- end -}}
 {{- end -}}
 
-{{/* Not empty if the hub keeps a certificate: for the webhook, for metrics, or for the console. */}}
+{{/* Not empty if the hub needs a certificate: for the webhook, for metrics, or for the console. */}}
 {{- define "hanse-hub.certificate" -}}
 {{- if or (include "hanse-hub.webhook" .) .Values.metrics.enabled .Values.console.enabled -}}true{{- end -}}
 {{- end -}}
@@ -44,13 +44,13 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{/* What is made for the pre-delete hook alone: before the Job that needs it, and gone with it. */}}
+{{/* Annotations of objects for the pre-delete hook: Helm creates them before the hook's Job, and deletes them with the Job. */}}
 {{- define "hanse-hub.hookAnnotations" -}}
 helm.sh/hook: pre-delete
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
-{{/* What is made for `helm test` alone. After a failure the pod stays until the next test, so that its log can be read. */}}
+{{/* Annotations of objects for `helm test`. After a failure the pod stays until the next test, so that its log can be read. */}}
 {{- define "hanse-hub.testAnnotations" -}}
 helm.sh/hook: test
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
@@ -61,7 +61,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{ .Values.uninstallHook.image.repository }}:{{ .Values.uninstallHook.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 
-{{/* The rules for one of federatedKinds. */}}
+{{/* The RBAC rules for one entry of federatedKinds. */}}
 {{- define "hanse-hub.federatedKind" -}}
 - apiGroups: {{ toJson .apiGroups }}
   resources: {{ toJson .resources }}

@@ -1,4 +1,4 @@
-{{/* The hub looks for its ServiceAccount in one namespace, which the code knows by this name. */}}
+{{/* The hub's ServiceAccount is in one namespace, whose name is a constant in the code. */}}
 {{- define "hanse-member.namespace" -}}
 {{- if ne .Release.Namespace "hanse-system" -}}
 {{- fail (printf "hanse-member belongs in the namespace hanse-system, not in %q: pass --namespace hanse-system --create-namespace" .Release.Namespace) -}}
