@@ -43,7 +43,7 @@ func (s *step) counts(t *target) bool {
 	return !t.Kept && !evicting && !away && !s.covers(s.in.Verbs.Skipped(t.Cluster))
 }
 
-// covers reports whether a verb with that time applies to this change.
+// covers reports whether a user's request with this time applies to the change in progress.
 func (s *step) covers(verb time.Time) bool {
 	return !verb.IsZero() && !verb.Before(s.rollout.Began.Time)
 }
@@ -130,7 +130,7 @@ func (s *step) changing(t *target) bool {
 	return !passed && !s.failing(t)
 }
 
-// moving reports whether a cluster of this object is changing.
+// moving reports whether at least one cluster of this object is changing.
 func (s *step) moving() bool {
 	if s.at == len(s.waves) {
 		return false
@@ -185,7 +185,7 @@ func (s *step) unwell(w int) (failed, open []*target) {
 	return failed, open
 }
 
-// verdict is the state of a wave.
+// verdict is the result of judge for a wave.
 type verdict int
 
 const (

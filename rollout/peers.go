@@ -17,7 +17,7 @@ type Progress struct {
 	Began time.Time
 	// Passed is the number of waves that its change has passed.
 	Passed int
-	// Moving is true if the change of a cluster has begun, and the cluster has neither passed nor failed.
+	// Moving is true if a cluster has begun to change and has neither passed nor failed.
 	Moving bool
 	// Done is true if no change is in progress.
 	Done bool

@@ -182,7 +182,7 @@ func (s *step) undo() {
 	}
 }
 
-// askAgain is how often a blocked undo is tried again: its cause may end without an event.
+// askAgain is how often a blocked undo is tried again. The cause of the block may end without an event.
 const askAgain = time.Minute
 
 // mostUndo is the maximum length of BindingRollout.Undone.

@@ -67,7 +67,7 @@ type Input struct {
 	Targets []Target
 	// Undo is the value of the object's annotation hanse.dev/rollout-undo.
 	Undo string
-	// UndoBlocked says why the rollout does not follow Undo. It is empty if it may.
+	// UndoBlocked is the reason why the rollout does not follow Undo. It is empty if the rollout may follow Undo.
 	UndoBlocked string
 	// NeverBack is true for a CustomResourceDefinition. Its rollout stops at a failure and is never rolled back.
 	NeverBack bool

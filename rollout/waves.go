@@ -190,7 +190,7 @@ func (s *step) catchUp() {
 	}
 }
 
-// complete ends the change: all waves have passed, or all clusters have returned.
+// complete ends the change after all waves have passed or all clusters have returned.
 func (s *step) complete() {
 	r := &s.rollout
 	s.at = len(s.waves)

@@ -17,7 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/slots"
 )
 
-// signInSlot is the share of all sign-ins together, because the users are not known before they have signed in.
+// signInSlot limits the slots of all sign-ins together. A limit for each user is not possible, because the users are
+// not known before they have signed in.
 var signInSlot = slots.Party{Name: "", Most: 2}
 
 // signInForm is the body of the sign-in page.

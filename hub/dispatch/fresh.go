@@ -16,9 +16,10 @@ import (
 // freshBindings reads bindings uncached. The withdrawals of one binding share a read, because the keys of a binding are
 // queued for all members at once.
 //
-// A shared read is never older than the decision that a run carries out, because a generation older than the cached one
-// is not accepted. The read may miss a change of the last second that the cache does not show either. A read for each
-// member would have the same gap, between the answer of the API server and the answer of the member.
+// A shared read is never older than the decision that a run carries out: a run does not use a read binding whose
+// generation is older than that of the cached binding. The read may miss a change of the last second that the cache
+// does not show either. A read for each member would have the same gap, between the answer of the API server and the
+// answer of the member.
 type freshBindings struct {
 	reader client.Reader
 	clock  clock.PassiveClock

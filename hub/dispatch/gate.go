@@ -139,8 +139,8 @@ func (g *gate) ShutDown() {
 	g.changed.Broadcast()
 }
 
-// call calls the member unless the key is held. If held is true, the gate will queue the key again, and the outcome has
-// the reason of the hold.
+// call executes f, which sends requests to the member, unless the gate holds the key of the call. If held is true, the
+// gate will queue the key again, and the outcome has the reason of the hold.
 func (g *gate) call(ctx context.Context, c call, f func(context.Context) member.Outcome) (o member.Outcome, held bool) {
 	if o, held = g.enter(c); held {
 		return o, true

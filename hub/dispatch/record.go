@@ -115,7 +115,8 @@ func (r *records) listWait(gvk schema.GroupVersionKind) time.Duration {
 	return calm - r.clock.Since(since)
 }
 
-// listed records that the kind was listed. If the kind cannot be read later, no run waits for a list again.
+// listed records that the member's watch has listed the kind. If the kind cannot be read later, no run waits for a list
+// again.
 func (r *records) listed(gvk schema.GroupVersionKind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

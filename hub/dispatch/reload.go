@@ -28,8 +28,8 @@ type readCopy struct {
 	row      *hubv1.ClusterRow // nil if there is none
 }
 
-// restartPaths returns the paths of the pod templates that get a digest, from the target's revision or from the
-// placement.
+// restartPaths returns the paths of the pod templates into which the digest of the needed ConfigMaps and Secrets is
+// written. The paths come from the target's revision, or from the placement.
 func (r *run) restartPaths() []string {
 	if r.revised != nil {
 		return r.revised.RestartPaths
@@ -149,8 +149,9 @@ func (r *run) contentOnTheWay() *member.Outcome {
 	return nil
 }
 
-// hasContent reports whether the cluster has the wanted content, or an object of this name that the hub does not
-// manage. If here is false, why is the reason of the failed write. It is empty if the write was not tried yet.
+// hasContent reports whether pods on the cluster can read the ConfigMap or Secret: the cluster has its wanted content,
+// or an object of this name that the hub does not manage and will not change. If here is false, why is the reason of
+// the failed write. It is empty if the write was not tried yet.
 func (r *run) hasContent(c readCopy) (here bool, why string) {
 	known := r.queue.records.get(c.id.BindingKey())
 	if known.last.Applied == metav1.ConditionTrue && known.last.Digest == c.digest {

@@ -70,7 +70,7 @@ func TestWhatWasDroppedShowsInTheOutcome(t *testing.T) {
 	}
 }
 
-// oldCluster serves its kind without the field limit.
+// oldCluster is a cluster whose schema of the kind lacks the field spec.limit.
 type oldCluster struct{ member.Cluster }
 
 // Fit implements member.Cluster.

@@ -23,7 +23,7 @@ var (
 	widgetV2 = schema.GroupVersionKind{Group: "example.com", Version: "v2", Kind: "Widget"}
 )
 
-// noting is a member that records the versions of the requests.
+// noting is a member that records the group, version and kind of each request.
 type noting struct {
 	*fakeMember
 

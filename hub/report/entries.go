@@ -165,8 +165,8 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 	return lastResult
 }
 
-// progress returns how soon the rows must be written after one of several results. While the object is being withdrawn
-// from all clusters, only the last result is urgent.
+// progress returns how soon the rows must be written when a member has reported a result and other members have not
+// reported yet. While the object is being withdrawn from all clusters, only the last result is urgent.
 func (e *entry) progress() urgency {
 	if len(e.targets) > 0 && !slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent }) {
 		return whenIdle

@@ -44,8 +44,8 @@ func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.C
 	return c, true
 }
 
-// applied returns the condition Applied. It includes targets from which the copy is to be removed, because the decision
-// is not complete before. It ignores Evicting targets.
+// applied returns the condition Applied. It includes targets from which the copy must be removed, because the decision
+// is complete only after the removal. It ignores Evicting targets.
 func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
 	var failed, unknown, waiting []hubv1.ClusterRow
 	count := 0

@@ -106,7 +106,8 @@ func TestTheStatusOfAnOperatorOnOneClusterIsThatOnTheHub(t *testing.T) {
 	}
 }
 
-// checkPart fails the test if the merged status of a single object has another value than the object.
+// checkPart fails the test if a value in the merged status differs from the value in the status of the only copy. path
+// is the path of the compared maps, for the message.
 func checkPart(t *testing.T, path string, own, merged map[string]any) {
 	t.Helper()
 	for name, value := range merged {

@@ -20,9 +20,9 @@ type gone struct {
 }
 
 // deletedObjects are the objects that an uncached read has shown as deleted or being deleted. An object with the same
-// UID never returns, so the steps from the decision until the end of the binding need no more reads. The decision
-// itself always reads: a hub that was restored from a backup has old UIDs again. For the same reason, an object that
-// the watch shows again is removed here.
+// UID never returns, so the steps from the decision until the end of the binding need no more reads. The decision to
+// delete an object never uses this record and always reads the API server, because a hub that was restored from a
+// backup has objects with old UIDs again. For the same reason, an object that the watch shows again is removed here.
 type deletedObjects struct {
 	clock clock.PassiveClock
 
