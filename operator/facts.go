@@ -45,8 +45,8 @@ func Facts(name string, objects []Stored, wasInstalled map[string]bool) map[stri
 	return out
 }
 
-// lowest returns the lower of two versions. An empty text is not a version. A text that cannot be parsed as a version is lower than
-// versions.
+// lowest returns the lower of two versions. An empty text is not a version. A text that cannot be parsed as a version
+// is lower than versions.
 func lowest(a, b string) string {
 	if a == "" || b == "" {
 		return cmp.Or(a, b)

@@ -236,8 +236,8 @@ type TargetState string
 const (
 	// TargetPresent means that the cluster shall hold the object.
 	TargetPresent TargetState = "Present"
-	// TargetEvicting means that other clusters replace the cluster. Its copy is kept up to date, but does not count as a desired copy. The
-	// copy is withdrawn when the cluster answers and its replacements are Healthy.
+	// TargetEvicting means that other clusters replace the cluster. Its copy is kept up to date, but does not count as a
+	// desired copy. The copy is withdrawn when the cluster answers and its replacements are Healthy.
 	TargetEvicting TargetState = "Evicting"
 	// TargetAbsent means that the object is withdrawn from the cluster.
 	TargetAbsent TargetState = "Absent"

@@ -76,9 +76,9 @@ func (r *Reconciler) refuse(run *run, holder string) {
 		fmt.Sprintf("this is the cluster that MemberCluster %s holds: a cluster joins once; delete one of the two, or give this one the kubeconfig of another cluster", holder))
 }
 
-// holderOf returns the name of the MemberCluster that takes precedence over this one. It is empty if no MemberCluster takes precedence. A
-// MemberCluster with the ID in its status takes precedence, because it may have objects on the cluster. If both have
-// the ID, the older one takes precedence, then the first by name.
+// holderOf returns the name of the MemberCluster that takes precedence over this one. It is empty if no MemberCluster
+// takes precedence. A MemberCluster with the ID in its status takes precedence, because it may have objects on the
+// cluster. If both have the ID, the older one takes precedence, then the first by name.
 func holderOf(ctx context.Context, reader client.Reader, self *hubv1.MemberCluster, id string) (string, error) {
 	var list hubv1.MemberClusterList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

@@ -87,7 +87,7 @@ func (r *run) fact(ctx context.Context, t hubv1.BindingTarget) (f rollup.Fact, k
 	}
 	o, found, synced := cluster.Observation(gvk, types.NamespacedName{Namespace: r.id.Namespace, Name: r.id.Name})
 	f.Synced = synced
-	if failure := cluster.Unwatched(gvk); failure != nil && r.now.Sub(failure.Since) >= r.reporter.opts.Grace {
+	if failure := cluster.Unwatched(gvk); r.onlyTheKindFails(t.Name, failure) {
 		f.Unwatched = failure
 	}
 	// The cluster's object of that name may be the copy of another hub object, or claim to be such a copy.

@@ -10,6 +10,7 @@ import (
 
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 	"github.com/hanse-dev/hanse/hub/pace"
+	"github.com/hanse-dev/hanse/member"
 )
 
 // A link may be down for a short time, because an API server restarts or a connection breaks. So that statuses do not
@@ -57,8 +58,30 @@ func (r *Reporter) WakeKind(cluster string, kind schema.GroupKind, fails bool) {
 		}
 	}
 	if fails {
-		time.AfterFunc(r.opts.Grace, func() { r.WakeKind(cluster, kind, false) })
+		r.wakeKindLater(cluster, kind, r.opts.Clock.Now())
 	}
+}
+
+// wakeKindLater calls WakeKind after the grace time, or later if the link has not delivered an event since the watch
+// failed.
+func (r *Reporter) wakeKindLater(cluster string, kind schema.GroupKind, failed time.Time) {
+	time.AfterFunc(r.opts.Grace, func() {
+		if state, linked := r.opts.Links.State(cluster); linked && state.Ready == metav1.ConditionTrue && state.LastHeard.Before(failed) {
+			r.wakeKindLater(cluster, kind, failed)
+			return
+		}
+		r.WakeKind(cluster, kind, false)
+	})
+}
+
+// onlyTheKindFails reports whether the watch of a kind has failed for the grace time although the link delivers events.
+// If the link has delivered no event since the failure, the whole cluster may be unreachable, and the link will tell.
+func (r *run) onlyTheKindFails(cluster string, failure *member.WatchFailure) bool {
+	if failure == nil || r.now.Sub(failure.Since) < r.reporter.opts.Grace {
+		return false
+	}
+	state, linked := r.reporter.opts.Links.State(cluster)
+	return linked && !state.LastHeard.Before(failure.Since)
 }
 
 // lose records the time at which the link of a cluster went down. The caller holds the lock.

@@ -146,3 +146,30 @@ func TestTheTimeOfGraceBeginsAnewWhenALinkWasBack(t *testing.T) {
 		}
 	}
 }
+
+// TestAFailedWatchCountsOnlyIfTheLinkDeliversEvents checks when a failed watch of one kind makes rows Unknown. If the
+// whole cluster may be unreachable, the grace time of the link decides instead.
+func TestAFailedWatchCountsOnlyIfTheLinkDeliversEvents(t *testing.T) {
+	now := time.Now()
+	failed := now.Add(-2 * time.Minute)
+	tests := map[string]struct {
+		failure   *member.WatchFailure
+		lastHeard time.Time
+		want      bool
+	}{
+		"the watch works":                                        {nil, now, false},
+		"the watch failed within the grace time":                 {&member.WatchFailure{Since: now.Add(-time.Second)}, now, false},
+		"the link has delivered no event since the failure":      {&member.WatchFailure{Since: failed}, failed.Add(-time.Second), false},
+		"the link has delivered an event since the watch failed": {&member.WatchFailure{Since: failed}, failed.Add(time.Second), true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			links := newFakeFleet()
+			links.link("a", member.LinkState{Ready: metav1.ConditionTrue, LastHeard: tc.lastHeard})
+			r := &run{reporter: &Reporter{opts: Options{Links: links, Grace: time.Minute}}, now: metav1.NewTime(now)}
+			if got := r.onlyTheKindFails("a", tc.failure); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

@@ -375,12 +375,10 @@ type fakeFleet struct {
 	ended map[string]bool // clusters whose link a user has ended
 	hub   string          // name of the cluster that is the hub itself
 	seen  map[string]map[types.NamespacedName]member.Observation
-
-	unwatched map[string]*member.WatchFailure // clusters on which watches fail
 }
 
 func newFakeFleet() *fakeFleet {
-	return &fakeFleet{links: map[string]member.LinkState{}, ended: map[string]bool{}, seen: map[string]map[types.NamespacedName]member.Observation{}, unwatched: map[string]*member.WatchFailure{}}
+	return &fakeFleet{links: map[string]member.LinkState{}, ended: map[string]bool{}, seen: map[string]map[types.NamespacedName]member.Observation{}}
 }
 
 func (f *fakeFleet) see(cluster string, o member.Observation) {
@@ -450,11 +448,7 @@ func (c fakeCluster) Observation(_ schema.GroupVersionKind, key types.Namespaced
 	return o, found, true
 }
 
-func (c fakeCluster) Unwatched(schema.GroupVersionKind) *member.WatchFailure {
-	c.fleet.mu.Lock()
-	defer c.fleet.mu.Unlock()
-	return c.fleet.unwatched[c.name]
-}
+func (fakeCluster) Unwatched(schema.GroupVersionKind) *member.WatchFailure { return nil }
 
 // fakeDecisions returns the same decision for every binding. It returns none until scheduled is set.
 type fakeDecisions struct {
