@@ -86,7 +86,8 @@ func (r *chartRegistry) replicas(want int64) {
 	})
 }
 
-// test runs after all other operators were removed. stop ends the leader.
+// test tests an operator whose chart is in the registry. The caller has removed all other operators. stop ends the
+// leading process.
 func (r *chartRegistry) test(t *testing.T, stop func()) {
 	t.Helper()
 	host := registry.Host(r.server)

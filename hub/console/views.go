@@ -72,7 +72,8 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// recorder records the answer of a handler. Its deadlines have no effect, because there is no connection.
+// recorder records the answer of a handler. Its methods that set deadlines have no effect, because no connection
+// exists.
 type recorder struct {
 	header http.Header
 	status int

@@ -204,7 +204,7 @@ func TestAChangeOvertakesAReplay(t *testing.T) {
 	})
 }
 
-// TestKindsThatOthersNeedGoFirst engages a member with a bundle. Each write of its objects takes some time.
+// TestKindsThatOthersNeedGoFirst sends the objects of a bundle to a new member on which each write takes some time.
 func TestKindsThatOthersNeedGoFirst(t *testing.T) {
 	m := &fakeMember{name: "eu", answer: func(context.Context, string) member.Outcome {
 		timer := time.NewTimer(5 * time.Millisecond)

@@ -37,8 +37,9 @@ const (
 	// lasts is the minimum duration of one epoch. If a policy is edited after a backup, within the epoch that was the
 	// newest at the time of the backup, the edit cannot be distinguished from edits before the backup.
 	lasts = 10 * time.Minute
-	// kept is the number of epochs in the list. keptWhileHeld is the number while the hub holds a copy from a later state,
-	// because the copy would look old without its epoch. A ConfigMap has room for about 40,000 epochs.
+	// kept is the number of epochs in the list. keptWhileHeld is the number of epochs while the hub holds a copy that a
+	// later state of the hub has written. If the epochs around that time were dropped, the copy would look old. A
+	// ConfigMap has room for about 40,000 epochs.
 	kept          = 1000
 	keptWhileHeld = 20000
 	// mostForeign is the maximum number of foreign epochs in memory. A member may write any epoch to its copies. An epoch

@@ -23,7 +23,7 @@ type Client struct {
 	// Base is the base URL of the requests: the hub itself, or the hub's Service through the proxy of the API server.
 	Base *url.URL
 	HTTP *http.Client
-	// Token is the user's bearer token, or a proof; see proof.go.
+	// Token is the user's bearer token, or a signed proof of the user's identity; see proof.go.
 	Token string
 }
 

@@ -62,7 +62,8 @@ type Options struct {
 	Counted func() bool
 }
 
-// Keeper keeps the content of the ConfigMap up to date while this process leads.
+// Keeper keeps the ConfigMap hanse-protected up to date while this process leads. The ConfigMap names the namespaces
+// and CustomResourceDefinitions that the API server protects from deletion.
 type Keeper struct {
 	options Options
 

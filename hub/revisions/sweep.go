@@ -110,8 +110,8 @@ func (s *Store) isUnused(digest string) bool {
 	return now.Sub(since) >= unusedFor && (!known || now.Sub(ensured) >= unusedFor)
 }
 
-// forget drops records that Sweep no longer needs: in unnamed, those of parts that bindings name now; in ensured, those
-// that are older than an hour.
+// forget drops records that Sweep no longer needs. From the field unnamed, it drops parts that bindings name now. From
+// the field ensured, it drops records older than an hour.
 func (s *Store) forget(named map[string]bool) {
 	now := s.Clock.Now()
 	s.mu.Lock()

@@ -155,7 +155,8 @@ func (n *node) allows(word string) bool {
 // countable reports whether values of the node can be added.
 func (n *node) countable() bool { return n.kind == "integer" || n.kind == intOrString }
 
-// keyed reports whether the node is a list of maps whose key fields are in the projections.
+// keyed reports whether the node is a list of maps whose key fields are part of the statuses that the rows of bindings
+// contain.
 func (n *node) keyed() bool {
 	return n.items != nil && n.items.kind == "object" && len(n.keys) > 0 &&
 		!slices.ContainsFunc(n.keys, func(key string) bool { return !health.IsKey(key) || n.items.properties[key] == nil })

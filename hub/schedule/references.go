@@ -24,8 +24,9 @@ import (
 )
 
 // An object may need others on its clusters, such as the Secret that it names. The binding of a needed object is
-// written before the binding of the object that needs it names a new cluster. The watch of bindings keeps this order,
-// so hub/dispatch knows both when it creates the copy: see hub/dispatch/references.go.
+// written before the binding of the object that needs it names a new cluster. The watch of bindings keeps this order.
+// So when hub/dispatch creates the copy of the object, it has already received the bindings of the needed objects: see
+// hub/dispatch/references.go.
 
 // references records which objects need which other objects, and the decisions that wait for the decision on a needed
 // object.

@@ -37,8 +37,8 @@ type rollouts struct {
 type placementRollouts struct {
 	progress map[key]rollout.Progress
 	peers    *rollout.Peers // computed from progress on demand
-	// waiting are the objects that wait for other objects of the placement. moved is true if one of the other objects has
-	// changed since they were queued.
+	// waiting are the objects that wait for other objects of the placement. moved is true if another object has changed
+	// since the waiting objects were queued.
 	waiting map[key]bool
 	moved   bool
 }

@@ -50,7 +50,8 @@ func TestWhichBindingAConfirmationCovers(t *testing.T) {
 	}
 }
 
-// A binding ends with three writes, none of which holds rows: the decision, its deletion and the end of its finalizer.
+// A binding ends with three writes: the write of the Absent entries, the deletion of the binding, and the removal of
+// its finalizer. None of these writes contains rows.
 func TestABindingEndsWhenItsMembersConfirmToThisProcess(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "confirmed", "eu", "sg")

@@ -86,7 +86,8 @@ func pack(u *unstructured.Unstructured) *record {
 	}
 }
 
-// withoutStatus returns an object without its status, the field managers of the status, apiVersion and resourceVersion.
+// withoutStatus returns an object without its status, apiVersion and resourceVersion. It also removes the entries of
+// managedFields that are about the status.
 func withoutStatus(u *unstructured.Unstructured) map[string]any {
 	out := maps.Clone(u.Object)
 	delete(out, "status")

@@ -80,7 +80,8 @@ func (t *Tracer) Deletion(object hubv1.ObjectIdentity, uid types.UID) Change {
 
 // TargetChange returns the change that a target of a binding applies. It is the deletion of the hub object if the
 // target is withdrawn because of that deletion. Otherwise it is the newest change of the object, or the zero Change if
-// no object with this UID is known. Therefore a withdrawal for another reason is never in the trace of a deletion.
+// no object with this UID is known. A withdrawal for another reason than the deletion is never in the trace of the
+// deletion.
 func (t *Tracer) TargetChange(object hubv1.ObjectIdentity, uid types.UID, target *hubv1.BindingTarget, template *unstructured.Unstructured) Change {
 	switch {
 	case t == nil:

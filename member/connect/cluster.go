@@ -26,7 +26,8 @@ func newCluster(l *line, server, id string) *Cluster {
 	return &Cluster{Requests: requestConfig(l, server), Watches: watchConfig(l, server), ID: id}
 }
 
-// The configs use the line as their transport, which adds the credentials to each request.
+// requestConfig returns the client configuration for requests. Its transport is the line, and the line adds the
+// credentials to each request.
 func requestConfig(l *line, server string) *rest.Config {
 	config := watchConfig(l, server)
 	config.Transport = l.requestTransport()

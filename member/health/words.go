@@ -15,8 +15,9 @@ import (
 // longestPhase is the maximum length of a text that is read as a phase. A longer text is written for people.
 const longestPhase = 128
 
-// judgeWord returns the health that a phase means. It is empty if the phase is not known. In a phase of several words,
-// a first word that means progress decides, and a word of failure decides at any position.
+// judgeWord returns the health that a phase means. It is empty if the phase is not known. If a phase has several words,
+// a word of failure at any position makes the health Degraded. Without such a word, only the first word is read, and
+// only if it means progress.
 func judgeWord(text string, paused bool) hubv1.Health {
 	word := letters(text)
 	says := wordSays(word)

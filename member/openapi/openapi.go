@@ -41,8 +41,8 @@ type rules struct {
 	identity *identity // of the entries of a list; nil if duplicates are allowed
 }
 
-// others are the schemas in allOf, anyOf, oneOf and not. The value must match all of all, at least one of any, exactly
-// one of one, and must not match not.
+// others are the schemas in allOf, anyOf, oneOf and not. A value must match every schema in the field all, at least one
+// schema in the field any, exactly one schema in the field one, and must not match the schema in the field not.
 type others struct {
 	all, any, one []*Schema
 	not           *Schema
