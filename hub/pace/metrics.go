@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Decision is a value of the label content of the metric Writes. It stands for a write that changes a binding's spec.
+// Decision is a value of the label reason of the metric Writes. It stands for a write that changes a binding's spec.
 const Decision = "decision"
 
 var width = prometheus.NewGauge(prometheus.GaugeOpts{
