@@ -11,8 +11,9 @@
 // The status of objects is ignored, because the hub does not send it. Changes of defaults are warnings, because a
 // default applies only to objects that do not set the field.
 //
-// Messages of findings contain names, paths and texts of the definitions, but no values of objects, so users without
-// the right to read the objects may read the findings. The result of a messageExpression is a text of the definition.
+// Messages of findings contain names, paths and texts of the definitions, but no values of objects. Users who may not
+// read the objects may therefore read the findings. The result of a messageExpression is replaced by a text of the
+// definition.
 package crdupgrade
 
 import (
@@ -31,9 +32,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// The rules of findings that do not compare schemas. A finding that compares two schemas has the name of crdify's
-// validation, such as "maxLength" or "required". If crdify has no such validation, the finding has the name of the part
-// of the schema, such as "format" or "x-kubernetes-list-type".
+// The rules of findings that do not compare schemas. A finding that compares two schemas has the name of the validation
+// of crdify, a library that compares CRDs, such as "maxLength" or "required". If crdify has no validation for the
+// difference, the finding has the name of the part of the schema, such as "format" or "x-kubernetes-list-type".
 const (
 	// RuleScope means that the scope of the kind changes between Namespaced and Cluster.
 	RuleScope = "scope"
@@ -45,7 +46,8 @@ const (
 	RuleConversion = "conversion"
 	// RuleServedVersion means that a served version is removed or no longer served.
 	RuleServedVersion = "servedVersionRemoval"
-	// RuleStoredVersion means that a version that a cluster stores is removed or no longer served. The name is crdify's.
+	// RuleStoredVersion means that a version in which a cluster has stored objects is removed or no longer served. The
+	// name is crdify's.
 	RuleStoredVersion = "storedVersionRemoval"
 	// RuleSubresource means that the subresource status or scale is removed.
 	RuleSubresource = "subresource"
@@ -53,7 +55,8 @@ const (
 	RuleFieldRemoved = "existingFieldRemoval"
 	// RuleObject means that the new definition refuses an object that the old definition accepts.
 	RuleObject = "objectInvalid"
-	// RuleExpression means that a rule of x-kubernetes-validations refuses such an object.
+	// RuleExpression means that a rule of x-kubernetes-validations in the new definition refuses an object that the old
+	// definition accepts.
 	RuleExpression = "objectViolatesRule"
 )
 
@@ -66,17 +69,18 @@ type Input struct {
 	Before *apiextensionsv1.CustomResourceDefinition
 	// After is the new definition. It is required.
 	After *apiextensionsv1.CustomResourceDefinition
-	// StoredVersions has status.storedVersions of the definition, by cluster. A cluster whose versions are not known has
-	// no entry.
+	// StoredVersions has status.storedVersions of the definition for each cluster. A cluster without an entry is not
+	// checked, because its versions are not known.
 	StoredVersions map[string][]string
 	// Objects are the live objects of the kind. Objects of other kinds are ignored.
 	Objects []Object
-	// Acknowledged are the changes that a user permits. Entries for other definitions are ignored.
+	// Acknowledged are the changes that a user permits although they break objects. Entries for other definitions are
+	// ignored.
 	Acknowledged []hubv1.AcknowledgedChange
 }
 
-// Object is a live object in the version at which it is sent. An object that is sent at two versions, or with different
-// content, is in the list twice.
+// Object is a live object in the version at which it is sent to clusters. If clusters get different versions or
+// contents, the list has one Object for each.
 type Object struct {
 	// Content is the object as decoded from JSON. Its apiVersion is the version at which it is sent.
 	Content *unstructured.Unstructured
@@ -85,7 +89,7 @@ type Object struct {
 	Clusters []string
 }
 
-// Finding is a change of a definition that breaks something, or may do so.
+// Finding is a change of a definition that breaks, or may break, objects or clusters.
 type Finding struct {
 	// CRD is the name of the new definition, such as lamps.example.com.
 	CRD string `json:"crd"`
@@ -97,13 +101,13 @@ type Finding struct {
 	Path string `json:"path"`
 	// Version is the version of the kind. It is empty if the finding concerns the whole definition.
 	Version string `json:"version,omitempty"`
-	// Object is the first object that the change concerns. It is nil if it concerns none.
+	// Object is the first object that the change breaks. It is nil if no object is known to break.
 	Object *hubv1.ObjectIdentity `json:"object,omitempty"`
-	// Objects is the number of objects that the change concerns.
+	// Objects is the number of objects that the change breaks.
 	Objects int `json:"objects,omitempty"`
 	// Clusters are the names of all clusters that hold these objects or store this version, sorted.
 	Clusters []string `json:"clusters,omitempty"`
-	// Acknowledged is true for a warning that would block the definition without its acknowledgement.
+	// Acknowledged is true if the finding would block the definition, but a user has acknowledged the change.
 	Acknowledged bool `json:"acknowledged,omitempty"`
 	// Message describes the change, such as `maxLength changes from 63 to 10`. It contains no value of an object.
 	Message string `json:"message"`
@@ -114,7 +118,7 @@ type Finding struct {
 type Report struct {
 	Blocked  []Finding `json:"blocked,omitempty"`
 	Warnings []Finding `json:"warnings,omitempty"`
-	// BlockedTotal and WarningsTotal are the numbers of all findings, including those that the lists leave out.
+	// BlockedTotal and WarningsTotal count all findings. Blocked and Warnings list only the first MostFindings of them.
 	BlockedTotal  int `json:"blockedTotal"`
 	WarningsTotal int `json:"warningsTotal"`
 }
@@ -146,12 +150,12 @@ func Check(ctx context.Context, in Input) (Report, error) {
 	return c.report(in.Acknowledged), nil
 }
 
-// checker collects the findings for one pair of definitions.
+// checker collects the findings about one pair of definitions.
 type checker struct {
 	before, after *apiextensionsv1.CustomResourceDefinition
 	all           []Object
-	// sent are the indexes of the objects of each version, sorted by namespace and name. The message of a finding names
-	// its first object.
+	// sent has, for each version, the indexes of the objects in all, sorted by namespace and name. The message of a
+	// finding names the first object.
 	sent     map[string][]int
 	findings map[findingKey]*collected
 }
@@ -174,8 +178,8 @@ func (c *checker) sortObjects() {
 	}
 }
 
-// storedVersions finds versions that clusters store and that the new definition lacks. A version that was not served
-// before need not be served now.
+// storedVersions finds versions that clusters have stored and that the new definition lacks or no longer serves. A
+// version that was not served before need not be served now.
 func (c *checker) storedVersions(stored map[string][]string) {
 	for _, cluster := range slices.Sorted(maps.Keys(stored)) {
 		for _, name := range stored[cluster] {

@@ -13,7 +13,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// findingKey identifies a finding: findings with equal keys become one.
+// findingKey identifies a finding. Findings with the same key are merged.
 type findingKey struct{ rule, path, version string }
 
 // collected is a finding with all affected objects and clusters.
@@ -24,8 +24,8 @@ type collected struct {
 	clusters sets.Set[string]
 }
 
-// add adds a finding, or adds the objects to the finding with the same rule, path and version. objects are indexes of
-// c.all.
+// add adds a finding. If a finding with the same rule, path and version exists, it adds the objects to that finding.
+// objects are indexes of c.all.
 func (c *checker) add(f Finding, blocks bool, objects []int) *collected {
 	key := findingKey{f.Rule, f.Path, f.Version}
 	found := c.findings[key]
@@ -101,7 +101,7 @@ func firstFindings(all []Finding) []Finding {
 	return all[:min(len(all), MostFindings)]
 }
 
-// The limits of a message.
+// maxMessage and the other constants limit the length of a message.
 const (
 	mostMessage  = 1024 // characters
 	mostClusters = 3
@@ -113,7 +113,7 @@ func Message(reports ...Report) string {
 	return message(mostMessage, ". Clusters are unchanged. Migrate the objects, or accept a change by its crd, rule and path in spec.acknowledge", reports)
 }
 
-// UndoMessage returns the same as Message for a return to earlier definitions, with at most the given number of
+// UndoMessage returns the same text as Message for a return to earlier definitions, with at most the given number of
 // characters. The caller writes its own text before it.
 func UndoMessage(most int, reports ...Report) string {
 	const advice = ". Clusters are unchanged. Keep the newer definition, or migrate the objects and status.storedVersions " +

@@ -25,7 +25,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// objects checks each object of a version that both definitions serve.
+// objects checks every live object in a version that both definitions serve.
 func (c *checker) objects(ctx context.Context, was, is *apiextensionsv1.CustomResourceDefinitionVersion) error {
 	if len(c.sent[was.Name]) == 0 || c.sameFor(was, is) {
 		return nil
@@ -46,7 +46,8 @@ func (c *checker) objects(ctx context.Context, was, is *apiextensionsv1.CustomRe
 	return nil
 }
 
-// sameFor reports whether both definitions treat objects of a version in the same way.
+// sameFor reports whether both definitions accept and prune objects of a version in the same way. Their objects then
+// need no check.
 func (c *checker) sameFor(was, is *apiextensionsv1.CustomResourceDefinitionVersion) bool {
 	old, now := storageOf(c.before), storageOf(c.after)
 	sameStorage := old == nil && now == nil || old != nil && now != nil && equality.Semantic.DeepEqual(old.Schema, now.Schema)
@@ -79,8 +80,8 @@ type server struct {
 	schema    *structuralschema.Structural
 	validator validation.SchemaValidator
 	rules     func() *cel.Validator
-	// pruned are the schemas with which objects are pruned before they are stored. The second one is the schema of the
-	// storage version, unless a webhook converts the objects.
+	// pruned are the schemas with which objects are pruned before they are stored: the schema of the version, and the
+	// schema of the storage version unless a webhook converts the objects.
 	pruned []*structuralschema.Structural
 }
 
@@ -126,7 +127,7 @@ func readSchema(version *apiextensionsv1.CustomResourceDefinitionVersion) (*apie
 	return props, schema, err
 }
 
-// stored returns the fields that are kept in storage. content is not changed.
+// stored returns the fields of an object that remain after it is stored. content is not changed.
 func (s *server) stored(content map[string]any) map[string]any {
 	out := runtime.DeepCopyJSON(content)
 	for _, schema := range s.pruned {
@@ -135,14 +136,14 @@ func (s *server) stored(content map[string]any) map[string]any {
 	return out
 }
 
-// fault is a value that a definition refuses.
+// fault is a value in an object that a definition refuses.
 type fault struct {
 	rule, message string
 	place         place
 }
 
-// faults returns the values that the schema or the types of lists refuse. If these refuse none, it returns the values
-// that the CEL rules refuse.
+// faults returns the values that the schema, or the types of its lists, refuse. Only if there are none, it evaluates
+// the CEL rules and returns the values that they refuse.
 func (s *server) faults(ctx context.Context, content map[string]any) ([]fault, error) {
 	if s.schema == nil {
 		return nil, nil
@@ -193,7 +194,7 @@ func reason(err *field.Error) string {
 	return hubv1.CutMessage(text, most)
 }
 
-// dropped calls found for each field that the first object has and the second object lacks.
+// dropped calls found for each field that is in was and not in is.
 func dropped(was, is any, at place, found func(place)) {
 	switch was := was.(type) {
 	case map[string]any:
@@ -216,7 +217,7 @@ func dropped(was, is any, at place, found func(place)) {
 // place is a position in an object. declared is its path, with "*" for any index or key of a map.
 type place struct {
 	path, declared string
-	// schema is that of the value. It is nil if it is unknown.
+	// schema is the schema of the value. It is nil if the schema is not known.
 	schema *structuralschema.Structural
 }
 
@@ -248,8 +249,8 @@ func (p place) key(name string) place {
 	return next
 }
 
-// find returns the place that a path such as spec.hours[0].start or spec.labels[a.b] names in an object. It finds keys
-// with dots and brackets by comparison with the keys of the object.
+// find returns the place in an object for a path of an error, such as spec.hours[0].start or spec.labels[a.b]. A key
+// may contain dots and brackets. Such a key is recognised because the object has it.
 func find(path string, object any, schema *structuralschema.Structural) place {
 	at := place{schema: schema}
 	for rest := strings.TrimPrefix(path, "."); rest != "" && rest != "<nil>"; {
@@ -270,7 +271,7 @@ func find(path string, object any, schema *structuralschema.Structural) place {
 	return at
 }
 
-// nextStep returns the first step of a path, and the rest of the path.
+// nextStep returns the first step of a path of an error, and the rest of the path.
 func nextStep(path string, value any) (name, rest string) {
 	opening, closing := "", ""
 	if strings.HasPrefix(path, "[") {

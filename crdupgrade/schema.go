@@ -21,13 +21,13 @@ import (
 
 type props = apiextensionsv1.JSONSchemaProps
 
-// use is one value that a live object has at a field.
+// use is the value of a field in one live object.
 type use struct {
 	object int // its index
 	value  any
 }
 
-// schemaWalk compares the fields of one version.
+// schemaWalk compares the schemas of one version, field by field.
 type schemaWalk struct {
 	*checker
 	version     string
@@ -63,8 +63,8 @@ func withoutStatus(object map[string]any) map[string]any {
 	return out
 }
 
-// field compares a field and all fields below it. Each field is compared once, by its path in objects, because crdify's
-// own walk cannot distinguish a field that is named "items" from the items of a list.
+// field compares the schemas of a field and of all fields below it. It passes each field to crdify alone. crdify's own
+// walk cannot distinguish a field that is named "items" from the items of a list.
 func (w *schemaWalk) field(was, is *props, path string, uses []use) {
 	own, ownIs := *was, *is
 	own.Properties, ownIs.Properties = nil, nil
@@ -84,12 +84,12 @@ func (w *schemaWalk) field(was, is *props, path string, uses []use) {
 		}
 	}
 	for _, change := range w.validations.compare(&own, &ownIs) {
-		// A default changes no object that sets the field.
+		// A changed default is only a warning, because it does not affect objects that set the field.
 		w.found(change.rule, path, change.message, uses, change.rule != "default")
 	}
 }
 
-// keys compares the values of a map, and removes the compared parts from own and ownIs.
+// keys compares the schemas of a map's values, and removes the compared parts from own and ownIs.
 func (w *schemaWalk) keys(was, is *props, path string, uses []use, own, ownIs *props) {
 	had, has := was.AdditionalProperties, is.AdditionalProperties
 	switch {
@@ -100,14 +100,15 @@ func (w *schemaWalk) keys(was, is *props, path string, uses []use, own, ownIs *p
 			w.removed(path+"/*", undeclared(uses, was))
 		}
 	case had == nil && !ptr.Deref(was.XPreserveUnknownFields, false):
-		// If a map accepts more keys, this breaks no object.
+		// A new definition that accepts more keys of a map breaks no object.
 	default:
 		return
 	}
 	own.AdditionalProperties, ownIs.AdditionalProperties = nil, nil
 }
 
-// removed adds a finding for a removed field that no object sets. dropped finds the removed fields that objects set.
+// removed adds a finding for a removed field that no live object sets. The function dropped finds removed fields that
+// objects set.
 func (w *schemaWalk) removed(path string, uses []use) {
 	if len(uses) == 0 && path != "/apiVersion" && path != "/kind" && path != "/metadata" && !strings.HasPrefix(path, "/metadata/") {
 		w.found(RuleFieldRemoved, path, "the field is removed", nil, false)
@@ -158,13 +159,14 @@ func undeclared(uses []use, s *props) []use {
 	return out
 }
 
-// validationSet are the validations of crdify for one field.
+// validationSet has the validations of crdify for one field.
 type validationSet struct {
 	names       sets.Set[string]
 	comparators []validations.Comparator[props]
 }
 
-// crdify returns the validations of crdify. A change with which more objects are accepted than before is not a finding.
+// crdify returns the validations of crdify, configured so that a change which only accepts more objects is not a
+// finding.
 var crdify = sync.OnceValues(func() (validationSet, error) {
 	registry := validations.NewRegistry()
 	for _, register := range []func(validations.Registry){
@@ -197,7 +199,7 @@ var crdify = sync.OnceValues(func() (validationSet, error) {
 
 type change struct{ rule, message string }
 
-// unhandled is the name that crdify gives differences that none of its validations compares.
+// unhandled is crdify's name for differences that none of its validations compares.
 const unhandled = "unhandled"
 
 // compare returns the incompatible changes of a field. It does not compare fields below it.
@@ -226,8 +228,8 @@ func (s validationSet) compare(was, is *props) []change {
 	return out
 }
 
-// clearHarmless removes the parts on which no object depends, and the CEL rules that both schemas have. crdify does not
-// compare CEL rules. If a rule is removed, or has another message, no more objects are refused than before.
+// clearHarmless removes the parts of both schemas whose change cannot make a stored object invalid, such as
+// descriptions. It also leaves only new CEL rules in is, because crdify does not compare CEL rules.
 func clearHarmless(was, is *props) {
 	for _, s := range []*props{was, is} {
 		s.ID, s.Schema, s.Title, s.Description, s.Example, s.ExternalDocs = "", "", "", "", nil, nil
@@ -247,7 +249,7 @@ func clearHarmless(was, is *props) {
 	}
 }
 
-// parts returns the parts of a schema as JSON, by name.
+// parts returns the parts of a schema as JSON, by name of the part.
 func parts(s *props) map[string]string {
 	raw, err := json.Marshal(s)
 	if err != nil { // a default or enum is no JSON

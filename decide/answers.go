@@ -8,28 +8,30 @@ import (
 )
 
 const (
-	// answersWithin is how long a first choice or division waits for clusters to report whether they serve the kind.
+	// answersWithin is the maximum time for which a first choice of clusters, or a first division of replicas, waits until
+	// clusters have reported whether they serve the kind.
 	answersWithin = 10 * time.Second
 	// askAgain is the time between two decisions that wait for answers.
 	askAgain = 500 * time.Millisecond
 )
 
-// Answers says whether a decision depends on which clusters serve the kind.
+// Answers says whether a decision depends on reports of clusters about the kinds that they serve.
 type Answers int
 
 const (
-	// AnswersIrrelevant: the decision is neither a first choice nor a first division.
+	// AnswersIrrelevant: the decision depends on no such report, because it is neither the first choice of clusters nor
+	// the first division of replicas.
 	AnswersIrrelevant Answers = iota
-	// AnswersComplete: every selected cluster has answered.
+	// AnswersComplete: every selected cluster has reported whether it serves the kind.
 	AnswersComplete
-	// AnswersMissing: at least one selected cluster has not answered.
+	// AnswersMissing: at least one selected cluster has not reported yet whether it serves the kind.
 	AnswersMissing
 )
 
-// answersWait returns how long a first choice or division still waits for answers. It is 0 if the decision need not
-// wait. The first answers for a kind arrive one after the other. Without a wait, the first cluster would get all
-// replicas, or every object of a spread, and would lose most of them again. A cluster that never answers delays the
-// decision by answersWithin at most.
+// answersWait returns how long a first choice of clusters, or a first division of replicas, still waits until clusters
+// have reported whether they serve the kind. It is 0 if the decision need not wait. The reports arrive one after the
+// other. Without a wait, the cluster that reports first would get all replicas, and would lose most of them again. A
+// cluster that never reports delays the decision by answersWithin at most.
 func (in input) answersWait(d placement.Decision, spec *hubv1.PlacementSpec) (time.Duration, Answers) {
 	divides := spec.Replicas.Divides() && in.Spec().Division == nil
 	chooses := spec.Spread != nil && len(in.Spec().Clusters) == 0
@@ -42,7 +44,7 @@ func (in input) answersWait(d placement.Decision, spec *hubv1.PlacementSpec) (ti
 	return max(0, min(answersWithin-in.Limits.AnswersAwaited, askAgain)), AnswersMissing
 }
 
-// missesAnswers reports whether a cluster is rejected only because it has not answered yet.
+// missesAnswers reports whether a cluster is rejected only because it has not reported yet whether it serves the kind.
 func (in input) missesAnswers(d placement.Decision) bool {
 	for _, r := range d.Rejected {
 		if r.Reason != hubv1.ReasonKindNotServed {

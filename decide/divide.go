@@ -12,7 +12,7 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// nothingNew are the reasons for which a cluster keeps its replicas but gets no additional ones.
+// nothingNew are the reasons of rejections for which a cluster keeps its replicas, but gets no additional replicas.
 var nothingNew = map[string]bool{
 	hubv1.ReasonClusterNotReady: true, hubv1.ReasonUnschedulable: true, hubv1.ReasonTaintNotTolerated: true,
 	hubv1.ReasonNamespaceNotAllowed: true, hubv1.ReasonKindNotServed: true, hubv1.ReasonVersionNotServed: true, hubv1.ReasonDraining: true,
@@ -20,8 +20,8 @@ var nothingNew = map[string]bool{
 }
 
 // divide gives the chosen clusters their shares, if the placement divides replicas. A cluster whose share would be 0
-// does not get the object. If the cluster has the object already, it keeps the object with 0 replicas, because a
-// division never withdraws a copy. rest is the number of replicas without room.
+// does not get the object. A cluster that already has the object keeps it with 0 replicas, because a division never
+// withdraws a copy. rest is the number of replicas for which no cluster has room.
 func (in input) divide(p *Plan, d *placement.Decision, winner hubv1.PlacementObject) (rest, total int64, err error) {
 	spec := winner.PlacementSpec()
 	p.Spec.Division = nil
@@ -61,7 +61,7 @@ func (in input) divide(p *Plan, d *placement.Decision, winner hubv1.PlacementObj
 	return division.Rest, field.Total, nil
 }
 
-// divisible returns the input of a division, and the division's record for the binding.
+// divisible returns the input of package replicas for this division, and the entry of spec.divisions in the binding.
 func (in input) divisible(p *Plan, d *placement.Decision, spec *hubv1.PlacementSpec, field replicas.Field) (replicas.Input, *hubv1.Division, error) {
 	way := spec.Replicas.Way()
 	by := &hubv1.Division{Path: field.Path}
@@ -131,7 +131,8 @@ func (in input) share(cluster string, field replicas.Field) (held *int64, settle
 	return ptr.To(int64(*e.Replicas)), field.Fixed && in.Spec().ObjectRef.UID == in.Object.Template.GetUID()
 }
 
-// rejectZeroShares moves the targets without an entry to the rejected clusters.
+// rejectZeroShares moves clusters without a share of the replicas from the targets of the decision to the rejected
+// clusters.
 func rejectZeroShares(p *Plan, d *placement.Decision) {
 	d.Targets = slices.DeleteFunc(slices.Clone(d.Targets), func(t placement.Target) bool {
 		if p.Spec.Target(t.Cluster) != nil {
@@ -142,7 +143,7 @@ func rejectZeroShares(p *Plan, d *placement.Decision) {
 	})
 }
 
-// withRest adds the number of replicas without room to the condition.
+// withRest adds the number of replicas for which no cluster has room to the message of the condition.
 func withRest(c metav1.Condition, rest, total int64) metav1.Condition {
 	if rest == 0 {
 		return c

@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/replicas"
 )
 
-// evicting returns the clusters from which a decision newly evicts the object.
+// evicting returns the clusters that would get the state Evicting by a decision, and do not have this state yet.
 func (in input) evicting(d placement.Decision) []string {
 	var out []string
 	for _, r := range d.Evict {
@@ -25,9 +25,9 @@ func (in input) evicting(d placement.Decision) []string {
 	return out
 }
 
-// limited returns the clusters that the object must not leave yet, with the reasons. It leaves out the clusters in
-// held. It adds the limits for which the object waits to the claims. wait is the time until a limit may allow the
-// eviction. It is 0 if only an event can allow it.
+// limited returns the clusters that the object must not leave yet because of a limit of the hub, each with the reason.
+// It does not return the clusters in held. The claims record for which limits the object waits. wait is the time until
+// a limit may allow the eviction, or 0 if only an event can allow it.
 func (in input) limited(d placement.Decision, held map[string]string, c *Claims) (hold map[string]string, wait time.Duration) {
 	for _, name := range in.evicting(d) {
 		m := in.Facts.Cluster(name)
@@ -58,7 +58,7 @@ const (
 	evictionLater = "the eviction rate of the hub is reached"
 )
 
-// evictionHeld returns why the object must not leave the cluster yet. It is empty if the object may leave.
+// evictionHeld returns why the object must not leave the cluster yet. The text is empty if the object may leave.
 func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Duration) {
 	drain := m.Spec.Drain
 	switch {
@@ -80,7 +80,7 @@ func (in input) evictionHeld(m *hubv1.MemberCluster) (why string, wait time.Dura
 	return "", 0
 }
 
-// evicted returns the Evicting entry of a cluster that other clusters replace by this decision.
+// evicted returns the Evicting entry of a cluster that the decision replaces by other clusters.
 func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselected hubv1.RemovalPolicy, spec *hubv1.PlacementSpec) hubv1.BindingTarget {
 	if e.State == hubv1.TargetEvicting {
 		if in.isReplaced(e, d, spec) {
@@ -96,7 +96,8 @@ func (in input) evicted(e hubv1.BindingTarget, d placement.Decision, whenUnselec
 }
 
 // isReplaced reports whether the copy of an Evicting cluster may be removed. The cluster must answer, and must hold or
-// refuse its wanted copy. Its replacements must be healthy with their wanted copies, and this decision must keep them.
+// refuse its wanted copy. The clusters that replace it must have healthy wanted copies, and this decision must keep
+// these clusters.
 func (in input) isReplaced(e hubv1.BindingTarget, d placement.Decision, spec *hubv1.PlacementSpec) bool {
 	m := in.Facts.Cluster(e.Name)
 	if m == nil || m.IsAway() || len(Awaited(in.Binding, e, in.hub())) > 0 {
@@ -113,8 +114,8 @@ func (in input) isReplaced(e hubv1.BindingTarget, d placement.Decision, spec *hu
 	return replaces(kept, e.Evicting.Replacements) && in.coversReplicas(kept, spec) || in.drainEvicts(e.Name)
 }
 
-// keptBy returns the Present entries that a decision keeps, including those without a MemberCluster. It leaves out
-// entries whose removal is held, because they may be removed soon.
+// keptBy returns the Present entries that a decision keeps. An entry without a MemberCluster is kept. Entries whose
+// removal the guard holds are not returned, because they may be removed soon.
 func (in input) keptBy(d placement.Decision) (kept []hubv1.BindingTarget) {
 	names := slices.Clone(d.Missing)
 	for _, t := range d.Targets {
@@ -130,17 +131,16 @@ func (in input) keptBy(d placement.Decision) (kept []hubv1.BindingTarget) {
 	return kept
 }
 
-// replaces reports whether one of the entries is a replacement. If no replacement is named, any entry is one.
-// Replacements may have been removed since they were chosen. Then the copy on the Evicting cluster may be the last
-// copy.
+// replaces reports whether one of the kept entries is a named replacement of an Evicting cluster. Without named
+// replacements, any kept entry is one. If it returns false, the copy on the Evicting cluster may be the last copy.
 func replaces(kept []hubv1.BindingTarget, replacements []hubv1.Replacement) bool {
 	return slices.ContainsFunc(kept, func(e hubv1.BindingTarget) bool {
 		return len(replacements) == 0 || slices.ContainsFunc(replacements, func(r hubv1.Replacement) bool { return r.Cluster == e.Name })
 	})
 }
 
-// coversReplicas reports whether the shares of the entries cover all replicas. Then the share of an Evicting cluster is
-// not needed.
+// coversReplicas reports whether the shares of the entries add up to all replicas of the object. If so, the share of an
+// Evicting cluster is not needed.
 func (in input) coversReplicas(kept []hubv1.BindingTarget, spec *hubv1.PlacementSpec) bool {
 	if !spec.Replicas.Divides() {
 		return true
@@ -156,13 +156,13 @@ func (in input) coversReplicas(kept []hubv1.BindingTarget, spec *hubv1.Placement
 	return sum >= field.Total
 }
 
-// isBack reports whether the copy of an Evicting cluster is current and healthy again.
+// isBack reports whether the copy of an Evicting cluster is healthy again and has the wanted content.
 func (in input) isBack(e hubv1.BindingTarget) bool {
 	return isHealthy(in.Binding, e, "", in.hub())
 }
 
-// Awaited returns the clusters that replace an Evicting cluster and are not healthy yet. If the hub object is not
-// known, it uses the last report.
+// Awaited returns the clusters that replace an Evicting cluster and are not healthy yet. If the hub object could not be
+// read, it uses the clusters' last rows.
 func Awaited(b hubv1.BindingObject, e hubv1.BindingTarget, o hubv1.HubObject) []string {
 	spec := b.BindingSpec()
 	var out []string
@@ -186,8 +186,9 @@ func Awaited(b hubv1.BindingObject, e hubv1.BindingTarget, o hubv1.HubObject) []
 	return out
 }
 
-// isHealthy reports whether the rows belong to the current spec, and the copy of a target is the wanted copy and
-// healthy. A copy with the given digest is older than the change, and is not accepted.
+// isHealthy reports whether the binding's row of a target shows a healthy copy with the wanted content. The row must
+// belong to the current spec of the binding. digest is the digest of the copy before the change, or empty. A copy that
+// still has this digest does not count as healthy.
 func isHealthy(b hubv1.BindingObject, t hubv1.BindingTarget, digest string, o hubv1.HubObject) bool {
 	status := b.BindingStatus()
 	row := status.Row(t.Name)
@@ -200,8 +201,8 @@ func isHealthy(b hubv1.BindingObject, t hubv1.BindingTarget, digest string, o hu
 	return hubv1.Wanted(t, o).IsHeld(row.Generation, row.Revision) && (digest == "" || row.Digest != digest)
 }
 
-// addReplacements adds its replacements to each Evicting entry: the clusters that are new, or get more replicas than
-// before.
+// addReplacements records in each Evicting entry the clusters that replace it: clusters that are new, or get more
+// replicas than before.
 func (in input) addReplacements(p *Plan) {
 	var grown []hubv1.Replacement
 	for _, e := range p.Spec.Clusters {
@@ -260,7 +261,8 @@ func (in input) shareChanges(e hubv1.BindingTarget) (hubv1.Replacement, bool) {
 	return in.replacement(e.Name), other
 }
 
-// replacement returns a cluster with the digest of its current copy.
+// replacement returns the record of a cluster that replaces an Evicting cluster, with the digest of the copy that it
+// has now.
 func (in input) replacement(cluster string) hubv1.Replacement {
 	r := hubv1.Replacement{Cluster: cluster}
 	if row := in.Binding.BindingStatus().Row(cluster); row != nil {
@@ -269,8 +271,8 @@ func (in input) replacement(cluster string) hubv1.Replacement {
 	return r
 }
 
-// evictionBlocked describes the clusters that the object cannot leave. reason is the most serious of the reasons for
-// unreachable clusters.
+// evictionBlocked describes the clusters that the object should leave but cannot. reason is the most serious reason for
+// an unreachable cluster.
 func (in input) evictionBlocked(d placement.Decision) (text, reason string) {
 	const named = 3
 	var parts []string
@@ -289,7 +291,7 @@ func (in input) evictionBlocked(d placement.Decision) (text, reason string) {
 	return strings.Join(parts, "; "), reason
 }
 
-// withBlocked adds the clusters that the object cannot leave to the condition.
+// withBlocked adds the clusters that the object should leave but cannot to the message of the condition.
 func (in input) withBlocked(c metav1.Condition, d placement.Decision) metav1.Condition {
 	text, reason := in.evictionBlocked(d)
 	if text == "" {
@@ -312,7 +314,7 @@ func (in input) drainEvicts(cluster string) bool {
 	return in.isDrained(cluster) && in.Facts.Cluster(cluster).Spec.Drain.Evict
 }
 
-// needsRoom reports whether a drain leaves replicas on the cluster that have no room on other clusters.
+// needsRoom reports whether a drained cluster keeps replicas because no other cluster has room for them.
 func (in input) needsRoom(cluster string) bool {
 	return in.isDrained(cluster) && !in.drainEvicts(cluster)
 }
@@ -331,7 +333,7 @@ func (in input) unreplaced(d placement.Decision) []string {
 	return out
 }
 
-// drainBlocked returns the drained clusters that the object cannot leave, with the reasons.
+// drainBlocked returns the drained clusters that the object cannot leave, each with the reason.
 func (in input) drainBlocked(d placement.Decision) map[string]string {
 	var out map[string]string
 	for _, r := range d.Unmoved {

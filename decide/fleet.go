@@ -31,7 +31,7 @@ type Fleet struct {
 	// NamespaceLabels by namespace.
 	NamespaceLabels map[string]map[string]string
 	Objects         []FleetObject
-	// Elsewhere has, for each cluster, the number of objects that the hub sends there in addition to Objects.
+	// Elsewhere has, for each cluster, the number of objects on it that are not in Objects.
 	Elsewhere map[string]int
 	Now       time.Time
 
@@ -44,7 +44,7 @@ type FleetObject struct {
 	Object *unstructured.Unstructured
 	// Binding of the object. It is nil if the object has no binding.
 	Binding hubv1.BindingObject
-	// OtherVersions, ScalePath and HubRuns are those of Object.
+	// OtherVersions, ScalePath and HubRuns have the same meaning as in Object of an Input.
 	OtherVersions []string
 	ScalePath     string
 	HubRuns       bool
@@ -57,7 +57,7 @@ func (o FleetObject) Identity() hubv1.ObjectIdentity { return hubv1.IdentityOf(o
 
 // Settlement is the final state of a fleet, after all decisions.
 type Settlement struct {
-	// Outcomes has one entry for each object of the fleet, in the same order.
+	// Outcomes has the final state of each object of the fleet, in the order of Objects.
 	Outcomes []Outcome
 
 	fleet   Fleet
@@ -72,25 +72,25 @@ type Settlement struct {
 
 // Outcome is the final state of one object.
 type Outcome struct {
-	// Binding of the object. It is nil if the object has no binding. The parts of its status that no decision reads are
-	// unchanged.
+	// Binding of the object after the last decision. It is nil if the object has no binding. Its status is up to date in
+	// the fields that decisions read.
 	Binding hubv1.BindingObject
 	// Scheduled is the condition of the last decision.
 	Scheduled metav1.Condition
-	// Restless is true if the decisions still changed after settleRounds decisions.
+	// Restless is true if the decision on the object still changed after settleRounds rounds.
 	Restless bool
 	// Losses are the copies that clusters lost, in the order of the decisions.
 	Losses []Loss
 }
 
-// settleRounds is the maximum number of decisions on an object. To lose a cluster, replace it and withdraw from it
-// takes a few rounds.
+// settleRounds is the maximum number of decisions on one object. An object whose cluster is lost needs a few: an
+// eviction, a replacement and a withdrawal.
 const settleRounds = 20
 
-// Settle decides on every object, and again on each changed object, until nothing changes. Between two rounds, the
-// clusters that answer carry out the decision and become healthy. Lost clusters first become unreachable, and in a
-// second settlement the time for which placements tolerate the loss is over. Settle writes nothing. tell gets the
-// number of decided objects.
+// Settle simulates decisions. It decides on every object, and again on each object whose inputs have changed, until no
+// decision changes. Between two decisions, each reachable cluster applies the last decision, and its copy becomes
+// healthy. A lost cluster first becomes unreachable. In a second pass, it has been unreachable for longer than the
+// placements tolerate. Settle writes to no API server. It calls tell with the number of decided objects.
 func (f Fleet) Settle(ctx context.Context, tell func(decided, of int)) (*Settlement, error) {
 	if len(f.lost) > 0 {
 		silent, err := f.inGrace().settle(ctx, tell)
@@ -109,7 +109,7 @@ func (f Fleet) Settle(ctx context.Context, tell func(decided, of int)) (*Settlem
 	return f.settle(ctx, tell)
 }
 
-// From returns the fleet with the bindings of a settlement.
+// From returns the fleet with the bindings that a settlement has computed.
 func (f Fleet) From(s *Settlement) Fleet {
 	places := make(map[hubv1.ObjectIdentity]int, len(s.Outcomes))
 	for i, o := range s.fleet.Objects {
@@ -158,8 +158,8 @@ func (f Fleet) settle(ctx context.Context, tell func(decided, of int)) (*Settlem
 	return s, nil
 }
 
-// identified sets a UID for clusters and placements that were never stored on an API server, because a Memo needs the
-// UID.
+// identified gives a UID to each cluster and placement that has none, because a Memo needs the UID. An object that was
+// never stored on an API server has no UID.
 func (f Fleet) identified() Fleet {
 	out := f
 	out.Clusters, out.Placements = nil, nil
@@ -180,7 +180,7 @@ func (f Fleet) identified() Fleet {
 	return out
 }
 
-// decideOn decides on an object. It returns whether the decision changed.
+// decideOn decides on the object with index i. It returns whether the decision changed.
 func (s *Settlement) decideOn(i int) (changed bool) {
 	in, o := s.input(i), &s.Outcomes[i]
 	p := Decide(in)
@@ -207,8 +207,8 @@ func (s *Settlement) decideOn(i int) (changed bool) {
 	return true
 }
 
-// need records the objects that the object of a binding needs. It returns the objects whose decision may change because
-// of that.
+// need updates neededBy after a change of an object's binding. It returns the objects whose decision may change because
+// this object now needs them, or no longer needs them.
 func (s *Settlement) need(i int, before, after hubv1.BindingObject) (moved []int) {
 	each := func(b hubv1.BindingObject, do func(hubv1.ObjectIdentity)) {
 		if b == nil {
@@ -232,7 +232,7 @@ func (s *Settlement) need(i int, before, after hubv1.BindingObject) (moved []int
 	return moved
 }
 
-// count adds a change of a binding to the numbers of objects by cluster.
+// count updates the numbers of objects for each cluster after a change of a binding.
 func (s *Settlement) count(before, after hubv1.BindingObject) {
 	add := func(b hubv1.BindingObject, n int) {
 		if b == nil {
@@ -248,7 +248,7 @@ func (s *Settlement) count(before, after hubv1.BindingObject) {
 	add(after, 1)
 }
 
-// input returns the input for the next decision on an object, after the clusters have carried out its last decision.
+// input returns the input for the next decision on an object, as if the clusters had applied its last decision.
 func (s *Settlement) input(i int) Input {
 	o := s.fleet.Objects[i]
 	in := Input{
@@ -287,8 +287,8 @@ func (s *Settlement) factsOf(namespace string) Facts {
 	return f
 }
 
-// carryOut returns the binding with the rows that its clusters report after they have carried out the decision.
-// Clusters that do not answer keep their rows.
+// carryOut returns the binding with the rows of clusters that have applied the decision. A cluster that does not answer
+// keeps its row.
 func (f Facts) carryOut(b hubv1.BindingObject, o hubv1.HubObject) hubv1.BindingObject {
 	out := b.DeepCopyObject().(hubv1.BindingObject)
 	status := out.BindingStatus()
@@ -334,8 +334,8 @@ func (f Fleet) Without(clusters ...string) Fleet {
 	return out
 }
 
-// inGrace returns a copy of the fleet in the state just after clusters have become unreachable. The clusters do not
-// have the taint yet that evicts their objects.
+// inGrace returns a copy of the fleet in which clusters have just become unreachable. They do not have the taint yet
+// that evicts their objects.
 func (f Fleet) inGrace() Fleet {
 	out := f
 	out.Clusters = slices.Clone(f.Clusters)
@@ -364,8 +364,8 @@ func (f Fleet) silenced(c *hubv1.MemberCluster) *hubv1.MemberCluster {
 	return out
 }
 
-// patience returns a time that is longer than any placement waits for a cluster. It ignores placements that wait
-// without a limit.
+// patience returns a time that is longer than any toleration of an unreachable cluster in a placement. Tolerations
+// without a limit do not count.
 func (f Fleet) patience() time.Duration {
 	const forEver = 1 << 32
 	longest := int64(0)

@@ -23,18 +23,19 @@ type Input struct {
 	Capacities map[string]Capacity
 	// Limits for this object. If it is nil, evictions, drains and waits have no limits.
 	Limits *Limits
-	// Removals has the guard's verdicts on the copies of this object, by cluster. A missing verdict means that the guard
-	// has not judged the removal yet. A nil map means that there is no guard. Then removals need no verdict, unless the
-	// binding shows them as held.
+	// Removals has the guard's verdicts on removals of this object's copies, by cluster. A missing verdict means that the
+	// guard has not judged the removal yet. A nil map means that no guard runs. Removals then need no verdict, except
+	// removals that the binding shows as held.
 	Removals map[string]Verdict
 	// Referrers are the objects that need this object. If it is nil, they are not known, and a decision that follows them
 	// does not change.
 	Referrers []Referrer
 	// Staging has the inputs of rollouts. If it is nil, every target gets the newest state, as in a simulation.
 	Staging *Staging
-	// Withdrawn is true if every cluster has confirmed its Absent entry, even if the rows do not show this yet.
+	// Withdrawn is true if every cluster with an Absent entry has confirmed that its copy is gone, even if the rows do not
+	// show this yet.
 	Withdrawn bool
-	// Unconfirmed is true if the other fields come from a cache. Then every cluster keeps its copy.
+	// Unconfirmed is true if no uncached read has confirmed the state of the object. The decision then removes no copy.
 	Unconfirmed bool
 	// Now is the time of the decision.
 	Now time.Time
@@ -61,8 +62,8 @@ type Object struct {
 	Template *unstructured.Unstructured
 	// OtherVersions are further versions at which clusters may get the object, see hubv1.HubObject.
 	OtherVersions []string
-	// ScalePath is the path of the replicas in the scale subresource, from the kind's definition. A message suggests the
-	// path to placements that divide without a path. ScalePath is empty if it is not known.
+	// ScalePath is the path of the replicas in the scale subresource of the kind. It is empty if the path is not known. If
+	// a placement divides replicas without a path, a message suggests this path.
 	ScalePath string
 	// HubRuns is true if controllers of the hub would act on objects of this kind.
 	HubRuns bool
@@ -113,7 +114,7 @@ func (f Facts) Cluster(name string) *hubv1.MemberCluster {
 	return nil
 }
 
-// Placement returns the placement of a reference, without a comparison of the UID. It is nil if there is none.
+// Placement returns the placement of a reference, or nil if it does not exist. It does not compare the UID.
 func (f Facts) Placement(ref *hubv1.PlacementReference) hubv1.PlacementObject {
 	if ref == nil {
 		return nil
@@ -129,11 +130,11 @@ func (f Facts) Placement(ref *hubv1.PlacementReference) hubv1.PlacementObject {
 // Capacity is the allocatable capacity of a cluster's nodes.
 type Capacity struct {
 	Allocatable corev1.ResourceList
-	// SettlesIn is the time until a changed capacity may be used. It is 0 if the capacity is settled.
+	// SettlesIn is the time until decisions may use the capacity. It is 0 if the capacity has been stable for long enough.
 	SettlesIn time.Duration
 }
 
-// Limits are the limits of the whole hub, as they apply to one object.
+// Limits are the hub-wide limits on evictions, drains and waits, as they apply to one object now.
 type Limits struct {
 	// MostAway is the maximum percentage of unreachable clusters. If more clusters are unreachable, nothing is evicted
 	// from them. 0 means placement.DefaultMostAway.
@@ -147,7 +148,7 @@ type Limits struct {
 	Untried map[string]bool
 	// FullDrains are the names of the drained clusters from which the maximum number of other objects is already moving.
 	FullDrains map[string]bool
-	// AnswersAwaited is how long decisions have waited for clusters to report whether they serve the kind.
+	// AnswersAwaited is how long the object's decision has waited for clusters to report whether they serve the kind.
 	AnswersAwaited time.Duration
 }
 
@@ -168,7 +169,8 @@ func kindOf(p hubv1.PlacementObject) string {
 // input is an Input with the state of one call of Decide.
 type input struct {
 	Input
-	// noRoom is true if a first run left replicas without room because the object leaves a drained cluster.
+	// noRoom is true in the second run of Decide. The first run moved the object from a drained cluster, and the other
+	// clusters had no room for all its replicas.
 	noRoom bool
 	// replay records each step. If it is nil, no step is recorded.
 	replay *Replayed
@@ -186,7 +188,7 @@ func (in input) hub() hubv1.HubObject {
 	return h
 }
 
-// snapshot returns the clusters for package placement. held are the clusters that hold the object.
+// snapshot returns the clusters in the form that package placement reads. held are the clusters that hold the object.
 func (in input) snapshot(held map[string]bool) []placement.Cluster {
 	out := make([]placement.Cluster, len(in.Facts.Clusters))
 	ofOperator := in.selectable().IsOfOperator()

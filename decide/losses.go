@@ -47,7 +47,8 @@ func (i Input) losses(p Plan) []Loss {
 	return out
 }
 
-// rejection returns why a cluster was not chosen. It is empty if the status does not name the cluster.
+// rejection returns the message that explains why a cluster was not chosen. It is empty if the status has none for the
+// cluster.
 func (s Status) rejection(cluster string) string {
 	if s.Decision == nil {
 		return ""

@@ -108,13 +108,13 @@ func ClusterOf(c *hubv1.MemberCluster) placement.Cluster {
 	}
 }
 
-// SameCluster reports whether two revisions of a cluster are equal for decisions.
+// SameCluster reports whether two states of a cluster lead to the same decisions.
 func SameCluster(a, b placement.Cluster) bool {
 	a.Revision, b.Revision = "", ""
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// servedBy returns the served versions by kind. It is nil for a cluster that has not answered yet.
+// servedBy returns the versions that a cluster serves, by kind. It is nil if the cluster has not reported any kind yet.
 func servedBy(c *hubv1.MemberCluster) map[schema.GroupKind][]string {
 	if c.Status.APIResources == nil {
 		return nil

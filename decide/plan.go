@@ -31,13 +31,15 @@ type Plan struct {
 	Spec *hubv1.BindingSpec
 	// WhenDeleted is the removal policy for the case that the object and its placement are deleted together.
 	WhenDeleted hubv1.RemovalPolicy
-	// Remove is true if the binding can be deleted, because no cluster has work left or will get work.
+	// Remove is true if the binding can be deleted, because every cluster has confirmed its withdrawal and no cluster will
+	// get the object.
 	Remove bool
-	// Withdraws is true if a copy is withdrawn or abandoned, and the cluster has not confirmed that the copy is gone.
+	// Withdraws is true if a copy is withdrawn or abandoned by this plan, or was before, and the cluster has not confirmed
+	// that the copy is gone.
 	Withdraws bool
-	// Payloads are the parts of revisions that must be stored before the spec names them.
+	// Payloads are the parts of revisions that must be stored before the binding's spec with their digests is written.
 	Payloads []Payload
-	// LeftBehind are the abandoned copies, as "cluster: reason".
+	// LeftBehind are the copies that the hub gives up, each as "cluster: reason".
 	LeftBehind []string
 	Status     Status
 	Claims     Claims
@@ -55,7 +57,8 @@ type Status struct {
 	OtherPlacements []string
 }
 
-// Claims are the parts of the limits that a decision uses. The leader commits them with the decision.
+// Claims are the shares of the hub's limits that a decision uses. The leader records them after it has written the
+// decision.
 type Claims struct {
 	// Evicted are the clusters that become Evicting by this decision.
 	Evicted []string
@@ -65,7 +68,7 @@ type Claims struct {
 	EvictionWaits bool
 	// FullDrains are the drained clusters that the object cannot leave yet, because too many other objects are leaving.
 	FullDrains []string
-	// Blocked are the drained clusters that the object cannot leave, with the reasons.
+	// Blocked are the drained clusters that the object cannot leave, each with the reason.
 	Blocked map[string]string
 	// Answers says whether the decision waits for answers of clusters.
 	Answers Answers
@@ -87,8 +90,8 @@ func (in input) decide() Plan {
 	return p
 }
 
-// keepRecorded keeps the recorded generation of the placement and version of the object if the decision is otherwise
-// the same. Without this step, each edit of a placement, and each new version of a definition, would write all
+// keepRecorded keeps the recorded generation of the placement, and the recorded version of the object, if the decision
+// is otherwise the same. If it did not, each edit of a placement and each new version of a CRD would write all
 // bindings.
 func keepRecorded(before, after *hubv1.BindingSpec) {
 	same := *after
@@ -146,7 +149,8 @@ func (in input) forbidden() *tenancy.Refusal {
 	return tenancy.OfSecret(in.Object.Template)
 }
 
-// choose returns the placement to follow. A copy that another hub has sent to this cluster follows no placement.
+// choose returns the placement to follow. If another hub has sent the object to this cluster as a copy, the object
+// follows no placement.
 func (in input) choose() placement.Choice {
 	if _, copied := in.Object.Template.GetLabels()[hubv1.HubLabel]; copied {
 		return placement.Choice{}
@@ -179,8 +183,8 @@ func (in input) unselected(current hubv1.PlacementObject) Plan {
 		return in.withdrawUnselected(why)
 	}
 	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone, why+": every cluster keeps its copy until a placement selects the object or the object is deleted; hansectl withdraw removes the copies")
-	// A binding that lists orphaned copies stays. If a placement selects the object again, the hub finds and adopts these
-	// copies with the list.
+	// A binding that lists orphaned copies stays. If a placement selects the object again, the hub finds these copies by
+	// the list and adopts them.
 	p.Remove = len(p.Spec.Clusters) == 0 && !in.Unconfirmed && len(in.Binding.BindingStatus().Orphaned) == 0
 	return p
 }
@@ -256,7 +260,7 @@ func (in input) follow(choice placement.Choice) Plan {
 	return p
 }
 
-// unrevised keeps the decision, because the current object and policies cannot form a revision.
+// unrevised keeps the current decision, because the object and the policies cannot be stored as a revision.
 func (in input) unrevised(err error, answers Answers) Plan {
 	reason := hubv1.ReasonOverrideInvalid
 	if errors.Is(err, ErrPayloadTooLarge) || errors.Is(err, overrides.ErrTooLarge) {
@@ -267,7 +271,8 @@ func (in input) unrevised(err error, answers Answers) Plan {
 	return p
 }
 
-// entered returns the entries for a decision on clusters. would is the decision without a wait for the guard.
+// entered returns the entries of spec.clusters for the decision d. would is the decision if the guard released all
+// removals.
 func (in input) entered(d, would placement.Decision, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) Plan {
 	targets, evict, withdrawn := map[string]bool{}, map[string]bool{}, map[string]placement.Rejection{}
 	for _, t := range d.Targets {
@@ -311,9 +316,9 @@ type clusterChoice struct {
 	again     time.Duration // when a limit may allow more; 0 if an event will
 }
 
-// chooseClusters asks package placement for the clusters of the object. It asks again with those evictions held that
-// the limits do not allow yet, and with those copies kept that the guard has not released. It returns an error if the
-// excluded clusters are not known.
+// chooseClusters asks package placement for the clusters of the object. If the limits do not allow an eviction yet, or
+// the guard has not released a copy, it asks again and keeps these copies. It returns an error if the excluded clusters
+// are not known.
 func (in input) chooseClusters(by *placement.Compiled, spec *hubv1.PlacementSpec, whenUnselected hubv1.RemovalPolicy) (out clusterChoice, err error) {
 	held := heldBy(in.Spec())
 	ask := placement.Input{
@@ -346,8 +351,8 @@ func (in input) chooseClusters(by *placement.Compiled, spec *hubv1.PlacementSpec
 	return out, nil
 }
 
-// askWithinLimits repeats the question until no limit forbids an eviction of the decision. With one eviction held,
-// package placement may choose another eviction.
+// askWithinLimits asks package placement again until the limits of the hub allow every eviction of the decision. If one
+// eviction is held, package placement may choose to evict from another cluster.
 func (in input) askWithinLimits(ask *placement.Input, out *clusterChoice) placement.Decision {
 	for {
 		d := in.ask(*ask)
@@ -400,8 +405,8 @@ func (in input) whenDeleted() hubv1.RemovalPolicy {
 	return in.recordedPolicy()
 }
 
-// keep repeats the recorded decision. Only the entries of leaving clusters change, and withdrawals are taken back if
-// the object was deleted and exists again.
+// keep returns a plan with the recorded decision. It changes only entries of leaving clusters, and withdrawals of an
+// object that was deleted and now exists again.
 func (in input) keep(status metav1.ConditionStatus, reason, message string) Plan {
 	c := condition(status, reason, message)
 	if in.Binding == nil {
@@ -445,7 +450,7 @@ func ReferenceTo(p hubv1.PlacementObject) *hubv1.PlacementReference {
 
 func nameOf(p hubv1.PlacementObject) string { return kindOf(p) + "/" + p.GetName() }
 
-// names returns the names of the first ten placements, the limit of a status.
+// names returns the names of the first ten placements. A status lists at most ten.
 func names(ps []hubv1.PlacementObject) []string {
 	var out []string
 	for _, p := range ps[:min(len(ps), 10)] {

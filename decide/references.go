@@ -39,8 +39,8 @@ func ReferencedKinds(rules []hubv1.ReferenceRule) []schema.GroupKind {
 	return out
 }
 
-// References returns the objects that an object needs by the rules of its placement, sorted by kind and name. A
-// cluster-scoped object needs no other objects.
+// References returns the objects that an object needs according to the reference rules of its placement, sorted by kind
+// and name. A cluster-scoped object needs no other objects.
 func References(template *unstructured.Unstructured, rules []hubv1.ReferenceRule) ([]hubv1.BindingReference, error) {
 	if template.GetNamespace() == "" {
 		return nil, nil
@@ -132,7 +132,8 @@ func referencesIn(value any, rule hubv1.ReferenceRule) ([]hubv1.BindingReference
 	return []hubv1.BindingReference{r}, nil
 }
 
-// ofEveryNamespace reports whether each cluster creates an object of this name in each namespace.
+// ofEveryNamespace reports whether Kubernetes itself creates an object of this name in each namespace, such as the
+// ConfigMap kube-root-ca.crt.
 func ofEveryNamespace(r hubv1.BindingReference) bool {
 	return r.APIGroup == "" && (r.Kind == "ConfigMap" && r.Name == "kube-root-ca.crt" || r.Kind == "ServiceAccount" && r.Name == "default")
 }
@@ -251,10 +252,12 @@ func secretOfVolume(v *corev1.Volume) *corev1.LocalObjectReference {
 	return nil
 }
 
-// references returns the references for the binding: the references of the newest state, and former references.
+// references returns the references of the binding: the objects that the newest state of the hub object needs, and
+// former references.
 //
-// A former reference ends when the object no longer names the needed object and every copy has been written at that
-// state. An edit of only the placement's rules ends no reference, because it must not withdraw a needed object.
+// A former reference is kept while a copy may still need it. It ends when the hub object no longer names the needed
+// object, and every copy has been written in that state. An edit of the placement's rules alone ends no reference,
+// because it must not withdraw a needed object.
 func (in input) references(p *Plan, winner hubv1.PlacementObject) ([]hubv1.BindingReference, error) {
 	now, err := References(in.Object.Template, winner.PlacementSpec().References)
 	if err != nil {
@@ -279,8 +282,8 @@ func (in input) references(p *Plan, winner hubv1.PlacementObject) ([]hubv1.Bindi
 	return now, nil
 }
 
-// presentFirst orders former references last. The API limits the number of references, and a needed object without a
-// present reference would be removed from its clusters.
+// presentFirst orders former references last, because the API limits the number of references. If a present reference
+// were cut off, the needed object would be removed from its clusters.
 func presentFirst(a, b hubv1.BindingReference) int {
 	switch {
 	case a.Former == b.Former:
@@ -291,7 +294,7 @@ func presentFirst(a, b hubv1.BindingReference) int {
 	return 1
 }
 
-// stillNamed reports whether the object still names any object at the path of a reference.
+// stillNamed reports whether the field at the path of a reference still contains the name of the needed object.
 func stillNamed(template *unstructured.Unstructured, r hubv1.BindingReference) bool {
 	rule := hubv1.ReferenceRule{APIGroup: r.APIGroup, Kind: r.Kind, Path: r.Path}
 	named := func(rule hubv1.ReferenceRule) bool {
@@ -301,7 +304,7 @@ func stillNamed(template *unstructured.Unstructured, r hubv1.BindingReference) b
 	return named(rule) || named(hubv1.ReferenceRule{Path: r.Path})
 }
 
-// isSettled reports whether every cluster of the plan holds the newest state of the object.
+// isSettled reports whether every cluster of the plan has a copy of the newest state of the object.
 func (in input) isSettled(p *Plan) bool {
 	if in.Binding == nil {
 		return true

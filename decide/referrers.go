@@ -12,19 +12,20 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// Referrer is an object that needs another one on its clusters.
+// Referrer is an object that needs the decided object on its clusters.
 type Referrer struct {
 	ID hubv1.ObjectIdentity
-	// Spec of its binding.
+	// Spec of the referrer's binding.
 	Spec *hubv1.BindingSpec
 }
 
-// Needs reports whether the object of a binding needs another object.
+// Needs reports whether the object of a binding needs the object with this identity.
 func Needs(b hubv1.BindingObject, id hubv1.ObjectIdentity) bool {
 	return slices.ContainsFunc(b.BindingSpec().References, func(r hubv1.BindingReference) bool { return r.In(b.GetNamespace()) == id })
 }
 
-// ReferrersIn returns the objects that need an object, from the bindings of its namespace. It is never nil.
+// ReferrersIn returns the objects that need the object with this identity, from the bindings of its namespace. The
+// result is never nil.
 func ReferrersIn(bindings []hubv1.BindingObject, id hubv1.ObjectIdentity) []Referrer {
 	out := []Referrer{}
 	for _, b := range bindings {
@@ -38,8 +39,8 @@ func ReferrersIn(bindings []hubv1.BindingObject, id hubv1.ObjectIdentity) []Refe
 // isReferenced reports whether the decision follows the objects that need this object, because no placement selects it.
 func (in input) isReferenced() bool { return in.Spec().Referenced || len(in.Referrers) > 0 }
 
-// followReferrers makes the decision for an object that other objects need. The object goes to the clusters of these
-// objects, and leaves a cluster when none of them is there any more.
+// followReferrers decides on an object that other objects need and no placement selects. The object goes to the
+// clusters of the objects that need it. It leaves a cluster when no such object is left there.
 func (in input) followReferrers() Plan {
 	owner := in.ownerOfReferrers()
 	if p := in.keptForReferrers(owner); p != nil {
@@ -80,7 +81,8 @@ func (in input) followReferrers() Plan {
 	return p
 }
 
-// keptForReferrers returns the plan that keeps the decision, if the object cannot follow the objects that need it now.
+// keptForReferrers returns a plan that keeps the current decision, if the decision on the objects that need this object
+// is not possible now. Otherwise it returns nil.
 func (in input) keptForReferrers(owner hubv1.PlacementObject) *Plan {
 	var p Plan
 	switch refusal := in.forbidden(); {
@@ -99,8 +101,8 @@ func (in input) keptForReferrers(owner hubv1.PlacementObject) *Plan {
 	return &p
 }
 
-// addNeeded keeps every copy of an object that no placement selects any more, and adds the clusters of the objects that
-// need it. An edit of a placement withdraws no copy.
+// addNeeded keeps every copy of an object that no placement selects any more, because an edit of a placement must not
+// withdraw a copy. It adds the clusters of the objects that need this object.
 func (in input) addNeeded(needed map[string]bool) Plan {
 	p := in.keep(metav1.ConditionTrue, hubv1.ReasonPlacementGone,
 		"no placement selects the object: every cluster keeps its copy, and it goes to the clusters of the objects that need it; hansectl withdraw removes the copies on other clusters")
@@ -118,8 +120,8 @@ func (p *Plan) addPresent(needed map[string]bool) {
 	slices.SortFunc(p.Spec.Clusters, byName)
 }
 
-// neededOn returns the clusters on which other objects need the object, and the clusters on which they may use it. The
-// second set also has the clusters that these objects are about to leave.
+// neededOn returns the clusters on which other objects need this object. used also has the clusters that these other
+// objects are about to leave.
 func (in input) neededOn(excluded map[string]bool) (needed, used map[string]bool) {
 	needed, used = map[string]bool{}, map[string]bool{}
 	for _, r := range in.Referrers {
@@ -133,8 +135,8 @@ func (in input) neededOn(excluded map[string]bool) (needed, used map[string]bool
 	return needed, used
 }
 
-// excludedFromReference returns the clusters from which rules of override policies exclude the object. A rule that may
-// be temporary excludes no cluster that holds the object.
+// excludedFromReference returns the clusters from which rules of override policies exclude the object. A rule whose
+// result may change without a user excludes only clusters that do not hold the object.
 func (in input) excludedFromReference() (map[string]bool, error) {
 	rules, err := in.exclusions()
 	if err != nil {
@@ -147,14 +149,14 @@ func (in input) excludedFromReference() (map[string]bool, error) {
 	return out, nil
 }
 
-// covers reports whether every cluster that holds the object is in the set.
+// covers reports whether the set contains every cluster that holds the object.
 func covers(clusters map[string]bool, spec *hubv1.BindingSpec) bool {
 	return !slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State != hubv1.TargetAbsent && !clusters[e.Name] })
 }
 
-// ownerOfReferrers returns the placement whose settings apply to the object: the first one, in the order of precedence,
-// of the placements of the objects that need it. The present placement stays while it is one of these placements. The
-// result is nil if none of them exists.
+// ownerOfReferrers returns the placement whose settings apply to a needed object. It is one of the placements of the
+// objects that need it: the current one if possible, else the first by precedence. It is nil if no such placement
+// exists.
 func (in input) ownerOfReferrers() hubv1.PlacementObject {
 	var owner hubv1.PlacementObject
 	current := in.Facts.Placement(in.Spec().PlacementRef)
@@ -182,9 +184,9 @@ func byPrecedence(a, b hubv1.PlacementObject) int {
 	return cmp.Or(cmp.Compare(b.PlacementSpec().Priority, a.PlacementSpec().Priority), cmp.Compare(nameOf(a), nameOf(b)))
 }
 
-// whenNotReferenced returns the removal policy of a copy that no object needs any more. It is Delete if the placement
-// deletes copies both after a deletion and after a change of the clusters. If the placement was deleted, the recorded
-// policy is used.
+// whenNotReferenced returns the removal policy for a copy that no object needs any more. It is Delete if the placement
+// deletes copies both when the object is deleted and when a cluster is no longer selected. If the placement was
+// deleted, the recorded policy is used.
 func (in input) whenNotReferenced(owner hubv1.PlacementObject) hubv1.RemovalPolicy {
 	if owner == nil {
 		owner = in.Facts.Placement(in.Spec().PlacementRef)
@@ -199,8 +201,8 @@ func (in input) whenNotReferenced(owner hubv1.PlacementObject) hubv1.RemovalPoli
 	return deleted
 }
 
-// recordedOr returns the removal policy for a deleted object, from the placement. If the placement was deleted, it
-// returns the recorded policy.
+// recordedOr returns the removal policy of the placement for a deleted object. If the placement was deleted, it returns
+// the policy that the binding has recorded.
 func (in input) recordedOr(owner hubv1.PlacementObject) hubv1.RemovalPolicy {
 	switch {
 	case owner != nil:

@@ -15,8 +15,8 @@ import (
 // same value, and a restart of the hub does not change the value.
 
 // ReadByPods returns the ConfigMaps and Secrets that the pods of a manifest read, according to the pod templates at the
-// paths. It returns none for a Job, because the pod template of a Job cannot change. More objects than an object may
-// need are an error.
+// paths. For a Job it returns no object, because the pod template of a Job cannot change. It returns an error if the
+// pods read more than mostReferences objects.
 func ReadByPods(manifest *unstructured.Unstructured, paths []string) ([]hubv1.ObjectIdentity, error) {
 	var out []hubv1.ObjectIdentity
 	seen := map[hubv1.ObjectIdentity]bool{}

@@ -25,7 +25,7 @@ func (o Owner) String() string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// OwnerOf returns the placement that a binding follows. It is empty if the binding follows no placement.
+// OwnerOf returns the placement of a reference as an Owner. It is empty if the binding follows no placement.
 func OwnerOf(ref *hubv1.PlacementReference) Owner {
 	if ref == nil {
 		return Owner{}
@@ -36,28 +36,29 @@ func OwnerOf(ref *hubv1.PlacementReference) Owner {
 // Removal is a copy that a decision deletes after the guard has released the removal.
 type Removal struct {
 	Cluster, Reason, Message string
-	// Owner causes the removal. Placement is the placement that the object follows.
+	// Owner is the placement or the leaving MemberCluster that causes the removal. Placement is the placement that the
+	// object follows.
 	Owner, Placement Owner
-	// Last is true if no copy of the object would remain, and its placement does not allow this.
+	// Last is true if the removal deletes the last copy of the object, and the placement does not allow this.
 	Last bool
-	// Held is true if the guard holds the removal until a user confirms it.
+	// Held is true if the copy stays until a user confirms the removal.
 	Held bool
-	// ShownSince is the time since which the binding shows the removal as held. It is nil if the binding does not show
-	// this.
+	// ShownSince is the time since which the binding shows the removal as held. It is nil if the binding shows no held
+	// removal.
 	ShownSince *metav1.Time
 }
 
-// Verdict is the guard's verdict on a removal. The zero value means that the guard has not judged the removal yet.
+// Verdict is the guard's judgement of a removal. The zero value means that the guard has not judged the removal yet.
 type Verdict struct {
-	// Reason is the reason of the removal that the guard has judged.
+	// Reason is the reason of the judged removal. The verdict does not apply to a removal for another reason.
 	Reason   string
 	Released bool
 	// HeldSince is set if the removal is held.
 	HeldSince *metav1.Time
 }
 
-// verdictOn returns the verdict on the removal of a copy for a reason. If there is no guard, only the removals that the
-// binding shows as held stay held.
+// verdictOn returns the verdict on the removal of a copy for a reason. If no guard runs, removals that the binding
+// shows as held stay held, and all others are released.
 func (in input) verdictOn(cluster, reason string) Verdict {
 	if in.Removals != nil {
 		if v := in.Removals[cluster]; v.Reason == reason {
@@ -94,8 +95,8 @@ func (in input) orphansAdopted(cluster string) bool {
 	return followed == nil || followed.PlacementSpec().Deletion.Adopted != hubv1.RemovalDelete
 }
 
-// claimed returns the entry of a copy that stays until the guard has judged its removal, and the claimed removal. A
-// removal that the guard has not judged yet does not change the entry.
+// claimed returns the entry of a copy whose removal the guard must judge first, and the claim for this removal. The
+// entry does not change before the verdict.
 func (in input) claimed(before, after hubv1.BindingTarget) (hubv1.BindingTarget, Removal) {
 	a, asks := after.Absent, OwnerOf(in.Spec().PlacementRef)
 	c := Removal{Cluster: before.Name, Reason: a.Reason, Owner: asks, Placement: asks}
@@ -124,7 +125,8 @@ func (p *Plan) markLast() {
 	}
 }
 
-// claimFor completes the removals of a placement. A cluster that would chooses is a remaining copy.
+// claimFor completes the claimed removals with the data of the placement. would is the decision that the placement
+// would make without the guard. If would has targets, copies remain, and no removal is the last one.
 func (p *Plan) claimFor(by hubv1.PlacementObject, would placement.Decision) {
 	why := map[string]string{}
 	for _, r := range would.Withdraw {

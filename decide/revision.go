@@ -35,7 +35,7 @@ type Payload struct {
 	Content []byte
 }
 
-// Inputs determine the copies of a revision.
+// Inputs determine the content of the copies of one revision.
 type Inputs struct {
 	// Template is the hub object without the fields that are never copied to members.
 	Template *unstructured.Unstructured
@@ -43,7 +43,7 @@ type Inputs struct {
 	Rules Rules
 }
 
-// HeldRules are the rules of a revision, in the form that package overrides uses.
+// HeldRules are the override rules of a stored revision, in the form that package overrides reads.
 type HeldRules struct {
 	Rules
 	// Objects are the policies. All of them select the object.
@@ -69,9 +69,9 @@ type Policy struct {
 	Rules []hubv1.OverrideRule `json:"rules"`
 }
 
-// InputsOf returns the current inputs of an object. policies are all policies of its namespace. denied are prefixes of
-// labels and annotations that are never copied to members. settings are the settings of the placement. The error comes
-// from package overrides.
+// InputsOf returns the current inputs of an object. policies are all override policies of its namespace. denied are
+// prefixes of labels and annotations that are never copied to members. settings is the spec of the placement. The error
+// comes from package overrides.
 func InputsOf(
 	template *unstructured.Unstructured, object hubv1.SelectableObject, policies []hubv1.OverridePolicyObject, settings *hubv1.PlacementSpec, denied []string,
 ) (Inputs, error) {
@@ -104,8 +104,8 @@ func InputsOf(
 	return in, nil
 }
 
-// Digests returns digests of the two parts of the inputs. They ignore the number that a binding divides, and the
-// version at which the hub reads the object.
+// Digests returns the digests of the template and of the rules. A number that the hub divides among clusters does not
+// change them, and neither does the version at which the hub reads the object.
 func (i Inputs) Digests(key canonical.Key, division *hubv1.Division) (template, rules string) {
 	return TemplateDigest(key, i.Template, division), digest(key, i.Rules)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// definition is a kind whose objects are never rolled back, because a stored version cannot be removed.
+// definition is the kind CustomResourceDefinition. A failed rollout of a definition is never rolled back, because a
+// version in which objects are stored cannot be removed.
 var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // Staging has the inputs of rollouts, in addition to Facts.
@@ -21,10 +22,10 @@ type Staging struct {
 	Key canonical.Key
 	// Denied are prefixes of labels and annotations that are never copied to members.
 	Denied []string
-	// Peers returns the rollouts of the other objects of a placement.
+	// Peers returns the progress of the rollouts of all other objects of a placement.
 	Peers func(Owner) rollout.Peers
-	// UndoBlocked says why the rollout does not follow the annotation RolloutUndoAnnotation. It is empty if the rollout
-	// may follow it.
+	// UndoBlocked says why a rollout must not go back to the revision in the annotation RolloutUndoAnnotation. It is empty
+	// if it may go back.
 	UndoBlocked string
 }
 
@@ -76,7 +77,7 @@ func unstage(spec *hubv1.BindingSpec) {
 	}
 }
 
-// payloads returns the parts of the live revision that no recorded revision names.
+// payloads returns the parts of the current revision that are not stored yet, because no recorded revision has them.
 func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payload, err error) {
 	template, rules := false, false
 	for _, r := range in.Spec().Revisions {
@@ -95,8 +96,8 @@ func (in input) payloads(inputs Inputs, live hubv1.ObjectRevision) (out []Payloa
 	return out, err
 }
 
-// staged returns the targets of a rollout: Present entries, and Evicting entries with a revision. It leaves out the
-// hub's own cluster.
+// staged returns the targets of a rollout: Present entries, and Evicting entries with a revision. The hub's own cluster
+// is not a target.
 func (in input) staged(p *Plan, policy *hubv1.RolloutPolicy) []rollout.Target {
 	least := int64(0) // a replacement gets at least the revision of the clusters that it replaces
 	for _, e := range in.Spec().Clusters {
@@ -134,7 +135,7 @@ func (in input) isTemplate(cluster string) bool {
 	return row != nil && row.Reason == hubv1.ReasonIsTemplate
 }
 
-// keeps reports whether a cluster keeps its current revision, because its removal is held, it is cordoned, or the
+// keeps reports whether a cluster must keep its current revision: its removal is held, the cluster is cordoned, or the
 // placement suspends writes to it.
 func (in input) keeps(e hubv1.BindingTarget, p *Plan) bool {
 	m := in.Facts.Cluster(e.Name)
@@ -167,7 +168,7 @@ func WaveOf(policy *hubv1.RolloutPolicy, m *hubv1.MemberCluster) int {
 	return last
 }
 
-// refusedFor are reasons of rows that stay until a user changes the object or the cluster.
+// refusedFor are reasons of rows with a write that fails until a user changes the object or the cluster.
 var refusedFor = map[string]bool{
 	hubv1.ReasonAlreadyExists: true, hubv1.ReasonOwnedByOther: true, hubv1.ReasonFieldConflict: true, hubv1.ReasonFieldsNotServed: true,
 	hubv1.ReasonOverrideInvalid: true, hubv1.ReasonOverrideConflict: true, hubv1.ReasonPathOwnedByDivision: true,
@@ -176,7 +177,7 @@ var refusedFor = map[string]bool{
 	hubv1.ReasonVersionNotServed: true, hubv1.ReasonRevisionMissing: true,
 }
 
-// rowFor returns the last report on a target, in the form that package rollout uses.
+// rowFor returns the last row of a target, in the form that package rollout reads.
 func (in input) rowFor(t rollout.Target) rollout.Row {
 	m := in.Facts.Cluster(t.Cluster)
 	out := rollout.Row{Away: m == nil || m.IsAway()}
@@ -207,8 +208,8 @@ func (in input) rowFor(t rollout.Target) rollout.Row {
 	return out
 }
 
-// held returns the revision of a Present target. The step does not include the hub's own cluster, and is empty in a
-// replay.
+// held returns the revision that a Present target gets. If the step of the rollout does not cover the target, it is the
+// previous one. The step does not cover the hub's own cluster, and is empty in a replay.
 func (in input) held(before *hubv1.BindingTarget, step rollout.Result, cluster string) int64 {
 	switch held := step.Holds[cluster]; {
 	case held != 0:
@@ -219,7 +220,7 @@ func (in input) held(before *hubv1.BindingTarget, step rollout.Result, cluster s
 	return step.Rollout.Revision
 }
 
-// carried returns the number of a revision that only an Evicting cluster holds, and keeps this revision in the list.
+// carried returns the number under which the plan keeps a revision that only an Evicting cluster holds.
 func (in input) carried(spec *hubv1.BindingSpec, number int64) int64 {
 	held := in.Spec().Revision(number)
 	if held == nil || spec.Revision(number) != nil {
@@ -234,7 +235,7 @@ func (in input) carried(spec *hubv1.BindingSpec, number int64) int64 {
 	return number
 }
 
-// hold writes the result of a rollout step into the entries.
+// hold writes the revisions of a rollout step into the entries of spec.clusters.
 func (in input) hold(spec *hubv1.BindingSpec, step rollout.Result, now metav1.Time) {
 	spec.Revisions, spec.Rollout = step.Revisions, &step.Rollout
 	moved := map[string]bool{}

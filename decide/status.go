@@ -17,7 +17,8 @@ func condition(status metav1.ConditionStatus, reason, message string) metav1.Con
 	return metav1.Condition{Type: hubv1.ConditionScheduled, Status: status, Reason: reason, Message: message}
 }
 
-// inWords has, for each reason of a rejection, the text that follows the number of rejected clusters.
+// inWords maps the reason of a rejection to the words in a message that follow the number of rejected clusters, such as
+// "tainted".
 var inWords = map[string]string{
 	hubv1.ReasonNotSelected:         "not selected",
 	hubv1.ReasonExcluded:            "excluded",
@@ -41,7 +42,8 @@ var inWords = map[string]string{
 	hubv1.ReasonEvicting:            "replaced by other clusters",
 }
 
-// summary returns the condition of a decision, with a message such as "3 of 12 clusters: 6 not selected, 2 tainted".
+// summary returns the condition Scheduled of a decision, with a message such as "3 of 12 clusters: 6 not selected, 2
+// tainted".
 func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1.Condition {
 	selected := 0
 	for _, e := range spec.Clusters {
@@ -80,7 +82,7 @@ func summary(spec *hubv1.BindingSpec, d placement.Decision, clusters int) metav1
 	return condition(metav1.ConditionTrue, hubv1.ReasonScheduled, message)
 }
 
-// explained returns the part of a decision for the binding's status. It is nil if this part is empty.
+// explained returns the reasons of a decision for the binding's status. It is nil if there are none.
 func explained(d placement.Decision, spreads bool) *hubv1.DecisionStatus {
 	const named = 100
 	out := &hubv1.DecisionStatus{Rejected: rejections(d)}

@@ -7,11 +7,11 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// A rule returns the next state of one entry. Each kind of decision has its own rule.
+// A rule returns the next state of one entry of spec.clusters. Each kind of decision has its own rule.
 type rule func(hubv1.BindingTarget) hubv1.BindingTarget
 
-// settle applies a rule to every entry. Then it applies the common rules: for clusters that are leaving, deleted or
-// abandoned, and for completed withdrawals.
+// settle applies a rule to every entry. It then handles the cases that are the same for all rules: clusters that are
+// leaving, deleted or abandoned, and completed withdrawals.
 func (in input) settle(r rule) Plan {
 	p := Plan{Spec: in.Spec().DeepCopy()}
 	p.Spec.Clusters = nil
@@ -42,8 +42,8 @@ func (in input) settle(r rule) Plan {
 	return p
 }
 
-// next returns the entry after the rule. dropped is true if the entry is abandoned although its cluster may hold a
-// copy.
+// next returns the entry after the rule and the common cases. dropped is true if the plan gives up the entry although
+// its cluster may still hold a copy.
 func (in input) next(p *Plan, before hubv1.BindingTarget, r rule) (e hubv1.BindingTarget, dropped bool, why string) {
 	e = r(before)
 	c := in.Facts.Cluster(e.Name)
@@ -75,7 +75,7 @@ var refusals = map[string]bool{
 }
 
 // hindrance returns why a reachable cluster does not withdraw the copy of an Absent entry: the cluster refuses the
-// deletion, or finalizers keep the copy. It is empty if there is no such reason.
+// deletion, or finalizers keep the copy. The text is empty if no such reason is known.
 func (in input) hindrance(e hubv1.BindingTarget) string {
 	if e.State != hubv1.TargetAbsent || in.Binding == nil {
 		return ""
@@ -92,7 +92,8 @@ func (in input) hindrance(e hubv1.BindingTarget) string {
 	return ""
 }
 
-// abandons reports whether a leaving cluster will be abandoned, and after how long.
+// abandons reports whether the hub gives up the copies on a leaving cluster. If it does so later, wait is the remaining
+// time.
 func (in input) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Duration, abandon bool) {
 	const standard = 600
 	if c.Spec.Leave.WhenUnreachable != hubv1.UnreachableAbandon || !c.IsAway() && !hindered {
@@ -105,9 +106,9 @@ func (in input) abandons(c *hubv1.MemberCluster, hindered bool) (wait time.Durat
 	return c.DeletionTimestamp.Add(time.Duration(seconds) * time.Second).Sub(in.Now), true
 }
 
-// withdrawn reports whether this process or the row has confirmed the withdrawal of an Absent entry. The rows must
-// belong to the current spec or the previous one: an entry that was Absent in both was not Present in between. An older
-// row may confirm an earlier withdrawal. (A deletion is a change of the spec, too.)
+// withdrawn reports whether the copy of an Absent entry is confirmed to be gone, by a row or by this process. A row
+// counts only if it belongs to the current or the previous spec of the binding. An older row may confirm an earlier
+// withdrawal of the same cluster.
 func (in input) withdrawn(e hubv1.BindingTarget) bool {
 	if e.State != hubv1.TargetAbsent || in.Binding == nil {
 		return false
@@ -125,8 +126,8 @@ func present(cluster string) hubv1.BindingTarget {
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetPresent}
 }
 
-// absent makes an entry Absent. It records the UID in the copies' annotations: the binding's previous UID of the
-// object.
+// absent returns an Absent entry for the cluster of e. It records the previous UID of the object if the copies still
+// have this UID in their annotations.
 func (in input) absent(e hubv1.BindingTarget, reason string, policy hubv1.RemovalPolicy) hubv1.BindingTarget {
 	uid := in.Spec().ObjectRef.UID
 	if e.Absent != nil {
@@ -135,7 +136,7 @@ func (in input) absent(e hubv1.BindingTarget, reason string, policy hubv1.Remova
 	return hubv1.BindingTarget{Name: e.Name, State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: reason, UID: uid, Policy: policy}}
 }
 
-// restored takes back a withdrawal whose only reason was the deletion of the object.
+// restored cancels a withdrawal that only the deletion of the object caused.
 func restored(e hubv1.BindingTarget) hubv1.BindingTarget {
 	if e.State == hubv1.TargetAbsent && e.Absent.Reason == hubv1.ReasonObjectDeleted {
 		return present(e.Name)
@@ -143,7 +144,8 @@ func restored(e hubv1.BindingTarget) hubv1.BindingTarget {
 	return e
 }
 
-// heldBy returns the clusters that hold the object, or would hold it if it had not been deleted for some time.
+// heldBy returns the clusters that hold the object. A cluster whose copy is withdrawn only because the object was
+// deleted counts as well.
 func heldBy(spec *hubv1.BindingSpec) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range spec.Clusters {
@@ -167,7 +169,7 @@ func evictingOf(spec *hubv1.BindingSpec) map[string]bool {
 
 func byName(a, b hubv1.BindingTarget) int { return cmp.Compare(a.Name, b.Name) }
 
-// Forgotten returns the copies that no cluster will withdraw after the binding was deleted, as "cluster: reason".
+// Forgotten returns the copies that stay on clusters because the binding was deleted, each as "cluster: reason".
 func Forgotten(i Input, p Plan) []string {
 	in, left := input{Input: i}, p.LeftBehind
 	if in.Object.State == Deleted {

@@ -33,7 +33,7 @@ func NewEnvironment(limit uint64, variables map[string]*cel.Type) *Environment {
 	return &Environment{variables: variables, limit: limit, env: sync.OnceValues(func() (*cel.Env, error) { return environ(variables) })}
 }
 
-// environ returns the environment of a Kubernetes 1.36 API server for its own expressions, with our variables.
+// environ returns the CEL environment of a Kubernetes 1.36 API server with the given variables.
 func environ(variables map[string]*cel.Type) (*cel.Env, error) {
 	options := []cel.EnvOption{orderedFunction}
 	for _, name := range slices.Sorted(maps.Keys(variables)) {

@@ -81,7 +81,7 @@ func (x *Expression) eval(values map[string]any, budget *Budget) (ref.Val, error
 
 // EvaluationError means that an expression has no result for these values.
 type EvaluationError struct {
-	// Reason is the reason, such as "no such key", "cost limit exceeded" or "gives null". It contains no part of the
+	// Reason is a short reason, such as "no such key", "cost limit exceeded" or "gives null". It contains no part of the
 	// values.
 	Reason string
 	// Line and Column are the position of the failed part, starting at 1. They are 0 if the position is unknown.

@@ -14,7 +14,8 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// ordered is the function to which every macro's range is passed. Expressions cannot call it by its name.
+// ordered is the name of the function that wraps the range of every macro. The name is not an identifier, so that an
+// expression cannot call the function.
 const ordered = "@ordered"
 
 var orderedFunction = cel.Function(ordered, cel.Overload("ordered", []*cel.Type{cel.TypeParamType("T")}, cel.TypeParamType("T"),
@@ -29,8 +30,8 @@ var orderedFunction = cel.Function(ordered, cel.Overload("ordered", []*cel.Type{
 // a type grows with the cube of its depth.
 const maxMacros = 32
 
-// maxStates is the maximum number of states of a literal regular expression, because it is compiled together with the
-// expression.
+// maxStates is the maximum number of states of a constant regular expression. A constant one is compiled together with
+// the CEL expression, before any cost limit applies.
 const maxStates = 10_000
 
 // preparation is the state of preparing a parsed expression, before type checking.
@@ -43,9 +44,9 @@ type preparation struct {
 	states  uint64
 }
 
-// prepare makes every macro visit maps in the order of their keys. It makes the types of elements in lists and maps
-// dynamic, unless they are constant. As in JSON, the elements may have several types, for which Kubernetes requires
-// dyn(). It returns an error for an expression that would take too long to compile.
+// prepare changes a parsed expression before its types are checked. Every macro then visits maps in the order of their
+// keys. The items of a list or map may have several types, as in JSON. For such items, Kubernetes requires dyn().
+// prepare returns an error for an expression that would take too long to compile.
 func prepare(parsed *ast.AST) error {
 	p := &preparation{factory: ast.NewExprFactory(), source: parsed.SourceInfo(), results: map[int64]bool{}}
 	var all []ast.Expr
@@ -96,7 +97,7 @@ func (p *preparation) look(e ast.Expr) {
 	}
 }
 
-// result records the list of a step such as: accu + [item], or: condition ? accu + [item] : accu.
+// result records the list to which a macro appends in each step: accu + [item], or condition ? accu + [item] : accu.
 func (p *preparation) result(c ast.ComprehensionExpr) {
 	step := c.LoopStep()
 	if step.Kind() == ast.CallKind && step.AsCall().FunctionName() == operators.Conditional {
@@ -160,7 +161,7 @@ func constants(values []ast.Expr) bool {
 	return true
 }
 
-// call replaces an argument by a function call with that argument.
+// call replaces arg by a call of the function with arg as its argument.
 func (p *preparation) call(function string, arg ast.Expr) ast.Expr {
 	p.last++
 	if at, ok := p.source.GetOffsetRange(arg.ID()); ok {
@@ -169,7 +170,7 @@ func (p *preparation) call(function string, arg ast.Expr) ast.Expr {
 	return p.factory.NewCall(p.last, function, arg)
 }
 
-// orderedMap iterates over its keys in order.
+// orderedMap is a map whose iterator visits the keys in order.
 type orderedMap struct{ traits.Mapper }
 
 // Iterator implements traits.Iterable.

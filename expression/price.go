@@ -19,15 +19,16 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// Assumed sizes of lists, maps and texts of unknown size, for estimates of the cost.
+// Sizes that an estimate of the cost assumes for lists, maps and texts of unknown size.
 const (
 	assumedItems = 8
 	assumedBytes = 16
 )
 
-// prices compute the cost of a call from its arguments, in the units of CEL. A function may stop to count when the cost
-// exceeds most. The table has the functions whose cost CEL underestimates, or estimates only after the call: a
-// comparison may visit nested lists of any size, and a result may be the product of the arguments.
+// prices compute the cost of a call from its arguments, in the units of CEL. A function may stop counting when the cost
+// exceeds most. The table has the functions whose cost CEL underestimates, or computes only after the call. A
+// comparison may visit nested lists of any size, and the size of a result may be the product of the sizes of the
+// arguments.
 var prices = map[string]func(args []ref.Val, most uint64) uint64{
 	operators.Equals:    func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
 	operators.NotEquals: func(a []ref.Val, most uint64) uint64 { return comparison(a[0], a[1], most) },
@@ -63,10 +64,10 @@ var prices = map[string]func(args []ref.Val, most uint64) uint64{
 	"double":          text,
 }
 
-// text returns the price of one pass over a text.
+// text returns the price of a function that reads its first argument once, a text.
 func text(a []ref.Val, _ uint64) uint64 { return 1 + length(a[0])/10 }
 
-// mostPrice is higher than any limit.
+// mostPrice is higher than the cost limit of any Environment.
 const mostPrice = 1 << 24
 
 // comparison returns the price of a comparison, which stops at the end of the smaller value.
@@ -80,8 +81,8 @@ func comparison(a, b ref.Val, most uint64) uint64 {
 	return lesser(func(most uint64) uint64 { return weight(a, most) }, func(most uint64) uint64 { return weight(b, most) }, most)
 }
 
-// lesser returns the lower of two prices. It does not compute the higher price completely, because that price may be
-// very large.
+// lesser returns the lower of two prices. It stops computing the higher price early, because that price may be very
+// large.
 func lesser(a, b func(most uint64) uint64, most uint64) uint64 {
 	for m := min(32, most); ; m = min(4*m, most) {
 		if n := a(m); n <= m {
@@ -112,7 +113,7 @@ func regex(a []ref.Val, _ uint64) uint64 {
 	return times(1+length(a[0])/10, 1+states/4) + states + length(a[1])/10
 }
 
-// statesOf returns the approximate number of states of a regular expression. It is 0 for an invalid one.
+// statesOf returns the approximate number of states of a regular expression. It is 0 if the expression is not valid.
 func statesOf(v ref.Val) uint64 {
 	text, _ := v.Value().(string)
 	re, err := syntax.Parse(text, syntax.Perl)
@@ -166,7 +167,8 @@ func format(a []ref.Val, most uint64) uint64 {
 	return n
 }
 
-// weight returns 1 for each value, and 1 for each ten bytes of text, including all nested values. It stops at most.
+// weight returns the size of a value: 1 for each nested value, and 1 for each ten bytes of text. It stops counting at
+// most.
 func weight(v ref.Val, most uint64) uint64 {
 	n := uint64(1)
 	switch v := v.(type) {
@@ -231,8 +233,8 @@ func times(a, b uint64) uint64 {
 	return a * b
 }
 
-// pricedFunction is a prefix of the names of priced functions, so that CEL's optimizations do not recognise these
-// functions.
+// pricedFunction is a prefix for the names of priced functions. CEL optimizes some functions by name. The prefix
+// prevents this optimization, which would skip the price.
 const pricedFunction = "priced "
 
 // pricedCall is a call that is made only if its price is within the limit.
@@ -261,10 +263,11 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 	return types.LabelErrNode(c.ID(), c.call(args...))
 }
 
-// countedByCEL are functions for which CEL does not use the estimator.
+// countedByCEL are the functions for which CEL ignores the cost estimator, and counts the cost itself.
 var countedByCEL = []string{"sets.contains", "sets.equivalent", "sets.intersects", "distinct", "flatten", "lists.range"}
 
-// pricedCalls adds a price to the calls of a program, and makes CEL include the price in the cost.
+// pricedCalls returns options of a CEL program. They check the price of a call before the call, and add it to the cost
+// of the evaluation.
 func pricedCalls(env *cel.Env, limit uint64) ([]cel.ProgramOption, error) {
 	implementations := map[string]*functions.Overload{}
 	counted := []interpreter.CostTrackerOption{}
@@ -314,7 +317,7 @@ func pricedCalls(env *cel.Env, limit uint64) ([]cel.ProgramOption, error) {
 	return []cel.ProgramOption{cel.CustomDecorator(decorator), cel.CostTrackerOptions(counted...)}, nil
 }
 
-// called returns the implementation in the form in which CEL calls it.
+// called returns the implementation of an overload as a function of all arguments, as CEL would call it.
 func called(call interpreter.InterpretableCall, o *functions.Overload) functions.FunctionOp {
 	return func(a ...ref.Val) ref.Val {
 		switch {
@@ -361,7 +364,7 @@ func (c *costs) EstimateCallCost(function, overload string, target *checker.AstN
 	return &checker.CallEstimate{CostEstimate: checker.FixedCostEstimate(1), ResultSize: size}
 }
 
-// assumed returns the sizes for values of unknown size.
+// assumed implements CEL's estimator of sizes for values of unknown size.
 type assumed struct{}
 
 // EstimateSize implements checker.CostEstimator.

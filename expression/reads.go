@@ -56,7 +56,7 @@ func (e *Environment) readings(checked *ast.AST) []Reading {
 	return out
 }
 
-// entryRead recognises labels["key"] and "key" in labels.
+// entryRead returns the key of an expression of the form labels["key"] or "key" in labels.
 func entryRead(call ast.CallExpr, variable func(ast.Expr) string) (v, key string, ident int64) {
 	args := call.Args()
 	if len(args) != 2 {

@@ -24,8 +24,8 @@ var (
 	errDeep  = fmt.Errorf("gives more than %d levels", MaxResultDepth)
 )
 
-// toJSON converts a result. If a part occurs several times in the result, its size is counted each time. The size is
-// subtracted from left.
+// toJSON converts a result of CEL to decoded JSON. It subtracts the size of the result from left. A part that occurs
+// several times is counted each time.
 func toJSON(v ref.Val, levels int, left *int) (any, error) {
 	out, size, err := scalar(v)
 	if *left -= size; *left < 0 {
@@ -47,7 +47,7 @@ func toJSON(v ref.Val, levels int, left *int) (any, error) {
 	return nil, notJSON(v.Type())
 }
 
-// scalar converts a value that is neither a list nor a map. For a list or map, the size is 0.
+// scalar converts a value that is neither a list nor a map, and returns its size. For a list or map it returns size 0.
 func scalar(v ref.Val) (out any, size int, err error) {
 	switch v := v.(type) {
 	case types.Null:

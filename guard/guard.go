@@ -38,11 +38,12 @@ func (l Limit) With(copies, percent *int32) Limit {
 	return l
 }
 
-// Removal is the removal of one copy.
+// Removal is the removal of one copy that the guard judges.
 type Removal struct {
-	// Set names the placement or the MemberCluster that causes the removal. The removals of one Set are held together.
+	// Set names the placement or the MemberCluster that causes the removal. The guard holds or releases all removals of
+	// one Set together.
 	Set string
-	// Object names the hub object of the copy. Several removals of one object may remove its last copies together.
+	// Object names the hub object of the copy. Several removals of one object together may remove its last copy.
 	Object string
 	// Placement is the placement of the object, and Cluster the cluster of the copy. Each of them has a limit for
 	// removals.
@@ -51,7 +52,7 @@ type Removal struct {
 	Last bool
 }
 
-// Scope is a placement or a cluster whose copies are counted.
+// Scope is a placement or a cluster with a limit for removals.
 type Scope struct {
 	Limit Limit
 	// Copies is the number of copies in the scope, including the copies to remove. Recent is the number of copies that
@@ -59,8 +60,8 @@ type Scope struct {
 	Copies, Recent int
 }
 
-// Breach is a reason to hold a set of removals. Placement or Cluster names the scope whose limit would be exceeded.
-// Both are empty if objects would lose their last copy.
+// Breach is a reason to hold a Set of removals. Placement or Cluster names the scope whose limit would be exceeded.
+// Both are empty if the reason is that objects would lose their last copy.
 type Breach struct {
 	Placement, Cluster string
 	// Removed is the number of the scope's Copies that would be removed, and Limit is the maximum. If objects would lose
@@ -80,8 +81,8 @@ func (b Breach) String() string {
 	return fmt.Sprintf("the last copies of %d objects", b.Removed)
 }
 
-// Judge returns the sets of removals to hold, with the reasons. A scope that is missing in the maps has DefaultLimit
-// and contains only the copies to remove.
+// Judge returns the Sets of removals to hold, each with the reasons. A scope that is missing in the maps has the limit
+// DefaultLimit, and only the copies in removals.
 func Judge(removals []Removal, placements, clusters map[string]Scope) map[string][]Breach {
 	placement := func(r Removal) string { return r.Placement }
 	cluster := func(r Removal) string { return r.Cluster }
@@ -193,8 +194,8 @@ type Shown struct {
 	Causes   []string // reasons
 }
 
-// Covers reports whether a confirmation of the removals s also confirms the removals now: at most a tenth more copies,
-// on no other cluster, for no other reason.
+// Covers reports whether a confirmation of s also confirms the later removals now. They may have at most a tenth more
+// copies, and no further cluster or reason.
 func (s Shown) Covers(now Shown) bool {
 	within := func(all, some []string) bool {
 		return !slices.ContainsFunc(some, func(name string) bool { return !slices.Contains(all, name) })

@@ -8,11 +8,12 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// mostAwaited is the maximum number of awaited objects of a kind, because a watch that hangs delivers none of them.
+// mostAwaited is the maximum number of awaited objects of a kind. It limits the memory if a watch hangs and delivers no
+// event.
 const mostAwaited = 256
 
-// Await passes the object from the response to a write. The object of the watch event with that version is then not
-// decoded. The stored object changes only with the event.
+// Await tells the kind that a write has returned this object, so that the watch need not decode the event with the same
+// resourceVersion. The stored object changes only when the event arrives.
 func (s *Set) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	if k := s.part(gvk, u.GetNamespace()); k != nil && k.ahead(u) {
 		if object := k.transform(u); object != nil {
@@ -21,7 +22,7 @@ func (s *Set) Await(gvk schema.GroupVersionKind, u *unstructured.Unstructured) {
 	}
 }
 
-// ahead reports whether the watch has not reached the version yet.
+// ahead reports whether the object is newer than the last event of the watch.
 func (k *kind) ahead(o metav1.Object) bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -40,8 +41,8 @@ func (k *kind) willCome(o metav1.Object) {
 	k.await[Key(o.GetNamespace(), o.GetName())] = o
 }
 
-// awaited returns the object if an event has exactly the awaited version. After any event about the object, the object
-// is no longer awaited.
+// awaited returns the awaited object if the event has its resourceVersion. Any event about the object ends the wait for
+// it.
 func (k *kind) awaited(key string, g *glance) metav1.Object {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,7 +57,7 @@ func (k *kind) awaited(key string, g *glance) metav1.Object {
 	return object
 }
 
-// continueAt records the resourceVersion from which the watch continues.
+// continueAt sets the resourceVersion at which the next watch begins.
 func (k *kind) continueAt(version string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NewClient returns a dynamic client that parses each object and each list once. client-go's client gives equal
-// results. But it scans the JSON of every object, list and event about ten times, which costs more than all other work
-// on them. Events of its watches are for this package only, because their objects are decoded on demand.
+// NewClient returns a dynamic client that parses each object and each list once. It returns the same objects as
+// client-go's dynamic client. client-go scans the JSON of an object about ten times, which costs more than all other
+// work on the object. Watches of this client deliver undecoded objects, and are for this package only.
 func NewClient(cfg *rest.Config) (dynamic.Interface, error) {
 	c, err := NewRESTClient(cfg)
 	if err != nil {
@@ -24,7 +24,8 @@ func NewClient(cfg *rest.Config) (dynamic.Interface, error) {
 	return dynamic.New(c), nil
 }
 
-// NewRESTClient returns the client that NewClient wraps. Its requests also return the response to a deletion.
+// NewRESTClient returns the REST client under NewClient. Unlike the dynamic client, it also returns the response to a
+// deletion.
 func NewRESTClient(cfg *rest.Config) (rest.Interface, error) {
 	config := dynamic.ConfigFor(cfg)
 	config.NegotiatedSerializer = negotiated{config.NegotiatedSerializer}
@@ -36,7 +37,7 @@ func NewRESTClient(cfg *rest.Config) (rest.Interface, error) {
 	return c, nil
 }
 
-// negotiated decodes JSON with this package's decoders. For everything else it uses the wrapped serializer.
+// negotiated decodes JSON by this package's decoders, and all other data by the wrapped serializer.
 type negotiated struct{ runtime.NegotiatedSerializer }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
@@ -89,8 +90,8 @@ func (s objects) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 	return s.Serializer.Decode(data, defaults, into)
 }
 
-// elements returns the objects of a list. It returns false if an item is not an object. Items of built-in kinds have no
-// apiVersion and kind.
+// elements returns the objects of a list. It returns false if an item is not an object. The API server omits apiVersion
+// and kind from items of built-in kinds, so elements sets them.
 func elements(items []any, list schema.GroupVersionKind) ([]unstructured.Unstructured, bool) {
 	objects := make([]unstructured.Unstructured, len(items))
 	for i, item := range items {
@@ -107,8 +108,8 @@ func elements(items []any, list schema.GroupVersionKind) ([]unstructured.Unstruc
 	return objects, true
 }
 
-// unread decodes only the needed part of an event's object. The bytes of the event are valid until the next event. The
-// object stays valid.
+// unread decodes only the identity of an event's object. The bytes of the event are valid until the next event. The
+// returned object copies what it needs.
 func (s objects) unread(data []byte, defaults *schema.GroupVersionKind) (runtime.Object, *schema.GroupVersionKind, error) {
 	g, ok := look(data)
 	if !ok || g.kind == "Status" {

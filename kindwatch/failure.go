@@ -25,20 +25,20 @@ type streaks struct {
 	broken   int // errors inside of a watch
 }
 
-// isExpired reports whether the server does not know the requested resourceVersion: not any more, or not yet after a
-// restore from a backup.
+// isExpired reports whether the server does not know the requested resourceVersion. It may be too old. After a restore
+// from a backup, it may be too new.
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// isNotServed reports whether the server does not serve the kind. The error may come from the mapper or from the
-// server: lists and watches get a 404 only if the kind is missing.
+// isNotServed reports whether the server does not serve the kind. The error comes from the RESTMapper, or is the 404
+// with which the server answers a list or watch of a missing kind.
 func isNotServed(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err)
 }
 
-// classify returns the reason and the message for an error other than an expired resourceVersion.
+// classify returns the reason and the message of State for an error. The error is not an expired resourceVersion.
 func classify(err error) (reason, message string) {
 	var status apierrors.APIStatus
 	switch {
@@ -65,9 +65,9 @@ func classify(err error) (reason, message string) {
 	return reason, fmt.Sprintf("%.256s", text)
 }
 
-// retryAfter returns the pause after a number of consecutive failures: 0.2 s doubling to 60 s, or 5 s doubling to 60 s
-// for a kind that is not served. It is never shorter than the delay that the server requests. Jitter prevents that
-// kinds and clusters retry at the same time.
+// retryAfter returns the pause after a number of consecutive failures. It doubles from 0.2 s, or from 5 s for a kind
+// that is not served, up to 60 s. It is never shorter than the delay that the server requests. Jitter prevents that
+// many kinds and clusters retry at the same time.
 func retryAfter(failures int, err error) time.Duration {
 	const longest = 60 * time.Second
 	first := 200 * time.Millisecond

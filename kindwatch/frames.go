@@ -15,13 +15,14 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// longestFrame is the maximum size of a watch event, in bytes. Transports to members also limit its number of values.
+// longestFrame is the maximum size of a watch event, in bytes. The transport to a member also limits the number of JSON
+// values in an event.
 var longestFrame = int(answer.Event.Bytes)
 
 var errNoEvent = errors.New("reading a watch: the server sent lines that are no event")
 
-// frames splits a watch into events. API servers write a newline only at the end of an event, so the end is found
-// without parsing JSON.
+// frames splits the response of a watch into events. API servers end an event with a newline, and write no other
+// newline. The end of an event is therefore found without parsing its JSON.
 type frames struct{ runtime.Framer }
 
 // NewFrameReader implements runtime.Framer.
@@ -35,7 +36,7 @@ type frameReader struct {
 	frame []byte // the unread part of the event
 }
 
-// Read reads the next event, or the rest of it. The error is io.ErrShortBuffer if data is too small for all of it.
+// Read reads the next event, or the rest of it. It returns io.ErrShortBuffer if data is too small for the rest.
 func (r *frameReader) Read(data []byte) (int, error) {
 	if len(r.frame) == 0 {
 		frame, err := r.next()
@@ -51,7 +52,7 @@ func (r *frameReader) Read(data []byte) (int, error) {
 	return n, nil
 }
 
-// next returns the next event, which is valid until the next call.
+// next returns the next event. The bytes are valid until the next call.
 func (r *frameReader) next() ([]byte, error) {
 	var before []byte // lines of an event that a proxy has split
 	var count answer.Counter
@@ -82,7 +83,8 @@ func (r *frameReader) next() ([]byte, error) {
 	}
 }
 
-// line returns the next line with its end. A line that is too long is cut, but stays longer than longestFrame.
+// line returns the next line, including the newline. If the line is too long, the result is cut, but is still longer
+// than longestFrame.
 func (r *frameReader) line() ([]byte, error) {
 	line, err := r.lines.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -117,7 +119,8 @@ func (s events) Decode(data []byte, defaults *schema.GroupVersionKind, into runt
 	return event, &gvk, nil
 }
 
-// split separates an event into its kind and its undecoded object, if the event has the form that API servers write.
+// split returns the type and the undecoded object of an event. ok is false if the event does not have the form that API
+// servers write.
 func split(data []byte) (kind, object []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`))
 	if !ok {

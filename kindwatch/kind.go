@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// kind is the state machine of one kind, or of one kind in one namespace. Only the method run writes it.
+// kind watches one kind, or one kind in one namespace. Only the goroutine of run writes its fields.
 type kind struct {
 	gvk       schema.GroupVersionKind
 	set       *Set
@@ -47,8 +47,9 @@ func newKind(parent context.Context, gvk schema.GroupVersionKind, s *Set) *kind 
 	}
 }
 
-// run makes attempts until the kind is stopped. Restart ends an attempt and the pause after it. Failures before a
-// restart do not prolong later pauses, because a server that has just returned refuses a few requests while it starts.
+// run makes attempts until the kind is stopped. Restart ends the current attempt, and the pause after it. Failures
+// before a Restart do not make later pauses longer, because a server that has just come back refuses a few requests
+// while it starts.
 func (k *kind) run() {
 	for k.ctx.Err() == nil {
 		ctx, interrupt := k.begin(k.ctx)
@@ -67,7 +68,8 @@ func (k *kind) troubled() bool {
 	return k.state.Reason != ""
 }
 
-// attempt finds the resource of the kind and lists its objects, if necessary. Then it watches until the watch ends.
+// attempt finds the resource of the kind, and lists its objects if necessary. It then watches them until the watch
+// ends.
 func (k *kind) attempt(ctx context.Context) error {
 	if k.resource.Empty() || k.isToFind() {
 		r, err := k.set.options.Resolve(k.gvk)
@@ -111,8 +113,8 @@ func (k *kind) settle(ctx context.Context, err error) time.Duration {
 		return 0
 	}
 	if err != nil && isExpired(err) {
-		// The server answers, so there is no reason to wait, unless it repeatedly does not know the resourceVersion of its
-		// own list.
+		// The server answers. The next list need not wait, unless the server repeatedly does not know the resourceVersion of
+		// its own list.
 		k.continueAt("")
 		k.failures = 0
 		k.expired++
@@ -176,7 +178,7 @@ func (k *kind) tell(changes ...change) {
 	}
 }
 
-// put stores one object from the watch, unless the kind has too many objects.
+// put stores one object from the watch. It returns an error if the kind has too many objects.
 func (k *kind) put(key string, object metav1.Object) error {
 	k.mu.Lock()
 	if k.objects == nil {
@@ -206,9 +208,9 @@ func (k *kind) drop(key string) {
 	}
 }
 
-// replace stores a complete list. A nil value means that Transform refused the object: its earlier version stays. The
-// kind becomes Synced when the objects can be read, before the handler is called for them. relists is the number of
-// Relist calls before the list began.
+// replace stores a complete list. An object is nil in listed if Transform refused it: its earlier version then stays.
+// State.Synced becomes true before the handler is called for the objects. relists is the number of Relist calls before
+// the list began.
 func (k *kind) replace(listed map[string]metav1.Object, relists int) {
 	var gone, there []change
 	anew := k.listed(relists)
@@ -246,8 +248,8 @@ func same(a, b metav1.Object) bool {
 	return a != nil && a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
-// transform converts one object. If Transform refuses the object, it returns nil and records the refusal. A panic is
-// treated as a refusal, because an object on another server must not end the process.
+// transform calls Transform for one object. If Transform refuses the object, transform records the refusal and returns
+// nil. It treats a panic as a refusal, because an object on another server must not end this process.
 func (k *kind) transform(u *unstructured.Unstructured) (out metav1.Object) {
 	refuse := func(why any) {
 		text := fmt.Sprintf("%s: %.200s", Key(u.GetNamespace(), u.GetName()), fmt.Sprint(why))

@@ -1,8 +1,8 @@
 // Package kindwatch stores the objects of selected kinds of one API server.
 //
-// Every kind has a goroutine, which resolves, lists and watches it. During I/O, it shares no lock with the other
-// goroutines. A kind that is not served, not permitted or hangs does not delay other kinds, and no caller waits for a
-// first list.
+// Every kind has a goroutine, which resolves, lists and watches it. The goroutine holds no shared lock while it waits
+// for the server. A kind that is not served, not permitted or hangs therefore does not delay other kinds, and no caller
+// waits for a first list.
 //
 //   - Listed objects stay while a watch is repaired: an object that cannot be read is not deleted.
 //   - A watch that ends continues at its last resourceVersion. The kind is listed again only if the server no longer
@@ -10,7 +10,8 @@
 //   - Options.Transform reduces objects page by page, so that memory has at most one page of whole objects. The number
 //     of objects in a page depends on their size, and only a few kinds of the process list at the same time.
 //
-// Callers decide what a missing object means. The handler is not called for the objects of a stopped kind.
+// Get returns no object both before the first list and after a deletion: callers decide what that means. When a kind is
+// stopped, the handler is not called for its objects.
 package kindwatch
 
 import (
@@ -28,26 +29,27 @@ import (
 
 // Options of a Set. Client and Resolve are required.
 type Options struct {
-	// Client must have no timeout, because that would end watches.
+	// Client must have no timeout, because a timeout would end watches.
 	Client dynamic.Interface
-	// Resolve is called when a kind is started, and again after the server has answered that it does not serve the kind.
-	// It may block until its own timeout: only this kind waits.
+	// Resolve returns the resource of a kind. It is called when a kind is started, and again after the server has answered
+	// that it does not serve the kind. It may block, because only this kind waits for it.
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
-	// Namespaces returns the namespaces in which a namespaced resource is watched. Each namespace has a separate watch.
-	// An empty result means one watch for all namespaces. The function is called once, when the resource of a kind is
-	// known, and must answer from memory. If it is nil, every resource has one watch for all namespaces.
+	// Namespaces returns the namespaces in which a namespaced resource is watched, with one watch for each. If the result
+	// is empty, or Namespaces is nil, one watch covers all namespaces. Namespaces is called once for each resource, and
+	// must not block.
 	Namespaces func(schema.GroupVersionResource) []string
 	// LabelSelector of the objects. Empty means all objects.
 	LabelSelector string
-	// Transform reduces an object to the part to store, which has the namespace, name, UID and resourceVersion. If it
-	// refuses an object, the earlier part stays stored. If Transform is nil, the whole object is stored.
+	// Transform reduces an object to the part that is stored. The part has the object's namespace, name, UID and
+	// resourceVersion. If Transform returns an error, the part that was stored before stays. If Transform is nil, the
+	// whole object is stored.
 	Transform func(*unstructured.Unstructured) (metav1.Object, error)
 	// Handler is called for changes, one at a time for each kind and watched namespace. old is nil for a new object, and
 	// new is nil for a deleted object. If an object was deleted and created again while the watch was down, Handler is
 	// called once, and the objects have different UIDs.
 	Handler func(gvk schema.GroupVersionKind, old, new metav1.Object)
-	// OnState is called when the state of a kind changes, and when a kind was listed after Find. The handler has been
-	// called for the objects before.
+	// OnState is called when the state of a kind changes, and when the list after a Find is stored. Handler has been
+	// called for the objects of this list before.
 	OnState func(schema.GroupVersionKind, State)
 	// ListTimeout limits one page of a list, and the opening of a watch. Default 30 s.
 	ListTimeout time.Duration
@@ -58,16 +60,16 @@ type Options struct {
 
 // State is the state of one kind.
 type State struct {
-	// Synced is true once the objects of the first list can be read, and stays true.
+	// Synced becomes true when the objects of the first list are stored, and stays true.
 	Synced bool
-	// Delivered is true once the handler was called for all objects of the first list, and stays true.
+	// Delivered becomes true when the handler was called for all objects of the first list, and stays true.
 	Delivered bool
 	// Reason is the reason why the kind cannot be watched: ReasonKindNotServed, ReasonForbidden, ReasonUnauthorized,
 	// ReasonThrottled, ReasonServerError, ReasonAnswerTooLarge or ReasonUnreachable of the API. It is empty while the kind
 	// is watched.
 	Reason, Message string
-	// Since is when Synced or Reason last changed. Restart sets it, too, because earlier failures say nothing about the
-	// server that has returned.
+	// Since is the time of the last change of Synced or Reason, or of a later Restart. A Restart sets it, because earlier
+	// failures say nothing about a server that has come back.
 	Since time.Time
 	// Refused names the last object that Transform refused, with the error. The next list clears it.
 	Refused string
@@ -78,7 +80,8 @@ type Set struct {
 	options Options
 
 	mu sync.Mutex
-	// kinds has the parts of each kind: one part for all namespaces, or one for each of Options.Namespaces.
+	// kinds has the parts of each kind. A kind has one part for all namespaces, or one part for each of
+	// Options.Namespaces.
 	kinds map[schema.GroupVersionKind][]*kind
 }
 
@@ -116,7 +119,7 @@ func (s *Set) Start(ctx context.Context, gvk schema.GroupVersionKind) {
 	s.start(newKind(ctx, gvk, s))
 }
 
-// start runs a part of a kind. The caller holds the lock.
+// start starts the goroutine of one part of a kind. The caller holds s.mu.
 func (s *Set) start(k *kind) {
 	s.kinds[k.gvk] = append(s.kinds[k.gvk], k)
 	go func() {
@@ -125,8 +128,8 @@ func (s *Set) start(k *kind) {
 	}()
 }
 
-// divide assigns the first part of a kind to the first namespace, and starts a part for each other namespace. It runs
-// before the first list, so that the kind is synced only when all parts are. All parts end with the first one.
+// divide makes one part of a kind for each namespace: first becomes the part of the first namespace. It is called
+// before the first list, so that the kind is synced only when all parts are. All parts end with first.
 func (s *Set) divide(first *kind, namespaces []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +151,7 @@ func (s *Set) Stop(gvk schema.GroupVersionKind) {
 	}
 }
 
-// forget removes k. A later part of the same kind stays.
+// forget removes k from the set. If the same kind was started again, its new part stays.
 func (s *Set) forget(k *kind) {
 	k.cancel()
 	s.mu.Lock()
@@ -168,7 +171,7 @@ func (s *Set) parts(gvk schema.GroupVersionKind) []*kind {
 	return slices.Clip(s.kinds[gvk])
 }
 
-// part returns the part that watches a namespace. It is nil if none does.
+// part returns the part of a kind that watches a namespace. It is nil if no part does.
 func (s *Set) part(gvk schema.GroupVersionKind, namespace string) *kind {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +183,8 @@ func (s *Set) part(gvk schema.GroupVersionKind, namespace string) *kind {
 	return nil
 }
 
-// Watches reports whether the objects of a kind are watched in a namespace. It returns true while this is not known.
+// Watches reports whether the objects of a kind are watched in a namespace. It returns true until the resource of the
+// kind is known.
 func (s *Set) Watches(gvk schema.GroupVersionKind, namespace string) bool {
 	return len(s.parts(gvk)) == 0 || s.part(gvk, namespace) != nil
 }
@@ -206,7 +210,7 @@ func (s *Set) Get(gvk schema.GroupVersionKind, key string) (metav1.Object, bool)
 	return o, ok
 }
 
-// List returns the objects of the kind in no order.
+// List returns the objects of the kind in random order.
 func (s *Set) List(gvk schema.GroupVersionKind) []metav1.Object {
 	var out []metav1.Object
 	for _, k := range s.parts(gvk) {
@@ -220,7 +224,7 @@ func (s *Set) List(gvk schema.GroupVersionKind) []metav1.Object {
 	return out
 }
 
-// State returns the state of the kind. It returns false if it is not watched.
+// State returns the state of the kind. It returns false if the kind is not watched.
 func (s *Set) State(gvk schema.GroupVersionKind) (State, bool) {
 	parts := s.parts(gvk)
 	if len(parts) == 0 {
@@ -233,7 +237,8 @@ func (s *Set) State(gvk schema.GroupVersionKind) (State, bool) {
 	return out, true
 }
 
-// with combines the states of two parts of a kind: the properties that both parts have, and the first failure.
+// with combines the states of two parts of a kind. Synced and Delivered are true only if they are true for both. The
+// first failure is kept.
 func (s State) with(other State) State {
 	out := s
 	out.Synced, out.Delivered = s.Synced && other.Synced, s.Delivered && other.Delivered
@@ -249,7 +254,8 @@ func (s State) with(other State) State {
 	return out
 }
 
-// Restart makes every kind stop waiting, and reopen its watch at its last resourceVersion. The stored objects stay.
+// Restart makes every kind reopen its watch at once, at the resourceVersion of its last event. It ends pauses after
+// failures. The stored objects stay.
 func (s *Set) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,8 +289,8 @@ func (s *Set) Resource(gvk schema.GroupVersionKind) schema.GroupVersionResource 
 	return parts[0].resource
 }
 
-// Find resolves and lists a kind again at once, for example after the server prefers another version of the kind. The
-// handler is called as after Relist.
+// Find makes a kind resolve and list again at once, for example because the server now prefers another version of the
+// kind. The handler is then called for every object, as after Relist.
 func (s *Set) Find(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
 		k.find()
@@ -292,7 +298,7 @@ func (s *Set) Find(gvk schema.GroupVersionKind) {
 }
 
 // Relist lists a kind again at once, for example after a change of Transform's settings. The handler is called for
-// every object of that list, changed or not.
+// every object of the list, even if the object has not changed.
 func (s *Set) Relist(gvk schema.GroupVersionKind) {
 	for _, k := range s.parts(gvk) {
 		k.relist()

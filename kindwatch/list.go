@@ -10,7 +10,7 @@ import (
 	"github.com/hanse-dev/hanse/answer"
 )
 
-// Settings for pages of whole objects. The size of objects is estimated from the first page, and again from each page.
+// Sizes of the pages of a list. The size of an object is estimated from the first page, and again from each later page.
 const (
 	firstPage    = 50
 	largestPage  = 500
@@ -18,14 +18,14 @@ const (
 	pageBytes    = 1 << 20 // approximate, as JSON
 )
 
-// The limits of a list, because a server may send any number of pages or objects.
+// Limits of a list. Without them, a server could send any number of pages or objects.
 const (
 	mostPages   = 2000
 	mostObjects = 100_000 // of a kind
 )
 
-// firstList lists after it got a slot. A kind that failed before does not wait for a slot, because pauses spread such
-// kinds. A server that hangs must cost the other servers at most one slot.
+// firstList lists the kind after it has got a slot. A kind that has failed before does not wait for a slot, because its
+// pauses already spread the lists. A server that hangs occupies at most one slot.
 func (k *kind) firstList(ctx context.Context) error {
 	if k.failures == 0 {
 		end, err := lists.take(ctx)
@@ -91,7 +91,7 @@ func (k *kind) list(ctx context.Context) error {
 	}
 }
 
-// request is a request for a page. Its memory is charged to the server until done is called.
+// request is a request for one page of a list. Its memory counts against the budget of the server until done is called.
 type request struct {
 	answers <-chan pageOrError
 	done    func()
@@ -114,7 +114,7 @@ func (r request) drop() {
 	r.done()
 }
 
-// ask requests a page. The server works on the next page while this page is processed.
+// ask requests a page. The request runs while the previous page is processed.
 func (k *kind) ask(ctx context.Context, o metav1.ListOptions) request {
 	ctx, cancel := context.WithCancel(ctx)
 	kept, done := answer.Keep(ctx)
@@ -126,7 +126,7 @@ func (k *kind) ask(ctx context.Context, o metav1.ListOptions) request {
 	return request{answers, done, cancel}
 }
 
-// nextPage returns how many objects of this size the next page should have.
+// nextPage returns the number of objects for the next page, given the objects of this page.
 func nextPage(items []unstructured.Unstructured) int64 {
 	if len(items) == 0 {
 		return firstPage
@@ -138,7 +138,7 @@ func nextPage(items []unstructured.Unstructured) int64 {
 	return min(max(int64(pageBytes*len(items)/max(bytes, 1)), smallestPage), largestPage)
 }
 
-// weigh estimates the size of a decoded value as JSON.
+// weigh estimates the length of a decoded value as JSON, in bytes.
 func weigh(v any) int {
 	const other = 6 // a number, a boolean, quotes and separators
 	switch v := v.(type) {

@@ -11,19 +11,19 @@ import (
 // errRestart is the cause with which Restart ends an attempt.
 var errRestart = errors.New("restart asked for")
 
-// orders are the requests of callers to the goroutine of a kind.
+// orders are the calls of Restart, Retry, Find and Relist that the goroutine of a kind has not handled yet.
 type orders struct {
 	reread chan *unstructured.Unstructured // objects that were read once more
 
 	mu        sync.Mutex
 	interrupt context.CancelCauseFunc // ends the attempt under way
-	// relists is the number of Relist calls. listedFor is the number of these calls that came before the last list.
+	// relists is the number of Relist calls. listedFor is the number of Relist calls before the last list began.
 	relists, listedFor int
-	// toFind is true from Find until the kind was resolved again. moved is true from then until the kind was listed.
+	// toFind is true from a Find until the kind is resolved again. moved is true from then until the kind is listed.
 	toFind, moved bool
 }
 
-// begin returns the context of an attempt, which ends with restart.
+// begin returns the context of an attempt. A call of restart ends it.
 func (o *orders) begin(parent context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, interrupt := context.WithCancelCause(parent)
 	o.mu.Lock()
@@ -40,7 +40,7 @@ func (o *orders) restart() {
 	}
 }
 
-// relist makes the next attempt list, at once.
+// relist ends the current attempt. The next one lists the objects, without a pause.
 func (o *orders) relist() {
 	o.mu.Lock()
 	o.relists++
@@ -48,7 +48,7 @@ func (o *orders) relist() {
 	o.restart()
 }
 
-// find makes the next attempt resolve and list, at once.
+// find ends the current attempt. The next one resolves the kind and lists the objects, without a pause.
 func (o *orders) find() {
 	o.mu.Lock()
 	o.toFind = true
@@ -82,8 +82,8 @@ func (o *orders) asked() int {
 	return o.relists
 }
 
-// listed records a list that began after this number of Relist calls. anew is true if one of these calls came after the
-// list before.
+// listed records a list that began after this number of Relist calls. anew is true if a Relist was called after the
+// previous list began.
 func (o *orders) listed(relists int) (anew bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -92,7 +92,8 @@ func (o *orders) listed(relists int) (anew bool) {
 	return anew
 }
 
-// delivered records that the handler was called for the list. moved is true for the first list after the kind moved.
+// delivered records that the handler was called for all objects of the list. moved is true for the first list after a
+// Find.
 func (o *orders) delivered() (moved bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

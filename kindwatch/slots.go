@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// slots limits the number of first lists that begin at the same time, because a starting hub lists every kind of every
-// member. Each list has two pages of whole objects in memory, so the limit also limits the memory. A list that takes
-// long loses its slot but continues, so that a server that hangs delays others only for that time.
+// slots limits the number of first lists that run at the same time, because a starting hub lists every kind of every
+// member. Each list has two pages of objects in memory, so that the limit also limits the memory. A list that takes
+// long loses its slot and continues. A server that hangs therefore delays other lists only for that time.
 type slots struct {
 	places chan struct{}
 	hold   time.Duration
@@ -21,7 +21,7 @@ func newSlots(places int, hold time.Duration) *slots {
 // lists are the slots of this process.
 var lists = newSlots(8, 500*time.Millisecond)
 
-// take waits for a slot. end gives the slot back.
+// take waits for a slot. end returns the slot.
 func (s *slots) take(ctx context.Context) (end func(), err error) {
 	select {
 	case s.places <- struct{}{}:

@@ -10,14 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// unread is an object from a watch whose identity alone is decoded, because its version may already be stored.
+// unread is an object from a watch of which only the identity is decoded. If its version is already stored, the rest
+// need not be decoded.
 type unread struct {
 	data  []byte
 	whole *unstructured.Unstructured // set instead, if the client has decoded it
 	glance
 }
 
-// unreadOf returns the object of an event. It returns false if it is not an object of a kind.
+// unreadOf returns the object of a watch event. It returns false if the event has a Status instead of an object.
 func unreadOf(o runtime.Object) (*unread, bool) {
 	switch o := o.(type) {
 	case *unread:
@@ -55,8 +56,8 @@ func (g *glance) is(o metav1.Object) bool {
 // glance is the identity and version of an object.
 type glance struct{ kind, namespace, name, uid, version string }
 
-// look decodes only the identity in the JSON of an object. It returns false if there is none. It does not check whether
-// the rest is valid JSON.
+// look decodes only the identity in the JSON of an object. It returns false if the JSON has no identity. It does not
+// check whether the rest is valid JSON.
 func look(data []byte) (g glance, ok bool) {
 	s := scanner{rest: data}
 	metadata := false
@@ -88,7 +89,7 @@ func look(data []byte) (g glance, ok bool) {
 	return g, !s.failed && metadata && g.kind != ""
 }
 
-// scanner scans JSON and keeps only the necessary parts. After a failure, and at the end, its methods have no effect.
+// scanner scans JSON and keeps only the identity of an object. After an error, and at the end, its methods do nothing.
 type scanner struct {
 	rest         []byte
 	failed, done bool
@@ -175,7 +176,7 @@ func (s *scanner) quoted() []byte {
 	return nil
 }
 
-// skip skips a value of any kind, without checking that its content is well-formed.
+// skip skips one value. It does not check that the content of the value is valid JSON.
 func (s *scanner) skip() {
 	depth := 0
 	for !s.over() {

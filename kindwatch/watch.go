@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// shortWatch is the minimum duration of a watch without an event. A shorter watch is a failure, so that a server that
-	// drops watches at once does not get five requests a second. A longer watch ends a series of failures, even without
-	// events.
+	// shortWatch is the minimum duration of a watch without an event. A shorter watch counts as a failure. Otherwise a
+	// server that closes each watch at once would get five requests a second. A longer watch ends a series of failures,
+	// even without an event.
 	shortWatch = 500 * time.Millisecond
-	// brokenBeforeList is the number of consecutive errors inside a watch after which the kind is listed again, because
-	// its resourceVersion may be the cause.
+	// brokenBeforeList is the number of consecutive error events after which the kind is listed again, because the
+	// resourceVersion of the watch may be the cause of the errors.
 	brokenBeforeList = 3
 )
 
@@ -78,8 +78,8 @@ func (k *kind) watch(ctx context.Context) error {
 	}
 }
 
-// goesBack reports whether an event is older than the stored objects. This means that the server was restored from a
-// backup; its watch would deliver nothing until the server reaches the old version again.
+// goesBack reports whether an event is older than the stored objects. The server was then restored from a backup. Its
+// watch would deliver no events until it reaches the old resourceVersion again.
 func (k *kind) goesBack(e watch.Event) bool {
 	u, ok := unreadOf(e.Object)
 	if !ok {
@@ -88,7 +88,8 @@ func (k *kind) goesBack(e watch.Event) bool {
 	return hubv1.Older(u.version, k.version)
 }
 
-// open opens the watch. Servers send the header of the response at once, so a late header means that the server hangs.
+// open opens the watch. API servers send the header of the response at once. If it is late, the server hangs, and open
+// returns an error.
 func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Interface, error) {
 	late := time.AfterFunc(k.set.options.ListTimeout, cancel)
 	w, err := k.server().Watch(ctx, metav1.ListOptions{
@@ -106,10 +107,10 @@ func (k *kind) open(ctx context.Context, cancel context.CancelFunc) (watch.Inter
 	return nil, fmt.Errorf("%w within %s", errNoAnswer, k.set.options.ListTimeout)
 }
 
-// streamError returns the error that the server, or the decoder, sent instead of an event.
+// streamError returns the error of an event that has no object: the server or the decoder has sent a Status instead.
 func (k *kind) streamError(e watch.Event) error { return k.broke(apierrors.FromObject(e.Object)) }
 
-// broke records an error inside a watch.
+// broke counts an error event of a watch.
 func (k *kind) broke(err error) error {
 	if k.broken++; k.broken >= brokenBeforeList {
 		k.broken = 0

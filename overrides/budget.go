@@ -2,7 +2,7 @@ package overrides
 
 import "fmt"
 
-// budget is the remaining work that the rules for one object in one cluster may cause.
+// budget is the work that the override rules may still do for one object in one cluster.
 type budget struct {
 	added      int // bytes of values and copies
 	operations int
@@ -15,8 +15,7 @@ func newBudget() *budget {
 	return &budget{added: maxAdded, operations: maxOperations, text: maxText, marks: maxMarks, kept: maxKept}
 }
 
-// spend subtracts the bytes that a rule adds and the number of its operations. It returns false if the budget is too
-// small.
+// spend subtracts the bytes and the operations of a rule. It returns false if the budget is too small.
 func (b *budget) spend(bytes, operations int) bool {
 	b.added -= bytes
 	b.operations -= operations

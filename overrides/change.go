@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// change is a compiled rule within its limits. All objects and clusters share it, and it is never changed.
+// change is a compiled rule. All objects and clusters share it, and no code changes it after compile.
 type change struct {
 	guards      []operation // the tests before the first other patch: they run before anything else changes
 	containers  []containerChange
@@ -22,11 +22,11 @@ type change struct {
 	late        bool          // a test comes after a change
 }
 
-// action is a part of a change.
+// action is one step of a change, such as a patch operation.
 type action interface {
 	// apply changes doc, which must not be shared. After a fault, doc must not be used.
 	apply(doc map[string]any, b *budget) *fault
-	// claim adds the effects of apply on state to the claims.
+	// claim adds to the claims which fields of state the action would change.
 	claim(c *claims, state map[string]any)
 	// touches reports whether the action may change the value at the path, or a part of it.
 	touches(path pointer) bool
@@ -57,8 +57,8 @@ func (c *change) each(f func(action) *fault) *fault {
 	return nil
 }
 
-// apply applies the rule. An unmet fault means that a test failed. Then doc is unchanged, or must not be used if the
-// change is late.
+// apply applies the actions of the change to doc. If a guard fails, it returns an unmet fault and leaves doc as it is.
+// After any other fault, doc must not be used.
 func (c *change) apply(doc map[string]any, b *budget) *fault {
 	if f := c.unmet(doc); f != nil {
 		return f
@@ -66,7 +66,8 @@ func (c *change) apply(doc map[string]any, b *budget) *fault {
 	return c.each(func(a action) *fault { return a.apply(doc, b) })
 }
 
-// unmet returns a fault for the first guard that the object does not meet. It is nil if the object meets all guards.
+// unmet returns a fault for the first guard that the object does not meet. Guards are the tests before the first
+// change. The result is nil if the object meets all guards.
 func (c *change) unmet(doc map[string]any) *fault {
 	for i := range c.guards {
 		if f := c.guards[i].test(doc); f != nil {
@@ -114,7 +115,7 @@ func (c *change) touches(path pointer) bool {
 	return c.some(func(a action) bool { return a.touches(path) })
 }
 
-// compile compiles a rule, and finds the faults that do not depend on the object.
+// compile compiles a rule. It returns all faults that can be found without an object.
 func compile(rule *hubv1.OverrideRule) (*change, []fault) {
 	changes := len(rule.Images)+len(rule.Command)+len(rule.Args)+len(rule.Env)+len(rule.Resources)+len(rule.Labels)+len(rule.Annotations)+
 		len(rule.Patches)+len(rule.Edits) > 0 || rule.MergePatch != nil
@@ -248,7 +249,8 @@ func (c *compiler) addPatches(patches []hubv1.PatchOperation) {
 	}
 }
 
-// weight returns the maximum cost of a rule. It is computed before the rule is decoded.
+// weight returns an upper bound of the cost of a rule: the bytes that it adds, and its operations. It does not decode
+// the rule.
 func weight(rule *hubv1.OverrideRule) (bytes, operations int) {
 	merge := func(patch *apiextensionsv1.JSON) {
 		if patch != nil {
@@ -275,7 +277,7 @@ func weight(rule *hubv1.OverrideRule) (bytes, operations int) {
 	return bytes, operations
 }
 
-// clusterFault returns the fault in a selection of clusters.
+// clusterFault converts an error in a selection of clusters into a fault.
 func clusterFault(err error) *fault {
 	return &fault{field: "clusters", index: -1, leaf: "labelSelector",
 		message: "clusters.labelSelector: " + printable(err.Error()) + ": correct the selector"}

@@ -7,7 +7,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// compileCommand reads an override of command or args. It replaces the whole list.
+// compileCommand compiles an override of command or args. The override replaces the whole list.
 func compileCommand(field string, in *hubv1.CommandOverride) (containerChange, *fault) {
 	if len(in.Value) > maxArguments {
 		return containerChange{}, &fault{leaf: "value", message: fmt.Sprintf("has more than %d arguments", maxArguments)}

@@ -31,8 +31,8 @@ func (c *compiledRule) compile(rule *hubv1.OverrideRule) (*change, []fault) {
 }
 
 // compiledPolicies caches compiled rules while the rules are in memory. A policy is rendered for each of its objects
-// and clusters, and compiling its expressions takes longer than the rest. The key is the address of the first rule of a
-// list, because copies of a policy from a cache share this list, and it never changes.
+// and clusters, and most of that time would be the compilation of expressions. The key is the address of the first rule
+// of the list. All copies of a cached policy share this list, which never changes.
 var compiledPolicies sync.Map // of weak.Pointer[hubv1.OverrideRule] to []compiledRule
 
 func compiledRules(rules []hubv1.OverrideRule) []compiledRule {

@@ -7,7 +7,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// claim is the effect of a policy on one path. Claims of different policies with equal rank must agree.
+// claim records that a policy sets or removes the value at one path. Claims of different policies with equal rank must
+// agree.
 type claim struct {
 	kind  claimKind
 	value any // for claimSet, claimText and claimParts
@@ -44,7 +45,7 @@ type node struct {
 	children map[string]*node
 }
 
-// claims collects the claims of rules of equal rank.
+// claims collects the claims of rules of equal rank, to find policies that set one field to different values.
 type claims struct {
 	root *node
 	claimant
@@ -71,7 +72,7 @@ func conflict(rules []*rankedRule, state map[string]any, b *budget) *ConflictErr
 	return err
 }
 
-// begin makes r the current rule, to which the next calls of claim refer.
+// begin makes r the rule to which the next calls of claim belong.
 func (c *claims) begin(r *rankedRule) {
 	switch {
 	case c.current != nil && c.rule.Policy == r.ref.Policy:
@@ -82,8 +83,8 @@ func (c *claims) begin(r *rankedRule) {
 	c.claimant, c.current = claimant{rule: r.ref, maybe: r.change.late}, r.change
 }
 
-// claim adds the claims of the current rule. A rule whose guards are not met has no claims, unless an earlier rule of
-// its policy may change the guarded fields.
+// claim adds the claims of the current rule. A rule whose guards are not met changes nothing, and so has no claims. The
+// guards are ignored if an earlier rule of the policy may change the guarded fields.
 func (c *claims) claim(state map[string]any) {
 	certain := true
 	for i := range c.current.guards {
@@ -101,12 +102,13 @@ func (c *claims) claim(state map[string]any) {
 	})
 }
 
-// ordered claims that no other policy changes the value at the path, because the order of changes matters there.
+// ordered records that no rule of another policy may change the value at the path, because the result would depend on
+// the order of the rules.
 func (c *claims) ordered(path pointer) {
 	c.root.at(path).add(claim{kind: claimOrdered, claimant: c.claimant})
 }
 
-// reshaped reports whether an earlier rule of the policy may change which containers the list has.
+// reshaped reports whether an earlier rule of the same policy may add or remove containers of the list.
 func (c *claims) reshaped(list pointer) bool {
 	return slices.ContainsFunc(c.earlier, func(o *change) bool {
 		return o.some(func(a action) bool {
@@ -116,7 +118,7 @@ func (c *claims) reshaped(list pointer) bool {
 	})
 }
 
-// rewritten reports whether an earlier rule of the policy may replace the text.
+// rewritten reports whether an earlier rule of the same policy may replace the text of the field.
 func (c *claims) rewritten(path pointer) bool {
 	return slices.ContainsFunc(append(slices.Clip(c.earlier), c.current), func(o *change) bool {
 		return o.some(func(a action) bool {
@@ -218,8 +220,8 @@ func (n *node) claimOperation(by claimant, o *operation, state any) {
 	}
 }
 
-// touched returns the path that an operation changes. If the last step adds or removes an element of a list, it returns
-// the path of the list, because all later indexes shift.
+// touched returns the path that an operation changes. If the operation adds or removes an item of a list, this is the
+// path of the list, because all later indexes shift.
 func touched(path pointer, state any) pointer {
 	container, ok := path.parent().lookup(state)
 	if _, isList := container.([]any); isList {
@@ -252,7 +254,8 @@ func (n *node) disagreement(path pointer, above []ancestor) *ConflictError {
 				return newConflict(o.rule, c.rule, path)
 			}
 		}
-		// Two equal claims are enough: a claim of a third policy agrees with both, or conflicts with one of another policy.
+		// Two equal claims of different policies are enough, because a claim of a third policy either agrees with both, or
+		// conflicts with one of them.
 		if same := func(o *claim) bool { return o.kind == c.kind && equal(o.value, c.value) }; count(kept, same) < 2 {
 			kept = append(kept, c)
 		}

@@ -8,8 +8,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// containerChange changes one field of some containers, or of one object that has the fields of a container. For a
-// given object, it consists of merge patches, operations and changes of images.
+// containerChange changes one field of some containers, or of one other object with the same fields. For a given
+// object, it becomes a list of actions: merge patches, operations and changes of images.
 type containerChange struct {
 	field    string   // name of the field in the container
 	names    []string // names of containers; nil: all
@@ -148,8 +148,8 @@ func addedBy(a action) int {
 	return n
 }
 
-// claim claims as exactly as the actions would. If an earlier change by the same policy makes the actions uncertain, it
-// claims more.
+// claim adds to the claims which fields the actions of the change set. If an earlier rule of the same policy may move
+// containers or list items, it adds the whole list.
 func (c *containerChange) claim(to *claims, state map[string]any) {
 	for _, list := range containerPlaces {
 		if c.path == nil && to.reshaped(list) {
@@ -174,7 +174,7 @@ func (c *containerChange) claim(to *claims, state map[string]any) {
 	}
 }
 
-// unsure returns the paths that the change may affect although its containers cannot be located yet.
+// unsure returns the paths that the change may affect, for an object in which its containers cannot be found.
 func (c *containerChange) unsure(state map[string]any) []pointer {
 	if c.path != nil {
 		return []pointer{c.path}
@@ -221,7 +221,7 @@ func (c *compiler) addContainer(field string, index int, compile func() (contain
 	}
 }
 
-// compileTarget reads which containers, or which object, a rule changes.
+// compileTarget compiles the selection of the containers, or of the object, that a rule changes.
 func compileTarget(field string, t *hubv1.ContainerTarget) (containerChange, *fault) {
 	c := containerChange{field: field}
 	if f := c.setNames(t.Containers, t.Path); f != nil || t.Path == "" {

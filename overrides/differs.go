@@ -51,7 +51,7 @@ func valuesOf(rule *hubv1.OverrideRule) []string {
 	return out
 }
 
-// readsOther reports whether the fact that an expression reads has changed.
+// readsOther reports whether the cluster data that an expression reads differ before and after the change.
 func readsOther(r expression.Reading, before, after Cluster) bool {
 	switch fact, _ := strings.CutPrefix(r.Variable, ofCluster); fact {
 	case "labels":

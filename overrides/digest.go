@@ -26,7 +26,7 @@ func DigestLeaving(key canonical.Key, manifest *unstructured.Unstructured, point
 	return Digest(key, counted, append([]string{salt}, pointers...)...)
 }
 
-// Without returns the object without the field that a JSON pointer names. Both objects share all other fields.
+// Without returns the object without the field at a JSON pointer. The result shares all other fields with the object.
 func Without(object map[string]any, pointer string) map[string]any {
 	return without(object, hubv1.PointerKeys(pointer))
 }
@@ -45,9 +45,10 @@ func without(object map[string]any, path []string) map[string]any {
 	return out
 }
 
-// Digest identifies the content of a manifest. It is half of the SHA-256, in hex, of its sorted JSON and of the salt.
-// The salt contains settings that change how the manifest is applied, so that a change of them is applied too. The
-// digest of a Secret is keyed, because its values could be guessed from a plain digest.
+// Digest identifies the content of a manifest. It is the first half of the SHA-256, in hex, of the manifest as sorted
+// JSON and of the salt. The salt contains settings that change how the manifest is applied, so that a change of these
+// settings changes the digest. The digest of a Secret is keyed, because its values could be guessed from a plain
+// digest.
 func Digest(key canonical.Key, manifest *unstructured.Unstructured, salt ...string) string {
 	h := sha256.New()
 	h.Write(append(canonical.Bytes(manifest.Object), '\n')) // for compatibility: older digests include the newline

@@ -51,7 +51,7 @@ func setDivided(manifest map[string]any, divided []Divided) error {
 	return nil
 }
 
-// untouched returns an error for a rule that changes a divided number, for any clusters and rank of the rule.
+// untouched returns an error if any rule changes a divided number. The clusters and the rank of the rule do not matter.
 func untouched(rules []*rankedRule, divided []Divided) error {
 	for _, d := range divided {
 		path, _ := parsePointer(d.Path) // setDivided has parsed it

@@ -19,17 +19,18 @@
 //   - A policy changes label and annotation keys one by one, never the metadata as a whole. The effect of replacing a
 //     whole map could not be derived from the policy.
 //
-// Work and memory are checked against limits in advance (limits.go), because tenants write policies. A policy may also
-// be older than the validation rules of the CRD that have the same limits.
+// Tenants write policies, so that work and memory are limited before a rule is applied (limits.go). A policy may be
+// older than the validation rules in the CRD that set the same limits.
 //
-// Texts in string fields are changed as values. The changes are then applied to the nodes of the YAML library
-// (document.go), so that untouched parts keep their formatting. The output of that library is parsed again and
-// compared.
+// A rule can change a document in a string field, such as YAML in a ConfigMap. The document is decoded and changed as a
+// value. The differences are then applied to the nodes of the YAML library (document.go), so that unchanged parts keep
+// their formatting. The output of the library is parsed again and compared.
 //
 // This package implements RFC 6902 and RFC 7386 on decoded values. evanphx/json-patch works on bytes: every object
-// would be encoded, patched and decoded for every cluster. That costs several times as much as the deep copy. It also
-// limits growth only by copy, accepts indexes such as "+1", and does not distinguish a list from a map, which conflicts
-// need. The tests compare the results with that library: where both accept a patch, the results must be equal.
+// would be encoded, patched and decoded for every cluster. That costs several times as much as the deep copy. That
+// library limits only growth by copy operations, accepts indexes such as "+1", and does not distinguish a list from a
+// map. The detection of conflicts needs this distinction. The tests compare the results with that library: where both
+// accept a patch, the results must be equal.
 //
 // Other packages determine which clusters get the object (placement), who may write a policy (admission), and whether a
 // member's schema accepts the result (member).

@@ -17,8 +17,8 @@ import (
 )
 
 // document is the parsed text of a string field. It has the YAML nodes with the formatting, and the value of the text.
-// Edits change the value, and written then applies the differences to the nodes. Equal parts therefore keep their
-// order, comments and style.
+// Edits change the value. The method written then changes only the nodes whose value differs, so that all other nodes
+// keep their order, comments and style.
 type document struct {
 	format hubv1.TextFormat
 	root   *yaml.Node
@@ -151,7 +151,8 @@ func scalarOf(n *yaml.Node) any {
 	return n.Value
 }
 
-// written returns the text with another value. The message describes the error. It is empty if there is no error.
+// written returns the text of the document with another value. message describes the error, and is empty if there is no
+// error.
 func (d *document) written(value map[string]any, text string) (string, string) {
 	out, err := safely(func() (string, error) {
 		if err := rewrite(d.node, d.value, value); err != nil {
@@ -168,15 +169,15 @@ func (d *document) written(value map[string]any, text string) (string, string) {
 	if len(out) > 2*maxTextBytes {
 		return "", fmt.Sprintf("would hold more than %d KiB", 2*maxTextBytes>>10)
 	}
-	// The output is verified, because the YAML library may misplace a comment, and no check before the member would find
-	// this.
+	// The output is parsed again, because the YAML library may misplace a comment. Otherwise only the member would notice
+	// it.
 	if again, message := parseDocument(d.format, out); message != "" || !equal(again.value, value) {
 		return "", "cannot be written without changing its meaning: simplify the text or drop the edit"
 	}
 	return out, ""
 }
 
-// rewrite applies the differences of two values to the node of the first.
+// rewrite changes a node with the value before into a node with the value after.
 func rewrite(n *yaml.Node, before, after any) error {
 	if equal(before, after) {
 		return nil
@@ -308,7 +309,7 @@ func writeYAML(root *yaml.Node, text string) (string, error) {
 	return out, nil
 }
 
-// compactLists reports whether the first list below a key has the same indentation as the key.
+// compactLists reports whether the items of the first list below a key are indented as far as the key itself.
 func compactLists(root *yaml.Node) bool {
 	compact, found := false, false
 	var walk func(n *yaml.Node)

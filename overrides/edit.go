@@ -8,7 +8,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// textEdit changes the document in a string field.
+// textEdit changes a document in a string field, such as YAML in a ConfigMap.
 type textEdit struct {
 	path   pointer
 	format hubv1.TextFormat
@@ -65,7 +65,7 @@ func compileEdit(in *hubv1.StringEdit) (textEdit, *fault) {
 	return e, nil
 }
 
-// inside returns the message about a fault in a document.
+// inside returns the message about a fault in a document in a string field.
 func inside(f *fault) string {
 	if f.path == "" {
 		return f.message
@@ -120,7 +120,8 @@ func (e *textEdit) read(doc map[string]any, b *budget) (string, *document, *faul
 	return text, parsed, nil
 }
 
-// marksOf counts the separators in a text before it is parsed. A text has at most one more node than separators.
+// marksOf counts the separators in a text before it is parsed. The parsed text has at most one node more than this
+// number.
 func marksOf(text string) int {
 	n := 0
 	for i := range len(text) {
@@ -147,8 +148,8 @@ func (e *textEdit) change(document map[string]any, b *budget) *fault {
 	return nil
 }
 
-// claim claims the changes in the document as if the fields of the document were below the string field. If another
-// rule may replace the text first, it claims the whole field.
+// claim adds the claims of the edit, as if the fields of the document were below the string field. If an earlier rule
+// may replace the text, it claims the whole field.
 func (e *textEdit) claim(to *claims, state map[string]any) {
 	_, parsed, f := e.read(state, to.budget)
 	if f != nil || to.rewritten(e.path) {

@@ -25,8 +25,9 @@ type excludingRule struct {
 // Exclusion is a rule that excludes the object from a cluster.
 type Exclusion struct {
 	Rule RuleRef
-	// Passing is true if the rule reads facts that change without a user's action, or has no result for the cluster (see
-	// Why). A passing exclusion removes no existing copy. Why stays the same while the rule's result does.
+	// Passing is true if the result of the rule may change without a user, because the rule reads such data or has no
+	// result for the cluster (see Why). A passing exclusion removes no existing copy. Why changes only when the result of
+	// the rule changes.
 	Passing bool
 	Why     string
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/hanse-dev/hanse/expression"
 )
 
-// facts are the facts of a cluster that expressions can read: facts that users set, and facts that seldom change. The
-// current state of the cluster is not included, because objects would be written repeatedly. A rule's
-// clusters.expression uses the facts as variables. The expression of a value reads them as fields of cluster.
+// facts are the data of a cluster that expressions can read: data that users set, and data that seldom change. The
+// current state of the cluster is not included, because each change of it would write objects again. A rule's
+// clusters.expression has the facts as variables. The expression of a value has them as fields of the variable cluster.
 var facts = []struct {
 	name    string
 	celType *cel.Type
@@ -78,8 +78,8 @@ func newEvaluation(cluster Cluster, object map[string]any) *evaluation {
 	return &evaluation{cluster: cluster, object: object, budget: expression.NewBudget(maxRenderCost)}
 }
 
-// shownToExpressions returns the part of an object that expressions can read. It leaves out the values of a Secret,
-// because they could leak through labels, keys or the success of a rule.
+// shownToExpressions returns the part of an object that expressions can read. It leaves out the values of a Secret.
+// They could leak through a label or a key that an expression computes, or through the success of a rule.
 func shownToExpressions(object *unstructured.Unstructured) map[string]any {
 	if !hubv1.IsSecret(object.GroupVersionKind().GroupKind()) {
 		return object.Object
@@ -103,8 +103,8 @@ func (e *evaluation) variables() map[string]any {
 	return e.values
 }
 
-// selects reports whether the rule applies in the cluster. The cluster must match all fields of the rule's clusters. A
-// rule without clusters applies everywhere.
+// selects reports whether the rule selects the cluster. The cluster must match all fields of the rule's clusters. A
+// rule without clusters selects every cluster.
 func (e *evaluation) selects(rule *hubv1.OverrideRule) (bool, *fault) {
 	t, f := readTarget(rule.Clusters)
 	if f != nil {
@@ -162,7 +162,7 @@ func readTarget(c *hubv1.RuleClusters) (t target, f *fault) {
 
 const adviceMissing = "test first for fields that may be missing, such as labels.?tier.orValue('') or has(object.spec.replicas)"
 
-// advice returns the remedy for a reason of an *expression.EvaluationError.
+// advice returns how a user can mend an expression that failed for this reason of an *expression.EvaluationError.
 func advice(reason string) string {
 	switch reason {
 	case "no such key":
@@ -224,7 +224,8 @@ func (e *evaluation) evaluated(ops []operation, budget *int) ([]operation, *faul
 	return ops, nil
 }
 
-// answerless returns why an expression has no value. It contains no part of the object, which may be a Secret.
+// answerless returns why an expression has no value. The text contains no part of the object, because the object may be
+// a Secret.
 func answerless(f *expression.EvaluationError) string {
 	if strings.HasPrefix(f.Reason, "gives ") {
 		return f.Reason
@@ -232,9 +233,9 @@ func answerless(f *expression.EvaluationError) string {
 	return "gives no value: " + f.Where()
 }
 
-// ReadsFacts reports whether the rule's selection of clusters depends on facts that change without a user's action:
-// version, capacity and operators. Users set names and labels, and region and zone are pinned. It returns false for a
-// rule that cannot be read.
+// ReadsFacts reports whether the rule's selection of clusters depends on data that changes without a user's action:
+// version, capacity and operators. Names and labels are set by users. region and zone change only when a user permits
+// it. It returns false for a rule that cannot be compiled.
 func ReadsFacts(rule *hubv1.OverrideRule) bool {
 	if rule.Clusters == nil || rule.Clusters.Expression == "" {
 		return false

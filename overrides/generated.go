@@ -37,7 +37,8 @@ var generated = map[schema.GroupKind]func(spec map[string]any){
 	},
 }
 
-// withoutGenerated returns the manifest without these fields. It returns the manifest itself if it has none of them.
+// withoutGenerated returns the manifest without the fields that an API server sets itself. A manifest without such
+// fields is returned as it is.
 func withoutGenerated(manifest map[string]any) map[string]any {
 	apiVersion, _ := manifest["apiVersion"].(string)
 	kind, _ := manifest["kind"].(string)

@@ -9,7 +9,7 @@ type SkippedRule struct {
 	Reason string
 }
 
-// test returns an unmet fault if the value differs from the one that the operation expects.
+// test returns an unmet fault if the value in doc differs from the value in the operation.
 func (o *operation) test(doc map[string]any) *fault {
 	switch got, ok := o.path.lookup(doc); {
 	case !ok:

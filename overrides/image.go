@@ -10,7 +10,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// imageParts replaces parts of an image. Empty parts stay, except that a new tag or digest replaces both.
+// imageParts are the new parts of an image. An empty part leaves the old one, except that a new tag or digest replaces
+// both the old tag and the old digest.
 type imageParts struct{ registry, repository, tag, digest string }
 
 // imageChange replaces parts of the image at a path.
@@ -50,7 +51,7 @@ func compileImage(in *hubv1.ImageOverride) (containerChange, *fault) {
 	return c, nil
 }
 
-// malformed finds an invalid part by composing an image from the parts.
+// malformed returns the part that is invalid in an image name, with a message. It tries each part in a sample image.
 func (p *imageParts) malformed() (leaf, message string) {
 	if len(p.registry)+len(p.repository)+len(p.tag)+len(p.digest) > maxImageBytes {
 		return "", "is longer than an image can be"

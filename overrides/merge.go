@@ -28,8 +28,8 @@ func (m *mergeChange) claim(c *claims, state map[string]any) {
 	c.root.at(m.at).claimMerge(c.claimant, m.patch, at)
 }
 
-// touches reports whether the patch sets or removes the value at the path. An object in the patch above the path does
-// not change the value on its own.
+// touches reports whether the patch changes the value at the path, or a part of it. A map in the patch above the path
+// does not count, because a merge changes only the values in the map.
 func (m *mergeChange) touches(path pointer) bool {
 	if !path.isAtOrBelow(m.at) {
 		return m.at.isAtOrBelow(path)
@@ -82,7 +82,7 @@ func compileMerge(raw []byte) (map[string]any, *fault) {
 	return merge, nil
 }
 
-// closedMerge finds a part of a merge patch that changes metadata without permission.
+// closedMerge returns the first field of a merge patch that overrides must not change, with the reason.
 func closedMerge(v any) (pointer, string) {
 	metadata, ok := v.(map[string]any)
 	if !ok {

@@ -94,8 +94,8 @@ func malformed(in *hubv1.PatchOperation) (leaf, message string) {
 	return "", ""
 }
 
-// compileFrom parses the source of a move or copy. It checks that the source may be read, and for a move that it may be
-// written. The message describes the error. It is empty if there is no error.
+// compileFrom parses the source of a move or copy. A rule must be allowed to read the source, and for a move also to
+// change it. message describes the error, and is empty if there is no error.
 func (o *operation) compileFrom(text string) (message string) {
 	if o.from, message = parsePointer(text); message != "" {
 		return message

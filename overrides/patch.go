@@ -50,11 +50,12 @@ func (o *operation) apply(doc map[string]any, b *budget) *fault {
 	return edit(doc, o.path, adviceCreate, add(value))
 }
 
-// step changes the container at the end of a pointer and returns it. ok is false if the step does not exist. The
-// message then has the reason, unless the reason is obvious.
+// step changes one key of the container and returns the container. ok is false if the key does not exist, or must not
+// exist. message then has the reason, unless the reason is obvious.
 type step func(container any, key string) (changed any, message string, ok bool)
 
-// edit applies a step to the container of the pointer's last step, and stores changed lists in their parents.
+// edit applies a step to the container to which all but the last step of the pointer lead. A changed list is a new
+// list, which it stores in the parent.
 func edit(doc any, path pointer, advice string, do step) *fault {
 	_, f := editAt(doc, path, 0, advice, do)
 	return f
@@ -130,7 +131,7 @@ func replace(value any) step {
 	}
 }
 
-// add creates only the last step. Its container must exist.
+// add returns a step that adds a value. The container must exist.
 func add(value any) step {
 	return func(container any, key string) (any, string, bool) {
 		switch c := container.(type) {

@@ -117,7 +117,8 @@ const (
 	whyString   = "is a label or annotation and takes only a string: put the value in quotes"
 )
 
-// closedToWrites returns why a rule may not change the value at the pointer. It is empty if it may.
+// closedToWrites returns why a rule may not change the value at the pointer. The text is empty if a rule may change the
+// value.
 func (p pointer) closedToWrites() string {
 	switch p[0] {
 	case "apiVersion", "kind":
@@ -143,8 +144,8 @@ func (p pointer) closedMetadata() string {
 	return ""
 }
 
-// closedToReads returns why a rule may not copy the value at the pointer. It is empty if it may. Name and namespace may
-// be copied.
+// closedToReads returns why a rule may not copy the value at the pointer. The text is empty if a rule may copy it.
+// Rules may copy name and namespace.
 func (p pointer) closedToReads() string {
 	switch {
 	case p[0] == "status":
@@ -159,7 +160,7 @@ func (p pointer) closedToReads() string {
 	return ""
 }
 
-// isMetadata reports whether the pointer, which rules may change, points to a label or an annotation.
+// isMetadata reports whether the pointer points to a label or an annotation. Rules must be allowed to change the value.
 func (p pointer) isMetadata() bool { return p[0] == "metadata" }
 
 func isKeyMap(field string) bool { return field == "labels" || field == "annotations" }

@@ -68,8 +68,8 @@ type recorder struct {
 	was  map[string]any // the object before the rule
 }
 
-// start records the numbers that the division of replicas has set. It refuses an object whose comparison for each rule
-// would take too long.
+// start records the numbers that the division of replicas has set. It returns an error for an object that is too large
+// to be compared after each rule.
 func (r *recorder) start(template, divided map[string]any, rules int) error {
 	if r == nil {
 		return nil
@@ -95,7 +95,8 @@ func (r *recorder) after(rule *rankedRule, manifest map[string]any) {
 	r.add(Author{Rule: rule.ref, Rank: rule.rank.String()}, before, after, written(rule, r.was, manifest))
 }
 
-// add records the fields that an author changed, and the fields that the author set to their previous values.
+// add records the fields that an author has changed, and the fields that the author has set to the value that they
+// already had.
 func (r *recorder) add(by Author, before, after, set map[string]any) {
 	for path, v := range after {
 		was, had := before[path]
@@ -136,7 +137,7 @@ func (r *recorder) fields(template, manifest map[string]any) []FieldOrigin {
 	return out
 }
 
-// written returns the fields that the rule sets, including those set to their previous values. It derives them from the
+// written returns the fields that the rule sets, including fields that already had the value. It derives them from the
 // rule's claims.
 func written(rule *rankedRule, before, after map[string]any) map[string]any {
 	c := claims{root: &node{}, budget: newBudget()}
@@ -155,7 +156,7 @@ func written(rule *rankedRule, before, after map[string]any) map[string]any {
 	return out
 }
 
-// walk calls f for a node. While f returns true, it also visits the nodes below.
+// walk calls f for a node. If f returns true, walk visits the nodes below.
 func (n *node) walk(path pointer, f func(pointer, *node) bool) {
 	if !f(path, n) {
 		return

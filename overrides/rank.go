@@ -10,8 +10,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// rank is the position of a rule in the order of precedence. It depends only on the text of the rule, and not on a
-// cluster's labels.
+// rank is the position of a rule in the order of precedence. It depends only on the spec of the policy, not on labels
+// of clusters.
 type rank struct {
 	stage        int
 	priority     int32
@@ -47,7 +47,7 @@ func rankOf(tier hubv1.Tier, rule *hubv1.OverrideRule) rank {
 	return r
 }
 
-// pins reports whether the selector requires one value of the label.
+// pins reports whether the selector requires exactly one value of the label.
 func pins(sel *metav1.LabelSelector, key string) bool {
 	if sel == nil {
 		return false

@@ -75,7 +75,7 @@ func (p *Prepared) Render(cluster Cluster, policies []hubv1.OverridePolicyObject
 	return p.render(cluster, policies, divided, nil)
 }
 
-// render passes each step to the recorder. The recorder may be nil.
+// render renders the object. It passes the manifest before and after each rule to the recorder, which may be nil.
 func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject, divided []Divided, seen *recorder) (Result, error) {
 	if len(policies) == 0 && len(divided) == 0 {
 		return Result{Manifest: p.manifest}, nil
@@ -123,7 +123,7 @@ func (p *Prepared) render(cluster Cluster, policies []hubv1.OverridePolicyObject
 	return result, nil
 }
 
-// apply applies one rule, or skips it as a whole, and returns the resulting manifest.
+// apply applies one rule to the manifest and returns the result. If a test of the rule fails, it skips the whole rule.
 func (res *Result) apply(r *rankedRule, manifest map[string]any, b *budget, seen *recorder) (map[string]any, error) {
 	kept := manifest
 	if r.change.late {
@@ -148,7 +148,7 @@ func (res *Result) apply(r *rankedRule, manifest map[string]any, b *budget, seen
 	}
 }
 
-// fits returns an error if no member can accept the manifest because of its size or depth.
+// fits returns an error if the manifest is so large or so deeply nested that no API server accepts it.
 func fits(manifest map[string]any) error {
 	_, err := size(manifest, maxManifestBytes, maxManifestDepth)
 	if err == nil || errors.Is(err, ErrTooLarge) {
@@ -157,8 +157,8 @@ func fits(manifest map[string]any) error {
 	return &InvalidError{Message: err.Error()}
 }
 
-// applying returns the rules that apply in the cluster and their remaining budget. The rules are sorted by rank, the
-// lowest first. Rules of one policy are adjacent.
+// applying returns the rules that apply in the cluster, and the budget that is left for them. The rules are sorted by
+// rank, the lowest first. Rules of one policy are adjacent.
 func applying(policies []hubv1.OverridePolicyObject, evaluation *evaluation) ([]*rankedRule, *budget, error) {
 	policies = slices.SortedFunc(slices.Values(policies), func(a, b hubv1.OverridePolicyObject) int {
 		return comparePolicies(RefOf(a), RefOf(b))

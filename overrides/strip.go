@@ -9,8 +9,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Labels and annotations with which other tools claim a hub object. A copy with them would be adopted, pruned or
-// rewritten by the same tool on the member.
+// Labels and annotations by which other tools manage a hub object. A member may run the same tool. It would adopt,
+// prune or rewrite a copy with these labels or annotations.
 var (
 	deniedPrefixes = []string{
 		hubv1.Prefix,

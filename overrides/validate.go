@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Validate returns all errors in a spec that do not depend on the object. The errors contain no value of a patch.
+// Validate returns all errors in a spec that can be found without an object. The errors contain no value of a patch.
 func Validate(spec *hubv1.OverridePolicySpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	selectors := path.Child("resourceSelectors")

@@ -49,8 +49,8 @@ func nesting(raw []byte) int {
 	return deepest
 }
 
-// size returns the approximate length of v as JSON. It returns an error at the limits, and for a value that JSON cannot
-// represent.
+// size returns the approximate length of v as JSON. It returns an error if v is larger than maxBytes or nested deeper
+// than maxLevels, or if JSON cannot represent it.
 func size(v any, maxBytes, maxLevels int) (int, error) {
 	n := 0
 	switch v := v.(type) {
@@ -104,7 +104,7 @@ func sizeOfAll(v any, maxBytes, maxLevels int) (int, error) {
 	return n, nil
 }
 
-// sizeOfString returns the length with quotes and with the escapes of Go's encoder.
+// sizeOfString returns the length of s as JSON, with quotes and the escapes of Go's encoder.
 func sizeOfString(s string) int {
 	n := len(s) + 2
 	for i := range len(s) {

@@ -15,15 +15,15 @@ type Choice struct {
 	Others []hubv1.PlacementObject
 }
 
-// InvalidPlacement is a placement with unreadable selectors that may be in scope of the object.
+// InvalidPlacement is a placement whose selectors cannot be parsed, and which may select the object.
 type InvalidPlacement struct {
 	Placement hubv1.PlacementObject
 	Err       error
 }
 
 // Choose decides which placement an object follows. current is the placement that it follows now, or nil. Choose
-// compares placements by kind, namespace and name, not by UID. So a placement that is deleted and created again keeps
-// its objects.
+// compares placements by kind, namespace and name, but not by UID. A placement that is deleted and created again
+// therefore keeps its objects.
 //
 //   - The current placement keeps the object while it matches, unless a matching placement that precedes it has
 //     preemption Always.
@@ -90,8 +90,8 @@ func winner(matching []candidate, current *hubv1.PlacementReference) int {
 	return held
 }
 
-// precedence compares two placements that match one object. An enforced placement precedes all others, and a namespaced
-// one precedes a cluster-scoped one. After that, the higher priority, the narrower selector and the name decide.
+// precedence compares two placements that select the same object. An enforced placement precedes all others, and a
+// Placement precedes a ClusterPlacement. After that, the higher priority, the narrower selector and the name decide.
 func precedence(a, b candidate) int {
 	return cmp.Or(
 		cmp.Compare(rank(a), rank(b)),

@@ -10,8 +10,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Compiled is the part of a PlacementSpec that selects clusters, with its selectors and expressions parsed. It is made
-// once for a spec, and concurrent decisions may share it. It caches its findings about clusters that have a Revision.
+// Compiled is a PlacementSpec with parsed selectors and expressions. It has only the fields that choose clusters. A
+// spec is compiled once, and concurrent decisions may share it. It caches results for clusters that have a Revision.
 type Compiled struct {
 	selection
 	scoring

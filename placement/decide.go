@@ -14,8 +14,8 @@ import (
 // Cluster contains the data of one MemberCluster that a decision reads.
 type Cluster struct {
 	Name string
-	// Revision identifies all fields except NamespaceAllowed and Objects. Findings for a revision are cached; if it is
-	// empty, nothing is cached.
+	// Revision identifies the values of all fields except NamespaceAllowed and Objects. Results for a revision are cached.
+	// If it is empty, no result is cached.
 	Revision string
 	// Labels are the labels to which selectors apply, with the derived region and zone: MemberCluster.SelectableLabels.
 	Labels        map[string]string
@@ -31,7 +31,7 @@ type Cluster struct {
 	Objects int
 }
 
-// Departure tells whether objects must leave a cluster.
+// Departure has the data that decide whether objects must leave a cluster.
 type Departure struct {
 	Draining  bool // its objects are to go to other clusters
 	TakesAway bool // its drain takes away what no other cluster can take
@@ -41,7 +41,7 @@ type Departure struct {
 	LeavePolicy hubv1.RemovalPolicy
 }
 
-// Facts are the data that the hub has read from a cluster.
+// Facts are the data that the hub has read from the cluster's API server.
 type Facts struct {
 	// Version is the version of the cluster's API server, such as v1.36.3. It is empty if it is not known.
 	Version               string
@@ -50,8 +50,8 @@ type Facts struct {
 	// Served maps each known kind to the versions that the cluster serves. The list is empty if the cluster does not serve
 	// the kind.
 	Served map[schema.GroupKind][]string
-	// ServedInFull is true if the hub has asked the cluster for all of its kinds. Even then, the answer for a kind that is
-	// missing in Served is not known yet.
+	// ServedInFull is true if the cluster has reported all kinds that it serves. Even so, a kind that is missing in Served
+	// may have been added since.
 	ServedInFull bool
 	// Operators are the operators on the cluster. The list is nil if the object itself belongs to an operator.
 	Operators []hubv1.OperatorFact
@@ -73,16 +73,16 @@ type Input struct {
 	Clusters []Cluster
 	// Held names the clusters with a Present entry in the binding. Evicting names the clusters with an Evicting entry.
 	Held, Evicting map[string]bool
-	// Divided is true if the replicas are divided among the clusters. If so, the remaining clusters take over the replicas
-	// of a cluster that loses the object.
+	// Divided is true if the replicas are divided among the clusters. If a cluster loses the object, its remaining
+	// clusters take over the replicas.
 	Divided bool
 	// MostAway is the maximum percentage of clusters that may be unreachable at once. If more are unreachable, objects
 	// stay on them. 0 means DefaultMostAway.
 	MostAway int
 	// Hold maps a cluster to the reason why no object may be moved from it now.
 	Hold map[string]string
-	// Keep names clusters that keep the object for now, whatever the decision is. They count for the spread, so that no
-	// other cluster replaces them.
+	// Keep names clusters that keep the object for now, whatever the decision is. They count as chosen, so that no other
+	// cluster replaces them.
 	Keep map[string]bool
 	// Excluded are the clusters from which rules of override policies exclude the object.
 	Excluded map[string]Exclusion
@@ -106,36 +106,37 @@ type Decision struct {
 	// Withdraw names the clusters that hold the object and shall lose it. For the reason ClusterLeaving the cluster's
 	// LeavePolicy applies.
 	Withdraw []Rejection
-	// Evict names the clusters that other clusters replace, including those that were Evicting and are not chosen
-	// again. They keep their copies until the caller has confirmed that the replacements are healthy.
+	// Evict names the clusters that the decision replaces by other clusters. They keep their copies until the caller has
+	// confirmed that the replacements are healthy. The list includes clusters that were already Evicting and are not
+	// chosen again.
 	Evict []Rejection
 	// Rejected names the clusters that do not hold the object and that the decision did not choose.
 	Rejected []Rejection
 	// Unmoved names the Targets that the object should leave but cannot leave now, each with the reason.
 	Unmoved []Rejection
-	// Missing names the clusters that hold the object but are missing in the Input. The decision does not change their
-	// entries.
+	// Missing names the clusters in Held or Evicting that are not in Clusters of the Input. The decision does not change
+	// their entries.
 	Missing []string
-	// Group is the affinity group that holds the object. It is empty if the placement has no affinity groups.
+	// Group is the name of the chosen affinity group. It is empty if the placement has no affinity groups.
 	Group string
 	// Shortfalls are the requirements of the spread that the decision does not meet.
 	Shortfalls []Shortfall
-	// Kept is true if the previous clusters stay because a constraint cannot be met.
+	// Kept is true if the object stays on its previous clusters because a spread constraint cannot be met.
 	Kept bool
 	// Again is the time after which the decision may change only because time has passed. It is 0 if time cannot change
 	// the decision.
 	Again time.Duration
 }
 
-// Target is a cluster that shall hold the object. Reason is Scheduled, or the reason that would reject the cluster if
-// it did not hold the object already.
+// Target is a cluster that shall hold the object. Reason is Scheduled. If the cluster keeps the object although a
+// filter rejects new copies, Reason is the reason of the filter.
 type Target struct {
 	Cluster, Reason, Message string
 	Score                    int64
 }
 
-// Rejection is a cluster that shall not hold the object. Reason is a constant of api/v1alpha1. Score is 0 if a filter
-// rejected it.
+// Rejection is a cluster that shall not hold the object. Reason is a reason constant of api/v1alpha1. Score is 0 if a
+// filter rejected the cluster.
 type Rejection struct {
 	Cluster, Reason, Message string
 	Score                    int64
@@ -211,8 +212,8 @@ func decide(in Input, t *Trace) (d Decision, compared int) {
 	return d, compared
 }
 
-// wait handles a cluster that the object should leave: it records whether the object leaves it now, or when it may
-// leave.
+// wait handles a cluster that the object should leave. It records whether the object leaves the cluster now, or when it
+// may leave.
 func (d *Decision) wait(in *Input, c *contender, outage cause) {
 	if c.held {
 		c.due = due(in, c.cluster)
@@ -236,7 +237,7 @@ type contender struct {
 	eviction
 	// unselected is true if a filter removes the object from the cluster.
 	unselected bool
-	// cause is the reason for which a filter or the spread rejected the cluster.
+	// cause is the reason why a filter or the spread has rejected the cluster. It is empty if neither has.
 	cause cause
 	*findings
 	tally     // of the findings, with the built-in scores
@@ -248,7 +249,7 @@ type contender struct {
 // open reports whether the cluster passed every filter, so that it may get the object.
 func (c *contender) open() bool { return c.cause.reason == "" }
 
-// pass evaluates the filters in order. It returns false if a filter unselects the cluster.
+// pass evaluates the filters in order. It returns false if a filter removes the object from the cluster.
 func (c *contender) pass(in *Input, t *Trace) bool {
 	c.findings = in.Placement.find(in, c.cluster)
 	c.tally = c.findings.tally

@@ -6,8 +6,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Outranks reports whether a is enforced and b is not. If so, b cannot keep an object from a: not as the current
-// placement, and not by suspending scheduling.
+// Outranks reports whether only a is enforced. If so, b cannot keep an object from a, neither as the current placement
+// nor by suspendScheduling.
 func Outranks(a, b hubv1.PlacementObject) bool { return a.IsEnforced() && !b.IsEnforced() }
 
 // OutrankedBy returns the enforced placements that may select some of the objects of a namespaced placement. It
@@ -32,7 +32,7 @@ func OutrankedBy(p hubv1.PlacementObject, namespaceLabels map[string]string, all
 	return out
 }
 
-// meet reports whether there may be an object that matches both selectors.
+// meet reports whether some object may match both selectors.
 func meet(a, b hubv1.ResourceSelector) bool {
 	return a.APIGroup == b.APIGroup && (a.Kind == b.Kind || a.Kind == "*" || b.Kind == "*") && (a.Name == b.Name || a.Name == "" || b.Name == "")
 }

@@ -16,8 +16,8 @@ import (
 // hub assumes that the fault is its own.
 const DefaultMostAway = 50
 
-// longestToleration is the longest time, in seconds, that is added to the time of a taint. A longer toleration never
-// expires.
+// longestToleration is the longest toleration in seconds that has an end. A longer toleration never expires, because
+// the sum with the time of a taint could overflow.
 const longestToleration = 1 << 32
 
 // tolerance reports whether a taint is tolerated, and for how many seconds. A nil limit means without end. If several
@@ -35,9 +35,9 @@ func tolerance(tolerations []corev1.Toleration, taint corev1.Taint) (limit *int6
 	return limit, yes
 }
 
-// limitOf returns the number of seconds for which a NoExecute taint is tolerated. It returns nil if the taint is
-// tolerated without end, or not at all. For the hub's own taint the failover setting applies, unless a toleration names
-// that taint. A toleration of every key does not name it.
+// limitOf returns for how many seconds a NoExecute taint is tolerated. It returns nil if the taint is tolerated without
+// end, or not at all. For the taint that the hub sets on unreachable clusters, the failover setting applies, unless a
+// toleration has the key of that taint.
 func (c *Compiled) limitOf(t corev1.Taint) *int64 {
 	if t.Effect != corev1.TaintEffectNoExecute {
 		return nil
@@ -75,13 +75,13 @@ func (c *Compiled) patience(cl *Cluster, now time.Time) time.Duration {
 	return least
 }
 
-// eviction tells whether the object must leave a cluster that holds it.
+// eviction tells whether the object must leave a cluster that holds it, and whether it can.
 type eviction struct {
-	// due is the reason why the object must leave, stays the obstacle that keeps it on the cluster. evict is true if other
-	// clusters replace this one.
+	// due is the reason why the object must leave the cluster. stays is the reason why it cannot leave yet. evict is true
+	// if the decision replaces the cluster by others.
 	due, stays cause
 	evict      bool
-	// takenAway is true if a drain removes the object although no other cluster replaces this one.
+	// takenAway is true if a drain removes the object from the cluster although no other cluster can take it.
 	takenAway bool
 }
 
@@ -104,8 +104,7 @@ func due(in *Input, c *Cluster) cause {
 	return cause{}
 }
 
-// stays returns the obstacle that keeps the object on a cluster that it should leave. The cause is empty if the object
-// may leave.
+// stays returns why the object cannot leave a cluster that it should leave. The cause is empty if it can leave.
 func stays(in *Input, c *contender, outage cause) cause {
 	if why := in.Hold[c.cluster.Name]; why != "" {
 		return cause{hubv1.ReasonEvictionHeld, why}
@@ -116,8 +115,8 @@ func stays(in *Input, c *contender, outage cause) cause {
 	return cause{}
 }
 
-// outage returns why the hub moves no object from unreachable clusters: so many clusters are unreachable at once that
-// the fault may be the hub's own.
+// outage returns why the hub moves no object from unreachable clusters. If more than MostAway percent are unreachable
+// at once, the fault may be the hub's own. The cause is empty if objects may move.
 func outage(in *Input) cause {
 	most := cmp.Or(in.MostAway, DefaultMostAway)
 	away, all := 0, 0
@@ -139,8 +138,9 @@ func outage(in *Input) cause {
 	return cause{hubv1.ReasonTooManyAway, fmt.Sprintf("%d of %d clusters do not answer: the hub moves no object while more than %s do not answer", away, all, share)}
 }
 
-// evict marks the clusters whose objects move to others: as many due clusters as can be replaced while the object stays
-// on all others. For the remaining due clusters it records the obstacle.
+// evict chooses the clusters whose objects move to other clusters. An object must stay on all of its other clusters, so
+// that only as many clusters are chosen as can be replaced. For each other cluster that the object should leave, it
+// records the obstacle.
 func (s *spread) evict(all []*contender) {
 	var due []*contender
 	for _, c := range all {
@@ -190,7 +190,8 @@ func (s *spread) evict(all []*contender) {
 	}
 }
 
-// takeAway marks clusters without a replacement whose drain also evicts such objects.
+// takeAway marks drained clusters without a replacement, if their drain also evicts objects that no other cluster can
+// take.
 func takeAway(due []*contender) {
 	for _, c := range due {
 		c.takenAway = c.cluster.Draining && c.cluster.TakesAway && !c.evict && !c.keep
@@ -205,7 +206,7 @@ type result struct {
 	breaks bool
 }
 
-// try chooses and then undoes the choice.
+// try returns the result of a choice and undoes the choice.
 func (s *spread) try(all []*contender) result {
 	a := s.attempt(s.members(s.group(all), all, eligible), kept(all)...)
 	r := result{chosen: map[*contender]bool{}, lacks: messages(a.shortfalls()), breaks: a.breaks()}
@@ -219,8 +220,8 @@ func (s *spread) try(all []*contender) result {
 	return r
 }
 
-// makesUp reports whether other clusters replace the removed ones and no further cluster loses the object. If the
-// replicas are divided, the remaining clusters take over the shares.
+// makesUp reports whether enough other clusters replace the removed ones, and no further cluster loses the object. If
+// the replicas are divided, the remaining clusters replace the removed ones by larger shares.
 func (s *spread) makesUp(before, after result) bool {
 	if after.breaks {
 		return false

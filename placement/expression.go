@@ -30,8 +30,8 @@ const (
 	varOperators   = "operators"
 )
 
-// variables are the variables of an expression. An expression over facts that users set, or that are pinned, may remove
-// an object when they change. An expression over facts that change without a user cannot remove an object.
+// variables are the variables of an expression. If users set a variable, a change of its value may remove an object
+// from a cluster. If a value changes without a user, a change only prevents new copies.
 var variables = map[string]struct {
 	celType *cel.Type
 	said    bool
@@ -49,7 +49,7 @@ var variables = map[string]struct {
 	varOperators:   {expression.Operators, false},
 }
 
-// costLimit bounds one evaluation to about a millisecond.
+// costLimit limits one evaluation to about a millisecond.
 const costLimit = 20_000
 
 var environment = sync.OnceValue(func() *expression.Environment {
@@ -63,7 +63,7 @@ var environment = sync.OnceValue(func() *expression.Environment {
 // condition is a compiled expression over one cluster.
 type condition struct {
 	*expression.Expression
-	// said is true if the expression reads only facts that users set.
+	// said is true if only users change the values that the expression reads.
 	said bool
 }
 
@@ -79,8 +79,8 @@ func compileExpression(text string) (*condition, error) {
 	return &condition{Expression: e, said: said}, nil
 }
 
-// checkNodeKeys returns an error for a key that no cluster has in nodes: an expression that reads such a key fails for
-// every cluster. Keys that an expression computes are known only when it is evaluated.
+// checkNodeKeys returns an error if the expression reads a constant key of nodes that no cluster has, because it would
+// fail for every cluster. Keys that an expression computes are known only when it is evaluated.
 func checkNodeKeys(reads []expression.Reading) error {
 	known := nodeCounts(hubv1.NodeSummary{})
 	for _, r := range reads {
@@ -101,7 +101,7 @@ func (e *condition) readsFacts() bool {
 // holds evaluates the expression for a cluster. An error means that the expression has no result for it.
 func (e *condition) holds(c *Cluster) (bool, error) { return e.Holds(c.facts(), nil) }
 
-// facts returns the values of the variables.
+// facts returns the values of the cluster for the variables of an expression.
 func (c *Cluster) facts() map[string]any {
 	return map[string]any{
 		varName:        c.Name,

@@ -13,10 +13,10 @@ import (
 // A filter decides about one cluster. A cluster passes if the filter returns an empty reason.
 type filter struct {
 	name string
-	// unselects is true if the filter also removes an object from a cluster that holds it. A filter with false only
+	// unselects is true if the filter also removes an object from a cluster that holds it. If it is false, the filter only
 	// prevents new copies.
 	unselects bool
-	// remembered is true if the result depends only on the placement and the cluster.
+	// remembered is true if the result depends only on the placement and the cluster, and may be cached.
 	remembered bool
 	check      func(in *Input, c *Cluster) cause
 }
@@ -75,8 +75,8 @@ func labelsDiffer(in *Input, c *Cluster) cause {
 	return cause{}
 }
 
-// saidOtherwise rejects clusters for which the expression is false. foundOtherwise handles an expression without a
-// result.
+// saidOtherwise rejects clusters for which the expression is false. If the expression has no result for a cluster,
+// foundOtherwise decides.
 func saidOtherwise(in *Input, c *Cluster) cause {
 	e := in.Placement.expression
 	if e == nil || !e.said {
@@ -127,9 +127,9 @@ func short(text string) string {
 	return strings.ToValidUTF8(text[:longest], "")
 }
 
-// noExecute rejects clusters with a NoExecute taint. It ignores the hub's own taint, which due handles: an unreachable
-// cluster loses the object only to other clusters. A taint that is tolerated for a limited time still prevents new
-// copies, because they would soon have to leave.
+// noExecute rejects clusters with a NoExecute taint. It ignores the taint that the hub sets on an unreachable cluster,
+// because such a cluster loses the object only to other clusters (see due). A taint that is tolerated for a limited
+// time prevents new copies, because they would soon have to leave.
 func noExecute(in *Input, c *Cluster) cause {
 	for _, t := range c.Taints {
 		if t.Effect != corev1.TaintEffectNoExecute || t.Key == hubv1.UnreachableTaint {
@@ -166,8 +166,8 @@ func notTolerated(t corev1.Taint) cause {
 	return cause{hubv1.ReasonTaintNotTolerated, fmt.Sprintf("taint %s is not tolerated", t.ToString())}
 }
 
-// tolerates follows the rules for pods. The numeric operators Lt and Gt, which Kubernetes has behind a feature gate,
-// match no taint.
+// tolerates reports whether a toleration matches a taint, by the rules for pods. The operators Lt and Gt match no
+// taint, because Kubernetes has them only behind a feature gate.
 func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
 	if (t.Effect != "" && t.Effect != taint.Effect) || (t.Key != "" && t.Key != taint.Key) {
 		return false
@@ -211,7 +211,8 @@ func draining(_ *Input, c *Cluster) cause {
 	return cause{hubv1.ReasonDraining, "the cluster is being drained"}
 }
 
-// notServed uses only the answer of the cluster itself. A cluster that the hub has not asked yet may serve any kind.
+// notServed rejects clusters that have reported not to serve the kind. A cluster that has not reported yet may serve
+// any kind.
 func notServed(in *Input, c *Cluster) cause {
 	kind := in.Object.GVK.GroupKind()
 	versions, known := c.Served[kind]

@@ -6,7 +6,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// WhyNotFollowed returns why Choose preferred the winner to another placement that also matches the object.
+// WhyNotFollowed returns why Choose preferred winner to other. Both placements select the object.
 func WhyNotFollowed(object hubv1.SelectableObject, winner, other hubv1.PlacementObject) string {
 	first, err := match(object, winner)
 	if err != nil {

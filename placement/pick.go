@@ -2,13 +2,13 @@ package placement
 
 import "fmt"
 
-// pick chooses among the clusters of the pool for which meant returns true, until numberOfClusters is reached or the
-// rules permit no further cluster.
+// pick chooses clusters of the pool for which meant returns true. It stops at numberOfClusters, and when the rules
+// permit no further cluster.
 //
-// First, pick opens domains until each constraint has its minDomains. It takes the cluster that helps the earliest
-// constraints, and among several such clusters the best by rank. After that, it repeatedly takes the domain with the
-// best score, and among equal scores the domain with fewer chosen clusters. Within the domain, it takes a domain of the
-// next constraint in the same way, down to a cluster.
+// First, pick opens domains until each constraint has its minDomains. It takes the cluster that opens a domain of the
+// earliest constraints, and among several such clusters the best by rank. After that, it repeatedly takes the domain
+// with the best score, and among equal scores the domain with fewer chosen clusters. Within the domain, it takes a
+// domain of the next constraint in the same way, down to a cluster.
 func (a *attempt) pick(meant func(*contender) bool, r rules) {
 	if !a.room() {
 		return
@@ -37,7 +37,8 @@ func (a *attempt) pick(meant func(*contender) bool, r rules) {
 
 func (a *attempt) room() bool { return a.number == 0 || a.chosen < a.number }
 
-// spare reports whether the choice has room for another cluster in addition to the domains that still need one.
+// spare reports whether numberOfClusters allows another cluster, after one is reserved for each domain that is still
+// needed.
 func (a *attempt) spare() bool {
 	for _, d := range a.domains {
 		if lacking := min(d.minimum, len(d.count)) - d.used; a.number > 0 && !d.anyway && a.number-a.chosen <= lacking {
@@ -74,7 +75,8 @@ type node struct {
 	pool []*contender
 	// best is the best candidate by rank of all leaves below the node. It is nil if the leaves have no candidates.
 	best *contender
-	// barren is the last turn in which no candidate below the node could be chosen.
+	// barren is the last turn in which no candidate below the node could be chosen. Such a node is not searched again in
+	// the same turn.
 	barren int
 }
 
@@ -103,8 +105,8 @@ func (t *tree) insert(c *contender) {
 	n.pool = append(n.pool, c)
 }
 
-// opening returns the leaf whose best candidate opens a domain that a constraint needs. It returns nil if there is no
-// such leaf.
+// opening returns the leaf whose best candidate would open a domain that a constraint still needs. It is nil if no
+// candidate would.
 func (t *tree) opening() *node {
 	var found *node
 	for _, leaf := range t.leaves {
@@ -119,7 +121,7 @@ func (t *tree) opening() *node {
 	return found
 }
 
-// helps reports whether a cluster in this domain would open a domain that the constraint needs.
+// helps reports whether the constraint needs more domains, and a cluster in this domain would open a new one.
 func (d *domains) helps(domain string) bool { return d.used < d.minimum && d.count[domain] == 0 }
 
 func (t *tree) opens(c *contender) bool {
@@ -158,8 +160,7 @@ func (t *tree) opensBefore(c, other *contender) bool {
 	return c.rank < other.rank
 }
 
-// next returns the leaf below n whose best candidate is chosen next. It returns nil if no candidate below n may be
-// chosen.
+// next returns the leaf below n whose best candidate pick takes next. It is nil if no candidate below n may be chosen.
 func (t *tree) next(n *node, level int) *node {
 	if level == len(t.domains) {
 		if n.best == nil {

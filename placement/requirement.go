@@ -12,8 +12,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// requirements returns the lines of a label selector: matchLabels by key, followed by the expressions in order. The
-// text of an error starts with where.
+// requirements parses a label selector: matchLabels sorted by key, followed by matchExpressions in their order. The
+// text of an error starts with the field in the selector, such as .matchExpressions[0].
 func requirements(s *metav1.LabelSelector) ([]requirement, error) {
 	if s == nil {
 		return nil, nil
@@ -87,7 +87,7 @@ func subject(key string) string {
 	return "label " + key
 }
 
-// list shows at most five values, so that a long list of names does not fill a message.
+// list returns at most five of the values as text, so that a long list does not fill a message.
 func list(values []string) string {
 	const shown = 5
 	if len(values) <= shown {

@@ -68,7 +68,8 @@ func (s *scoring) readsFacts() bool {
 // untoleratedScore is added for each PreferNoSchedule taint that the placement does not tolerate.
 const untoleratedScore = -100
 
-// findings are the results of filters and preferences that depend only on the placement and one cluster.
+// findings are the results of filters and preferences for one cluster that depend on nothing but the placement and the
+// cluster.
 type findings struct {
 	revision string
 	causes   []cause  // by filter; zero for filters that are not cached
@@ -147,7 +148,7 @@ func (g group) has(c *Cluster) bool {
 	return named && failing(g.requirements, c.Labels) == ""
 }
 
-// builtIn adds the scores that compare a cluster with the others.
+// builtIn adds the built-in scores, which compare the clusters with each other.
 func (c *Compiled) builtIn(all []*contender) {
 	if c.capacity == 0 && c.objects == 0 {
 		return
@@ -159,7 +160,8 @@ func (c *Compiled) builtIn(all []*contender) {
 		objects = max(objects, float64(d.cluster.Objects))
 	}
 	for _, d := range all {
-		// The parts of cached findings are shared by decisions: append must not write into their array.
+		// Decisions share the parts of cached findings. The limit of the capacity makes append copy the array instead of
+		// writing into it.
 		d.parts = d.parts[:len(d.parts):len(d.parts)]
 		if c.capacity != 0 {
 			share := (shareOf(d.cluster.allocatable(corev1.ResourceCPU), cpu) + shareOf(d.cluster.allocatable(corev1.ResourceMemory), memory)) / 2

@@ -18,7 +18,8 @@ type spread struct {
 	compared int
 }
 
-// choose marks the clusters that shall hold the object, and records for the others why they are not chosen.
+// choose marks the clusters that shall hold the object. For each other cluster it records why the cluster is not
+// chosen.
 func (s *spread) choose(selected []*contender) {
 	s.builtIn(selected)
 	s.order(selected)
@@ -52,8 +53,8 @@ func (s *spread) choose(selected []*contender) {
 	}
 }
 
-// eligible reports whether the cluster may hold the object: it passes every filter, or it holds the object and is still
-// selected. A cluster that others replace, or from which a drain removes the object, is not eligible.
+// eligible reports whether the cluster may hold the object. It must pass every filter, or hold the object and still be
+// selected. A cluster that the decision replaces, or from which a drain removes the object, is not eligible.
 func eligible(c *contender) bool { return !c.evict && !c.takenAway && (c.held || c.open()) }
 
 // order sorts clusters by score. Among equal scores, clusters that hold the object come first, clusters with an
@@ -75,15 +76,14 @@ func first(yes bool) int {
 	return 0
 }
 
-// group returns the index of the affinity group that holds the object. It returns -1 if the placement has no affinity
-// groups.
+// group returns the index of the affinity group for the object. It is -1 if the placement has no affinity groups.
 func (s *spread) group(selected []*contender) int {
 	if len(s.groups) == 0 {
 		return -1
 	}
 	if holding := s.holding(selected); holding >= 0 && !s.rebalance {
-		// The object leaves its group only if the group's selected clusters would not suffice even if all of them were open.
-		// So an outage does not move the object to another group, unless failover evicts it.
+		// The object leaves its group only if the selected clusters of the group would not suffice even if all of them passed
+		// the filters. An outage therefore does not move the object to another group, unless failover evicts it.
 		would := func(*contender) bool { return true }
 		if slices.ContainsFunc(selected, func(c *contender) bool { return c.evict }) {
 			would = eligible
@@ -116,8 +116,8 @@ func (s *spread) group(selected []*contender) int {
 	return fullest
 }
 
-// holding returns the group with the most clusters that hold the object. Among equal groups, it returns the first one.
-// It returns -1 if no cluster of a group holds the object.
+// holding returns the index of the affinity group with the most clusters that hold the object, and among equal groups
+// the first. It is -1 if no cluster of a group holds the object.
 func (s *spread) holding(selected []*contender) int {
 	best, most := -1, 0
 	for i := range s.groups {
@@ -145,7 +145,7 @@ func (s *spread) members(group int, all []*contender, which func(*contender) boo
 	return out
 }
 
-// kept returns the clusters that keep the object for now, except the clusters that others shall replace.
+// kept returns the clusters that keep the object for now, except the clusters that the decision replaces.
 func kept(all []*contender) []*contender {
 	var out []*contender
 	for _, c := range all {

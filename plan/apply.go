@@ -16,13 +16,14 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// Applied returns a hub object after the apply of a file with this object. If the apply changes no field, it returns
-// the hub object itself.
+// Applied returns the state of a hub object after kubectl or hansectl has applied file. If the apply changes no field,
+// it returns object itself.
 //
-// A field that only the hub object has stays, such as a default of the API server, unless the previous apply had set
-// the field. The annotation of kubectl apply, or the managedFields of a server-side apply, show this. In the spec of a
-// custom resource that was never applied, only the fields of hansectl stay. A list comes from the file. In built-in
-// kinds, elements of a list keep their defaults if they have names, or if both lists are equally long.
+// A field that is missing in the file stays, such as a default of the API server, unless the previous apply had set it.
+// The annotation of kubectl apply, or the managedFields of a server-side apply, show which fields that were. In a
+// custom resource that was never applied, only the fields of the spec that hansectl sets stay. A list is replaced by
+// the list in the file. In built-in kinds, items of a list keep their defaults if they have names, or if both lists are
+// equally long.
 func Applied(object, file *unstructured.Unstructured) *unstructured.Unstructured {
 	wanted := overrides.AtVersion(file, object.GroupVersionKind().Version).DeepCopy()
 	encodeStrings(wanted)
@@ -60,7 +61,7 @@ func encodeStrings(u *unstructured.Unstructured) {
 	delete(u.Object, "stringData")
 }
 
-// owned tells which values previous applies have set. Other clients have set all other values.
+// owned tells which values of an object the last apply has set. Other clients have set all other values.
 type owned struct {
 	annotated any            // the value in the annotation of kubectl apply; nil if it is missing
 	fields    map[string]any // the fields of a server-side apply below the value; nil if there are none
@@ -73,8 +74,8 @@ func lastApplied(u *unstructured.Unstructured) owned {
 		o.annotated = annotated
 	}
 	applies := func(e metav1.ManagedFieldsEntry) bool { return e.Operation == metav1.ManagedFieldsOperationApply }
-	// If a custom resource was never applied, its spec was written as a whole, as Helm does. Fields that hansectl sets,
-	// such as spec.suspend, are an exception: the user's file does not contain them.
+	// A custom resource that was never applied was written as a whole, for example by Helm. The apply then removes all
+	// fields of the spec that the file lacks, except fields that hansectl sets, such as spec.suspend.
 	whole := o.annotated == nil && !slices.ContainsFunc(u.GetManagedFields(), applies) && !isBuiltIn(u.GroupVersionKind().Group)
 	if whole {
 		applies = func(e metav1.ManagedFieldsEntry) bool { return e.Manager != "hansectl" }
@@ -91,7 +92,7 @@ func lastApplied(u *unstructured.Unstructured) owned {
 	return o
 }
 
-// joined returns the union of the fields of two managers.
+// joined returns the union of two sets of managed fields.
 func joined(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, a)
@@ -103,7 +104,7 @@ func joined(a, b map[string]any) map[string]any {
 	return out
 }
 
-// at returns the ownership of a field.
+// at returns the ownership of the fields below a key.
 func (o owned) at(key string) owned {
 	out := owned{}
 	if m, ok := o.annotated.(map[string]any); ok {
@@ -113,7 +114,8 @@ func (o owned) at(key string) owned {
 	return out
 }
 
-// of returns the ownership of a list element. place is the index of the element in a list whose elements have no names.
+// of returns the ownership of the fields of a list item. place is the index of the item in a list whose items have no
+// names.
 func (o owned) of(element any, place int) owned {
 	out := owned{}
 	list, _ := o.annotated.([]any)
@@ -130,7 +132,7 @@ func (o owned) of(element any, place int) owned {
 	return out
 }
 
-// isKeyOf reports whether a key of managedFields names an element, such as k:{"name":"web"}.
+// isKeyOf reports whether a key of managedFields, such as k:{"name":"web"}, selects this list item.
 func isKeyOf(key string, element any) bool {
 	text, ok := strings.CutPrefix(key, "k:")
 	var fields map[string]any
@@ -159,7 +161,7 @@ func isBuiltIn(group string) bool {
 }
 
 // merge returns the value of one field of the hub object after an apply. object and file are the values of the field in
-// the hub object and in the file; owned are the fields below it that the last apply has set.
+// the hub object and in the file. o tells which fields below it the last apply has set.
 func (m merger) merge(object, file any, o owned) any {
 	switch is := file.(type) {
 	case map[string]any:

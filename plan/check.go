@@ -20,7 +20,7 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// CheckPlacement returns why a placement is invalid for any object. It is nil for a valid placement.
+// CheckPlacement returns why a placement is invalid, whatever the object. It is nil for a valid placement.
 func CheckPlacement(p hubv1.PlacementObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return fmt.Errorf("spec.namespaceSelector: %w", err)
@@ -77,7 +77,7 @@ func readableResources(selectors []hubv1.ResourceSelector) error {
 	return nil
 }
 
-// CheckOverrides returns why an override policy is invalid for any object. It is nil for a valid policy.
+// CheckOverrides returns why an override policy is invalid, whatever the object. It is nil for a valid policy.
 func CheckOverrides(p hubv1.OverridePolicyObject) error {
 	if _, err := metav1.LabelSelectorAsSelector(p.SelectedNamespaces()); err != nil {
 		return fmt.Errorf("spec.namespaceSelector: %w", err)
@@ -97,7 +97,8 @@ func CheckOverrides(p hubv1.OverridePolicyObject) error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// checkNamespace returns why a policy in a namespace can have no effect.
+// checkNamespace returns why policies in a namespace have no effect. It is nil if policies in the namespace can have an
+// effect.
 func checkNamespace(namespace string) error {
 	if !hubv1.IsSystemNamespace(namespace) {
 		return nil
@@ -106,7 +107,7 @@ func checkNamespace(namespace string) error {
 		hubv1.SystemNamespace, namespace)
 }
 
-// refuse adds the policies and objects of the change that admission would refuse.
+// refuse adds the policies and objects of the change that admission would refuse to the plan.
 func (m *maker) refuse() {
 	for _, p := range m.after.Placements {
 		if !slices.ContainsFunc(m.before.Placements, func(old hubv1.PlacementObject) bool { return samePlacement(old, p) }) {
@@ -131,7 +132,7 @@ func (m *maker) refuse() {
 	m.plan.Summary.Refused = len(m.plan.Refusals)
 }
 
-// refusal adds an object to the refused ones if one of the errors is not nil.
+// refusal adds an object to the refused objects of the plan if one of the errors is not nil.
 func (m *maker) refusal(o Object, errs ...error) {
 	if err := errors.Join(errs...); err != nil {
 		m.plan.Refusals = append(m.plan.Refusals, Refusal{Object: o, Message: oneLine(err)})
@@ -148,7 +149,7 @@ func ofOverrides(p hubv1.OverridePolicyObject) Object {
 	return Object{Group: hubv1.GroupVersion.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// samePlacement reports whether two placements are identical, so that admission does not review it again.
+// samePlacement reports whether the change leaves a placement as it is. Admission then does not review it again.
 func samePlacement(a, b hubv1.PlacementObject) bool {
 	return ofPlacement(a) == ofPlacement(b) && equality.Semantic.DeepEqual(a.PlacementSpec(), b.PlacementSpec()) &&
 		equality.Semantic.DeepEqual(a.SelectedNamespaces(), b.SelectedNamespaces()) && a.IsEnforced() == b.IsEnforced()

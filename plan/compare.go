@@ -14,13 +14,13 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// edit has the policies and clusters that differ between two fleets.
+// edit has the policies and clusters that the change adds, changes or removes.
 type edit struct {
 	overrides []hubv1.OverridePolicyObject // before and after
 	clusters  map[string]bool
 }
 
-// editOf finds the policies and clusters that are not the same pointer in both fleets.
+// editOf finds the policies and clusters that differ between two fleets. It compares pointers.
 func editOf(before, after decide.Fleet) edit {
 	e := edit{clusters: map[string]bool{}}
 	for _, p := range before.Overrides {
@@ -39,7 +39,7 @@ func editOf(before, after decide.Fleet) edit {
 	return e
 }
 
-// concerns reports whether the change may affect the manifests of an object, or adds a copy of the object.
+// concerns reports whether the change may affect the manifests of an object's copies, or adds a copy.
 func (m *maker) concerns(p Pair) bool {
 	if p.Old == nil || p.Old.Object != p.New.Object || len(p.Gained) > 0 || p.Before.Binding == nil || p.After.Binding == nil {
 		return true
@@ -64,7 +64,8 @@ func selectable(o *decide.FleetObject, namespaceLabels map[string]string) hubv1.
 	return hubv1.Selectable(o.Identity(), o.Object, namespaceLabels)
 }
 
-// compare adds the differences in the copies that stay, and the reasons why copies could not be written.
+// compare adds two parts to the plan: the differences in the copies that stay, and the reasons why copies could not be
+// written.
 func (m *maker) compare(p Pair, shares []Share) {
 	if !m.concerns(p) {
 		return
@@ -108,7 +109,7 @@ func isShare(r Rendering, path string) bool {
 	return slices.ContainsFunc(r.Divided, func(d DividedNumber) bool { return d.Path == path })
 }
 
-// render returns the manifests of an object for some clusters, by cluster.
+// render returns the manifests of an object by cluster.
 func (m *maker) render(f decide.Fleet, o decide.FleetObject, b hubv1.BindingObject, clusters []string) map[string]Rendering {
 	in := RenderInput{
 		Object: o.Object, OtherVersions: o.OtherVersions, NamespaceLabels: f.NamespaceLabels[o.Object.GetNamespace()],
@@ -134,7 +135,7 @@ func (m *maker) render(f decide.Fleet, o decide.FleetObject, b hubv1.BindingObje
 	return out
 }
 
-// unwritten adds copies that the hub writes now but would not write after the change, or that members would refuse.
+// unwritten adds to the plan the copies that the hub writes now but could not write after the change.
 func (m *maker) unwritten(p Pair, before, after map[string]Rendering) {
 	clusters := map[string][]string{} // by reason and message
 	var order []Problem
@@ -155,7 +156,8 @@ func (m *maker) unwritten(p Pair, before, after map[string]Rendering) {
 	}
 }
 
-// fault returns why the hub would not write a rendering. It is empty if the hub would write it.
+// fault returns why the hub would not write a manifest, or the member would refuse it. It is empty if the copy would be
+// written.
 func (m *maker) fault(r Rendering, namespaceLabels map[string]string) tenancy.Refusal {
 	switch {
 	case r.Error != "":
@@ -178,7 +180,7 @@ func (m *maker) fault(r Rendering, namespaceLabels map[string]string) tenancy.Re
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// Grouped returns the clusters by their fields, the largest group first.
+// Grouped groups the clusters whose fields differ in the same way, the largest group first.
 func Grouped(fields map[string][]Field) []Group {
 	groups := map[string]*Group{}
 	for cluster, all := range fields {

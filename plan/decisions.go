@@ -12,16 +12,16 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// Decisions are the final decisions on a fleet without and with a change. Make renders their manifests. The command
-// simulate shows only the decisions.
+// Decisions are the final decisions on a fleet without a change and with it. Make also renders the manifests for these
+// decisions. The command simulate shows only the decisions.
 type Decisions struct {
 	before, after decide.Fleet                 // before is empty for DecideNext
 	was, is       *decide.Settlement           // was is nil for DecideNext
 	places        map[hubv1.ObjectIdentity]int // index of the objects before
 }
 
-// Decide returns the decisions on the fleets without and with a change. The fleet with the change starts from the final
-// state of the other one, so that the difference does not include work that the hub has to do anyway.
+// Decide returns the decisions on the fleets without a change and with it. The fleet with the change starts from the
+// final state of the other fleet. Work that the hub has to do anyway is therefore not part of the difference.
 func Decide(ctx context.Context, before, after decide.Fleet, tellBefore, tellAfter func(decided, of int)) (*Decisions, error) {
 	was, err := before.Settle(ctx, tellBefore)
 	if err != nil {
@@ -38,7 +38,7 @@ func Decide(ctx context.Context, before, after decide.Fleet, tellBefore, tellAft
 	return d, nil
 }
 
-// DecideNext returns the next decisions on a fleet. The bindings of the fleet have the decisions before.
+// DecideNext returns the next decisions on a fleet. It compares them with the decisions in the fleet's bindings.
 func DecideNext(ctx context.Context, fleet decide.Fleet, tell func(decided, of int)) (*Decisions, error) {
 	is, err := fleet.Settle(ctx, tell)
 	if err != nil {
@@ -47,7 +47,7 @@ func DecideNext(ctx context.Context, fleet decide.Fleet, tell func(decided, of i
 	return &Decisions{after: fleet, is: is}, nil
 }
 
-// Clusters returns the clusters of the fleet without and with the change. before is nil for DecideNext, because
+// Clusters returns the clusters of the fleet without the change and with it. before is nil for DecideNext, because
 // bindings do not record which clusters were unreachable.
 func (d *Decisions) Clusters() (before, after []*hubv1.MemberCluster) {
 	return d.before.Clusters, d.after.Clusters
@@ -112,7 +112,7 @@ func (d *Decisions) pair(i int) Pair {
 	return p
 }
 
-// recorded returns the decision that a binding has recorded.
+// recorded returns the decision that a binding has stored.
 func recorded(b hubv1.BindingObject) decide.Outcome {
 	o := decide.Outcome{Binding: b}
 	if b == nil {
@@ -154,7 +154,7 @@ func (p Pair) ReplicasMoved() int64 {
 	return moved
 }
 
-// shares returns the changed shares, and the number of replicas that move to other clusters.
+// shares returns the clusters whose number of replicas changes, and the number of replicas that move to other clusters.
 func (p Pair) shares() (out []Share, moved int64) {
 	if !divided(p.Before.Binding) || !divided(p.After.Binding) {
 		return nil, 0
@@ -209,7 +209,7 @@ func roomless(s *decide.Settlement, i int) int64 {
 	return 0
 }
 
-// Notes returns the names of the objects whose decisions still changed at the last round.
+// Notes returns a note for each object whose decisions did not come to an end.
 func (d *Decisions) Notes() []string {
 	var out []string
 	for i, o := range d.is.Outcomes {
@@ -221,8 +221,8 @@ func (d *Decisions) Notes() []string {
 	return out
 }
 
-// Underway returns the number of objects whose decisions without the change are not carried out yet. It is 0 for a
-// fleet without bindings, because nothing was decided before.
+// Underway returns the number of objects on which a decision was made that the clusters have not applied yet. It is 0
+// for a fleet without bindings.
 func (d *Decisions) Underway() int {
 	n, bound := 0, false
 	for i, o := range d.before.Objects {

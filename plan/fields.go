@@ -15,14 +15,14 @@ import (
 
 // Field is a field that differs.
 type Field struct {
-	// Path is a JSON pointer. A removed list element has its old index.
+	// Path is a JSON pointer. For a removed list item, it has the item's index before the change.
 	Path string `json:"path"`
 	// Before and After are the values. A missing value is left out.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
 }
 
-// redacted replaces every value of a Secret, also a value that does not change.
+// redacted replaces every value of a Secret, even if the value does not change.
 const redacted = "***"
 
 // FieldsOf returns the fields that differ between two states of an object, sorted by path. For a Secret, it returns no
@@ -76,7 +76,7 @@ func differentKeys(path string, before, after map[string]any, out *[]Field) {
 
 var escaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// differentElements compares elements with the same name, or, in lists without names, at the same index.
+// differentElements compares list items by name. In lists without names, it compares items with the same index.
 func differentElements(path string, before, after []any, out *[]Field) {
 	at := func(i int) string { return path + "/" + strconv.Itoa(i) }
 	places, named := placesOf(before)
@@ -100,7 +100,8 @@ func differentElements(path string, before, after []any, out *[]Field) {
 	}
 }
 
-// placesOf returns the index of elements by name. named is false if an element has no unique name.
+// placesOf returns the indexes of list items by their names. named is false if an item has no name, or a name occurs
+// twice.
 func placesOf(list []any) (places map[string]int, named bool) {
 	places = map[string]int{}
 	for i, e := range list {
@@ -113,7 +114,7 @@ func placesOf(list []any) (places map[string]int, named bool) {
 	return places, true
 }
 
-// reordered reports whether the remaining elements have another order than before.
+// reordered reports whether the items that are in both lists have changed their order.
 func reordered(places map[string]int, after []any) bool {
 	last := -1
 	for _, e := range after {

@@ -9,12 +9,11 @@ import (
 	"github.com/hanse-dev/hanse/guard"
 )
 
-// Guard is the guard's verdict on the removals, for the case that no other removals are waiting.
+// Guard is the guard's verdict on the removals of a plan. It assumes that no other removals are waiting.
 type Guard struct {
-	// Judged is the number of removals that the guard judges. It does not judge copies that stay on their cluster, or
-	// replaced copies.
+	// Judged is the number of removals that the guard judges. Orphaned copies and replaced copies are not judged.
 	Judged int `json:"judged"`
-	// Held are the sets that a user would have to confirm.
+	// Held are the removals that a user would have to confirm, grouped by their cause.
 	Held []HeldSet `json:"held,omitempty"`
 }
 
@@ -60,8 +59,8 @@ func guardRemoval(o Object, l decide.Loss) guard.Removal {
 	}
 }
 
-// scopes returns the numbers of copies by placement and by cluster while the removals wait, with the limits. waiting
-// are the owners of removals that are already held.
+// scopes returns the number of copies and the limit of each placement and each cluster, before the removals. waiting
+// are the owners of removals that the hub already holds.
 func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting map[string]bool) {
 	placements, clusters, waiting = map[string]guard.Scope{}, map[string]guard.Scope{}, map[string]bool{}
 	for _, p := range m.after.Placements {
@@ -92,7 +91,8 @@ func (m *maker) scopes() (placements, clusters map[string]guard.Scope, waiting m
 	return placements, clusters, waiting
 }
 
-// addCopy counts a copy. A scope that is not in the map has no limit, so the guard uses its default.
+// addCopy counts a copy of a scope. A scope that is not in the map yet has no limit, so that the guard uses its
+// default.
 func addCopy(scopes map[string]guard.Scope, name string) {
 	if s, known := scopes[name]; known {
 		s.Copies++
@@ -100,7 +100,7 @@ func addCopy(scopes map[string]guard.Scope, name string) {
 	}
 }
 
-// heldBy returns the owner of a held removal.
+// heldBy returns the placement or MemberCluster that causes a held removal.
 func heldBy(t hubv1.BindingTarget, placement string) string {
 	if t.Removal.Reason == hubv1.ReasonClusterLeaving {
 		return decide.Owner{Kind: decide.MemberClusterKind, Name: t.Name}.String()

@@ -9,7 +9,7 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// ThereAre returns a short list of existing names: "there are a, b and 3 more".
+// ThereAre returns a list of existing names for an error text: "there are a, b and 3 more".
 func ThereAre(names []string) string {
 	const shown = 10
 	slices.Sort(names)

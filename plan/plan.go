@@ -17,28 +17,29 @@ import (
 // namespaces, kinds and names.
 type Plan struct {
 	Summary Summary `json:"summary"`
-	// Removals are the copies that clusters lose, including those of objects that move.
+	// Removals are the copies that clusters lose. Copies of objects that move to other clusters are included.
 	Removals []Removal `json:"removals,omitempty"`
 	// Moves are objects that leave some clusters and get other clusters, or whose replicas move to other clusters.
 	Moves []Move `json:"moves,omitempty"`
-	// Creations are new copies of objects that do not move.
+	// Creations are the new copies of objects that do not move.
 	Creations []Creation `json:"creations,omitempty"`
 	// Changes are the changes of copies that stay.
 	Changes []Change `json:"changes,omitempty"`
 	Guard   Guard    `json:"guard"`
-	// Refusals are the objects of the change that admission would refuse.
+	// Refusals are the objects in the given files that admission would refuse.
 	Refusals []Refusal `json:"refusals,omitempty"`
-	// Problems are objects that the hub could place and write before the change, and cannot after it.
+	// Problems are objects that the hub could place and write before the change, but not after it.
 	Problems []Problem `json:"problems,omitempty"`
-	// NotAsked are the clusters that are unreachable, or whose answer is missing.
+	// NotAsked are the clusters that are unreachable, or have not answered the dry run. They apply the change when they
+	// answer again.
 	NotAsked []NotAsked `json:"notAsked,omitempty"`
 	// Live has the members' answers to a dry run. It is nil if no member was asked.
 	Live *Live `json:"live,omitempty"`
-	// Notes name inputs that are not known.
+	// Notes name inputs that the plan does not know, and that may change the result.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Summary counts a plan.
+// Summary has the totals of a plan.
 type Summary struct {
 	// Objects is the number of decided objects.
 	Objects int `json:"objects"`
@@ -108,7 +109,7 @@ type Creation struct {
 	Clusters []string `json:"clusters"`
 	// Shares of a divided object, by cluster.
 	Shares []Share `json:"shares,omitempty"`
-	// New is true if the hub does not have the object yet.
+	// New is true if the object does not exist on the hub yet.
 	New bool `json:"new,omitempty"`
 }
 
@@ -140,15 +141,15 @@ type Group struct {
 	Fields   []Field  `json:"fields"`
 }
 
-// Refusal is an object of the change that admission would refuse.
+// Refusal is an object in the given files that admission would refuse.
 type Refusal struct {
 	Object Object `json:"object"`
-	// File with the object.
+	// File that contains the object.
 	File    string `json:"file,omitempty"`
 	Message string `json:"message"`
 }
 
-// Problem is the reason why the hub could not place an object, or could not write it to clusters.
+// Problem tells why the hub could not place an object, or could not write it to clusters.
 type Problem struct {
 	Object   Object   `json:"object"`
 	Clusters []string `json:"clusters,omitempty"`
@@ -156,13 +157,13 @@ type Problem struct {
 	Message  string   `json:"message"`
 }
 
-// NotAsked is a cluster that is unreachable, or whose answer is missing.
+// NotAsked is a cluster that is unreachable, or has not answered the dry run.
 type NotAsked struct {
 	Cluster string `json:"cluster"`
 	Why     string `json:"why"`
 }
 
-// Live has the members' answers to a dry run.
+// Live has the answers of members to dry runs of the copies.
 type Live struct {
 	// Asked is the number of copies in the dry run.
 	Asked   int      `json:"asked"`
@@ -173,7 +174,8 @@ type Live struct {
 
 // Options of Make. The zero value is for a hub with the defaults of its chart.
 type Options struct {
-	// DeniedMetadataPrefixes are the hub's prefixes, in addition to the built-in ones.
+	// DeniedMetadataPrefixes are prefixes of labels and annotations that the hub never copies to members, in addition to
+	// the built-in prefixes.
 	DeniedMetadataPrefixes []string
 	// RemovalLimit is the guard's limit for clusters, and for placements that set no limit. The zero value means
 	// guard.DefaultLimit.
@@ -184,8 +186,8 @@ type Options struct {
 	Tell func(decided, of int)
 }
 
-// Make returns the plan for a change. before is the current fleet. after is the fleet with the change. Policies,
-// clusters and objects that the change leaves as they are must have the same pointers in both.
+// Make returns the plan for a change. before is the current fleet, and after is the fleet with the change. A policy,
+// cluster or object that the change leaves as it is must have the same pointer in both fleets.
 func Make(ctx context.Context, before, after decide.Fleet, o Options) (Plan, error) {
 	if o.Tell == nil {
 		o.Tell = func(int, int) {}
@@ -239,7 +241,7 @@ func (m *maker) object(p Pair) {
 	m.compare(p, slices.DeleteFunc(shares, func(s Share) bool { return !slices.Contains(p.Stayed, s.Cluster) }))
 }
 
-// remove adds the copies that clusters lose, by reason.
+// remove adds the copies that clusters lose to the plan, grouped by reason.
 func (m *maker) remove(p Pair) {
 	for _, cluster := range p.Lost {
 		loss := decide.Loss{Cluster: cluster, Reason: hubv1.ReasonEvicted}
@@ -264,7 +266,7 @@ func (m *maker) remove(p Pair) {
 	}
 }
 
-// unplaced adds a decision that is worse than before.
+// unplaced adds a problem to the plan if the decision on the object is worse than before.
 func (m *maker) unplaced(p Pair) {
 	c := p.After.Scheduled
 	if p.New.Removed || c.Reason == "" || c.Reason == hubv1.ReasonScheduled || c.Status == "True" || c.Reason == p.Before.Scheduled.Reason {

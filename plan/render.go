@@ -27,20 +27,21 @@ type RenderInput struct {
 	NamespaceLabels map[string]string
 	// Clusters for which the object is rendered.
 	Clusters []*hubv1.MemberCluster
-	// DeniedMetadataPrefixes are the hub's prefixes, in addition to the built-in ones.
+	// DeniedMetadataPrefixes are prefixes of labels and annotations that the hub never copies to members, in addition to
+	// the built-in prefixes.
 	DeniedMetadataPrefixes []string
 }
 
 // Rendering is the manifest for one cluster, or the reason why there is none.
 type Rendering struct {
 	Cluster string `json:"cluster"`
-	// Manifest that the hub applies, without the hub's labels and annotations.
+	// Manifest that the hub would apply, without the labels and annotations that the hub adds.
 	Manifest map[string]any `json:"manifest,omitempty"`
 	// Applied rules, the lowest rank first.
 	Applied []RenderedRule `json:"applied,omitempty"`
 	// Skipped rules have a test that fails, the lowest rank first.
 	Skipped []SkippedRule `json:"skipped,omitempty"`
-	// Divided numbers with this cluster's share.
+	// Divided are the numbers that the division of replicas sets, with the share of this cluster.
 	Divided []DividedNumber `json:"divided,omitempty"`
 	// Excluded is the rule that excludes the object from the cluster. It is empty if no rule does.
 	Excluded string `json:"excluded,omitempty"`
@@ -60,7 +61,7 @@ func (r RenderedRule) String() string { return fmt.Sprintf("%s, rule %q", r.Poli
 // SkippedRule is a rule that was skipped.
 type SkippedRule struct {
 	RenderedRule `json:",inline"`
-	// Path of the test.
+	// Path is the JSON pointer of the test that fails.
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
 }
@@ -125,11 +126,11 @@ type renderer struct {
 	excluded overrides.Exclusions
 	matching []hubv1.OverridePolicyObject
 	err      error // the error for all clusters
-	// byVersion has the prepared object for each version that clusters get.
+	// byVersion caches the prepared object for each version at which clusters get it.
 	byVersion map[string]*overrides.Prepared
 }
 
-// prepared returns the object at the cluster's version.
+// prepared returns the object at the version that the cluster gets.
 func (r *renderer) prepared(c *hubv1.MemberCluster) (*overrides.Prepared, error) {
 	target := hubv1.BindingTarget{Name: c.Name, State: hubv1.TargetPresent}
 	if r.in.Binding != nil {
@@ -163,7 +164,7 @@ func (r *renderer) render(c *hubv1.MemberCluster) Rendering {
 	return out
 }
 
-// manifest sets the manifest and its sources.
+// manifest sets the manifest of the rendering, and the rules and numbers from which it was made.
 func (r *renderer) manifest(c *hubv1.MemberCluster, cluster overrides.Cluster, out *Rendering) error {
 	divided, err := r.divided(out)
 	if err != nil {
@@ -187,8 +188,8 @@ func (r *renderer) manifest(c *hubv1.MemberCluster, cluster overrides.Cluster, o
 	return nil
 }
 
-// holds reports whether the binding has the cluster as a target. An exclusion that depends on changing data of the
-// cluster removes no copy.
+// holds reports whether the binding has the cluster as a target. A passing exclusion does not remove the copy of such a
+// cluster.
 func (r *renderer) holds(cluster string) bool {
 	if r.in.Binding == nil {
 		return false

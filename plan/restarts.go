@@ -39,8 +39,8 @@ func isContent(f Field) bool {
 	return strings.HasPrefix(f.Path, "/data") || strings.HasPrefix(f.Path, "/binaryData") || strings.HasPrefix(f.Path, "/stringData")
 }
 
-// restartPaths returns the paths of pod templates from the placement that a binding follows. If that placement is
-// missing, it uses the settings that the binding recorded.
+// restartPaths returns the paths of the pod templates that restart, from the placement that a binding follows. If that
+// placement is missing, it returns the paths that the binding has recorded.
 func (m *maker) restartPaths(b hubv1.BindingObject) []string {
 	if placement := (decide.Facts{Placements: m.after.Placements}).Placement(b.BindingSpec().PlacementRef); placement != nil {
 		return placement.PlacementSpec().RestartPaths()

@@ -23,8 +23,8 @@ type Version struct {
 	UID             types.UID `json:"uid,omitempty"`
 	Generation      int64     `json:"generation,omitempty"`
 	ResourceVersion string    `json:"resourceVersion,omitempty"`
-	// Facts is a digest of the inputs that do not change the generation: the labels of an object, and the reported data of
-	// a MemberCluster.
+	// Facts is a digest of inputs that do not change the generation: the labels of an object, and the data that a
+	// MemberCluster reports.
 	Facts string `json:"facts,omitempty"`
 }
 
@@ -148,7 +148,7 @@ type Difference struct {
 	What   string `json:"what"`
 }
 
-// Moved returns the differences between the versions of a plan and the current versions.
+// Moved returns the objects that have changed since the plan was made. then and now are the versions at both times.
 func Moved(then, now []Version) []Difference {
 	var out []Difference
 	at := map[Object]Version{}

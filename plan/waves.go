@@ -8,9 +8,9 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// waves returns the waves of the rollout. It leaves out a wave if no copy on its clusters changes. A change is rolled
-// out in waves if the object's placement has a rollout before and after the change, and if the object or its override
-// policies change. Changed data of a cluster is never rolled out in waves.
+// waves returns the waves of the rollout in which clusters get the change. A wave without a changed copy is left out.
+// An object is rolled out in waves if its placement has a rollout both before and after the change, and the object or
+// its override policies change. Changed data of a cluster is never rolled out in waves.
 func (m *maker) waves(p Pair, fields map[string][]Field) []Wave {
 	if p.Old == nil || rolloutOf(m.before, p.Before) == nil || p.Old.Object == p.New.Object && len(m.edit.overrides) == 0 {
 		return nil
@@ -38,7 +38,7 @@ func (m *maker) waves(p Pair, fields map[string][]Field) []Wave {
 	return out
 }
 
-// noteTemplate adds a note that clusters get changed policies with an older template than the template in the plan,
+// noteTemplate adds a note if the clusters will get the changed policies together with an older template of the object,
 // because the object was rolled back or undone.
 func (m *maker) noteTemplate(p Pair) {
 	if p.Old == nil || p.Old.Object != p.New.Object || p.Before.Binding == nil {

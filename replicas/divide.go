@@ -13,17 +13,17 @@ import (
 // Unlimited is the value of Max or Room that means no limit.
 const Unlimited = math.MaxInt32
 
-// Input contains all inputs of a division. Divide replaces numbers below 0 by 0, and numbers above Unlimited by
+// Input contains all inputs of a division. Divide treats a number below 0 as 0, and a number above Unlimited as
 // Unlimited.
 type Input struct {
 	By       hubv1.DivideBy
 	Total    int64
 	Clusters []Cluster
-	// Unsettled is true if only capacities have changed, perhaps for a short time. In this case the current shares stay,
-	// as long as they still divide the total.
+	// Unsettled is true if only capacities have changed, perhaps for a short time. The current shares then stay, as long
+	// as they add up to the total and respect the limits.
 	Unsettled bool
-	// Key and Rebalance are read only by the planner of KubeFed: Key orders equal clusters, and Rebalance ignores current
-	// shares.
+	// Key and Rebalance are read only by the planner of KubeFed. Key orders clusters that are otherwise equal. If
+	// Rebalance is true, current shares are ignored.
 	Key       string
 	Rebalance bool
 }
@@ -35,9 +35,9 @@ type Cluster struct {
 	Weight int64
 	// Min and Max limit the share. If Min is larger than Max, Max applies.
 	Min, Max int64
-	// Room is the number of replicas that fit into the cluster. The ways Capacity and Pack read it.
+	// Room is the number of replicas that fit on the cluster. Only the ways Capacity and Pack read it.
 	Room int64
-	// Held is the current share. It is nil if the cluster has no share.
+	// Held is the current share of the cluster. It is nil if the cluster has no share.
 	Held *int64
 	// Fixed is true if the cluster must keep its current share.
 	Fixed bool
@@ -53,7 +53,8 @@ type Division struct {
 
 var errTwice = errors.New("named twice")
 
-// Divide divides the total. It returns an error for an invalid policy; every combination of numbers is valid.
+// Divide divides the total among the clusters. It returns an error for an invalid policy. Every combination of numbers
+// is valid.
 func Divide(in Input) (Division, error) {
 	by, known := ways[cmp.Or(in.By, hubv1.DivideByWeight)]
 	if !known {
@@ -98,7 +99,7 @@ var ways = map[hubv1.DivideBy]func(open []slot, total int64, in Input) error{
 	hubv1.DivideByKubeFed:  kubefed,
 }
 
-// own adapts a function that needs only the slots and the total, and cannot fail.
+// own adapts a function that needs only the slots and the total, and returns no error.
 func own(by func(open []slot, total int64)) func([]slot, int64, Input) error {
 	return func(open []slot, total int64, _ Input) error {
 		by(open, total)
@@ -106,7 +107,7 @@ func own(by func(open []slot, total int64)) func([]slot, int64, Input) error {
 	}
 }
 
-// slot is a cluster with checked numbers: 0 <= lo <= hi, and no number above Unlimited.
+// slot is a cluster whose numbers are valid: 0 <= lo <= hi, and no number is above Unlimited.
 type slot struct {
 	name         string
 	weight       int64
@@ -135,8 +136,8 @@ func slotOf(c Cluster, by hubv1.DivideBy) slot {
 
 func clamp(n int64) int64 { return max(0, min(n, Unlimited)) }
 
-// stays reports whether the current shares divide the total within the policy's bounds. It returns false if a cluster
-// without a share needs one.
+// stays reports whether the current shares add up to the total and respect the limits of the clusters. It returns false
+// if a cluster without a share must get one.
 func stays(open []slot, total int64) bool {
 	for _, s := range open {
 		if s.held < s.least || s.held > s.most {

@@ -41,10 +41,10 @@ var (
 		"use NonIndexed, or spec.replicas.type Duplicate")
 )
 
-// CheckKind returns why objects of a kind cannot be divided by the placement. scalePath is the path of the replicas in
-// the kind's scale subresource, such as ".spec.replicas"; it is empty if the kind has none. The error mentions
-// scalePath, but Hanse does not divide by it, because it may mean something else: for Prometheus it is .spec.shards,
-// and each shard has different data.
+// CheckKind returns why a placement cannot divide the replicas of a kind. scalePath is the path of the replicas in the
+// kind's scale subresource, such as ".spec.replicas". It is empty if the kind has no such path. The error suggests
+// scalePath, but Hanse never divides by it on its own. The path may have another meaning: for Prometheus it is
+// .spec.shards, and each shard has different data.
 func CheckKind(kind schema.GroupKind, spec *hubv1.PlacementSpec, scalePath string) error {
 	if !NeedsPath(kind, &spec.Replicas) {
 		return nil
@@ -56,12 +56,12 @@ func CheckKind(kind schema.GroupKind, spec *hubv1.PlacementSpec, scalePath strin
 	return fmt.Errorf("dividing the replicas of a %s: the field with the replicas is not known: set spec.replicas.path; %s", kind, suggestion)
 }
 
-// NeedsPath reports whether the policy must name the path of the kind's replicas but does not name it.
+// NeedsPath reports whether the policy must name the path of the replicas for this kind, and does not.
 func NeedsPath(kind schema.GroupKind, policy *hubv1.ReplicasPolicy) bool {
 	return policy.Divides() && policy.Path == "" && kind != deployment && kind != replicaSet && kind != job
 }
 
-// pointerOf converts a JSON path of a definition, which has only dots and names, to a JSON pointer.
+// pointerOf converts a path such as ".spec.replicas", which has only dots and names, to a JSON pointer.
 func pointerOf(jsonPath string) string { return strings.ReplaceAll(jsonPath, ".", "/") }
 
 // Locate returns the field of an object whose number is divided.
@@ -93,9 +93,9 @@ func Locate(kind schema.GroupKind, spec *hubv1.PlacementSpec, template *unstruct
 	return f, nil
 }
 
-// knownPath returns the path for kinds that need no path in the policy. For a Job, the completions are divided, and the
-// number of parallel pods follows from them. A Job without completions is a work queue, which ends when its pods find
-// no more work; its pods are divided.
+// knownPath returns the path of the replicas for kinds that need no path in the policy. For a Job it is the
+// completions, from which the number of parallel pods follows. A Job without completions is a work queue, which ends
+// when its pods find no more work. For such a Job, the path is the number of parallel pods.
 func knownPath(kind schema.GroupKind, template *unstructured.Unstructured) string {
 	if kind != job {
 		return replicasPath
@@ -111,7 +111,7 @@ func isIndexed(template *unstructured.Unstructured) bool {
 	return mode == "Indexed"
 }
 
-// within reports whether a JSON pointer is equal to another one or below it.
+// within reports whether a JSON pointer equals other, or points to a value below it.
 func within(pointer, other string) bool {
 	return pointer == other || strings.HasPrefix(pointer, other+"/")
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// pack fills one slot after the other. Current replicas stay as far as they fit. It fills slots with the most current
-// replicas first, then slots with the most room. It empties slots with the fewest current replicas first. If the total
-// is below the sum of the minimums, it fills up to the minimums in the same way.
+// pack fills one slot after the other. A slot keeps its current replicas, up to its maximum. Slots with the most
+// current replicas are filled first, and among equal slots the slot with the highest maximum. It empties slots with the
+// fewest current replicas first. If the total is below the sum of the minimums, each slot gets at most its minimum.
 func pack(open []slot, total int64) {
 	least := int64(0)
 	for _, s := range open {

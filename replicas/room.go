@@ -70,7 +70,7 @@ func orLimits(r corev1.ResourceRequirements) corev1.ResourceList {
 }
 
 // Room returns how many replicas fit into the allocatable amount. It is 0 if the cluster does not report a requested
-// resource. The resource pods is an exception, because some types of nodes do not report it.
+// resource. The resource pods does not count as missing, because some types of nodes do not report it.
 func Room(allocatable, requests corev1.ResourceList) int64 {
 	room := int64(Unlimited)
 	for name, want := range requests {
@@ -83,7 +83,7 @@ func Room(allocatable, requests corev1.ResourceList) int64 {
 	return max(0, room)
 }
 
-// times returns how often want fits into have. want is positive.
+// times returns how many times want fits into have. want is positive.
 func times(have, want resource.Quantity) int64 {
 	const whole = math.MaxInt64 / 1000 // above it, milli-units overflow
 	if have.Value() >= whole || want.Value() >= whole {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// spread gives every slot its part of the total by weight, within its bounds. If the total is below the sum of the
-// minimums, it divides the total by weight up to the minimums. Slots without weight are filled last.
+// spread gives every slot a part of the total by weight, within its limits. Slots without a weight are filled last. If
+// the total is below the sum of the minimums, each slot gets at most its minimum, by weight.
 func spread(open []slot, total int64) {
 	least, room := int64(0), int64(0)
 	for i := range open {
@@ -38,9 +38,9 @@ func spread(open []slot, total int64) {
 	copy(open[len(heavy):], light)
 }
 
-// fill divides a total that lies between the sum of the lower bounds and the sum of the upper bounds. A slot with room
-// above its lower bound has a weight. The exact share of a slot is level * weight, within its bounds. There is one
-// level at which the shares add up to the total.
+// fill divides a total that lies between the sum of the lower bounds and the sum of the upper bounds. Every slot whose
+// bounds differ must have a weight. The exact share of a slot is level * weight, within its bounds. There is one level
+// at which the shares add up to the total.
 func fill(open []slot, total int64) {
 	level, per := levelOf(open, total) // the level is level/per
 	left := total
@@ -60,8 +60,8 @@ func fill(open []slot, total int64) {
 	roundUp(open, left)
 }
 
-// roundUp gives one more replica to as many slots as left says: first to slots that already have the replica, then to
-// slots with the largest remainders.
+// roundUp gives one more replica to as many slots as left says. Slots whose current share needs the replica come first,
+// then slots with the largest remainders.
 func roundUp(open []slot, left int64) {
 	var due []*slot
 	for i := range open {
@@ -88,16 +88,16 @@ func first(a, b bool) int {
 	return 1
 }
 
-// edge is a level (at/weight) at which a slot leaves its lower bound or reaches its upper bound.
+// edge is a level, at/weight, at which the share of a slot leaves its lower bound or reaches its upper bound.
 type edge struct {
 	slot  *slot
 	at    int64
 	upper bool
 }
 
-// levelOf finds the level as a fraction. As the level rises from 0, each slot first stays at its lower bound, then
-// grows with its weight, then stays at its upper bound. So the same slots grow everywhere between two edges. No product
-// exceeds 2^62, because levels and weights are at most 2^31.
+// levelOf returns the level as a fraction. While the level rises from 0, a slot first stays at its lower bound, then
+// grows with its weight, and then stays at its upper bound. Between two edges, the same slots grow, so that the sum of
+// the shares is a linear function of the level. No product exceeds 2^62, because levels and weights are at most 2^31.
 func levelOf(open []slot, total int64) (level, per int64) {
 	var edges []edge
 	standing, growing := int64(0), int64(0) // sum of slots at a bound; weight of the others

@@ -57,8 +57,8 @@ func termOf[T any](clusters *hubv1.RuleClusters, says T) (term[T], error) {
 	return t, err
 }
 
-// Cluster returns a Cluster with its weight and limits. name is the cluster's name, and selectable are the labels to
-// which selectors apply.
+// Cluster returns the input of Divide for a cluster, with its weight and limits. selectable are the labels to which the
+// selectors of the policy apply.
 func (t Terms) Cluster(name string, selectable map[string]string) Cluster {
 	c := Cluster{Name: name, Max: Unlimited, Room: Unlimited}
 	if t.weights == nil {
@@ -77,7 +77,7 @@ func (t Terms) Cluster(name string, selectable map[string]string) Cluster {
 	return c
 }
 
-// selecting returns the value of the first entry that selects the cluster.
+// selecting returns the value of the first entry that selects the cluster. It is nil if no entry does.
 func selecting[T any](terms []term[T], name string, selectable map[string]string) *T {
 	for i := range terms {
 		t := &terms[i]

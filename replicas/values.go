@@ -13,9 +13,9 @@ type Value struct {
 	Number int64
 }
 
-// Values returns the numbers for a cluster's manifest, from the binding. decided is false if the replicas are divided
-// but the binding has no share for the cluster yet. The number in the hub object is the total of all clusters and must
-// not be sent.
+// Values returns the numbers for a cluster's manifest, from the binding. decided is false if the replicas are divided,
+// but the binding has no share for the cluster yet. The object must then not be sent, because its number is the total
+// of all clusters.
 //
 // If the completions of a Job are divided, its parallelism is divided in the same ratio, so that all clusters end at
 // about the same time. The parallelism is at least one for a cluster with work. It is 0 everywhere if it is 0 in the

@@ -23,16 +23,16 @@
 //     comes. The revision that it replaces is superseded, unless it has passed or failed.
 //   - If only policies change after a rollback or an undo, the change has the template to which the clusters returned.
 //
-// BindingRollout.Wave names the wave in progress. No earlier wave is repeated until the next change. Clusters that
-// join, return or are resumed get the revision that their wave has passed.
+// BindingRollout.Wave names the wave in progress. A wave that has passed is not repeated until the next change.
+// Clusters that join, return or are resumed get the revision of the last passed wave that includes them.
 //
-// Waves do not wait for suspended and cordoned clusters (Target.Kept), which also keep their revision, or for clusters
-// that a user skips. If the policy says unreachable: Skip, waves do not wait for unreachable clusters either. Waves
-// wait for an evicted cluster only if it has begun to change. So a change that makes a cluster unreachable does not
-// continue because the objects of the cluster fail over.
+// No wave waits for suspended and cordoned clusters (Target.Kept), which keep their revision, or for clusters that a
+// user skips. If the policy says unreachable: Skip, no wave waits for unreachable clusters. A wave waits for an evicted
+// cluster only if the cluster has begun to change. A change may make a cluster unreachable, so that its objects fail
+// over. The wave then still waits for this cluster.
 //
-// Step does no I/O and reads no clock. Equal inputs give equal results, whatever the order of the targets. A call with
-// unchanged inputs returns an unchanged state.
+// Step does no I/O and reads no clock. Equal inputs give equal results, whatever the order of the targets. If nothing
+// has changed since the last call, the result is the stored state.
 //
 // Other packages select the clusters (placement, decide), make a copy from its revision (overrides), and judge the
 // health of a copy (member/health).

@@ -12,7 +12,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// fleet is a placement with objects and clusters. It carries the results of Step out, as the hub and its members do.
+// fleet is a placement with objects and clusters. Its methods apply the results of Step to the clusters, as the hub and
+// its members do.
 type fleet struct {
 	policy   *hubv1.RolloutPolicy
 	clusters []*cluster

@@ -14,8 +14,8 @@ type gate struct {
 	skipAway          bool
 }
 
-// doubt is the minimum time for which a report must last if it is older than the decision to change the cluster. Such a
-// report may describe another revision.
+// doubt is how long a healthy row must last if it is older than the decision to change the cluster. Such a row may
+// describe another revision.
 const doubt = time.Minute
 
 func newGate(p *hubv1.RolloutPolicy) gate {
@@ -35,27 +35,27 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// counts reports whether the wave of the cluster waits for it. A rollback never waits for a cluster that does not
-// answer.
+// counts reports whether the wave of a cluster waits for this cluster. A rollback never waits for a cluster that does
+// not answer.
 func (s *step) counts(t *target) bool {
 	away := t.Row.Away && (s.gate.skipAway || s.rollingBack())
 	evicting := t.Evicting && (s.rollingBack() || !s.began(t))
 	return !t.Kept && !evicting && !away && !s.covers(s.in.Verbs.Skipped(t.Cluster))
 }
 
-// covers reports whether a user's request with this time applies to the change in progress.
+// covers reports whether a user's request, made at the time verb, applies to the change in progress.
 func (s *step) covers(verb time.Time) bool {
 	return !verb.IsZero() && !verb.Before(s.rollout.Began.Time)
 }
 
-// healthy reports whether the last report says that the cluster holds the desired revision and is healthy.
+// healthy reports whether the last row shows that the cluster holds the desired revision and is healthy.
 func (s *step) healthy(t *target) bool {
 	row := &t.Row
 	return t.Holds == s.rollout.Revision && row.Revision == s.rollout.Revision &&
 		row.Applied && row.Health == hubv1.HealthHealthy && !row.PassingSince.IsZero() && !row.Away
 }
 
-// passing returns since when the cluster passes the gate. ok is false if it does not pass.
+// passing returns the time since which the cluster meets the healthGate. ok is false if the cluster does not meet it.
 func (s *step) passing(t *target) (since time.Time, ok bool) {
 	if !s.healthy(t) {
 		return time.Time{}, false
@@ -69,8 +69,8 @@ func (s *step) passing(t *target) (since time.Time, ok bool) {
 	return since, s.reached(since.Add(s.wait(wait, passing, t.Since)))
 }
 
-// wait returns how long a report must last before Step uses it: the usual time, or longer if the report is older than
-// the decision to change the cluster.
+// wait returns how long the state of a row must last before Step uses it. This is the usual time, or longer if the row
+// is older than order, the decision to change the cluster.
 func (s *step) wait(usual time.Duration, report, order time.Time) time.Duration {
 	switch report.Compare(order) {
 	case -1:
@@ -81,7 +81,7 @@ func (s *step) wait(usual time.Duration, report, order time.Time) time.Duration 
 	return usual
 }
 
-// failing reports whether the cluster has failed at the desired revision.
+// failing reports whether the cluster has failed with the desired revision.
 func (s *step) failing(t *target) bool {
 	row := &t.Row
 	if t.Holds != s.rollout.Revision || row.HeldByMember || s.healthy(t) {
@@ -100,14 +100,14 @@ func (s *step) failing(t *target) bool {
 	return s.reached(s.deadline(start, row.Changed))
 }
 
-// broken reports whether the cluster reports that the desired revision does not work.
+// broken reports whether the row shows that the desired revision does not work on the cluster.
 func (s *step) broken(t *target) bool {
 	row := &t.Row
 	return row.Revision == s.rollout.Revision && !row.Away && (row.Refused || row.Health == hubv1.HealthDegraded)
 }
 
-// deadline returns the time by which a cluster must be healthy. A cluster that is not healthy by then has failed. A
-// cluster whose state changed after the deadline was healthy at the deadline, because otherwise it would have failed.
+// deadline returns the time by which a cluster must be healthy, or has failed. start is the time at which it began to
+// change. If its state changed after the deadline, it was healthy until then, and gets a new deadline.
 func (s *step) deadline(start, changed time.Time) time.Time {
 	due := start.Add(s.gate.timeout)
 	if changed.After(due) {
@@ -144,9 +144,9 @@ func (s *step) moving() bool {
 	return moving
 }
 
-// failures returns the clusters that stop the change: the failed clusters of the first wave with more failures than the
-// wave allows. A failed change continues when these clusters pass. Therefore, after a failure, clusters that have not
-// passed yet are failures, too.
+// failures returns the clusters that stop the change. They belong to the first wave with more failed clusters than the
+// wave allows. A failed change continues when these clusters become healthy. After a failure, clusters of the wave that
+// are not healthy yet are therefore included.
 func (s *step) failures() []*target {
 	waves := s.at + 1
 	if s.rollingBack() {
@@ -170,8 +170,8 @@ func (s *step) failures() []*target {
 	return failed
 }
 
-// unwell returns the clusters of a wave that have failed at the desired revision, and the clusters of the wave that
-// have not passed yet.
+// unwell returns two lists of clusters of a wave: clusters that have failed with the desired revision, and clusters
+// that do not meet the healthGate yet.
 func (s *step) unwell(w int) (failed, open []*target) {
 	for t := range s.counted(w) {
 		switch _, passed := s.passing(t); {
@@ -185,7 +185,7 @@ func (s *step) unwell(w int) (failed, open []*target) {
 	return failed, open
 }
 
-// verdict is the result of judge for a wave.
+// verdict is the state of a wave, as judge returns it.
 type verdict int
 
 const (

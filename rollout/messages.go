@@ -28,8 +28,8 @@ func join(parts ...string) string {
 	return cut(strings.Join(set, "; "), mostMessage)
 }
 
-// origin names the template that the clusters get if only policies have changed and the template is not that of the hub
-// object.
+// origin returns a text about the template that the clusters get. It is empty if they get the template of the hub
+// object. After a rollback or an undo, a change of only the policies uses another template.
 func (s *step) origin() string {
 	r := &s.rollout
 	desired := s.revision(r.Revision)
@@ -63,7 +63,7 @@ func skipping(t *target) string {
 	return fmt.Sprintf("to leave the cluster out, use hansectl rollout skip PLACEMENT %s", t.Cluster)
 }
 
-// desertion describes a failed change whose wave in progress has no cluster left that can pass.
+// desertion describes why a change has failed whose current wave has no cluster left that could show whether it works.
 func (s *step) desertion() string {
 	skip := ""
 	for t := range s.members(s.at) {
@@ -73,7 +73,7 @@ func (s *step) desertion() string {
 	return join(fmt.Sprintf("revision %d failed, and no cluster of wave %s is left that can pass", s.rollout.Revision, s.waves[s.at].Name), skip, waysOn)
 }
 
-// report returns the report of a failing cluster as text.
+// report returns the last row of a failing cluster as text.
 func (s *step) report(t *target) string {
 	if t.Row.Away {
 		return "the cluster does not answer"
@@ -90,7 +90,7 @@ func (s *step) report(t *target) string {
 	return cut(strings.Join(parts, ": "), mostReport)
 }
 
-// remarks names a cluster that keeps the wave in progress waiting, and a cluster that has failed without a stop.
+// remarks names a cluster for which the current wave waits, and a cluster that has failed although the wave goes on.
 func (s *step) remarks() string {
 	left := ""
 	for t := range s.counted(s.at) {
@@ -101,8 +101,8 @@ func (s *step) remarks() string {
 	return join(s.pausedByMember(s.at, s.at), left)
 }
 
-// pausedByMember names a cluster of these waves whose copy an admin of the member has paused for longer than the gate's
-// timeout.
+// pausedByMember names a cluster of the waves from to to. An admin of this member has paused the copy for longer than
+// the timeout of the healthGate.
 func (s *step) pausedByMember(from, to int) string {
 	for _, t := range s.targets {
 		if t.Wave < from || t.Wave > to || !t.Row.HeldByMember || t.Holds != s.rollout.Revision || s.healthy(t) || !s.counts(t) {

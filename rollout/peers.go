@@ -9,7 +9,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Progress is the progress of one object's change. The rollouts of the other objects of the placement depend on it.
+// Progress is the progress of one object's rollout, which the rollouts of the other objects of the placement take into
+// account.
 type Progress struct {
 	// Object is the object, as kind namespace/name.
 	Object string
@@ -25,7 +26,7 @@ type Progress struct {
 	Failed bool
 	// Revision is the revision that has failed, or the revision that the clusters get.
 	Revision int64
-	// Since is the time at which the state began. If the change has failed, it is the time of the failure.
+	// Since is the time at which the current state began. For a failed change, it is the time of the failure.
 	Since time.Time
 }
 
@@ -43,16 +44,17 @@ type progresses struct {
 	failed []Progress // the first two failed objects, because Peers excludes one object
 }
 
-// lowest has the object with the lowest number of passed waves, and the lowest number among the other objects.
+// lowest has the object that has passed the fewest waves, and the lowest number of passed waves among the other
+// objects.
 type lowest struct {
 	object        string
 	passed, other int
 }
 
-// many is larger than the number of waves of any policy.
+// many is a number that is larger than the number of waves of any policy.
 const many = 1 << 30
 
-// NewPeers takes the progress of all objects of a placement. Method Without excludes one of them.
+// NewPeers returns the progress of all objects of a placement. Use Without to exclude the object that is decided.
 func NewPeers(all []Progress) Peers {
 	p := &progresses{moving: map[string]bool{}}
 	for _, one := range all {
@@ -81,11 +83,11 @@ func NewPeers(all []Progress) Peers {
 	return Peers{all: p}
 }
 
-// Without returns the peers except this object. It shares their progress.
+// Without returns the peers without this object. It does not copy their progress.
 func (p Peers) Without(object string) Peers { return Peers{all: p.all, object: object} }
 
-// LeastPassed returns the lowest number of passed waves among the changes that began at or before a time. It returns at
-// most most.
+// LeastPassed returns the lowest number of passed waves among the changes that began at or before the time until. It
+// returns at most most.
 func (p Peers) LeastPassed(until time.Time, most int) int {
 	if p.all == nil {
 		return most
@@ -101,7 +103,7 @@ func (p Peers) LeastPassed(until time.Time, most int) int {
 	return min(low.passed, most)
 }
 
-// Moving returns the number of objects that are moving.
+// Moving returns the number of objects with a cluster that is changing.
 func (p Peers) Moving() int {
 	if p.all == nil {
 		return 0

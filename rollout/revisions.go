@@ -18,7 +18,7 @@ func same(a, b *hubv1.ObjectRevision) bool {
 	return a.Template == b.Template && a.Policies == b.Policies
 }
 
-// revision returns the revision with this number. It returns nil if no such revision is stored.
+// revision returns the stored revision with this number. It is nil if no such revision is stored.
 func (s *step) revision(number int64) *hubv1.ObjectRevision {
 	i, found := slices.BinarySearchFunc(s.revisions, number, func(r hubv1.ObjectRevision, n int64) int { return cmp.Compare(r.Number, n) })
 	if !found {
@@ -33,8 +33,8 @@ func (s *step) proven() bool {
 	return r != nil && r.Passed
 }
 
-// identify assigns a number to the current state of the hub object. A new number starts a change at the first wave. If
-// the clusters shall get another template than that of the hub object, the change has the other template.
+// identify gives a number to the current state of the hub object. A new number starts a change at the first wave. After
+// a rollback or an undo, the revision may have another template than the hub object, see policyChange.
 func (s *step) identify() {
 	r, live := &s.rollout, s.in.Live
 	if newest := s.revision(r.Newest); s.in.Before != nil && newest != nil && same(newest, &live) {
@@ -62,7 +62,7 @@ func (s *step) identify() {
 	s.start(change)
 }
 
-// supersede records that a new change begins before the rollout of the previous change has ended.
+// supersede records in the previous change that another change has begun before it was complete.
 func (s *step) supersede(by int64) {
 	r := &s.rollout
 	if last := s.revision(r.Revision); last != nil && !last.Passed && r.Failed != last.Number {
@@ -83,8 +83,8 @@ func (s *step) policyChange(live hubv1.ObjectRevision) *hubv1.ObjectRevision {
 	}
 }
 
-// add adds a revision with the next number, and returns the number. An older revision with the same content gets that
-// number.
+// add adds a revision with the next number, and returns the number. If a stored revision has the same content, this
+// revision gets the next number instead.
 func (s *step) add(added hubv1.ObjectRevision) int64 {
 	added.Number, added.Time, added.Passed, added.SupersededBy = s.highest()+1, s.stamp(), false, 0
 	s.revisions = slices.DeleteFunc(s.revisions, func(r hubv1.ObjectRevision) bool {
@@ -125,7 +125,8 @@ func (s *step) highest() int64 {
 	return n
 }
 
-// renumber replaces the number of a revision everywhere. The content that the clusters hold does not change.
+// renumber replaces the number of a revision everywhere in the state. The content that the clusters hold does not
+// change.
 func (s *step) renumber(from, to int64) {
 	if s.rollout.Passed == from {
 		s.rollout.Passed = to
@@ -150,8 +151,8 @@ func (s *step) renumber(from, to int64) {
 	}
 }
 
-// undo carries out the request in the object's annotation. It carries out each value once, so that a later change of
-// the object is a usual change.
+// undo follows the request in the object's annotation rollout-undo. It follows each value once, so that a later change
+// of the object is rolled out as usual.
 func (s *step) undo() {
 	r := &s.rollout
 	if s.in.Undo == r.Undone {
@@ -182,20 +183,22 @@ func (s *step) undo() {
 	}
 }
 
-// askAgain is how often a blocked undo is tried again. The cause of the block may end without an event.
+// askAgain is how often a blocked undo is tried again, because the reason for the block may disappear without an event.
 const askAgain = time.Minute
 
 // mostUndo is the maximum length of BindingRollout.Undone.
 const mostUndo = 64
 
-// UndoNumber parses a number with an optional time: 3@2026-11-26T10:00:00Z requests revision 3 a second time.
+// UndoNumber returns the number in a value of the annotation rollout-undo. A value may end with a time:
+// 3@2026-11-26T10:00:00Z requests revision 3 a second time.
 func UndoNumber(value string) (int64, bool) {
 	text, _, _ := strings.Cut(value, "@")
 	number, err := strconv.ParseInt(text, 10, 64)
 	return number, err == nil && number > 0 && len(value) <= mostUndo
 }
 
-// pruned returns the revisions in use, and the latest other revisions up to the limit of the history.
+// pruned returns the revisions to keep: the revisions in use, and the latest other revisions up to the limit of the
+// history.
 func (s *step) pruned() []hubv1.ObjectRevision {
 	r := &s.rollout
 	order := []int64{r.Revision, r.Newest, r.Passed}

@@ -12,8 +12,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Steering turns the requests of a user about the rollouts of a placement into changes of its annotations. It refuses a
-// request without an effect.
+// Steering turns a user's requests about the rollouts of a placement into changes of the placement's annotations. It
+// returns an error for a request without an effect.
 type Steering struct {
 	Placement hubv1.PlacementObject
 	// Named is the name of the placement in errors, such as placement/web.
@@ -24,17 +24,17 @@ type Steering struct {
 
 // Request is a request that has an effect now.
 type Request struct {
-	// Objects is the number of objects whose change the request concerns. Clusters is the number of the placement's
-	// clusters.
+	// Objects is the number of objects whose change the request affects. Clusters is the number of clusters of the
+	// placement.
 	Objects, Clusters int
 	// Change writes the request into the annotations of the placement.
 	Change func(annotations map[string]string)
 }
 
-// ErrNoChange means that a request has no change to which it applies.
+// ErrNoChange means that no change is in progress to which the request could apply.
 var ErrNoChange = errors.New("no object of the placement is changing")
 
-// mostNamed is the maximum number of clusters in the text of an error.
+// mostNamed is the maximum number of clusters that the text of an error names.
 const mostNamed = 20
 
 // Follows reports whether the object of a binding follows a placement.
@@ -43,8 +43,8 @@ func Follows(b hubv1.BindingObject, p hubv1.PlacementObject) bool {
 	return ref != nil && (ref.Kind == "ClusterPlacement") == (p.GetNamespace() == "") && ref.UID == p.GetUID()
 }
 
-// changes are the changes in progress. A request records the hub's time at which the latest change began, so that it
-// does not apply to later changes.
+// changes are the changes in progress. A request contains the start of the latest change, by the hub's clock, so that
+// it does not apply to later changes.
 type changes struct {
 	objects        int
 	oldest, latest time.Time
@@ -81,8 +81,8 @@ func changing(r *hubv1.BindingRollout) bool {
 	return r != nil && r.Phase != hubv1.RolloutComplete && r.Phase != hubv1.RolloutRolledBack
 }
 
-// State returns a digest of the placement's rollout and of the changes of its objects. With it, a request about an
-// older state can be refused. Progress of the same changes gives the same digest.
+// State returns a digest of the placement's rollout policy and of the changes in progress. A caller can use it to
+// refuse a request that a user made about an older state. The progress of a change does not alter the digest.
 func (s Steering) State() string {
 	lines := []string{fmt.Sprintf("%s %d %s", s.Placement.GetUID(), s.Placement.GetGeneration(), s.Placement.GetAnnotations()[hubv1.RolloutPauseAnnotation])}
 	for _, b := range s.Objects {
@@ -95,13 +95,13 @@ func (s Steering) State() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Pause writes the request that no further clusters begin to change into the annotations.
+// Pause adds a request to the annotations: no further clusters begin to change.
 func Pause(annotations map[string]string) { annotations[hubv1.RolloutPauseAnnotation] = "true" }
 
-// Resume removes the request for a pause from the annotations.
+// Resume removes the request of Pause from the annotations.
 func Resume(annotations map[string]string) { delete(annotations, hubv1.RolloutPauseAnnotation) }
 
-// Approve returns the request that the changes in progress may enter a wave.
+// Approve returns a request: the changes in progress may enter the wave.
 func (s Steering) Approve(wave string) (Request, error) {
 	var names []string
 	var found *hubv1.RolloutWave
@@ -123,7 +123,7 @@ func (s Steering) Approve(wave string) (Request, error) {
 	return c.entry(hubv1.RolloutApproveAnnotation, wave), nil
 }
 
-// Skip returns the request that the changes in progress do not wait for a cluster.
+// Skip returns a request: the changes in progress do not wait for the cluster.
 func (s Steering) Skip(cluster string) (Request, error) {
 	c, err := s.changes(false)
 	if err != nil {
@@ -142,8 +142,8 @@ func (s Steering) Skip(cluster string) (Request, error) {
 // ErrNoReason means that a promotion has no reason.
 var ErrNoReason = errors.New("the reason is missing: say why the waves are left out")
 
-// Promote returns the request to send the changes in progress to all clusters at once. The request includes changes
-// that have failed or were rolled back.
+// Promote returns a request: all clusters get the changes in progress at once. Changes that have failed or were rolled
+// back are included.
 func (s Steering) Promote(reason string) (Request, error) {
 	reason = strings.Join(strings.Fields(reason), " ")
 	if reason == "" {
@@ -157,15 +157,15 @@ func (s Steering) Promote(reason string) (Request, error) {
 	return Request{c.objects, len(c.clusters), func(annotations map[string]string) { annotations[hubv1.RolloutPromoteAnnotation] = value }}, nil
 }
 
-// entry returns a request to add a name to an annotation, for the changes in progress.
+// entry returns a request that adds a name to an annotation. It applies to the changes in progress.
 func (c changes) entry(annotation, name string) Request {
 	return Request{c.objects, len(c.clusters), func(annotations map[string]string) {
 		annotations[annotation] = entries(annotations[annotation], name, c.latest, c.oldest)
 	}}
 }
 
-// entries adds name@time to a list of such entries. It drops the previous entry of that name. It also drops entries
-// before oldest, the start of the oldest change in progress, because their changes have ended.
+// entries adds name@time to a list of such entries. It replaces an entry of the same name. It also drops entries with a
+// time before oldest, the start of the oldest change in progress, because they apply to no change any more.
 func entries(list, name string, at, oldest time.Time) string {
 	var kept []string
 	for item := range strings.SplitSeq(list, ",") {
@@ -181,8 +181,8 @@ func entries(list, name string, at, oldest time.Time) string {
 // ErrNothingPassed means that an undo has no revision to return to.
 var ErrNothingPassed = errors.New("no other revision has passed on all clusters: name one")
 
-// UndoTo returns the revision to which an undo returns: the given one, or for 0 the last other revision that passed on
-// all clusters.
+// UndoTo returns the revision to which an undo returns. This is to. If to is 0, it is the last revision, other than the
+// current one, that passed on all clusters.
 func UndoTo(spec *hubv1.BindingSpec, to int64) (int64, error) {
 	var numbers []string
 	last := int64(0)
@@ -204,13 +204,13 @@ func UndoTo(spec *hubv1.BindingSpec, to int64) (int64, error) {
 	return last, nil
 }
 
-// Undone reports whether the clusters get a revision already, so that an undo has no effect.
+// Undone reports whether the clusters already get a revision. An undo to this revision would have no effect.
 func Undone(spec *hubv1.BindingSpec, revision int64) bool {
 	return spec.Rollout.Revision == revision && spec.Rollout.Failed != revision
 }
 
-// Undo returns the request to return the clusters of an object to a revision. It has the time, so that a repeated undo
-// to one revision is a new value.
+// Undo returns a request: the clusters of an object return to a revision. The value contains the time, so that a second
+// request for the same revision is a new value.
 func Undo(revision int64, now time.Time) func(annotations map[string]string) {
 	value := fmt.Sprintf("%d@%s", revision, now.UTC().Format(time.RFC3339))
 	return func(annotations map[string]string) { annotations[hubv1.RolloutUndoAnnotation] = value }

@@ -10,17 +10,17 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Target is one cluster with a Present or Evicting entry. The caller leaves out Absent entries, and the hub itself.
+// Target is a cluster with a Present or Evicting entry in the binding. The hub's own cluster is not a target.
 type Target struct {
 	Cluster string
 	// Wave is the index of the cluster's wave in Policy.Waves.
 	Wave int
-	// Holds is the revision in the entry; 0 for a new entry.
+	// Holds is the revision in the entry, or 0 for a new entry.
 	Holds int64
-	// Since is the time at which the entry got its revision. It is zero if the entry had no other revision before.
+	// Since is the time at which the entry got its revision. It is zero if this is the first revision of the entry.
 	Since time.Time
-	// Least is the minimum revision for this cluster: the revision of the cluster that it replaces. It is 0 if the cluster
-	// replaces no other.
+	// Least is the minimum revision for a cluster that replaces another: the revision of the replaced cluster. Otherwise
+	// it is 0.
 	Least int64
 	// Kept is true if the cluster is suspended or cordoned, or if the removal of its copy is held. It keeps its current
 	// revision, and no wave waits for it.
@@ -31,16 +31,16 @@ type Target struct {
 	Row      Row
 }
 
-// Row is the last report of a cluster. The zero value means that the cluster has not reported.
+// Row is the last report of a cluster about its copy. The zero value means that the cluster has not reported.
 type Row struct {
-	// Revision is the revision that the report describes.
+	// Revision is the revision of the copy that the cluster reports.
 	Revision int64
 	Applied  bool
 	Health   hubv1.Health
-	// Refused is true if the copy is not applied for a reason that only a user can remove.
+	// Refused is true if the copy cannot be applied until a user changes something.
 	Refused         bool
 	Reason, Message string
-	// Changed is the time at which applied, health or reason last changed.
+	// Changed is the time of the last change of the row's condition, health or reason.
 	Changed time.Time
 	// PassingSince is the time since which the copy is applied and healthy at its revision. It is zero if the copy is not
 	// applied and healthy.
@@ -49,8 +49,8 @@ type Row struct {
 	Away bool
 	// HeldByMember is true if an admin of the cluster has paused the copy.
 	HeldByMember bool
-	// Observes is true if the health describes the applied content: the status has an observedGeneration, or the kind has
-	// no status. If it is false, the status may be older than the change, so the copy must be healthy for
+	// Observes is true if the health is known to describe the applied content: the status has an observedGeneration, or
+	// the kind has no status. If it is false, the status may be older than the change. The copy must then be healthy for
 	// minObservedSeconds.
 	Observes bool
 }
@@ -62,7 +62,7 @@ type Input struct {
 	Before *hubv1.BindingRollout
 	// Revisions of the binding.
 	Revisions []hubv1.ObjectRevision
-	// Live has Template, Policies and Generation of the current hub object.
+	// Live is the current state of the hub object. It has Template, Policies and Generation, but no number.
 	Live    hubv1.ObjectRevision
 	Targets []Target
 	// Undo is the value of the object's annotation hanse.dev/rollout-undo.
@@ -83,13 +83,13 @@ type Result struct {
 	// Revisions are the revisions to store, by number: the revisions in use, and the latest of the others.
 	Revisions []hubv1.ObjectRevision
 	Rollout   hubv1.BindingRollout
-	// Holds has the revision of each target.
+	// Holds maps each target to the number of its revision.
 	Holds map[string]int64
-	// Moved are the targets, by name, whose content changes now. The caller sets their revisionTime to Now.
+	// Moved are the names of the targets that get another content now. The caller sets their revisionTime to Now.
 	Moved []string
-	// Progress is the progress of this object for its peers.
+	// Progress of this object, for the rollouts of the other objects of the placement.
 	Progress Progress
-	// Again is the time until the result may change without an event. It is 0 if only an event changes it.
+	// Again is the time until the result may change without an event. It is 0 if only an event can change it.
 	Again time.Duration
 }
 
@@ -131,7 +131,7 @@ type step struct {
 	wakeAt    time.Time
 }
 
-// target is a Target with its revision and time after this step.
+// target is a Target with the revision that it gets by this step.
 type target struct {
 	Target
 	moved bool
@@ -154,8 +154,8 @@ func newStep(in Input) *step {
 	return s
 }
 
-// position returns the index of the wave in progress, or the number of waves if there is none. If the policy no longer
-// has that wave, the change starts again at the first one.
+// position returns the index of the current wave. If the change is complete, it returns the number of waves. If the
+// policy no longer has the wave, the change starts again at the first wave.
 func (s *step) position() int {
 	if s.rollout.Wave == "" && (s.baseline() || s.rollout.Phase == hubv1.RolloutComplete || s.rollout.Phase == hubv1.RolloutRolledBack) {
 		return len(s.waves)
@@ -163,12 +163,13 @@ func (s *step) position() int {
 	return max(0, slices.IndexFunc(s.waves, func(w hubv1.RolloutWave) bool { return w.Name == s.rollout.Wave }))
 }
 
-// baseline reports whether the first revision has not passed yet.
+// baseline reports whether the object is still being brought to the clusters for the first time, so that no revision
+// has passed yet.
 func (s *step) baseline() bool {
 	return s.rollout.Wave == "" && s.rollout.Phase == hubv1.RolloutProgressing
 }
 
-// rollingBack reports whether the clusters are returning, or have returned, from a failed revision.
+// rollingBack reports whether the clusters return, or have returned, from a failed revision to an earlier one.
 func (s *step) rollingBack() bool {
 	return s.rollout.Failed != 0 && s.rollout.Failed != s.rollout.Revision
 }
@@ -178,10 +179,10 @@ func (s *step) say(phase hubv1.RolloutPhase, message string) {
 	s.rollout.Phase, s.rollout.Message = phase, message
 }
 
-// stamp returns the time of this step as the API stores it.
+// stamp returns the time of this step in whole seconds, as the API stores it.
 func (s *step) stamp() metav1.Time { return metav1.NewTime(s.now.Truncate(time.Second)) }
 
-// reached reports whether the time at has passed. If it has not passed, reached plans the next call of Step for that
+// reached reports whether the time at has come. If it has not come, reached requests the next call of Step for that
 // time.
 func (s *step) reached(at time.Time) bool {
 	if !s.now.Before(at) {

@@ -8,8 +8,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Verbs are the users' requests about the rollouts of a placement, from its annotations. A verb with a time applies to
-// changes that began before that time.
+// Verbs are users' requests about the rollouts of a placement, parsed from its annotations. A request with a time
+// applies only to changes that began before that time.
 type Verbs struct {
 	// Pause is true if no further clusters may begin to change.
 	Pause bool
@@ -21,14 +21,14 @@ type Verbs struct {
 	approved, skipped map[string]time.Time
 }
 
-// Approved returns the time at which a user approved the wave. It returns zero if no user has approved the wave.
+// Approved returns the time at which a user approved the wave, or zero if no user has approved it.
 func (v Verbs) Approved(wave string) time.Time { return v.approved[wave] }
 
-// Skipped returns the time at which a user skipped the cluster. It returns zero if no user has skipped the cluster.
+// Skipped returns the time at which a user skipped the cluster, or zero if no user has skipped it.
 func (v Verbs) Skipped(cluster string) time.Time { return v.skipped[cluster] }
 
-// ParseVerbs parses the annotations of a placement. Each error names an annotation. A value with an error is ignored,
-// and the other values are used.
+// ParseVerbs parses the annotations of a placement. It returns one error for each invalid value, which names the
+// annotation. It ignores invalid values and uses the others.
 func ParseVerbs(annotations map[string]string) (Verbs, []error) {
 	var v Verbs
 	var errs []error

@@ -24,7 +24,7 @@ func (s *step) members(w int) iter.Seq[*target] {
 	}
 }
 
-// counted returns the members for which the wave waits.
+// counted returns the clusters for which the wave waits.
 func (s *step) counted(w int) iter.Seq[*target] {
 	return func(yield func(*target) bool) {
 		for t := range s.members(w) {
@@ -45,7 +45,7 @@ func (s *step) move(t *target) {
 	}
 }
 
-// place gives new targets their first revision.
+// place gives new targets their first revision, see first.
 func (s *step) place() {
 	first := map[*target]int64{}
 	for _, t := range s.targets {
@@ -58,8 +58,9 @@ func (s *step) place() {
 	}
 }
 
-// first returns the revision of a new target: the desired revision if the wave of the target has passed, otherwise an
-// older revision. A new target of the wave in progress begins to change later, in the order of the wave.
+// first returns the first revision of a new target. This is the desired revision if the wave of the target has passed,
+// and an older revision otherwise. A new target of the current wave gets the older revision first, and the desired one
+// in its turn.
 func (s *step) first(t *target) int64 {
 	if t.Wave < s.at || s.rollingBack() {
 		return s.rollout.Revision
@@ -86,7 +87,7 @@ func (s *step) first(t *target) int64 {
 	return number
 }
 
-// establish brings the first revision to all clusters.
+// establish brings the first revision of the object to all clusters, without waves.
 func (s *step) establish() {
 	passes := true
 	for _, t := range s.targets {
@@ -105,7 +106,7 @@ func (s *step) establish() {
 	s.say(hubv1.RolloutProgressing, "the first revision has not passed on all clusters")
 }
 
-// promote switches to the newest revision if a user has promoted it to all clusters.
+// promote gives the newest revision to all clusters if a user has requested this.
 func (s *step) promote() {
 	r := &s.rollout
 	if r.Wave == "" && r.Revision == r.Newest || !s.covers(s.in.Verbs.Promote) {
@@ -116,7 +117,7 @@ func (s *step) promote() {
 	s.promoted = true
 }
 
-// moveAll gives the desired revision to all targets after a promotion.
+// moveAll gives the desired revision to all targets at once.
 func (s *step) moveAll() {
 	for _, t := range s.targets {
 		if !t.keeps() {
@@ -135,8 +136,8 @@ func (s *step) moveAll() {
 	s.say(hubv1.RolloutProgressing, "promoted: the revision has not passed on all clusters")
 }
 
-// advance continues a change: it skips the waves that have passed, and lets further clusters of the next wave begin to
-// change.
+// advance continues a change. It goes on to the next wave if the current wave has passed, and lets clusters of the wave
+// begin to change.
 func (s *step) advance() {
 	for {
 		if bad := s.failures(); len(bad) > 0 {
@@ -161,8 +162,8 @@ func (s *step) advance() {
 	s.change()
 }
 
-// deserted reports whether no cluster of the wave can show that the revision works, although no user has skipped a
-// cluster: the clusters have left the wave, or they are suspended, cordoned or unreachable.
+// deserted reports whether no cluster of the wave can show that the revision works: all of them have left the wave, or
+// are suspended, cordoned or unreachable. It returns false if a user has skipped a cluster of the wave.
 func (s *step) deserted(w int) bool {
 	for t := range s.members(w) {
 		if s.counts(t) || s.covers(s.in.Verbs.Skipped(t.Cluster)) {
@@ -173,8 +174,8 @@ func (s *step) deserted(w int) bool {
 }
 
 // catchUp gives the desired revision to clusters that were not part of their wave when it passed. Clusters for which
-// the wave does not wait get the revision at once. The other clusters were resumed or came from another wave. They wait
-// for the end of a pause and for a window.
+// the wave does not wait get the revision at once. The other clusters were resumed, or came from a later wave. They get
+// the revision when the rollout is not paused and a time window of the policy is open.
 func (s *step) catchUp() {
 	for _, t := range s.targets {
 		if t.Wave >= s.at || t.keeps() || t.Holds == s.rollout.Revision {
@@ -190,7 +191,7 @@ func (s *step) catchUp() {
 	}
 }
 
-// complete ends the change after all waves have passed or all clusters have returned.
+// complete ends a change whose waves have all passed, or a rollback whose clusters have all returned.
 func (s *step) complete() {
 	r := &s.rollout
 	s.at = len(s.waves)
@@ -212,7 +213,7 @@ func (s *step) complete() {
 	}
 }
 
-// change lets clusters of the wave in progress begin to change, within the limits of the wave.
+// change lets clusters of the current wave begin to change, within the limits of the wave.
 func (s *step) change() {
 	var waiting []*target
 	changing, free := 0, s.limit(s.at)
@@ -250,7 +251,7 @@ func (s *step) change() {
 
 const pausedMessage = "a user has paused the rollouts: hansectl rollout resume PLACEMENT"
 
-// limit returns how many clusters of the wave may change at a time.
+// limit returns how many clusters of the wave may change at the same time.
 func (s *step) limit(w int) int {
 	n := 0
 	for range s.counted(w) {
@@ -267,8 +268,8 @@ func (s *step) limit(w int) int {
 	return max(1, scaled)
 }
 
-// blocked returns the phase and message if the clusters of the wave in progress may not begin to change. The phase is
-// empty if they may begin.
+// blocked returns a phase and a message if no cluster of the current wave may begin to change now. The phase is empty
+// if clusters may begin.
 func (s *step) blocked() (hubv1.RolloutPhase, string) {
 	w, peers := s.waves[s.at], s.in.Peers
 	if s.in.Verbs.Pause {
@@ -300,7 +301,7 @@ func (s *step) blocked() (hubv1.RolloutPhase, string) {
 	}
 }
 
-// entered reports whether a cluster of the wave in progress has begun to change.
+// entered reports whether some cluster of the current wave has begun to change.
 func (s *step) entered() bool {
 	for t := range s.members(s.at) {
 		if s.began(t) && !t.moved {
@@ -310,8 +311,8 @@ func (s *step) entered() bool {
 	return false
 }
 
-// open reports whether a window is open. If no window is open, next is the time of the next opening, at which the
-// caller must call Step again.
+// open reports whether a time window of the policy is open. If none is open, it requests the next call of Step for
+// next, the time of the next opening.
 func (s *step) open() (open bool, next time.Time) {
 	if open, next = nextWindow(s.in.Policy.Windows, s.now); !next.IsZero() {
 		s.reached(next)
@@ -319,7 +320,7 @@ func (s *step) open() (open bool, next time.Time) {
 	return open, next
 }
 
-// fail stops the change, or starts a rollback.
+// fail stops the change, or starts a rollback if the policy says so.
 func (s *step) fail(bad []*target) {
 	r := &s.rollout
 	r.Failed = r.Revision
@@ -332,8 +333,9 @@ func (s *step) fail(bad []*target) {
 	s.say(hubv1.RolloutFailed, s.failure(bad))
 }
 
-// rollBack returns the clusters to the last revision that passed: first those of the wave in progress, then those of
-// earlier waves in reverse order. Clusters of later waves may hold a revision of another change.
+// rollBack returns the clusters to the last revision that passed on all clusters. It begins with the current wave, and
+// goes on with earlier waves in reverse order. Clusters of later waves come last, because they may hold a revision of
+// another change.
 func (s *step) rollBack() {
 	if s.in.Verbs.Pause {
 		s.say(hubv1.RolloutPaused, pausedMessage)
@@ -362,8 +364,8 @@ func (s *step) rollBack() {
 	s.say(hubv1.RolloutRollingBack, join(message, s.pausedByMember(0, len(s.waves)-1)))
 }
 
-// moveBack returns clusters of one wave to the desired revision, within the limit of the wave. It reports whether all
-// clusters of the wave have got the revision.
+// moveBack returns clusters of one wave to the desired revision, as many at a time as the wave allows. It reports
+// whether all clusters of the wave have the revision.
 func (s *step) moveBack(w int) bool {
 	free := s.limit(w)
 	for t := range s.members(w) {

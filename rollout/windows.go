@@ -21,7 +21,7 @@ type schedule struct {
 	duration time.Duration
 }
 
-// after returns the first opening after a time. It returns zero if no window opens within five years.
+// after returns the first opening of the window after a time. It is zero if the window does not open within five years.
 func (s schedule) after(t time.Time) time.Time { return s.cron.Next(t.In(s.zone)).UTC() }
 
 // parseSchedule parses the five fields of cron. It refuses names such as @daily.
@@ -48,9 +48,9 @@ func parseWindow(w hubv1.RolloutWindow) (schedule, error) {
 	return schedule{cron: fields, zone: zone, duration: seconds(w.DurationSeconds)}, err
 }
 
-// nextWindow reports whether a window is open. If no window is open, next is the next opening, or zero if no window
-// will open. Without windows, open is always true. An invalid window never opens, so that a wrong edit starts no
-// change.
+// nextWindow reports whether one of the windows is open. If none is open, next is the time of the next opening, or zero
+// if no window will open. Without windows, open is always true. An invalid window never opens, so that a typing error
+// starts no change.
 func nextWindow(windows []hubv1.RolloutWindow, now time.Time) (open bool, next time.Time) {
 	if len(windows) == 0 {
 		return true, time.Time{}

@@ -65,7 +65,7 @@ type Scheduling struct {
 }
 
 // Clusters returns the members, sorted by name. objects is the number of objects by cluster. The map is nil if the
-// numbers are not known. silence is nil while a hub runs.
+// numbers are not known. silence tells since when no hub runs. It is nil while a hub runs.
 func Clusters(members []hubv1.MemberCluster, objects map[string]int, silence *Silence, now time.Time) ClusterList {
 	list := ClusterList{Clusters: []Cluster{}}
 	for i := range members {

@@ -74,8 +74,8 @@ type SimulatedCluster struct {
 	Replicas       int64 `json:"replicas"`
 }
 
-// Simulate returns the differences between decisions. all selects also the objects whose decisions are the same. For
-// the next decisions on a fleet, the recorded decisions do not show which clusters were unreachable.
+// Simulate returns the differences between the decisions before and after the changes. With all, it also returns
+// objects whose decisions are the same.
 func Simulate(d *plan.Decisions, changes, notes []string, all bool) Simulation {
 	s := Simulation{Changes: changes, Notes: append(notes, d.Notes()...), Objects: []SimulatedObject{}, all: all}
 	before, after := d.Clusters()

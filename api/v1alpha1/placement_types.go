@@ -409,7 +409,8 @@ type RemovalHeld struct {
 	// +required
 	Since metav1.Time `json:"since"`
 
-	// causes of the removal, one for each reason, such as "NotSelected: label tier prdo is not in [prod]". At most 10.
+	// causes are the reasons why the clusters would lose copies, such as "NotSelected: label tier prdo is not in [prod]".
+	// At most 10.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10

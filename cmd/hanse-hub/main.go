@@ -45,44 +45,78 @@ func run() error {
 	o := hub.Options{Version: version}
 	var denied, webhookNames string
 	var showVersion bool
-	flag.StringVar(&o.Namespace, "namespace", hubv1.SystemNamespace, "Namespace of the hub's Leases and of the Secrets with member kubeconfigs.")
-	flag.BoolVar(&o.LeaderElection, "leader-elect", false, "Choose clusters for objects only while this replica holds the Lease hanse-hub; needed with more than one replica.")
-	flag.StringVar(&o.Identity, "identity", "", "Identity of this replica, such as the UID of its pod, by which replicas share the members; random if empty.")
-	flag.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "Address of /healthz and /readyz; 0 turns them off.")
+	flag.StringVar(&o.Namespace, "namespace", hubv1.SystemNamespace,
+		"Namespace of the hub's Leases and of the Secrets with member kubeconfigs.")
+	flag.BoolVar(&o.LeaderElection, "leader-elect", false,
+		"Choose clusters for objects only while this replica holds the Lease hanse-hub. "+
+			"A hub with several replicas needs this flag.")
+	flag.StringVar(&o.Identity, "identity", "",
+		"Identity of this replica, such as the UID of its pod, by which replicas share the members; random if empty.")
+	flag.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081",
+		"Address of /healthz and /readyz; 0 turns them off.")
 	flag.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "Address of /metrics; 0 turns it off.")
-	flag.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics over TLS, to clients that may get the path /metrics.")
-	flag.StringVar(&o.ViewAddress, "view-bind-address", "0", "Address at which users with a token view copies on members, over TLS; 0 turns it off.")
-	flag.StringVar(&o.ViewHost, "view-advertise-host", "", "Host or IP address at which other replicas reach --view-bind-address, if that flag has only a port.")
+	flag.BoolVar(&o.MetricsSecure, "metrics-secure", true,
+		"Serve metrics over TLS, to clients that may get the path /metrics.")
+	flag.StringVar(&o.ViewAddress, "view-bind-address", "0",
+		"Address at which users with a token view copies on members, over TLS; 0 turns it off.")
+	flag.StringVar(&o.ViewHost, "view-advertise-host", "",
+		"Host or IP address at which other replicas reach --view-bind-address, if that flag has only a port.")
 	flag.StringVar(&o.ConsoleAddress, "console-bind-address", "0",
 		"Address of the pages for browsers; 0 turns them off.")
 	flag.BoolVar(&o.ConsoleSecure, "console-secure", true,
 		"Serve --console-bind-address over TLS. Without it, serve on a loopback address, or behind a proxy "+
 			"that does.")
 	scopes := consoleFlags(&o)
-	flag.StringVar(&o.WebhookAddress, "webhook-bind-address", "0", "Address of the webhook that reviews policies; 0 turns it off.")
-	flag.StringVar(&webhookNames, "webhook-dns-names", "hanse-hub-webhook."+hubv1.SystemNamespace+".svc", "DNS names, separated by commas, by which the hub's API server calls the webhook.")
-	flag.StringVar(&denied, "denied-metadata-prefixes", "", "Key prefixes, separated by commas, of labels and annotations that the hub never sends to members, in addition to the built-in prefixes.")
-	flag.Func("federated-namespaces", "RESOURCE=NAMESPACE,...: read objects of the resource, such as secrets or apps/deployments, in these namespaces only. May be given more than once; a resource that is not named is read in all.", func(text string) error {
-		return addNamespaces(&o, text)
-	})
-	flag.Func("operator-repositories", "Prefixes of repositories, separated by commas, from which charts of FederatedOperators may be fetched, such as oci://registry.example.com/charts or https://charts.example.com; none if it is empty.", func(text string) (err error) {
-		o.Repositories, err = charts.ParseRepositories(list(text))
-		return err
-	})
-	grace := flag.Duration("failover-grace", time.Minute, "How long a member may not answer before the hub taints it hanse.dev/unreachable:NoExecute, and how long a new leader moves no objects from members that do not answer.")
-	flag.IntVar(&o.Failover.PerSecond, "failover-evictions-per-second", 10, "Maximum number of objects per second that the hub moves from members that do not answer.")
-	flag.IntVar(&o.Failover.MostAway, "failover-max-away-percent", placement.DefaultMostAway, "If more than this percentage of the members do not answer, the hub moves no objects from them.")
+	flag.StringVar(&o.WebhookAddress, "webhook-bind-address", "0",
+		"Address of the webhook that reviews policies; 0 turns it off.")
+	flag.StringVar(&webhookNames, "webhook-dns-names", "hanse-hub-webhook."+hubv1.SystemNamespace+".svc",
+		"DNS names, separated by commas, by which the hub's API server calls the webhook.")
+	flag.StringVar(&denied, "denied-metadata-prefixes", "",
+		"Key prefixes, separated by commas, of labels and annotations that the hub never sends to members, "+
+			"in addition to the built-in prefixes.")
+	flag.Func("federated-namespaces",
+		"RESOURCE=NAMESPACE,...: read objects of the resource, such as secrets or apps/deployments, in these "+
+			"namespaces only. May be given more than once; a resource that is not named is read in all.",
+		func(text string) error { return addNamespaces(&o, text) })
+	flag.Func("operator-repositories",
+		"Prefixes of repositories, separated by commas, from which charts of FederatedOperators may be fetched, "+
+			"such as oci://registry.example.com/charts or https://charts.example.com; none if it is empty.",
+		func(text string) (err error) {
+			o.Repositories, err = charts.ParseRepositories(list(text))
+			return err
+		})
+	grace := flag.Duration("failover-grace", time.Minute,
+		"How long a member may not answer before the hub taints it hanse.dev/unreachable:NoExecute, "+
+			"and how long a new leader moves no objects from members that do not answer.")
+	flag.IntVar(&o.Failover.PerSecond, "failover-evictions-per-second", 10,
+		"Maximum number of objects per second that the hub moves from members that do not answer.")
+	flag.IntVar(&o.Failover.MostAway, "failover-max-away-percent", placement.DefaultMostAway,
+		"If more than this percentage of the members do not answer, the hub moves no objects from them.")
 	proxied := flag.Bool("proxy-from-environment", false,
 		"Connect to members, repositories of charts, the identity provider and the hub's API server through "+
 			"the proxy that HTTPS_PROXY and NO_PROXY name; else without one.")
-	flag.IntVar(&o.ProtectedCopies, "protected-copies", 5, "A namespace or CustomResourceDefinition with more than this number of copies is listed in the ConfigMap hanse-protected, by which the API server protects it from deletion; a negative number protects none.")
-	flag.IntVar(&o.Guard.Limit.Copies, "removal-limit-copies", guard.DefaultLimit.Copies, "Number of copies that decisions may delete at once from a member, or of a placement without removalLimit, even if the number exceeds --removal-limit-percent.")
-	flag.IntVar(&o.Guard.Limit.Percent, "removal-limit-percent", guard.DefaultLimit.Percent, "Percentage of the copies of a member, or of a placement without removalLimit, that decisions may delete at once. The larger of the two limits applies; a user must confirm more deletions.")
-	flag.DurationVar(&o.Guard.Window, "removal-window", guard.Window, "For how long a deleted copy counts towards the removal limits, and for how long a new leader deletes no copies without a confirmation.")
-	vocabulary := flag.String("status-vocabulary", "", "Meaning of conditions and values in the statuses of further kinds, as YAML or JSON (docs/status.md).")
-	flag.StringVar(&o.Tracing.Endpoint, "otlp-endpoint", "", "URL of an OTLP receiver for HTTP, such as https://collector.example.com:4318, to which the hub sends the spans of changes (docs/tracing.md); an empty URL turns tracing off.")
-	flag.Float64Var(&o.Tracing.Sampling, "otlp-sampling", 1, "Share of the changes that are traced, 0 to 1. For an object with the annotation hanse.dev/traceparent, the sampled flag in the annotation decides instead.")
-	flag.StringVar(&o.Tracing.CAFile, "otlp-ca-file", "", "File with the PEM certificates of the CAs of --otlp-endpoint; by default the CAs of the system.")
+	flag.IntVar(&o.ProtectedCopies, "protected-copies", 5,
+		"A namespace or CustomResourceDefinition with more than this number of copies is listed in the ConfigMap "+
+			"hanse-protected, by which the API server protects it from deletion; a negative number protects none.")
+	flag.IntVar(&o.Guard.Limit.Copies, "removal-limit-copies", guard.DefaultLimit.Copies,
+		"Number of copies that decisions may delete at once from a member, or of a placement without removalLimit, "+
+			"even if the number exceeds --removal-limit-percent.")
+	flag.IntVar(&o.Guard.Limit.Percent, "removal-limit-percent", guard.DefaultLimit.Percent,
+		"Percentage of the copies of a member, or of a placement without removalLimit, that decisions may delete "+
+			"at once. The larger of the two limits applies; a user must confirm more deletions.")
+	flag.DurationVar(&o.Guard.Window, "removal-window", guard.Window,
+		"For how long a deleted copy counts towards the removal limits, "+
+			"and for how long a new leader deletes no copies without a confirmation.")
+	vocabulary := flag.String("status-vocabulary", "",
+		"Meaning of conditions and values in the statuses of further kinds, as YAML or JSON (docs/status.md).")
+	flag.StringVar(&o.Tracing.Endpoint, "otlp-endpoint", "",
+		"URL of an OTLP receiver for HTTP, such as https://collector.example.com:4318, to which the hub sends "+
+			"the spans of changes (docs/tracing.md); an empty URL turns tracing off.")
+	flag.Float64Var(&o.Tracing.Sampling, "otlp-sampling", 1,
+		"Share of the changes that are traced, 0 to 1. "+
+			"For an object with the annotation hanse.dev/traceparent, the sampled flag in the annotation decides instead.")
+	flag.StringVar(&o.Tracing.CAFile, "otlp-ca-file", "",
+		"File with the PEM certificates of the CAs of --otlp-endpoint; by default the CAs of the system.")
 	flag.BoolVar(&showVersion, "version", false, "Print the version and exit.")
 	logs := zap.Options{TimeEncoder: zapcore.RFC3339NanoTimeEncoder}
 	logs.BindFlags(flag.CommandLine)
@@ -94,13 +128,14 @@ func run() error {
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
-	if o.Failover.Grace = *grace; o.Failover.Grace <= 0 || o.Failover.PerSecond < 1 || o.Failover.MostAway < 1 || o.Failover.MostAway > 100 {
-		return fmt.Errorf("reading the flags: --failover-grace and --failover-evictions-per-second are above 0, --failover-max-away-percent is 1 to 100: have %s, %d and %d",
-			o.Failover.Grace, o.Failover.PerSecond, o.Failover.MostAway)
+	o.Failover.Grace = *grace
+	if f := o.Failover; f.Grace <= 0 || f.PerSecond < 1 || f.MostAway < 1 || f.MostAway > 100 {
+		return fmt.Errorf("reading the flags: --failover-grace and --failover-evictions-per-second are above 0, "+
+			"--failover-max-away-percent is 1 to 100: have %s, %d and %d", f.Grace, f.PerSecond, f.MostAway)
 	}
 	if l := o.Guard.Limit; l.Copies < 0 || l.Percent < 0 || l.Percent > 100 || o.Guard.Window <= 0 {
-		return fmt.Errorf("reading the flags: --removal-limit-copies is 0 or more, --removal-limit-percent is 0 to 100, --removal-window is above 0: have %d, %d and %s",
-			l.Copies, l.Percent, o.Guard.Window)
+		return fmt.Errorf("reading the flags: --removal-limit-copies is 0 or more, --removal-limit-percent is 0 to 100, "+
+			"--removal-window is above 0: have %d, %d and %s", l.Copies, l.Percent, o.Guard.Window)
 	}
 	o.DeniedMetadataPrefixes, o.WebhookNames = list(denied), list(webhookNames)
 	if len(o.WebhookNames) == 0 {

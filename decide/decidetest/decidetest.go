@@ -34,7 +34,8 @@ func Template(uid types.UID) *unstructured.Unstructured {
 	return u
 }
 
-// Cluster returns a cluster that is ready, open to all namespaces and labelled with its name.
+// Cluster returns a ready cluster that accepts objects of all namespaces. Its label `name` has the name of the cluster
+// as value.
 func Cluster(name string, change ...func(*hubv1.MemberCluster)) *hubv1.MemberCluster {
 	c := &hubv1.MemberCluster{}
 	c.Name = name
@@ -63,7 +64,8 @@ func Leaving(policy hubv1.RemovalPolicy) func(*hubv1.MemberCluster) {
 	}
 }
 
-// AbandonAfter makes the hub abandon a leaving cluster after this number of seconds.
+// AbandonAfter sets after how many seconds the hub gives up the copies on a leaving cluster that does not withdraw
+// them.
 func AbandonAfter(seconds int32) func(*hubv1.MemberCluster) {
 	return func(c *hubv1.MemberCluster) {
 		c.Spec.Leave.WhenUnreachable = hubv1.UnreachableAbandon
@@ -109,12 +111,13 @@ func Labelled(app string) func(*hubv1.Placement) {
 	}
 }
 
-// Absent returns the Absent entry of a cluster that is to lose its copy.
+// Absent returns an entry of spec.clusters with the state Absent: the cluster is to lose its copy.
 func Absent(cluster, reason string, policy hubv1.RemovalPolicy) hubv1.BindingTarget {
 	return hubv1.BindingTarget{Name: cluster, State: hubv1.TargetAbsent, Absent: &hubv1.Absence{Reason: reason, UID: "a", Policy: policy}}
 }
 
-// Bound returns a binding of generation 3 for the object with UID a and the placement web. Its rows are up to date.
+// Bound returns a binding of generation 3 for the object with UID a and the placement web. Its status belongs to this
+// generation.
 func Bound(entries ...hubv1.BindingTarget) *hubv1.ResourceBinding {
 	b := &hubv1.ResourceBinding{}
 	b.Namespace, b.Name, b.Generation = Object.Namespace, Object.BindingName(), 3
@@ -133,18 +136,18 @@ func Known(b *hubv1.ResourceBinding) *hubv1.ResourceBinding {
 	return b
 }
 
-// RefusedRow adds the row of a cluster that refuses a withdrawal.
+// RefusedRow adds the row of a cluster that refuses to delete its copy.
 func RefusedRow(b *hubv1.ResourceBinding, cluster string) *hubv1.ResourceBinding {
 	return RowSays(b, cluster, hubv1.ReasonForbidden, "")
 }
 
-// RowSays adds the row of a cluster on which the object is not applied.
+// RowSays adds the row of a cluster on which the object is not applied, with this reason and message.
 func RowSays(b *hubv1.ResourceBinding, cluster, reason, message string) *hubv1.ResourceBinding {
 	b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: cluster, Applied: metav1.ConditionFalse, Reason: reason, Message: message})
 	return b
 }
 
-// WithdrawnRow adds the row of a cluster that confirms a withdrawal.
+// WithdrawnRow adds the row of a cluster that has confirmed the deletion of its copy.
 func WithdrawnRow(b *hubv1.ResourceBinding, cluster string) *hubv1.ResourceBinding {
 	b.Status.Clusters = append(b.Status.Clusters, hubv1.ClusterRow{Name: cluster, Applied: metav1.ConditionFalse, Reason: hubv1.ReasonWithdrawn})
 	return b
@@ -162,12 +165,12 @@ func Lost(since time.Duration) func(*hubv1.MemberCluster) {
 	}
 }
 
-// Drained makes a drained cluster that at most one object may leave at a time.
+// Drained makes a cluster drained. At most one object at a time may leave it.
 func Drained(c *hubv1.MemberCluster) {
 	c.Spec.Drain = &hubv1.DrainPolicy{MaxUnavailable: ptr.To[int32](1)}
 }
 
-// Emptied makes a cluster with a drain that also evicts objects that no other cluster can take.
+// Emptied makes a cluster drained. The drain also evicts objects that no other cluster can take.
 func Emptied(c *hubv1.MemberCluster) {
 	c.Spec.Drain = &hubv1.DrainPolicy{Evict: true}
 }
@@ -182,7 +185,7 @@ func EvictedBy(reason string, by ...string) hubv1.BindingTarget {
 	return e
 }
 
-// Having gives an entry a share.
+// Having sets the share of the replicas that an entry gets.
 func Having(e hubv1.BindingTarget, replicas int32) hubv1.BindingTarget {
 	e.Replicas = &replicas
 	return e
@@ -211,7 +214,8 @@ func EntriesOf(spec *hubv1.BindingSpec) []string {
 	return out
 }
 
-// Saying adds rows: "eu" is healthy, "eu Progressing" is not, and "eu Unknown" has no known copy.
+// Saying adds rows to the status of a binding: "eu" is a healthy row, "eu Progressing" has this health, and "eu
+// Unknown" has no known copy.
 func Saying(b *hubv1.ResourceBinding, rows ...string) *hubv1.ResourceBinding {
 	for _, r := range rows {
 		name, says, _ := strings.Cut(r, " ")
@@ -230,7 +234,8 @@ func Saying(b *hubv1.ResourceBinding, rows ...string) *hubv1.ResourceBinding {
 	return b
 }
 
-// FailingOver returns a placement for the given number of clusters (0 for all) that evicts after 300 s.
+// FailingOver returns a placement that selects this number of clusters, or all clusters if number is 0. It evicts
+// objects from a cluster that has been unreachable for 300 s.
 func FailingOver(number int32, change ...func(*hubv1.Placement)) []hubv1.PlacementObject {
 	return Only(Policy("web", append([]func(*hubv1.Placement){func(p *hubv1.Placement) {
 		if number > 0 {
@@ -254,7 +259,7 @@ func Dividing(by hubv1.DivideBy, change ...func(*hubv1.DividePolicy)) func(*hubv
 	}
 }
 
-// NoMoreThan limits the share of each cluster.
+// NoMoreThan sets the maximum share of each cluster.
 func NoMoreThan(n int32) func(*hubv1.DividePolicy) {
 	return func(w *hubv1.DividePolicy) { w.Limits = []hubv1.ReplicaLimit{{MaxReplicas: &n}} }
 }

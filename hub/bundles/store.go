@@ -140,8 +140,8 @@ type change struct {
 
 func (c change) id() hubv1.ObjectIdentity { return hubv1.IdentityOf(c.Manifest) }
 
-// compare returns the changes of the stored objects: first the objects to remove, then the other objects. The error may
-// be a refusal.
+// compare returns the changes that bring the stored objects of a bundle to the wanted objects. Removals come first. The
+// error is a refusal if an object belongs to another bundle.
 func (c *Controller) compare(ctx context.Context, b hubv1.BundleObject, wanted []*unstructured.Unstructured) ([]change, error) {
 	of := hubv1.OfBundle(b)
 	var removed, written []change

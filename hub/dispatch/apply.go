@@ -19,8 +19,8 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// apply writes the copy if a write is due. known is false if there is no outcome yet. Then an event will queue the key
-// again, or o has the time of the next try.
+// apply writes the copy if its content is not the wanted content. known is false if the run has no result for the row
+// yet. In this case an event queues the key again, or o has the time of the next try.
 func (r *run) apply(ctx context.Context) (o member.Outcome, known bool) {
 	content := r.queue.opts.Templates.Content(r.object.ObjectIdentity) // read first: if the object changes now, this is the number of the older content
 	template, ok := r.template()
@@ -94,8 +94,8 @@ func (r *run) bring(ctx context.Context, manifest *unstructured.Unstructured) (o
 	return dropped(o, unserved), known
 }
 
-// template returns the hub object if the binding was decided for its current version. It returns false for a later
-// version, on which hub/schedule decides first.
+// template returns the hub object, if the binding was decided for its current version. ok is false for a newer version,
+// because hub/schedule must decide on it first.
 func (r *run) template() (*unstructured.Unstructured, bool) {
 	t, ok := r.queue.opts.Templates.Get(r.object.ObjectIdentity)
 	if !ok || t.GetUID() != r.binding.BindingSpec().ObjectRef.UID || t.GetDeletionTimestamp() != nil {
@@ -104,8 +104,8 @@ func (r *run) template() (*unstructured.Unstructured, bool) {
 	return t, r.mcl != nil && r.mcl.DeletionTimestamp == nil
 }
 
-// forbidden returns the outcome for an object that must never be written to this cluster. It is nil for all other
-// objects.
+// forbidden returns the outcome for an object that must never be written to this cluster. It returns false if the
+// object may be written.
 func (r *run) forbidden() (member.Outcome, bool) {
 	if r.cluster.IsHub() {
 		return outcome(metav1.ConditionTrue, hubv1.ReasonIsTemplate, "the cluster is the hub itself: the object is the template"), true
@@ -120,34 +120,36 @@ func (r *run) forbidden() (member.Outcome, bool) {
 	return member.Outcome{}, false
 }
 
-// wanted is the copy that the cluster shall hold, with the last known state of the copy that the cluster has.
+// wanted is the copy that the cluster shall hold. It also has the last known state of the existing copy.
 type wanted struct {
 	manifest *unstructured.Unstructured
 	digest   string
 	record   record
 	lastConfirmed
 
-	// observed is set by compare. It is the resourceVersion at which the copy may be written without a read, see
-	// member.ApplyIntent.
+	// observed is the resourceVersion at which the copy may be written without a read, see member.ApplyIntent. compare
+	// sets it.
 	observed string
-	// unknown is set by compare. It is true if neither the watch nor an earlier call has shown an object of this name.
+	// unknown is true if neither the watch nor an earlier call has shown an object of this name on the cluster. compare
+	// sets it.
 	unknown bool
-	// keepAway means that a copy that the cluster no longer has is not created again.
+	// keepAway is true if a missing copy must not be created again.
 	keepAway bool
-	// wait is set by compare. It is true if the run waits for the first list of the kind instead of reading each object.
+	// wait is true if the run must wait for the first list of the kind. Without this wait, it would read each object of
+	// the kind. compare sets it.
 	wait bool
 }
 
-// lastConfirmed describes the copy at the time when it last equalled the wanted copy.
+// lastConfirmed describes the copy at the time when it last had the wanted content.
 type lastConfirmed struct {
 	confirmed, confirmedDigest string // content hash and digest
 	confirmedUID               types.UID
 	adopted                    bool // the hub has adopted the copy
-	// noteReason and note are the reason and message of the last confirmed outcome.
+	// noteReason and note are the reason and message of the last successful write.
 	noteReason, note string
 }
 
-// want returns the wanted copy, and makes the cluster watch its kind.
+// want returns the wanted copy, and starts a watch of its kind on the cluster.
 func (r *run) want(manifest *unstructured.Unstructured) *wanted {
 	gvk := manifest.GroupVersionKind()
 	w := &wanted{
@@ -166,7 +168,8 @@ func (r *run) want(manifest *unstructured.Unstructured) *wanted {
 	return w
 }
 
-// watch makes the cluster watch this kind for the binding, and ends the binding's watch of another kind.
+// watch starts a watch of this kind on the cluster for the binding. If the binding had a watch of another kind, it
+// ends.
 func (r *run) watch(rec record, gvk schema.GroupVersionKind) record {
 	if rec.gvk != gvk {
 		if rec.gvk.Kind != "" {
@@ -179,13 +182,13 @@ func (r *run) watch(rec record, gvk schema.GroupVersionKind) record {
 	return rec
 }
 
-// observed is the copy as the cluster's watch shows it.
+// observed is the copy in the state that the cluster's watch has last shown.
 type observed struct {
 	member.Observation
 	found, synced bool
 }
 
-// look returns the copy as the cluster's watch shows it.
+// look returns the copy in the state that the cluster's watch has last shown.
 func (r *run) look(gvk schema.GroupVersionKind) (seen observed) {
 	seen.Observation, seen.found, seen.synced = r.cluster.Observation(gvk, types.NamespacedName{Namespace: r.object.Namespace, Name: r.object.Name})
 	if seen.synced {
@@ -194,8 +197,8 @@ func (r *run) look(gvk schema.GroupVersionKind) (seen observed) {
 	return seen
 }
 
-// compare compares the observed copy with the wanted copy. known is true if no request to the member is needed. drift
-// is true if the copy was changed on the member.
+// compare compares the observed copy with the wanted copy. known is true if the result needs no request to the member.
+// drift is true if a client has changed the copy on the member.
 func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	seen := r.look(w.record.gvk)
 	held := w.confirmed != "" && w.confirmedDigest == w.digest // at the last confirmation
@@ -231,9 +234,9 @@ func (r *run) compare(w *wanted) (o member.Outcome, known, drift bool) {
 	return o, false, held && (changed || gone)
 }
 
-// watchWait returns how long to wait until the watch shows the hub's own write. It is zero or less if there is nothing
-// to wait for, or if the wait is over. After the wait the copy is read, because a cluster that was restored from a
-// backup never shows the write.
+// watchWait returns how long to wait until the watch shows the hub's own write. It is zero or less if the wait is over,
+// or not needed. After the wait, the copy is read, because the watch of a cluster that was restored from a backup never
+// shows the write.
 func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	last := w.record.last
 	notBack := (!seen.found && !seen.synced) || (seen.found && hubv1.Older(seen.ResourceVersion, last.ResourceVersion))
@@ -243,7 +246,7 @@ func (r *run) watchWait(seen observed, w *wanted) time.Duration {
 	return pace.AnswerWithin - r.queue.opts.Clock.Since(w.record.confirmedAt)
 }
 
-// write applies the manifest, unless writes are suspended or a contested field must wait.
+// write applies the manifest, unless the placement suspends writes, or a contested field must wait.
 func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	if r.suspended() {
 		return outcome(metav1.ConditionFalse, hubv1.ReasonSuspended, "writing to %s is suspended by the placement", r.target.Name)
@@ -267,7 +270,7 @@ func (r *run) write(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	return r.done(w.record, o)
 }
 
-// contested marks the outcome of an apply as Contested while another client keeps changing the copy back.
+// contested marks the outcome of a write as Contested if another client repeatedly changes the same field back.
 func (r *run) contested(o member.Outcome) member.Outcome {
 	if over, _, yes := r.queue.fights.of(r.key); yes && o.Applied == metav1.ConditionTrue {
 		o.Reason, o.Message = hubv1.ReasonContested, contested(over)
@@ -276,7 +279,7 @@ func (r *run) contested(o member.Outcome) member.Outcome {
 	return o
 }
 
-// report returns the outcome of a dry run. The record does not keep the outcome.
+// report returns the outcome of a dry run. The outcome is not kept in the record, because nothing was written.
 func (r *run) report(ctx context.Context, w *wanted) member.Outcome {
 	w.record.last, w.record.withdrawn = member.Outcome{}, nil
 	r.queue.records.set(r.key, w.record)
@@ -317,7 +320,7 @@ func (r *run) leftHere(w *wanted) *hubv1.OrphanedCopy {
 	return r.binding.BindingStatus().Left(r.mcl.Status.ClusterID)
 }
 
-// notes are reasons of successful writes. Such a reason stays in the row until the copy or its wanted state changes.
+// notes are reasons of successful writes that a row keeps until the copy or its wanted content changes.
 var notes = map[string]bool{hubv1.ReasonAutoscaled: true}
 
 func contested(over member.FieldDrift) string {
@@ -327,7 +330,7 @@ func contested(over member.FieldDrift) string {
 	return fmt.Sprintf("field manager %s keeps changing %s; the hub restores the field every 30 s: stop that manager, or remove the field from the hub object", over.Manager, over.Path)
 }
 
-// done records a successful outcome, so that the next run knows the copy before the watch shows it.
+// done records a successful write. The next run then knows the copy, even if the watch has not shown the write yet.
 func (r *run) done(rec record, o member.Outcome) member.Outcome {
 	if o.Applied == metav1.ConditionTrue {
 		rec.last, rec.confirmedAt = o, r.queue.opts.Clock.Now()
@@ -340,8 +343,7 @@ func (r *run) done(rec record, o member.Outcome) member.Outcome {
 	return o
 }
 
-// paused reports whether the member's admin has paused writes to the copy. The outcome of an apply has the time at
-// which the pause ends.
+// paused reports whether an admin of the member has paused writes to the copy.
 func (r *run) paused(seen observed) bool { return seen.Paused.After(r.queue.opts.Clock.Now()) }
 
 // settled reports whether the copy equals the wanted copy, so that no request to the member is needed.
@@ -349,9 +351,9 @@ func (r *run) settled(seen observed, w *wanted) bool {
 	return r.asConfirmed(seen, w) && seen.Digest == w.digest
 }
 
-// asConfirmed reports whether the copy belongs to this hub object, has not changed since it was last confirmed, and may
-// be written without a read. A copy that was written before the hub was restored from an older backup is always read
-// first.
+// asConfirmed reports whether the copy may be written without a read. It must belong to this hub object, and must not
+// have changed since the member last confirmed it. If the hub was restored from an older backup, a copy that was
+// written before the restore is always read first.
 func (r *run) asConfirmed(seen observed, w *wanted) bool {
 	ours := seen.found && seen.Owner == r.object.ObjectIdentity && seen.OwnerUID == r.binding.BindingSpec().ObjectRef.UID
 	return ours && w.confirmed != "" && seen.Hash == w.confirmed && !seen.Deleting && !r.paused(seen) && !r.newer(seen)

@@ -12,13 +12,15 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// keyChanges are the times, by key, at which the hub saw changes that a member does not have yet. The metrics use them.
+// keyChanges has, by key, the time at which the hub saw a change that the member does not have yet. The metrics use
+// these times.
 type keyChanges struct {
 	mu    sync.Mutex
 	since map[types.NamespacedName]time.Time
 }
 
-// note records a change of keys. The time of an earlier change stays if the member does not have that change yet.
+// note records the time of a change of the keys. If the member does not have an earlier change of a key yet, the time
+// of the earlier change stays.
 func (c *keyChanges) note(at time.Time, keys ...due) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,11 +52,11 @@ func (q *queue) addChanged(priority int, keys ...due) {
 	q.gate.add(keys...)
 }
 
-// begin takes the time of the change of the run's key, before the run reads its inputs.
+// begin takes the time of the change before the run reads its inputs. A change during the run is recorded anew.
 func (r *run) begin() { r.changed = r.queue.changes.take(r.key) }
 
-// measure records the time that the change took, if the member has the change. It drops the time if the run held the
-// key, waited, or withdrew the copy.
+// measure records in the metrics how long the change took, if the member has it now. If the run held the key, waited or
+// withdrew the copy, it drops the time.
 func (r *run) measure(o member.Outcome) {
 	kind := kindSeconds.WithLabelValues(r.binding.BindingSpec().ObjectRef.Kind) // from the first copy on, so that the series does not begin with a change
 	if r.changed.IsZero() {
@@ -72,7 +74,7 @@ func (r *run) measure(o member.Outcome) {
 	r.changed = time.Time{}
 }
 
-// keepChange keeps the time of a change that the run has not completed.
+// keepChange keeps the time of a change, because the run has not brought the change to the member.
 func (r *run) keepChange() {
 	if !r.changed.IsZero() {
 		r.queue.changes.note(r.changed, due{key: r.key})

@@ -1,12 +1,13 @@
 // Package dispatch carries out each binding's decision on the members. It renders the manifest, applies or withdraws
 // the copy through package member, and reports the outcome. It makes no decision and writes nothing to the hub.
 //
-// Every member has its own queue and its own workers, from Engage until its link ends, so a slow, hung or throttling
-// member delays only its own rows. A key is a binding. An event contains nothing else, and each run reads all its
-// inputs again.
+// Every member has its own queue and its own workers, from Engage until its link ends. A slow, hung or throttling
+// member therefore delays only its own rows. A key is the name of a binding. Keys carry no other data, because each run
+// reads all its inputs again.
 //
 // Keys that are due together are processed in the order of their kinds: Namespaces, definitions, RBAC, ConfigMaps and
-// Secrets, then all others. Withdrawals are processed in the opposite order. A change is processed before a replay.
+// Secrets, then all others. Withdrawals are processed in the opposite order. A key that has changed is processed before
+// keys that are only compared again, for example after a restart.
 //
 // Each mechanism has its own file:
 //   - order: priorities of keys, and ranks of kinds;
@@ -17,8 +18,8 @@
 //   - wake: events of copies that repeat our own write;
 //   - fights: corrections of a field that another controller keeps changing.
 //
-// An unreachable member has no queue: hub/report writes its rows. When the member is reachable again, all its keys are
-// queued.
+// An unreachable member has no queue, and hub/report writes its rows. When the member is reachable again, all its keys
+// are queued.
 package dispatch
 
 import (
@@ -47,35 +48,37 @@ import (
 type Templates interface {
 	// Get returns the hub object. The object is shared, and the caller must not change it.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// Content returns a number that changes with every part of the hub object except its status. It is 0 if the hub has no
-	// such object.
+	// Content returns a number that changes when any part of the hub object except its status changes. It is 0 if the hub
+	// has no such object.
 	Content(id hubv1.ObjectIdentity) uint64
 	// ListStored returns the objects of the selected bundles.
 	ListStored(which func(hubv1.ObjectBundle) bool) []hubv1.ObjectIdentity
-	// Live reads a hub object uncached. gone means that it was deleted, although its kind has existed since the given
-	// time.
+	// Live reads a hub object from the API server, not from the cache. gone means that the object was deleted: it is
+	// missing, although its kind has existed since the time since.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
-// Recorder receives every outcome.
+// Recorder receives the outcome of every run.
 type Recorder interface {
 	// Record gets the binding that the run read. The binding is shared with the cache, and Record must not change it.
 	Record(binding hubv1.BindingObject, cluster string, o member.Outcome)
 }
 
-// Epochs reads the epochs of the hub. A copy with a foreign epoch was written by a later state of the hub, before its
-// restore from a backup.
+// Epochs reads the epochs of the hub, see package source. A copy with a foreign epoch was written before the hub was
+// restored from a backup.
 type Epochs interface {
 	// Current returns the cached epochs.
 	Current() source.Epochs
-	// Confirm returns the epochs by an uncached read. It may reuse an earlier read that found the given epoch foreign.
+	// Confirm returns the epochs by an uncached read. It may reuse an earlier read in which the given epoch was foreign,
+	// too.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
-	// Use returns the epochs for a write to a member. If this process has no epoch of its own, Use appends one first.
+	// Use returns the epochs for a write to a member. If this process has not added its own epoch to the list yet, Use
+	// adds it first.
 	Use(ctx context.Context) source.Epochs
 }
 
-// Revisions reads the contents of revisions. The results are shared and must not be changed. Errors other than
-// decide.ErrRevisionMissing may be temporary.
+// Revisions reads the stored contents of revisions. Callers must not change the results, because they are shared. An
+// error other than decide.ErrRevisionMissing may be temporary.
 type Revisions interface {
 	Template(ctx context.Context, digest string) (*unstructured.Unstructured, error)
 	Rules(ctx context.Context, digest string) (*decide.HeldRules, error)
@@ -91,24 +94,24 @@ type Options struct {
 	Fleet     member.Fleet
 	Templates Templates
 	Recorder  Recorder
-	// HubObject returns the versions at which clusters may get an object; template is nil if the object is not in memory.
-	// Default: the version of the template alone.
+	// HubObject returns the versions at which clusters may get an object. template is nil if the object is not in memory.
+	// Default: only the version of the template.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
-	// Revisions that targets name. Default: there are none.
+	// Revisions reads the revisions that targets name. Default: no revision is stored.
 	Revisions Revisions
 	// DeniedMetadataPrefixes are prefixes of labels and annotations that are never copied to members, in addition to the
 	// built-in prefixes.
 	DeniedMetadataPrefixes []string
 	// Key signs the digests of Secrets.
 	Key canonical.Key
-	// Misfits returns the values in a manifest that violate the hub's schema of its kind. Default: no value violates it.
+	// Misfits returns the values in a manifest that violate the hub's schema of its kind. Default: it returns no values.
 	Misfits func(ctx context.Context, manifest *unstructured.Unstructured) []member.Misfit
 	// Epochs of the hub. Default: copies are written without an epoch, and their epochs are not checked.
 	Epochs Epochs
 	// Workers is the number of workers for each member. Default 8.
 	Workers int
 	Clock   clock.PassiveClock
-	// Tracer makes the spans of changes on members. Default: no spans.
+	// Tracer makes the spans of changes on members. Default: no spans are made.
 	Tracer *tracing.Tracer
 }
 
@@ -145,13 +148,13 @@ func New(opts Options) *Dispatcher {
 	}
 }
 
-// atHubVersion returns a hub object that is served at one version only.
+// atHubVersion returns a hub object that clusters get only at the version of the hub.
 func atHubVersion(_ context.Context, ref hubv1.ObjectReference, template *unstructured.Unstructured) (hubv1.HubObject, error) {
 	return hubv1.HubObjectOf(ref, template), nil
 }
 
-// Engage starts the queue of a member with all bindings that name the member, and returns at once. The queue ends with
-// ctx. The queue of an earlier link ends with that link's context, and the new queue starts after its end.
+// Engage starts the queue of a member with all bindings that name the member, and does not wait for it. The queue ends
+// with ctx. If an earlier link of the member had a queue, the new queue starts when the earlier one has ended.
 func (d *Dispatcher) Engage(ctx context.Context, cluster string) error {
 	q, err := newQueue(cluster, d.opts, d.fresh, d.renderings)
 	if err != nil {
@@ -182,7 +185,8 @@ func (d *Dispatcher) Resume(ctx context.Context, cluster string) {
 	d.WakeCluster(ctx, cluster)
 }
 
-// WakeCluster queues every binding that names the cluster, and every binding with a record there, at low priority.
+// WakeCluster queues, at low priority, every binding that names the cluster, and every binding that has a record for
+// the cluster.
 func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool { return b.BindingSpec().Target(cluster) != nil }, cluster)
 	if q := d.queue(cluster); q != nil {
@@ -190,9 +194,9 @@ func (d *Dispatcher) WakeCluster(ctx context.Context, cluster string) {
 	}
 }
 
-// WakeKind queues the bindings of one kind at low priority. With a cluster, it queues them for that cluster only: the
-// cluster has started or stopped serving the kind, or the first list of the kind's copies has ended. Without a cluster,
-// it queues them for all targets: the first list of the hub's objects of the kind has ended.
+// WakeKind queues the bindings of one kind at low priority. With a cluster, it queues them for this cluster only. The
+// cluster has started or stopped serving the kind, or its first list of the copies has ended. Without a cluster, it
+// queues them for all targets, because the first list of the hub's objects of this kind has ended.
 func (d *Dispatcher) WakeKind(ctx context.Context, gk schema.GroupKind, cluster ...string) {
 	d.wakeWhere(ctx, lowPriority, func(b hubv1.BindingObject) bool {
 		return hubv1.ObjectOf(b).GroupKind() == gk
@@ -208,16 +212,16 @@ func (d *Dispatcher) WakeObject(ctx context.Context, id hubv1.ObjectIdentity) {
 	d.wakeBinding(b, normalPriority)
 }
 
-// WakeOlder queues the bindings that have a row with the reason HubIsOlder, because a user accepted the epochs of their
-// copies.
+// WakeOlder queues the bindings that have a row with the reason HubIsOlder. It is called when a user has accepted the
+// epochs of their copies.
 func (d *Dispatcher) WakeOlder(ctx context.Context) {
 	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool {
 		return slices.ContainsFunc(b.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder })
 	})
 }
 
-// Observed queues one binding for one cluster, because its copy has changed there. Observed drops an event that shows
-// the result of the hub's own write.
+// Observed queues one binding for one cluster, because its copy has changed there. If the event shows the result of the
+// hub's own write, Observed ignores it.
 func (d *Dispatcher) Observed(cluster string, binding types.NamespacedName, seen member.Observation) {
 	if q := d.queue(cluster); q != nil {
 		q.observed(binding, seen)
@@ -244,7 +248,7 @@ func (d *Dispatcher) wakeTargets(b hubv1.BindingObject, priority int, which func
 	}
 }
 
-// wakeWhere queues the matching bindings, for one cluster or for all clusters that they name.
+// wakeWhere queues the matching bindings, for one cluster or for all their clusters.
 func (d *Dispatcher) wakeWhere(ctx context.Context, priority int, match func(hubv1.BindingObject) bool, only ...string) {
 	bindings, err := scopes.Bindings(ctx, d.opts.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {

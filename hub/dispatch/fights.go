@@ -10,12 +10,12 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// fightRounds is the number of corrections of a field that are a fight, if each correction follows the one before it in
-// less than calm. From then on the field is restored at most once in calm.
+// fightRounds is the number of corrections of a field after which another client counts as fighting with the hub. Each
+// correction must follow the previous one in less than calm. The field is then corrected at most once in calm.
 const fightRounds = 4
 
-// fights counts the corrections of copies. The count prevents that two controllers with different values write at full
-// speed for ever.
+// fights counts the corrections of copies. Without this count, the hub and another controller with a different value
+// would write at full speed for ever.
 type fights struct {
 	clock clock.PassiveClock
 
@@ -32,7 +32,7 @@ func newFights(c clock.PassiveClock) *fights {
 	return &fights{clock: c, rounds: map[types.NamespacedName]*fight{}}
 }
 
-// corrected records one correction of a drifted field.
+// corrected records that the hub has corrected a field that a client had changed.
 func (f *fights) corrected(key types.NamespacedName, over member.FieldDrift) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,8 +45,8 @@ func (f *fights) corrected(key types.NamespacedName, over member.FieldDrift) {
 	r.corrected = append(recent(r.corrected, f.clock.Now()), f.clock.Now())
 }
 
-// of returns the field that a fight is about, and the wait until the next correction. A fight lasts until its
-// corrections are old, even if the next correction need not wait.
+// of returns the field of a fight, and how long the next correction must wait. A fight lasts until its corrections are
+// older than calm, even if the wait is over before.
 func (f *fights) of(key types.NamespacedName) (over member.FieldDrift, wait time.Duration, yes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

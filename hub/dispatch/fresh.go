@@ -13,13 +13,13 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// freshBindings reads bindings uncached. The withdrawals of one binding share a read, because the keys of a binding are
-// queued for all members at once.
+// freshBindings reads bindings from the API server. When a binding is withdrawn, its keys are queued for all members at
+// once. The withdrawals on these members share one read.
 //
-// A shared read is never older than the decision that a run carries out: a run does not use a read binding whose
-// generation is older than that of the cached binding. The read may miss a change of the last second that the cache
-// does not show either. A read for each member would have the same gap, between the answer of the API server and the
-// answer of the member.
+// A shared read is never older than the decision that a run carries out: a run does not use a binding whose generation
+// is older than the generation in the cache. The read may miss a change of the last second that the cache does not show
+// either. A separate read for each member would have the same gap, between the answer of the API server and the answer
+// of the member.
 type freshBindings struct {
 	reader client.Reader
 	clock  clock.PassiveClock
@@ -33,13 +33,13 @@ type freshRead struct {
 	begun time.Time
 	done  chan struct{}
 
-	// binding and err are set before done is closed.
+	// binding and err are the result. They are set before done is closed.
 	binding hubv1.BindingObject
 	err     error
 }
 
-// get returns the binding from the API server. The binding is shared, and the caller must not change it. It is not
-// older than the cached binding.
+// get returns the binding from the API server. It is not older than the cached binding. Callers share it and must not
+// change it.
 func (f *freshBindings) get(ctx context.Context, cached hubv1.BindingObject) (hubv1.BindingObject, error) {
 	key := client.ObjectKeyFromObject(cached)
 	var useless *freshRead

@@ -21,7 +21,7 @@ import (
 //     as possible;
 //   - when no key of a higher rank is at work, see Rank.
 //
-// A worker that is about to call the member asks the gate again, see call. If the limit is closed, the gate holds the
+// A worker that is about to call the member asks the gate again, see call. If the limit is closed, the gate keeps the
 // key, and the worker takes another key.
 type gate struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
@@ -44,7 +44,7 @@ type gate struct {
 type call struct {
 	key  types.NamespacedName
 	kind schema.GroupKind
-	// namespace that must exist on the member. It is empty if the call needs no namespace.
+	// namespace is a namespace that must exist on the member. It is empty if the call needs no namespace.
 	namespace string
 	began     time.Time
 }
@@ -70,8 +70,7 @@ func (g *gate) add(keys ...due) {
 	}
 }
 
-// AddAfter implements workqueue.TypedDelayingInterface. A key that a worker processes keeps its priority for the next
-// try.
+// AddAfter implements workqueue.TypedDelayingInterface. A key that a worker returns for a later try keeps its priority.
 func (g *gate) AddAfter(key types.NamespacedName, after time.Duration) {
 	g.mu.Lock()
 	priority, atWork := g.running[key]
@@ -96,7 +95,7 @@ func (g *gate) Get() (key types.NamespacedName, shutdown bool) {
 	return key, g.ShuttingDown()
 }
 
-// wait returns when the condition holds or the queue is shut down.
+// wait returns when condition returns true, or when the queue is shut down.
 func (g *gate) wait(condition func() bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -139,8 +138,8 @@ func (g *gate) ShutDown() {
 	g.changed.Broadcast()
 }
 
-// call executes f, which sends requests to the member, unless the gate holds the key of the call. If held is true, the
-// gate will queue the key again, and the outcome has the reason of the hold.
+// call calls f, which sends requests to the member. If the gate holds the key instead, held is true, f is not called,
+// and the outcome tells why. The gate then queues the key again later.
 func (g *gate) call(ctx context.Context, c call, f func(context.Context) member.Outcome) (o member.Outcome, held bool) {
 	if o, held = g.enter(c); held {
 		return o, true
@@ -154,8 +153,9 @@ func (g *gate) call(ctx context.Context, c call, f func(context.Context) member.
 	return f(ctx), false
 }
 
-// enter reports whether the key of a call is held, and the reason. While the limit is closed, a kind without a failure
-// is tried at once, because the failures may concern only one kind. No kind is tried if the member asked for a pause.
+// enter reports whether the gate holds the key of a call, and why. While the limit is closed, a kind without a failure
+// is tried at once, because the failures may concern only one kind. If the member has asked for a pause, no kind is
+// tried.
 func (g *gate) enter(c call) (o member.Outcome, held bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -175,7 +175,7 @@ func (g *gate) enter(c call) (o member.Outcome, held bool) {
 	return outcome(metav1.ConditionUnknown, h.last.Reason, "%s", heldMessage(h.last)), true
 }
 
-// leave evaluates the outcome of a call, and reports whether the key is held.
+// leave handles the outcome of a call, and reports whether the gate holds its key.
 func (g *gate) leave(c call, o member.Outcome) (held bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -198,7 +198,7 @@ func (g *gate) leave(c call, o member.Outcome) (held bool) {
 	return c.namespace != "" && g.leaveNamespace(c, o, now)
 }
 
-// close closes the limit, or keeps the limit closed after a failed trial.
+// close closes the limit after a failure. If the limit is closed already, it stays closed for a longer pause.
 func (g *gate) close(o member.Outcome, now time.Time) {
 	if g.closed == nil {
 		g.closed = newHold()
@@ -210,7 +210,7 @@ func (g *gate) close(o member.Outcome, now time.Time) {
 	g.closed.last, g.closed.until = o, now.Add(jitter(max(pause, o.After)))
 }
 
-// reopen queues all keys that the closed limit held.
+// reopen queues all keys that were held because the limit was closed.
 func (g *gate) reopen() {
 	if h := g.closed; h != nil {
 		g.closed = nil
@@ -218,8 +218,9 @@ func (g *gate) reopen() {
 	}
 }
 
-// leaveNamespace evaluates the outcome of a call that needs a namespace, and reports whether the key is held. While the
-// namespace is being deleted, or is missing and not created by the hub, one key at a time is tried.
+// leaveNamespace handles the outcome of a call that needs a namespace, and reports whether the gate holds its key.
+// While the namespace is being deleted, or is missing and not created by the hub, only one of its keys at a time is
+// tried.
 func (g *gate) leaveNamespace(c call, o member.Outcome, now time.Time) (held bool) {
 	h := g.namespaces[c.namespace]
 	if o.Reason != hubv1.ReasonNamespaceTerminate && o.Reason != hubv1.ReasonNamespaceMissing {
@@ -241,7 +242,7 @@ func (g *gate) leaveNamespace(c call, o member.Outcome, now time.Time) (held boo
 	return true
 }
 
-// resume opens the gate, because the link is new or Ready again.
+// resume opens the gate, because the link to the member is new or Ready again.
 func (g *gate) resume() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -255,7 +256,8 @@ func (g *gate) resume() {
 	g.changed.Broadcast()
 }
 
-// plan plans the next trial of a hold, unless a trial is planned or running. done is the key whose call has ended.
+// plan sets the time of the next trial of a hold, unless a trial has a time or is running. done is the key whose call
+// has just ended.
 func (g *gate) plan(h *hold, done types.NamespacedName) {
 	if h.trial == done {
 		h.trial = types.NamespacedName{}
@@ -270,8 +272,8 @@ func (g *gate) plan(h *hold, done types.NamespacedName) {
 	})
 }
 
-// try queues the trial of a hold. It chooses the key now, so that a key that was held after the plan may be tried
-// first.
+// try makes the next trial of a hold. It chooses the key at this moment, so that a key that was added after plan may be
+// tried first.
 func (g *gate) try(h *hold) {
 	h.timer = nil
 	if h.trial != (types.NamespacedName{}) {
@@ -287,7 +289,7 @@ func (g *gate) try(h *hold) {
 	}
 }
 
-// show updates the metrics.
+// show sets the metrics of the gate.
 func (g *gate) show() {
 	inFlightLimit.WithLabelValues(g.cluster).Set(float64(int(g.limit.width)))
 	closed := 0.0
@@ -297,7 +299,8 @@ func (g *gate) show() {
 	circuitOpen.WithLabelValues(g.cluster).Set(closed)
 }
 
-// heldMessage returns a message that stays the same while the limit is closed, so that trials do not change the rows.
+// heldMessage returns the message of rows whose keys are held. It stays the same while the limit is closed, because
+// each new message would write the rows again.
 func heldMessage(last member.Outcome) string {
 	if last.Reason == hubv1.ReasonThrottled {
 		return "all writes to the cluster wait until it accepts requests again: " + last.Message

@@ -11,7 +11,7 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// gathered has the objects of the hub that a run reads.
+// gathered are the hub's objects that a run uses.
 type gathered struct {
 	object          hubv1.SelectableObject
 	mcl             *hubv1.MemberCluster  // nil if it does not exist
@@ -19,7 +19,8 @@ type gathered struct {
 	namespaceLabels map[string]string
 }
 
-// gather reads the objects for a run from the hub's cache. A missing object stays nil; a failed read is an error.
+// gather reads the objects for a run from the cache. An object that does not exist stays nil. A failed read is an
+// error.
 func (r *run) gather(ctx context.Context) error {
 	c := r.queue.opts.Client
 	r.object.ObjectIdentity = hubv1.ObjectOf(r.binding)
@@ -62,8 +63,8 @@ func get(ctx context.Context, c client.Reader, key types.NamespacedName, into cl
 	return err == nil, nil
 }
 
-// policy returns the placement's settings for writes. If the placement was deleted, the settings that the binding
-// recorded stay in force.
+// policy returns the placement's settings for writes. If the placement was deleted, it returns the settings that the
+// binding has recorded.
 func (r *run) policy() hubv1.PlacementSpec {
 	var spec hubv1.PlacementSpec
 	if r.placement != nil {

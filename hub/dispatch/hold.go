@@ -11,9 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// hold keeps keys until a trial with one of them succeeds. Trials are made one at a time, after pauses that double, or
-// at the time that the member asked for. A closed limit has one hold, and each namespace that cannot hold objects now
-// has one hold.
+// hold keeps keys until a trial with one of them succeeds. Only one trial runs at a time. The pauses between trials
+// double, unless the member asks for a certain pause. There is one hold for the closed limit, and one for each
+// namespace that cannot hold objects now.
 type hold struct {
 	last  member.Outcome // the outcome that caused the hold
 	pause time.Duration
@@ -32,7 +32,7 @@ type heldKey struct {
 
 func newHold() *hold { return &hold{keys: map[types.NamespacedName]heldKey{}} }
 
-// keep adds a key to the hold, where it stays until take or release.
+// keep adds a key to the hold. The key stays until take or release returns it.
 func (h *hold) keep(d due, failed bool) {
 	k := heldKey{due: d, failed: failed}
 	if before, ok := h.keys[d.key]; ok {
@@ -44,7 +44,7 @@ func (h *hold) keep(d due, failed bool) {
 	h.keys[d.key] = k
 }
 
-// lengthen doubles the pause, up to the longest pause.
+// lengthen doubles the pause between trials, up to longest.
 func (h *hold) lengthen(longest time.Duration) time.Duration {
 	h.pause = min(max(2*h.pause, pace.FirstRetry), longest)
 	return h.pause

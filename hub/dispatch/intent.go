@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// Intent returns the write that the hub would make for an object on a cluster, without making it. The given policies
-// replace policies of their kind and name, or are added. stop is the reason why the hub would not write; the intent
+// Intent returns the write that the hub would make for an object on a cluster, without making it. The policies in by
+// replace policies of the same kind and name, or are added. stop is the reason why the hub would not write. The intent
 // then may have no manifest. The error is member.ErrNotConnected, or a failed read of the hub.
 func (d *Dispatcher) Intent(
 	ctx context.Context, cluster string, object hubv1.ObjectIdentity, policies []hubv1.OverridePolicyObject,
@@ -31,8 +31,8 @@ func (d *Dispatcher) Intent(
 	return r.intended(ctx)
 }
 
-// Adopt adopts the unmanaged object with this UID on the cluster, for a user with the right to do so. The given
-// adoption policy replaces the placement's policy for this call. Afterwards the object is a copy. Adopt returns the
+// Adopt adopts the unmanaged object with this UID on the cluster. The caller has checked that the user may do so. The
+// adoption policy replaces the placement's policy for this call. Afterwards, the object is a copy. Adopt returns the
 // same errors as Intent.
 func (d *Dispatcher) Adopt(
 	ctx context.Context, cluster string, object hubv1.ObjectIdentity, adoption hubv1.Adoption, uid types.UID,
@@ -62,7 +62,8 @@ func (d *Dispatcher) Adopt(
 	return o, nil
 }
 
-// sent returns a new run for an object and a target cluster. If it returns no run, stop or an error has the reason.
+// sent returns a run for an object and a cluster to which the hub sends it. If it returns no run, stop or err has the
+// reason.
 func (d *Dispatcher) sent(
 	ctx context.Context, cluster string, object hubv1.ObjectIdentity,
 ) (r *run, stop *member.Outcome, err error) {
@@ -88,7 +89,8 @@ func (d *Dispatcher) sent(
 
 var errNotSent = errors.New("the object is not sent to this cluster")
 
-// intended does the same as apply, but does not write, and does not compare with the observed copy.
+// intended computes the write that apply would make, without making it. It does not compare the manifest with the
+// existing copy.
 func (r *run) intended(ctx context.Context) (in member.ApplyIntent, stop *member.Outcome, err error) {
 	template, ok := r.template()
 	if !ok {
@@ -137,8 +139,8 @@ var (
 	errReportOnly = errors.New("apply.mode of the placement lets nothing be written")
 )
 
-// replaced returns the policies after two changes: policies of the same kind, namespace and name are replaced, and new
-// policies are appended.
+// replaced returns policies with the policies in by. A policy of the same kind, namespace and name is replaced, and
+// others are appended.
 func replaced(policies, by []hubv1.OverridePolicyObject) []hubv1.OverridePolicyObject {
 	if len(by) == 0 {
 		return policies

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// keysBy are the keys of copies on one cluster, by the other objects on which each copy depends.
+// keysBy finds the keys of copies by the objects on which the copies depend.
 type keysBy[K comparable] struct {
 	mu   sync.Mutex
 	keys map[K]sets.Set[types.NamespacedName]
@@ -16,7 +16,7 @@ type keysBy[K comparable] struct {
 }
 
 // add records that a key depends on the objects, in addition to the objects of earlier calls. Call it before reading
-// the objects, so that no event of theirs is lost.
+// the objects. Otherwise an event between the read and the call would be lost.
 func (k *keysBy[K]) add(key types.NamespacedName, objects ...K) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -34,7 +34,7 @@ func (k *keysBy[K]) add(key types.NamespacedName, objects ...K) {
 	}
 }
 
-// keep removes all objects of a key except the given ones.
+// keep sets the objects on which a key depends. It drops all objects of the key that are not in the set.
 func (k *keysBy[K]) keep(key types.NamespacedName, objects sets.Set[K]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -51,7 +51,7 @@ func (k *keysBy[K]) keep(key types.NamespacedName, objects sets.Set[K]) {
 	}
 }
 
-// drop removes all objects of a key.
+// drop removes a key and its objects.
 func (k *keysBy[K]) drop(key types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -76,7 +76,7 @@ func (k *keysBy[K]) take(object K) []types.NamespacedName {
 	return out
 }
 
-// remove removes a key. The caller holds the lock.
+// remove removes one object of a key. The caller holds k.mu.
 func (k *keysBy[K]) remove(key types.NamespacedName) {
 	for _, object := range k.objects[key] {
 		if k.keys[object].Delete(key); k.keys[object].Len() == 0 {

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// slowCall is the duration above which a call is slow. The objective of API servers for a write is one second, and a
-	// call makes up to two requests.
+	// slowCall is the duration above which a call counts as slow. API servers aim at one second for a write, and a call
+	// makes up to two requests.
 	slowCall = 2 * time.Second
-	// failuresInARow is the number of consecutive failures that close the limit if the last good answer is more than
-	// slowCall ago. A member that fails only some calls gets a lower limit.
+	// failuresInARow is the number of consecutive failures that close the limit, if there was no good answer within
+	// slowCall. If a member fails only some calls, its limit becomes lower, but is not closed.
 	failuresInARow = 5
 )
 
@@ -24,8 +24,8 @@ const (
 // 1989). There is at most one decrease per round of calls, as in TCP (RFC 5681). A slow or failed call halves it. A
 // good call adds its share of one, up to the number of workers.
 //
-// A limit of zero is closed: the member fails all calls, or asked for a pause. Then only trials are made, one at a
-// time, and the first success opens the limit with a value of one.
+// A limit of zero is closed: the member fails all calls, or has asked for a pause. Only trials are made then, one at a
+// time. The first success opens the limit at one.
 type limit struct {
 	most, width float64
 	lowered     time.Time // calls that began before do not count
@@ -38,7 +38,7 @@ func newLimit(most int) limit {
 	return limit{most: float64(most), width: float64(most), failing: map[schema.GroupKind]bool{}}
 }
 
-// open ignores all failures of calls that ended before now.
+// open makes the limit ignore failures of calls that ended before now.
 func (l *limit) open(now time.Time) {
 	l.failures, l.width, l.lowered = 0, max(1, l.width), now
 	clear(l.failing)
@@ -58,7 +58,7 @@ func (l *limit) succeeded(began, now time.Time) {
 	}
 }
 
-// failed records a call that failed because of the member, and reports whether the limit is now closed.
+// failed records a call that failed because of the member, and reports whether this closes the limit.
 func (l *limit) failed(kind schema.GroupKind, began, now time.Time, throttled bool) bool {
 	l.failures++
 	l.failing[kind] = true
@@ -77,8 +77,9 @@ func (l *limit) lower(began, now time.Time) {
 	l.width, l.lowered = max(1, l.width/2), now
 }
 
-// isFault reports whether the member and not the object caused a failed call: no answer, a server error, or too many
-// requests. A failing webhook is no fault of the member, because it is called for some objects only.
+// isFault reports whether the member is the cause of a failed call, and not the object. The member has not answered, or
+// has answered with a server error or 429. A failing webhook does not count, because API servers call it only for some
+// objects.
 func isFault(o member.Outcome) bool {
 	switch o.Reason {
 	case hubv1.ReasonUnreachable, hubv1.ReasonThrottled:

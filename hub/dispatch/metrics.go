@@ -28,8 +28,8 @@ var (
 	gates          = &openGates{of: map[string]*gate{}}
 )
 
-// applySeconds returns the histogram of the times until a change is on a cluster, with one series for each value of the
-// label. See prometheus.HistogramOpts for factor and buckets.
+// applySeconds returns the histogram of the times from a change on the hub until a cluster has it. It has one series
+// for each value of the label. factor and buckets configure a native histogram, see prometheus.HistogramOpts.
 func applySeconds(label string, factor float64, buckets uint32) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "hanse_" + label + "_apply_duration_seconds",
@@ -44,7 +44,7 @@ var Metrics = []prometheus.Collector{inFlight, inFlightLimit, circuitOpen, clust
 
 func init() { metrics.Registry.MustRegister(Metrics...) }
 
-// openGates has the gates of the engaged members. A request for metrics reads the lengths of their queues.
+// openGates has the gates of the engaged members. Each scrape of the metrics reads the lengths of their queues.
 type openGates struct {
 	mu sync.Mutex
 	of map[string]*gate
@@ -75,14 +75,14 @@ func (g *openGates) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// beginGauges adds the metrics of a member when its queue starts.
+// beginGauges adds the gauges of a member when its queue starts.
 func beginGauges(cluster string, q *gate) {
 	inFlight.WithLabelValues(cluster)
 	clusterSeconds.WithLabelValues(cluster)
 	gates.add(cluster, q)
 }
 
-// dropGauges removes the metrics of a member whose queue has ended.
+// dropGauges removes the gauges of a member whose queue has ended.
 func dropGauges(cluster string) {
 	for _, v := range []*prometheus.GaugeVec{inFlight, inFlightLimit, circuitOpen} {
 		v.DeleteLabelValues(cluster)

@@ -17,18 +17,18 @@ import (
 	"github.com/hanse-dev/hanse/operator"
 )
 
-// A copy of a kind that a FederatedOperator provides is not created on a cluster before the operator is ready there, if
-// the operator is placed on that cluster. A copy that exists is written and withdrawn as all others: a missing operator
-// delays the creation of copies and never removes a copy. The check needs only the operator's present readiness.
+// If a FederatedOperator provides a kind and is placed on a cluster, the hub creates copies of this kind there only
+// after the operator is ready. It writes and withdraws existing copies as usual. An operator that is missing therefore
+// delays new copies, and never removes a copy. The check reads only the current state of the operator.
 
-// A new workload of a bundle is not created on a cluster before the objects of the bundle that its pods may need, such
-// as RBAC and definitions: some controllers look for their rights only when they start.
+// The hub creates a new workload of a bundle only after the objects of the bundle that its pods may need, such as RBAC
+// and definitions. Some controllers check their rights only when they start.
 
-// A new webhook configuration or APIService of a bundle is not created on a cluster before the other objects of the
-// bundle are ready there: API servers refuse requests while the pods behind it do not answer.
+// The hub creates a new webhook configuration or APIService of a bundle only after all other objects of the bundle are
+// ready. API servers refuse requests while the pods behind such an object do not answer.
 
-// HealthSeen is called for every change of a copy on a cluster. It queues the copies that wait for this copy. Copies
-// wait until a workload, a definition or another object that an operator needs is Healthy.
+// HealthSeen is called for every change of a copy on a cluster. If other copies wait until this copy is Healthy,
+// HealthSeen queues them.
 func (d *Dispatcher) HealthSeen(cluster string, seen member.Observation) {
 	q := d.queue(cluster)
 	if q == nil || operator.Needs(seen.Owner) && seen.Health != hubv1.HealthHealthy {
@@ -64,8 +64,8 @@ func (r *run) notReady(ctx context.Context, w *wanted) (*member.Outcome, error) 
 	return r.firstNotReady(ctx)
 }
 
-// podsNotReady returns the outcome for a workload that waits for an object of its bundle that its pods may need. These
-// objects have a rank before workloads. The outcome is nil if the workload does not wait.
+// podsNotReady returns the outcome for a workload that waits for an object of its bundle that its pods may need. Such
+// an object is of a kind that is written before workloads. The outcome is nil if the workload does not wait.
 func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference) (*member.Outcome, error) {
 	for _, id := range r.stored(of, func(id hubv1.ObjectIdentity) bool { return Rank(id.GroupKind()) > 0 }) {
 		waits, err := r.podsWait(ctx, id)
@@ -85,8 +85,8 @@ func (r *run) podsNotReady(ctx context.Context, of hubv1.BundleReference) (*memb
 	return nil, nil
 }
 
-// podsWait returns why a workload waits for an object of its bundle. It is empty if the workload does not wait. An
-// object may have no decision because no placement selects it, so its decision is awaited for a limited time.
+// podsWait returns why a workload waits for an object of its bundle. It is empty if the workload does not wait. If the
+// object has no decision, the wait is limited, because no placement may ever select the object.
 func (r *run) podsWait(ctx context.Context, id hubv1.ObjectIdentity) (string, error) {
 	o, err := r.objectHere(ctx, id)
 	if err != nil {
@@ -115,8 +115,8 @@ func (r *run) bundleNotReady(ctx context.Context, of hubv1.BundleReference) (*me
 	return &out, nil
 }
 
-// firstNotReady returns the outcome for a copy that waits for an operator, about the first operator that is not ready.
-// It is nil if all operators are ready.
+// firstNotReady returns the outcome for a copy that waits for an operator. The outcome names the first operator that is
+// not ready. It is nil if all operators are ready.
 func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 	var operators hubv1.FederatedOperatorList
 	if err := r.queue.opts.Client.List(ctx, &operators, client.UnsafeDisableDeepCopy); err != nil {
@@ -144,8 +144,8 @@ func (r *run) firstNotReady(ctx context.Context) (*member.Outcome, error) {
 	return nil, nil
 }
 
-// objectsHere returns the counted objects of a bundle, as this cluster's watches show them, and records that the copy
-// may wait for them. It leaves out objects that are being removed.
+// objectsHere returns the objects of a bundle that counts selects, in the state that this cluster's watches show. It
+// leaves out objects that are being removed. It records that the copy may wait for these objects.
 func (r *run) objectsHere(ctx context.Context, of hubv1.BundleReference, counts func(hubv1.ObjectIdentity) bool) ([]operator.Object, error) {
 	var out []operator.Object
 	for _, id := range r.stored(of, counts) {
@@ -159,7 +159,7 @@ func (r *run) objectsHere(ctx context.Context, of hubv1.BundleReference, counts 
 	return out, nil
 }
 
-// stored returns the counted objects of a bundle that are not being removed.
+// stored returns the objects of a bundle that counts selects, except objects that are being removed.
 func (r *run) stored(of hubv1.BundleReference, counts func(hubv1.ObjectIdentity) bool) []hubv1.ObjectIdentity {
 	templates := r.queue.opts.Templates
 	return slices.DeleteFunc(templates.ListStored(func(b hubv1.ObjectBundle) bool { return b.BundleReference == of }), func(id hubv1.ObjectIdentity) bool {
@@ -171,7 +171,7 @@ func (r *run) stored(of hubv1.BundleReference, counts func(hubv1.ObjectIdentity)
 	})
 }
 
-// objectHere returns an object of a bundle, as this cluster's watches show it.
+// objectHere returns an object of a bundle in the state that this cluster's watches show.
 func (r *run) objectHere(ctx context.Context, id hubv1.ObjectIdentity) (operator.Object, error) {
 	o := operator.Object{ObjectIdentity: id}
 	b := hubv1.NewBinding(id.BindingKey())

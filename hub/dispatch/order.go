@@ -17,7 +17,7 @@ import (
 
 const (
 	normalPriority = 0
-	// lowPriority is the priority of replays, so that new changes are processed first.
+	// lowPriority is the priority of keys that are only compared again. Keys with new changes are processed first.
 	lowPriority = -100
 	// topClass is the highest class, and -topClass is the lowest class.
 	topClass = 4
@@ -41,8 +41,8 @@ func Rank(gk schema.GroupKind) int {
 	return 0
 }
 
-// classFor returns the rank of a binding's object. For a withdrawal it is the negative rank, so that withdrawals have
-// the opposite order.
+// classFor returns the rank of a binding's object. For a withdrawal it returns the negative rank, because withdrawals
+// have the opposite order.
 func classFor(b hubv1.BindingObject, t *hubv1.BindingTarget) int {
 	r := Rank(hubv1.ObjectOf(b).GroupKind())
 	if t != nil && t.State == hubv1.TargetAbsent {
@@ -65,7 +65,7 @@ type due struct {
 	priority int
 }
 
-// inOrder sorts keys by priority. Keys are added in this order, because an idle worker takes the first key at once.
+// inOrder sorts keys by priority. Keys must be added in this order, because an idle worker takes the first key at once.
 func inOrder(keys []due) []due {
 	slices.SortStableFunc(keys, func(a, b due) int { return cmp.Compare(b.priority, a.priority) })
 	return keys
@@ -84,7 +84,7 @@ func newOrder() *order {
 	return &order{next: map[types.NamespacedName]int{}, queued: map[types.NamespacedName]int{}, byPriority: map[int][]types.NamespacedName{}}
 }
 
-// raise sets the priority of a key before it is added. A waiting key keeps its priority if that is higher.
+// raise sets the priority of a key before it is added. A key that already waits with a higher priority keeps it.
 func (o *order) raise(d due) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,7 +93,7 @@ func (o *order) raise(d due) {
 	}
 }
 
-// lastPriority returns the priority of the key that was handed out last.
+// lastPriority returns the priority of the key that the queue returned last.
 func (o *order) lastPriority() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

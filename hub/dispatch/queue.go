@@ -31,7 +31,7 @@ type queue struct {
 	retries    retries
 	fights     *fights
 	failures   failures // empty while tracing is off
-	// waiting are the keys of new copies, by the objects for which the copies wait.
+	// waiting has the keys of new copies that wait for other objects, by these objects.
 	waiting keysBy[hubv1.ObjectIdentity]
 	// readers are the keys of copies, by the keys of the objects that their pods read.
 	readers keysBy[types.NamespacedName]
@@ -67,8 +67,8 @@ func newQueue(cluster string, opts Options, fresh *freshBindings, renderings *re
 	return q, err
 }
 
-// run processes keys until ctx ends. It starts after the queue of the earlier link has ended, so that never two queues
-// write to one cluster.
+// run processes keys until ctx ends. It starts when the queue before has ended, because two queues must never write to
+// one cluster.
 func (q *queue) run(ctx context.Context, before *queue) {
 	defer close(q.ended)
 	if before != nil {
@@ -96,7 +96,7 @@ func (q *queue) end(key types.NamespacedName) {
 	}
 }
 
-// addRecorded queues every key with a record, so that records of former targets are dropped.
+// addRecorded queues every key that has a record. Records of clusters that are no longer targets are then dropped.
 func (q *queue) addRecorded(priority int) {
 	for _, key := range q.records.keys() {
 		q.gate.add(due{key, priority})

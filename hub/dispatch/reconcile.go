@@ -93,7 +93,7 @@ type run struct {
 	held    bool      // the gate holds the key
 	changed time.Time // when the hub saw the change that the run carries out; zero if there is none
 	behind  bool      // the caches are older than the copy on the cluster, so the outcome is not recorded
-	// instead are policies that replace the hub's policies. Only Intent sets them.
+	// instead are policies that replace the hub's policies of the same name. Only Intent sets them.
 	instead []hubv1.OverridePolicyObject
 	manifestParts
 	gathered
@@ -102,24 +102,24 @@ type run struct {
 
 // manifestParts are the intermediate results of making the manifest.
 type manifestParts struct {
-	// rendering is the part of the work that clusters share. render sets it.
+	// rendering is the part of the work that all clusters share. render sets it.
 	rendering *rendering
 	// overridden has the rules that changed the manifest. render sets it.
 	overridden overridden
-	// revised are the rules of the target's revision. hold sets it. It is nil if the newest rules are used.
+	// revised has the override rules of the target's revision. It is nil if the newest rules are used. hold sets it.
 	revised *decide.HeldRules
 	// hubGVK is the group, version and kind at which the hub reads the object. wants sets it.
 	hubGVK schema.GroupVersionKind
 	// readByPods are the ConfigMaps and Secrets that the pods of the manifest read. render sets them.
 	readByPods []hubv1.ObjectIdentity
-	// reads are the copies of readByPods that the cluster shall hold. render sets them.
+	// reads are the wanted copies of the objects in readByPods on this cluster. render sets them.
 	reads []readCopy
-	// source is the state of the hub. A copy with a later state was written before the hub was restored from a backup.
-	// setSource sets it.
+	// source identifies the state of the hub. A copy from a later state was written before the hub was restored from a
+	// backup. setSource sets it.
 	source source.State
 }
 
-// gated is a cluster whose calls wait for the gate of its queue.
+// gated is a cluster whose calls must pass the gate of its queue.
 type gated struct {
 	member.Cluster
 	run *run
@@ -134,7 +134,7 @@ func (g *gated) Apply(ctx context.Context, in member.ApplyIntent) (o member.Outc
 	return o
 }
 
-// Withdraw implements member.Cluster. A withdrawal does not need the namespace.
+// Withdraw implements member.Cluster. It can succeed even if the namespace is missing.
 func (g *gated) Withdraw(ctx context.Context, in member.WithdrawIntent) (o member.Outcome) {
 	c := call{key: g.run.key, kind: in.GVK.GroupKind()}
 	o, g.run.held = g.run.queue.gate.call(ctx, c, func(ctx context.Context) member.Outcome {
@@ -143,7 +143,7 @@ func (g *gated) Withdraw(ctx context.Context, in member.WithdrawIntent) (o membe
 	return o
 }
 
-// outcome returns an outcome for which the member was not called.
+// outcome returns an outcome without a call to the member.
 func outcome(applied metav1.ConditionStatus, reason, format string, args ...any) member.Outcome {
 	return member.Outcome{Applied: applied, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

@@ -16,21 +16,21 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// record has the state of one copy that is kept between runs. A process may lose it at any time.
+// record has the state of one copy between two runs. It may be lost at any time, for example by a restart.
 type record struct {
 	gvk schema.GroupVersionKind
-	// last is the outcome of the last apply, or of the withdrawal that the member confirmed.
+	// last is the outcome of the last write, or of the confirmed withdrawal.
 	last member.Outcome
-	// confirmedAt is the time of the member's answer in last.
+	// confirmedAt is the time at which the member has answered with last.
 	confirmedAt time.Time
-	// withdrawn is the Absent entry that the member has confirmed. It is nil if the member has confirmed none, or if the
-	// copy was written again.
+	// withdrawn is the Absent entry of the confirmed withdrawal. It is nil if no withdrawal was confirmed, or if the copy
+	// was written again since.
 	withdrawn *hubv1.Absence
 	// withdrawing is true if a withdrawal began after the last write of the copy.
 	withdrawing bool
 }
 
-// wrote reports whether the observation shows the result of the hub's last write.
+// wrote reports whether an event of the copy shows the result of the hub's last write.
 func (r record) wrote(seen member.Observation) bool {
 	last := r.last
 	return last.Applied == metav1.ConditionTrue && last.ResourceVersion != "" && last.ResourceVersion == seen.ResourceVersion &&
@@ -43,10 +43,9 @@ type records struct {
 
 	mu     sync.Mutex
 	packed map[types.NamespacedName]*packed
-	// finished has the last states of copies that ran to completion and were deleted on the member.
+	// finished has the last states of copies, such as Jobs, that ran to completion and were then deleted on the member.
 	finished map[types.NamespacedName]*member.Observation
-	// awaited is the time at which a run first found that a kind was not listed. It is zero after the first list of the
-	// kind.
+	// awaited is the time at which a run first had to wait for the first list of a kind. It is zero after this list.
 	awaited map[schema.GroupVersionKind]time.Time
 }
 
@@ -102,8 +101,8 @@ func (r *records) getFinished(key types.NamespacedName) *member.Observation {
 	return r.finished[key]
 }
 
-// listWait returns the remaining time to wait for the first list of a kind. It is zero or less after the wait. Then
-// each copy is read, and the answer has the reason why the kind cannot be listed.
+// listWait returns the remaining time to wait for the first list of a kind. It is zero or less when the wait is over.
+// Each copy is then read, and the member's answer tells why the kind cannot be listed.
 func (r *records) listWait(gvk schema.GroupVersionKind) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,15 +114,14 @@ func (r *records) listWait(gvk schema.GroupVersionKind) time.Duration {
 	return calm - r.clock.Since(since)
 }
 
-// listed records that the member's watch has listed the kind. If the kind cannot be read later, no run waits for a list
-// again.
+// listed records that the watch of the kind has delivered its first list. No later run waits for a list of this kind.
 func (r *records) listed(gvk schema.GroupVersionKind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.awaited[gvk] = time.Time{}
 }
 
-// packed is a record in a compact form, because each copy on each member has one.
+// packed is a record in a compact form. The hub keeps one for each copy on each member.
 type packed struct {
 	common                        unique.Handle[common]
 	uid                           types.UID
@@ -137,7 +135,7 @@ type packed struct {
 	withdrawn                     *hubv1.Absence
 }
 
-// common is the part of a record that many copies have in common. They share one instance.
+// common is the part of a record that is equal for many copies. They share one instance of it.
 type common struct {
 	gvk             schema.GroupVersionKind
 	applied         metav1.ConditionStatus
@@ -149,8 +147,8 @@ type common struct {
 	hubVersion      string
 }
 
-// pack converts a record. It leaves out the fields Wrote, Drifted and Newer of the last outcome, because they describe
-// only the call.
+// pack converts a record to its compact form. It drops the fields Wrote, Drifted and Newer of the last outcome, because
+// they describe only one call.
 func (r record) pack() *packed {
 	o := r.last
 	return &packed{

@@ -11,8 +11,9 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// recreation returns why a missing copy is not created again. It is empty if the copy is created again. held means that
-// the cluster held the wanted copy and the hub did not remove it. finished means that the copy ran to completion.
+// recreation returns why a missing copy is not created again. It is empty if the copy is created again. held is true if
+// the cluster held the wanted copy, and the hub has not removed it since. finished is true if the copy ran to
+// completion before.
 func recreation(policy hubv1.Recreate, held, finished bool) (reason string) {
 	switch {
 	case !held:
@@ -25,8 +26,8 @@ func recreation(policy hubv1.Recreate, held, finished bool) (reason string) {
 	return ""
 }
 
-// writeUnlessGone writes the copy, unless the copy was removed on the cluster and must not be created again. If the
-// watch has not listed the kind yet or is late, the write may change a copy but not create one.
+// writeUnlessGone writes the copy, unless it was deleted on the cluster and must not be created again. If the watch has
+// not listed the kind yet, or is late, the write may change an existing copy but not create one.
 func (r *run) writeUnlessGone(ctx context.Context, w *wanted, drift bool) member.Outcome {
 	ended, finished := r.finished(w)
 	policy := orDefault(r.policy().Apply.Recreate, hubv1.RecreateUntilCompleted)
@@ -58,14 +59,14 @@ func (r *run) wasThere(w *wanted) bool {
 	if w.record.last.Hash != "" {
 		return true
 	}
-	// The row may be about a withdrawal that was decided before the copy was wanted again.
+	// The row may be older than the decision that wants the copy again, and describe the withdrawal before it.
 	row := r.binding.BindingStatus().Row(r.target.Name)
 	withdrawing := row.Reason == hubv1.ReasonDeleting || row.Reason == hubv1.ReasonFinalizersRemain
 	return !withdrawing || r.binding.BindingStatus().ObservedGeneration == r.binding.GetGeneration()
 }
 
-// finished returns the last state of the copy if the copy had run to completion. The state is from the cluster's last
-// event or from the row.
+// finished returns the last state of the copy if it ran to completion. The state comes from the cluster's last event,
+// or from the row.
 func (r *run) finished(w *wanted) (*member.Observation, bool) {
 	gk := w.record.gvk.GroupKind()
 	last := r.queue.records.getFinished(r.key)
@@ -87,7 +88,8 @@ func (r *run) finished(w *wanted) (*member.Observation, bool) {
 	return o, ok || row.Reason == hubv1.ReasonCompleted
 }
 
-// Vanished records the last state of a copy that was deleted on the cluster, and queues its binding.
+// Vanished is called when a copy was deleted on the cluster. It records the last state of the copy, and queues its
+// binding.
 func (d *Dispatcher) Vanished(cluster string, binding types.NamespacedName, o member.Observation) {
 	q := d.queue(cluster)
 	if q == nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// A copy is not created on a cluster before the objects that it needs are there, if the hub sends them to this cluster.
-// A copy that exists is written and withdrawn as all others. A copy does not wait for a needed object that itself needs
-// others, so that never two objects wait for each other.
+// If the hub sends both a copy and the objects that it needs to a cluster, it creates the copy after these objects. It
+// writes and withdraws an existing copy as usual. A copy does not wait for a needed object that itself needs other
+// objects. Two objects therefore never wait for each other.
 
-// waitsFor returns the outcome for a copy that waits for an operator, its bundle, a needed object or its content. It is
-// nil if the copy does not wait.
+// waitsFor returns the outcome for a new copy that waits for an operator, for objects of its bundle, for a needed
+// object or for its content. It is nil if the copy does not wait.
 func (r *run) waitsFor(ctx context.Context, w *wanted) (*member.Outcome, error) {
 	r.queue.waiting.drop(r.key)
 	waits, err := r.notReady(ctx, w)
@@ -29,7 +29,8 @@ func (r *run) waitsFor(ctx context.Context, w *wanted) (*member.Outcome, error) 
 	return waits, err
 }
 
-// objectOnTheWay returns the outcome for a copy that waits for a needed object. It is nil if the copy does not wait.
+// objectOnTheWay returns the outcome for a copy that waits until a needed object is on the cluster. It is nil if the
+// copy does not wait.
 func (r *run) objectOnTheWay(ctx context.Context, w *wanted) (*member.Outcome, error) {
 	if !w.unknown {
 		return nil, nil
@@ -54,8 +55,8 @@ func (r *run) objectOnTheWay(ctx context.Context, w *wanted) (*member.Outcome, e
 	return nil, nil
 }
 
-// notHereYet returns why a needed object is not on the cluster yet. It is empty if the object is on the cluster, or if
-// the hub does not send it there.
+// notHereYet returns why a needed object is not on the cluster yet. It is empty if the object is there, or if the hub
+// does not send it to the cluster.
 func (r *run) notHereYet(ctx context.Context, id hubv1.ObjectIdentity) (string, error) {
 	b := hubv1.NewBinding(id.BindingKey())
 	found, err := get(ctx, r.queue.opts.Client, id.BindingKey(), b)
@@ -83,8 +84,8 @@ func (r *run) notHereYet(ctx context.Context, id hubv1.ObjectIdentity) (string, 
 	return "it is on its way", nil
 }
 
-// failed returns from a row why the last write of a copy failed. It is empty if the row shows no failed write. other is
-// true if the cluster has an object of this name that the hub does not manage.
+// failed returns why the last write of a copy failed, from its row. It is empty if the row shows no failed write. other
+// is true if the cluster has an object of this name that the hub does not manage.
 func failed(row *hubv1.ClusterRow) (other bool, why string) {
 	switch {
 	case row == nil || row.Applied != metav1.ConditionFalse:

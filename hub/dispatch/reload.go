@@ -15,10 +15,10 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// If pods must restart when a ConfigMap or Secret changes, their manifest has a digest of the content that the hub
-// sends to the same cluster (package decide). A cluster that gets an earlier revision of a Secret keeps its digest. The
-// copy is written after the cluster has this content. Until then the copy stays unchanged, also without its other
-// changes.
+// If pods must restart when a ConfigMap or Secret changes, the hub writes a digest of its content into their pod
+// template (package decide). The digest is computed from the content that the hub sends to the same cluster. A cluster
+// that gets an earlier revision of a Secret therefore keeps its digest. The hub writes the copy with a new digest after
+// the cluster has the new content. Until then it does not change the copy at all.
 
 // readCopy is the wanted copy of a ConfigMap or Secret that pods read.
 type readCopy struct {
@@ -28,8 +28,8 @@ type readCopy struct {
 	row      *hubv1.ClusterRow // nil if there is none
 }
 
-// restartPaths returns the paths of the pod templates into which the digest of the needed ConfigMaps and Secrets is
-// written. The paths come from the target's revision, or from the placement.
+// restartPaths returns the paths of the pod templates that get a digest. The paths come from the target's revision, or
+// from the placement.
 func (r *run) restartPaths() []string {
 	if r.revised != nil {
 		return r.revised.RestartPaths
@@ -38,7 +38,7 @@ func (r *run) restartPaths() []string {
 	return spec.RestartPaths()
 }
 
-// keepReads drops the objects that only the pods of the last manifest read.
+// keepReads drops the queue's records of objects that the pods no longer read.
 func (r *run) keepReads() {
 	names := sets.New[types.NamespacedName]()
 	for _, id := range r.readByPods {
@@ -47,8 +47,8 @@ func (r *run) keepReads() {
 	r.queue.readers.keep(r.key, names)
 }
 
-// withReload returns the manifest with the digests in its pod templates, and stores in the run the copies that the pods
-// read. The error is errBehind if the hub has not processed such a copy yet.
+// withReload returns the manifest with the digests in its pod templates. It stores the copies that the pods read in the
+// run. The error is errBehind if the hub has not decided on such a copy yet.
 func (r *run) withReload(ctx context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, *member.Outcome, error) {
 	paths := r.restartPaths()
 	if len(paths) == 0 {
@@ -81,8 +81,8 @@ func (r *run) withReload(ctx context.Context, manifest *unstructured.Unstructure
 	return out, nil, nil
 }
 
-// copyOf returns the copy of another object that this cluster shall hold. It is nil if the hub sends no such object, or
-// if its placement only reports.
+// copyOf returns the wanted copy of another object on this cluster. It is nil if the hub sends no such object to the
+// cluster, or if the object's placement only reports.
 func (r *run) copyOf(ctx context.Context, id hubv1.ObjectIdentity) (*readCopy, *member.Outcome, error) {
 	key := id.BindingKey()
 	b := hubv1.NewBinding(key)
@@ -126,9 +126,8 @@ func (r *run) copyOf(ctx context.Context, id hubv1.ObjectIdentity) (*readCopy, *
 	return &readCopy{id: id, manifest: fitting, digest: other.digest(fitting), row: b.BindingStatus().Row(r.target.Name)}, nil, nil
 }
 
-// contentOnTheWay returns the outcome for a copy that waits for the content of an object that its pods read. It is nil
-// if the copy does not wait. The outcome has no reason if the content is about to be written; such an outcome is not
-// recorded.
+// contentOnTheWay returns the outcome for a copy that waits until the cluster has the content that its pods read. It is
+// nil if the copy does not wait. If the content is about to be written, the outcome has no reason and is not recorded.
 func (r *run) contentOnTheWay() *member.Outcome {
 	if r.suspended() {
 		return nil // nothing is written
@@ -149,9 +148,9 @@ func (r *run) contentOnTheWay() *member.Outcome {
 	return nil
 }
 
-// hasContent reports whether pods on the cluster can read the ConfigMap or Secret: the cluster has its wanted content,
-// or an object of this name that the hub does not manage and will not change. If here is false, why is the reason of
-// the failed write. It is empty if the write was not tried yet.
+// hasContent reports whether the cluster has the content of a ConfigMap or Secret that pods shall read. An object of
+// this name that the hub does not manage, and will not change, is accepted as well. If here is false, why tells why the
+// last write failed. It is empty if no write was tried yet.
 func (r *run) hasContent(c readCopy) (here bool, why string) {
 	known := r.queue.records.get(c.id.BindingKey())
 	if known.last.Applied == metav1.ConditionTrue && known.last.Digest == c.digest {
@@ -164,12 +163,12 @@ func (r *run) hasContent(c readCopy) (here bool, why string) {
 	return failed(c.row)
 }
 
-// wakeReaders queues the copies whose pods read an object. It is called after a run on this object.
+// wakeReaders queues the copies whose pods read the object with this key. It is called after a run on the object.
 func (q *queue) wakeReaders(key types.NamespacedName) {
 	for _, reader := range q.readers.of(key) {
 		q.gate.add(due{reader, normalPriority + q.records.rank(reader)})
 	}
 }
 
-// isBehind reports whether a manifest could not be made because the hub has not processed an object yet.
+// isBehind reports whether a manifest could not be made because the hub has not decided on an object yet.
 func isBehind(err error) bool { return errors.Is(err, errBehind) }

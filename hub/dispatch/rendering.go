@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// renderings caches, for all members, the prepared form of a template while the template is in memory. One change
-// queues the key of every member, and without rules all members get the same manifest.
+// renderings caches the prepared form of a template while the template is in memory. All members share it: a change
+// queues the key for every member, and without override rules all members get the same manifest.
 type renderings struct {
 	denied []string
 	key    canonical.Key // for the digests of Secrets
@@ -21,7 +21,7 @@ type renderings struct {
 	of map[versioned]*rendering
 }
 
-// versioned is a template with a version for clusters.
+// versioned is a template together with the version of its kind that clusters get.
 type versioned struct {
 	template weak.Pointer[unstructured.Unstructured]
 	version  string
@@ -39,7 +39,8 @@ type rendering struct {
 	salt, digest string
 }
 
-// get returns the rendering of a template at a version of its kind. Nobody may change the template.
+// get returns the rendering of a template at a version of its kind. Callers must not change the template, because the
+// renderings of all clusters share it.
 func (r *renderings) get(template *unstructured.Unstructured, version string) *rendering {
 	e := r.entry(template, version)
 	e.once.Do(func() { e.prepared, e.err = overrides.Prepare(overrides.AtVersion(template, version), r.denied) })
@@ -68,7 +69,7 @@ func (r *renderings) forget(key versioned) {
 	delete(r.of, key)
 }
 
-// digestOf returns the digest of a manifest. It computes the digest of a shared manifest only once.
+// digestOf returns the digest of a manifest. If clusters share the manifest, it computes the digest only once.
 func (e *rendering) digestOf(key canonical.Key, manifest *unstructured.Unstructured, salt string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

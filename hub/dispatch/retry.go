@@ -12,11 +12,12 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// calm is the pause if only a change on the member can solve the problem. It is the first delay of member.RetrySlowly,
-// the minimum time between corrections of a contested field, and the longest wait for the first list of a kind.
+// calm is a long pause, for problems that only a change on the member can solve. It is also the first delay of
+// member.RetrySlowly, the minimum time between corrections of a contested field, and the longest wait for the first
+// list of a kind.
 const calm = pace.FirstSlowRetry
 
-// retries computes the time of a key's next try from the outcome.
+// retries computes the time until a key is tried again, from the outcome of a run.
 type retries struct {
 	soon, slowly workqueue.TypedRateLimiter[types.NamespacedName]
 }
@@ -28,8 +29,8 @@ func newRetries() retries {
 	}
 }
 
-// after returns the time of the key's next try. Delays differ randomly by up to a fifth, so that the keys of a member
-// that returns are not all due at once.
+// after returns the time until a key is tried again. The time differs randomly by up to a fifth. Otherwise all keys of
+// a member that comes back would be due at once.
 func (r retries) after(key types.NamespacedName, o member.Outcome) reconcile.Result {
 	var wait time.Duration
 	switch o.Retry {

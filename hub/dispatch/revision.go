@@ -12,9 +12,9 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// hold returns the template of the revision that the target names, and stores the rules of that revision in the run.
-// Without a revision, and for a preview with other policies, it returns the newest template. If the revision cannot be
-// read, hold returns an error and never the newest template.
+// hold returns the template of the revision that the target names, and stores the override rules of this revision in
+// the run. If the target names no revision, or a preview uses other policies, it returns the newest template. If the
+// revision cannot be read, it returns an error, and never the newest template instead.
 func (r *run) hold(ctx context.Context, newest *unstructured.Unstructured) (*unstructured.Unstructured, *member.Outcome, error) {
 	if r.target.Revision == 0 || len(r.instead) > 0 {
 		return newest, nil, nil
@@ -39,7 +39,8 @@ func (r *run) hold(ctx context.Context, newest *unstructured.Unstructured) (*uns
 	return template, nil, nil
 }
 
-// isNewest reports whether the newest template has the content of the revision. Then the stored template is not read.
+// isNewest reports whether the newest template has the content of the revision. If so, the stored template need not be
+// read.
 func (r *run) isNewest(newest *unstructured.Unstructured, revision hubv1.ObjectRevision) bool {
 	prepared := r.queue.renderings.get(newest, newest.GroupVersionKind().Version)
 	return prepared.err == nil &&

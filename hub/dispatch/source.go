@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/source"
 )
 
-// setSource sets the state of the hub, with which the epochs of copies are compared. The hub object is nil if it was
+// setSource sets the state of the hub that is compared with the epochs of copies. template is nil if the hub object was
 // deleted.
 func (r *run) setSource(template metav1.Object) {
 	r.source.Epochs = r.queue.opts.Epochs.Current()
@@ -35,11 +35,12 @@ func (r *run) useEpoch(ctx context.Context) {
 	r.source.Mark.Epoch, _ = r.source.Epochs.Last()
 }
 
-// newer reports whether a later state of the hub wrote the copy, according to the caches.
+// newer reports whether a later state of the hub wrote the copy, according to the cached epochs.
 func (r *run) newer(seen observed) bool { return r.source.Newer(seen.Source, true) }
 
-// confirmOlder confirms the outcome HubIsOlder by uncached reads, because another replica may have written the copy
-// after the state of this replica's caches. If it did, there is no outcome, and the key is tried again soon.
+// confirmOlder checks the outcome HubIsOlder by uncached reads. Another replica may have written the copy from data
+// that this replica's cache does not have yet. In this case, confirmOlder returns an empty outcome, and the key is
+// tried again soon.
 func (r *run) confirmOlder(ctx context.Context, o member.Outcome) member.Outcome {
 	if o.Reason != hubv1.ReasonHubIsOlder {
 		return o
@@ -92,7 +93,7 @@ func (r *run) readObject(ctx context.Context) (metav1.Object, error) {
 	return fresh, nil
 }
 
-// noEpochs is used by a Dispatcher without epochs.
+// noEpochs implements Epochs for a Dispatcher that was made without epochs.
 type noEpochs struct{}
 
 // Current implements Epochs.

@@ -15,12 +15,13 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// times has the times of the steps of a run. A time is zero while tracing is off, and for a step that was not made.
+// times has the times of the steps of a run. A time is zero while tracing is off, and for a step that the run has not
+// made.
 type times struct {
 	began, renderBegan, rendered, callBegan, answered time.Time
 }
 
-// now returns the time for a span.
+// now returns the current time while tracing is on, and else zero.
 func (r *run) now() (t time.Time) {
 	if r.queue.opts.Tracer.Enabled() {
 		t = r.queue.opts.Clock.Now()
@@ -28,14 +29,15 @@ func (r *run) now() (t time.Time) {
 	return t
 }
 
-// timed makes a call to the member, and records its times. A later call of the same run replaces the times.
+// timed makes a call to the member, and records when it began and ended. A later call in the same run replaces these
+// times.
 func (r *run) timed(call func() member.Outcome) member.Outcome {
 	r.callBegan = r.now()
 	defer func() { r.answered = r.now() }()
 	return call()
 }
 
-// change returns the change of the hub object that this run carries out.
+// change returns the change of the hub object that this run brings to the member.
 func (r *run) change() tracing.Change {
 	t := r.queue.opts.Tracer
 	if !t.Enabled() {
@@ -45,7 +47,7 @@ func (r *run) change() tracing.Change {
 	return t.TargetChange(r.object.ObjectIdentity, r.binding.BindingSpec().ObjectRef.UID, r.target, template)
 }
 
-// logWrite logs one line if the run changed the copy.
+// logWrite logs a line if the run has changed the copy.
 func (r *run) logWrite(ctx context.Context, o member.Outcome) {
 	message := "Wrote a copy"
 	if r.target.State == hubv1.TargetAbsent {
@@ -54,8 +56,8 @@ func (r *run) logWrite(ctx context.Context, o member.Outcome) {
 	r.change().Log(ctrl.LoggerFrom(ctx)).Info(message, "object", r.object.ObjectIdentity.String(), "reason", o.Reason, "digest", o.Digest)
 }
 
-// trace makes the spans of a run that changed the copy. A run that waits or fails has spans only if the run before it
-// had another result.
+// trace makes the spans of a run that has changed the copy. For a run that waits or fails, it makes spans only if the
+// last run had another result.
 func (r *run) trace(o member.Outcome) {
 	if r.held || !r.queue.opts.Tracer.Enabled() {
 		return
@@ -92,13 +94,13 @@ type failure struct {
 	reason string
 }
 
-// failures are the failures of the last runs, by binding. A retry that fails in the same way makes no spans.
+// failures has the failure of the last run of each binding. A retry that fails in the same way gets no spans.
 type failures struct {
 	mu   sync.Mutex
 	last map[types.NamespacedName]failure
 }
 
-// isNew records a failure, and reports whether the last run did not fail in the same way.
+// isNew records a failure. It returns true if the last run did not fail in the same way.
 func (f *failures) isNew(key types.NamespacedName, now failure) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

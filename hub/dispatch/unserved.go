@@ -14,9 +14,9 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// notServed returns the outcome for a manifest with fields that the cluster does not serve; the copy stays unchanged.
-// The copy is tried again when the cluster's schema changes. Built-in kinds cause no such event, so that their copies
-// are also tried again after a long pause.
+// notServed returns the outcome for a manifest with fields that the cluster does not serve. The copy is not changed. It
+// is tried again when the cluster's schema changes. For built-in kinds no event shows such a change, so that their
+// copies are also tried again after a long pause.
 func (r *run) notServed(ctx context.Context, manifest *unstructured.Unstructured, paths []string) member.Outcome {
 	lacks := func(m *unstructured.Unstructured) bool {
 		_, unserved := r.cluster.Fit(ctx, m)
@@ -25,7 +25,7 @@ func (r *run) notServed(ctx context.Context, manifest *unstructured.Unstructured
 	return lacking(manifest, paths, r.setter(ctx, lacks))
 }
 
-// setter returns the rule that makes the manifest wrong, or nil if it is wrong without any rule.
+// setter returns the override rule that makes the manifest wrong. It is nil if the manifest is wrong without any rule.
 func (r *run) setter(ctx context.Context, wrong func(*unstructured.Unstructured) bool) *overrides.RuleRef {
 	if len(r.overridden.applied) == 0 {
 		return nil
@@ -37,8 +37,8 @@ func (r *run) setter(ctx context.Context, wrong func(*unstructured.Unstructured)
 	return &culprit
 }
 
-// lacking returns the outcome for a manifest with paths that the cluster does not serve. setter is the rule that set
-// the first of these paths. It is nil if no rule set the path.
+// lacking returns the outcome for a manifest with paths that the cluster does not serve. setter is the rule that sets
+// the first of these paths, or nil if no rule sets it.
 func lacking(manifest *unstructured.Unstructured, paths []string, setter *overrides.RuleRef) member.Outcome {
 	hint := "update its definition there, override the fields, or set spec.apply.unknownFields to Drop"
 	if setter != nil {
@@ -50,7 +50,7 @@ func lacking(manifest *unstructured.Unstructured, paths []string, setter *overri
 	return o
 }
 
-// dropped adds the names of the dropped fields to the outcome.
+// dropped adds the names of the fields that were not written to the message of the outcome.
 func dropped(o member.Outcome, paths []string) member.Outcome {
 	switch text := "sent without fields that the cluster's definition lacks: " + firstOf(paths); {
 	case len(paths) == 0:
@@ -65,7 +65,7 @@ func dropped(o member.Outcome, paths []string) member.Outcome {
 // longestPath is the maximum length of a path in a row's message.
 const longestPath = 50
 
-// firstOf returns the first three paths as a text.
+// firstOf returns the first three paths as text.
 func firstOf(paths []string) string {
 	var named []string
 	for _, path := range paths[:min(len(paths), 3)] {

@@ -8,12 +8,13 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// wakeFilter holds back events of copies while a worker processes their keys. The watch often shows a write before the
-// answer to the write arrives. Only the answer distinguishes this event from a change by another client.
+// wakeFilter keeps events of copies while a worker processes their keys. The watch often shows a write before the
+// response to the write arrives. Only the response shows whether the event is the result of this write, or a change by
+// another client.
 type wakeFilter struct {
 	mu sync.Mutex
-	// atWork has the keys that workers process, each with the last event of its copy since then. The event is nil if there
-	// was none.
+	// atWork has the keys that workers process now, each with the last event of its copy since the work began. The event
+	// is nil if there was none.
 	atWork map[types.NamespacedName]*member.Observation
 }
 
@@ -38,8 +39,7 @@ func (f *wakeFilter) hold(key types.NamespacedName, seen member.Observation) boo
 	return atWork
 }
 
-// end records that the work on a key has ended, and returns the last held event of its copy. It is nil if no event was
-// held.
+// end records that the work on a key has ended. It returns the last event of the copy that hold has stored, or nil.
 func (f *wakeFilter) end(key types.NamespacedName) *member.Observation {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// The following functions queue keys after changes on the hub that may change the wanted copies. WakeObject queues keys
-// after changes of templates, and Observed after changes on members.
+// The functions below queue keys after changes on the hub that may change the wanted copies. Changes of templates
+// arrive at WakeObject, and changes on members at Observed.
 
 // BindingChanged is called for a binding whose spec changed.
 func (d *Dispatcher) BindingChanged(_ context.Context, c changes.Binding) {
@@ -34,8 +34,8 @@ func (d *Dispatcher) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// staged reports whether only a rollout step changed the decision. Then only the clusters whose entries changed are
-// queued.
+// staged reports whether the decisions differ only by a step of a rollout. If so, only the clusters whose entries
+// changed are queued.
 func staged(before, after *hubv1.BindingSpec) bool {
 	if after.Rollout == nil || len(before.Clusters) != len(after.Clusters) {
 		return false
@@ -105,7 +105,7 @@ func (d *Dispatcher) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	}, cluster)
 }
 
-// servedOtherwise returns the kinds whose served versions on a cluster have changed.
+// servedOtherwise returns the kinds for which the cluster serves other versions than before.
 func servedOtherwise(before, after *hubv1.MemberCluster) (kinds []schema.GroupKind) {
 	for _, r := range after.Status.APIResources {
 		kind := schema.GroupKind{Group: r.Group, Kind: r.Kind}
@@ -116,8 +116,8 @@ func servedOtherwise(before, after *hubv1.MemberCluster) (kinds []schema.GroupKi
 	return kinds
 }
 
-// policiesThatDiffer returns the policies whose result may change with the reported data of the cluster. Data about
-// nodes changes often, and most policies do not use it.
+// policiesThatDiffer returns the override policies whose result may change with the reported data of the cluster. Data
+// about nodes changes often, and most policies do not read it.
 func (d *Dispatcher) policiesThatDiffer(ctx context.Context, was, is overrides.Cluster) ([]hubv1.OverridePolicyObject, error) {
 	all, err := scopes.OverridePolicies(ctx, d.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -126,7 +126,8 @@ func (d *Dispatcher) policiesThatDiffer(ctx context.Context, was, is overrides.C
 	return slices.DeleteFunc(all, func(p hubv1.OverridePolicyObject) bool { return !overrides.Differs(p, was, is) }), nil
 }
 
-// placementsThatDiffer returns the placements that suspend writes to the cluster only before or only after the change.
+// placementsThatDiffer returns the placements that suspend writes to the cluster either only before or only after the
+// change.
 func (d *Dispatcher) placementsThatDiffer(ctx context.Context, before, after *hubv1.MemberCluster) ([]hubv1.PlacementObject, error) {
 	all, err := scopes.Placements(ctx, d.opts.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -143,8 +144,8 @@ func (d *Dispatcher) NamespaceChanged(ctx context.Context, c changes.Namespace) 
 	d.wakeWhere(ctx, normalPriority, func(b hubv1.BindingObject) bool { return b.GetNamespace() == c.After.Name })
 }
 
-// concerns reports whether a policy may select a binding's object, by scope, group and kind. Rendering checks names and
-// labels.
+// concerns reports whether a policy may select a binding's object, by scope, group and kind. Names and labels are
+// compared later, when the manifest is made.
 func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
 	if p == nil || (p.GetNamespace() != "" && p.GetNamespace() != b.GetNamespace()) {
 		return false
@@ -158,7 +159,7 @@ func concerns(p hubv1.OverridePolicyObject, b hubv1.BindingObject) bool {
 	return false
 }
 
-// priorityOf returns a low priority for an object of the first list, because the object has not changed.
+// priorityOf returns a low priority for an object of the first list, because its content has not changed.
 func priorityOf(initial bool) int {
 	if initial {
 		return lowPriority

@@ -15,8 +15,8 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// ended implements Options.Withdrawn and records each generation of a binding for which it was called. It returns true
-// for the first call with a generation.
+// ended implements Options.Withdrawn. It records the generation of the binding in each call, and returns true at the
+// first call for a generation.
 type ended struct {
 	mu   sync.Mutex
 	told []int64

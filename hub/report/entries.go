@@ -57,7 +57,7 @@ type lastWrite struct {
 	behind  bool   // true while the reporter waits for the binding's next event
 }
 
-// reached identifies the content that clusters have reported.
+// reached identifies the content of a hub object that the reports of clusters belong to.
 type reached struct {
 	binding int64  // generation of the binding
 	hub     uint64 // content number of the hub object

@@ -87,7 +87,8 @@ func (w *world) newerFields(cluster string) (inStatus, inRow bool) {
 	return inStatus, inRow
 }
 
-// rawBinding reads the binding of the object web with all fields, including those that the Go types do not have.
+// rawBinding reads the binding of the object web as unstructured content. Unlike the Go types, it keeps fields that a
+// newer version of the API has added.
 func (w *world) rawBinding() *unstructured.Unstructured {
 	w.t.Helper()
 	b := &unstructured.Unstructured{Object: map[string]any{}}

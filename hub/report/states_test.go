@@ -72,7 +72,7 @@ func printed(t *testing.T, b hubv1.BindingObject, known []hubv1.MemberCluster) s
 	return health
 }
 
-// copySamples returns the metrics for the binding's only copy, without hanse_copies itself.
+// copySamples returns the names of the hanse_copies_* metrics that count the binding's only copy, separated by spaces.
 func copySamples(t *testing.T, known *members, b hubv1.BindingObject) string {
 	t.Helper()
 	one := NewCopies(known)

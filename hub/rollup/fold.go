@@ -165,8 +165,8 @@ func findOrOpposite(status map[string]any, kind string) map[string]any {
 	return map[string]any{"status": opposite[said], "reason": c["reason"]}
 }
 
-// fold merges one condition type: the worst status wins. If the good status of the type is unknown, all targets must
-// have the same status.
+// fold merges one condition type of all targets: the worst status wins. Without a known polarity of the type, no status
+// is the worst. The targets then must have the same status.
 func (m *merger) fold(kind string) folded {
 	p := m.polarityOf(kind)
 	all := make([]said, 0, len(m.parts))

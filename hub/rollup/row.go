@@ -452,8 +452,8 @@ var underWay = map[string]bool{
 	hubv1.ReasonMissing: true, hubv1.ReasonDiffers: true,
 }
 
-// Failed reports whether a copy is not applied for a reason that a user must mend. It returns false for reasons that a
-// user has asked for, and for those that end by themselves.
+// Failed reports whether a copy is not applied for a reason that a user must mend. It returns false if a user has asked
+// for the state, such as a pause, and if the state ends without help, such as Pending.
 func Failed(applied metav1.ConditionStatus, reason string) bool {
 	return applied == metav1.ConditionFalse && !underWay[reason]
 }

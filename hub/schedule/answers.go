@@ -9,14 +9,13 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// answers records the time since which the decisions on objects of a kind have waited for clusters to report whether
-// they serve the kind.
+// answers has, by kind, the time since which decisions wait for clusters to report whether they serve the kind.
 type answers struct {
 	mu    sync.Mutex
 	since map[schema.GroupKind]time.Time
 }
 
-// awaited returns how long decisions have waited for a kind. It is 0 if none waits.
+// awaited returns how long decisions have waited for reports about a kind. It is 0 if no decision waits.
 func (a *answers) awaited(kind schema.GroupKind, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -27,7 +26,7 @@ func (a *answers) awaited(kind schema.GroupKind, now time.Time) time.Duration {
 	return now.Sub(since)
 }
 
-// claim records whether a decision had to wait for the answer of a cluster.
+// claim records whether a decision had to wait for the report of a cluster about its kind.
 func (a *answers) claim(kind schema.GroupKind, c decide.Answers, now time.Time) {
 	if c == decide.AnswersIrrelevant {
 		return

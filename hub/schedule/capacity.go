@@ -19,9 +19,9 @@ const capacityHolds = 5 * time.Minute
 // mostCapacities is the maximum number of clusters whose capacity is recorded.
 const mostCapacities = 10_000
 
-// capacities are the settled capacities of clusters. A node that disappears for a short time must move no replicas, so
-// a new capacity is used only after it has differed by more than a tenth for capacityHolds. The first capacity after
-// the hub's start is used at once, and is unsettled for that time.
+// capacities are the capacities of clusters that decisions use. A node that disappears for a short time must move no
+// replicas. A new capacity is therefore used only after it has differed by more than a tenth for capacityHolds. The
+// first capacity after the hub's start is used at once, but counts as unsettled for that time.
 type capacities struct {
 	mu    sync.Mutex
 	known map[types.UID]*capacity
@@ -33,8 +33,8 @@ type capacity struct {
 	since    time.Time // when it was first seen, or began to differ; zero if settled
 }
 
-// capacitiesFor returns the capacities of all clusters if a placement may divide replicas of the kind by capacity, else
-// nil.
+// capacitiesFor returns the capacities of all clusters if a placement may divide replicas of the kind by capacity.
+// Otherwise it returns nil.
 func (s *Scheduler) capacitiesFor(kind schema.GroupKind, f decide.Facts, now time.Time) map[string]decide.Capacity {
 	if !slices.ContainsFunc(f.Placements, func(p hubv1.PlacementObject) bool {
 		return decide.DividesByCapacity(p.PlacementSpec()) && mentions(p, kind)
@@ -50,7 +50,8 @@ func (s *Scheduler) capacitiesFor(kind schema.GroupKind, f decide.Facts, now tim
 	return out
 }
 
-// of returns the allocatable amount of a cluster; known is false if its nodes have never been read.
+// of returns the capacity of a cluster that decisions use. known is false if the hub has never read the nodes of the
+// cluster.
 func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (b decide.Capacity, known bool) {
 	says, known := decide.Allocatable(m)
 	if !known {
@@ -70,8 +71,8 @@ func (c *capacities) of(m *hubv1.MemberCluster, now time.Time) (b decide.Capacit
 	return decide.Capacity{Allocatable: k.believed, SettlesIn: wait}, true
 }
 
-// report records a capacity that a cluster has reported. It returns the time until this capacity is used, if the
-// capacity does not change again.
+// report records the capacity that a cluster reports at time now. Decisions use a new capacity only after it has stayed
+// the same for a while. report returns the remaining time of this wait.
 func (k *capacity) report(says corev1.ResourceList, now time.Time) time.Duration {
 	same := alike(k.believed, says)
 	switch {
@@ -91,7 +92,7 @@ func (k *capacity) report(says corev1.ResourceList, now time.Time) time.Duration
 	return wait
 }
 
-// alike reports whether no resource of the two lists differs by more than a tenth.
+// alike reports whether the amount of each resource in the two lists differs by at most a tenth.
 func alike(a, b corev1.ResourceList) bool {
 	if len(a) != len(b) {
 		return false

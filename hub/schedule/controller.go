@@ -1,7 +1,6 @@
-// Package schedule keeps one binding per federated object: it writes ResourceBinding.spec, the decision, and nothing
-// else.
+// Package schedule keeps one binding for each hub object. It writes only ResourceBinding.spec, which has the decision.
 //
-// A run gathers the inputs of the decision on one object (gather.go), calls decide.Decide within the limits
+// A run gathers the inputs of the decision on one object (gather.go), calls decide.Decide with the limits of the hub
 // (limits.go), and records the changes in one write (record.go).
 //
 //   - No cache decides on a withdrawal. A plan that withdraws an object from a cluster is made again from uncached
@@ -14,8 +13,8 @@
 //   - Package guard judges plans that delete copies (removals.go). Their entries stay Present until the guard releases
 //     them or a user confirms them. Other changes of the object do not wait.
 //
-// hub/dispatch and member/apply check the copy before they delete it. hub/report writes the status of a binding; this
-// package provides the decision's part of the status.
+// hub/dispatch and member/apply check a copy before they delete it. hub/report writes the status of a binding. This
+// package provides the part of the status that comes from the decision.
 package schedule
 
 import (
@@ -45,11 +44,11 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// Templates has the hub's own objects of the wanted kinds.
+// Templates has the hub objects of the watched kinds in memory.
 type Templates interface {
-	// Want sets the kinds that are watched.
+	// Want sets the kinds of hub objects that are watched.
 	Want(kinds sets.Set[schema.GroupKind])
-	// Retry tries to watch the wanted kinds of these groups that were not served before.
+	// Retry tries again to watch wanted kinds in these groups. The hub did not serve these kinds before.
 	Retry(ctx context.Context, groups sets.Set[string])
 	// Kinds returns the kinds of a group, from discovery.
 	Kinds(ctx context.Context, group string) ([]schema.GroupKind, error)
@@ -57,8 +56,8 @@ type Templates interface {
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
 	// List returns the objects of a kind from memory.
 	List(gk schema.GroupKind) []hubv1.ObjectIdentity
-	// StateOf returns the state of the watch that has the object: the watch of the Secrets of bundles, or the watch of the
-	// object's kind. It returns false if the kind is not watched.
+	// StateOf returns the state of the watch for an object. Objects of bundles come from the watch of the Secrets of
+	// bundles, and other objects from the watch of their kind. It returns false if the kind is not watched.
 	StateOf(id hubv1.ObjectIdentity) (kindwatch.State, bool)
 	// StoredState returns the state of the watch of the Secrets of bundles.
 	StoredState() kindwatch.State
@@ -70,30 +69,29 @@ type Templates interface {
 	// when the state of a watch changes.
 	OnChange(func(hubv1.ObjectIdentity))
 	OnState(func(schema.GroupKind))
-	// Live reads an object uncached. gone means that the object was deleted, although its kind has existed since the given
-	// time. An error with a method Undecided that returns true means that a retry will not succeed soon.
+	// Live reads an object from the API server. gone means that the object was deleted: it is missing, although its kind
+	// has existed since the time since. If the error has a method Undecided that returns true, a retry will not succeed
+	// soon.
 	Live(ctx context.Context, id hubv1.ObjectIdentity, since time.Time) (obj *unstructured.Unstructured, gone bool, err error)
 }
 
 // Options of a Scheduler. All except ScalePath, HubObject, Clock, Workers, Failover, Guard, Revisions, Key,
 // DeniedMetadataPrefixes, Pacer and Tracer are required.
 type Options struct {
-	// Client reads from the cache and writes bindings; APIReader reads uncached.
+	// Client reads from the cache, and writes bindings. APIReader reads from the API server.
 	Client    client.Client
 	APIReader client.Reader
 	Templates Templates
 	Recorder  events.EventRecorder
 	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager.
 	HubRunsWorkloads func() bool
-	// ScalePath returns the path of the replicas in a kind's scale subresource; the path is empty if the kind has none.
-	// Messages name the path. If ScalePath is nil, messages name no path.
+	// ScalePath returns the path of the replicas in a kind's scale subresource. It is empty if the kind has no such path.
+	// Messages suggest this path to users. Default: no path is suggested.
 	ScalePath func(ctx context.Context, kind schema.GroupKind) string
-	// HubObject returns the versions at which clusters may get an object. If HubObject is nil, clusters get the version of
-	// the template.
+	// HubObject returns the versions at which clusters may get an object. Default: only the version of the template.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
-	// Rank orders the objects that one event queues. Objects of a kind that other kinds need have a lower rank: they are
-	// decided first, and so arrive first on a cluster. If Rank is nil, all kinds have the same rank. Ranks are between -50
-	// and 50.
+	// Rank orders the objects that one event queues. A kind that other kinds need has a lower rank: its objects are
+	// decided first, and reach a cluster first. Ranks are between -50 and 50. Default: all kinds have the same rank.
 	Rank func(schema.GroupKind) int
 	// Workers is the number of concurrent decisions. Default 4.
 	Workers int
@@ -102,15 +100,15 @@ type Options struct {
 	Failover Failover
 	// Guard limits how many copies are deleted at once.
 	Guard Guard
-	// Revisions stores the parts of revisions. If Revisions is nil, rollouts change all clusters at once.
+	// Revisions stores the contents of revisions. Default: rollouts change all clusters at once.
 	Revisions Revisions
 	// Key signs the digests of revisions. DeniedMetadataPrefixes are prefixes of labels and annotations that are never
 	// copied to members.
 	Key                    canonical.Key
 	DeniedMetadataPrefixes []string
-	// Pacer gives the turns for writes. If Pacer is nil, the Scheduler makes its own.
+	// Pacer gives the turns for writes to the hub's API server. Default: the Scheduler makes its own.
 	Pacer *pace.Pacer
-	// Tracer makes the spans of decisions. If Tracer is nil, decisions have no spans.
+	// Tracer makes the spans of decisions. Default: no spans are made.
 	Tracer *tracing.Tracer
 }
 
@@ -130,7 +128,7 @@ type Scheduler struct {
 	changeLog changeLog
 }
 
-// known is the state that the Scheduler keeps between decisions.
+// known is the state that the Scheduler keeps in memory between decisions.
 type known struct {
 	gone       gone
 	memo       decide.Memo
@@ -143,7 +141,7 @@ type clusterSizes struct {
 	capacities capacities
 }
 
-// lead is the state of the controller while this replica is the leader.
+// lead is the state that only the leader uses.
 type lead struct {
 	mu    sync.Mutex
 	ctx   context.Context
@@ -173,8 +171,8 @@ func New(o Options) *Scheduler {
 	return s
 }
 
-// SetupWithManager adds the controller, which only the leader runs, and the loop that updates the wanted kinds, which
-// every replica runs.
+// SetupWithManager adds the controller, which runs only on the leader, and the loop that updates the wanted kinds,
+// which runs on every replica.
 func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	s.wants.cache = mgr.GetCache()
 	if err := mgr.Add(s.wants); err != nil {
@@ -207,8 +205,8 @@ func (s *Scheduler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Refused reports whether objects of a kind are placed only by placements with hubExecution: Allowed, because
-// controllers of the hub would act on them, too.
+// Refused reports whether controllers of the hub would act on objects of a kind. Only placements with hubExecution:
+// Allowed may select such objects.
 func (s *Scheduler) Refused(gk schema.GroupKind) bool {
 	return placement.HubWouldRun(gk, s.HubRunsWorkloads())
 }
@@ -255,8 +253,9 @@ func (s *Scheduler) Reconcile(ctx context.Context, id hubv1.ObjectIdentity) (ctr
 	return ctrl.Result{RequeueAfter: p.Again}, nil
 }
 
-// carryOut records the plan, after the decisions on the needed objects are written. It reports whether it wrote the
-// binding's spec. The error is an *unseenError if the recorded plan has no new clusters.
+// carryOut writes the plan to the binding. Before that, it makes sure that the decisions on the needed objects are
+// written. wrote is true if it wrote the binding's spec. The error is an *unseenError if the written plan lacks new
+// clusters, because a needed object is not in the cache yet.
 func (s *Scheduler) carryOut(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
 	act, releases := s.record, in.Binding != nil && (in.Binding.GetDeletionTimestamp() != nil || p.Remove)
 	if releases {
@@ -279,8 +278,8 @@ func (s *Scheduler) carryOut(ctx context.Context, in decide.Input, p decide.Plan
 	return wrote, nil
 }
 
-// decide decides within the limits. It decides again if another object has used a limit between the decision and its
-// claims.
+// decide decides within the limits of the hub. If another object has used up a limit since the decision, it decides
+// again.
 func (s *Scheduler) decide(ctx context.Context, in decide.Input) (decide.Input, decide.Plan) {
 	for {
 		version := s.rollouts.current()
@@ -305,8 +304,8 @@ func (s *Scheduler) Wanted() []schema.GroupKind {
 // must be called before the manager starts.
 func (s *Scheduler) OnWanted(f func(kinds []schema.GroupKind)) { s.wants.onMore = f }
 
-// OnDecision registers a function to call when the decision on a binding changed; asBefore is true if only the
-// decision's message changed. It must be called before the manager starts.
+// OnDecision registers a function to call when the decision on a binding has changed. asBefore is true if only the
+// message of the decision has changed. It must be called before the manager starts.
 func (s *Scheduler) OnDecision(f func(binding types.NamespacedName, asBefore bool)) {
 	s.decisions.onChange = f
 }

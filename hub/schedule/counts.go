@@ -27,7 +27,7 @@ type copyCounts struct {
 	copies  map[decide.Owner]int          // by placement
 }
 
-// sent has the clusters that a binding's object is sent to, and its placement.
+// sent has the clusters to which the object of a binding is sent, and the placement of the object.
 type sent struct {
 	placement decide.Owner
 	clusters  []string
@@ -47,7 +47,7 @@ func (c *copyCounts) objectsByCluster() map[string]int {
 	return maps.Clone(c.objects)
 }
 
-// count adds a changed binding to the counts; b is nil if the binding was deleted.
+// count adds a changed binding to the counts. b is nil if the binding was deleted.
 func (c *copyCounts) count(key types.NamespacedName, b hubv1.BindingObject) {
 	var now sent
 	if b != nil {
@@ -96,11 +96,11 @@ func (c *copyCounts) copiesOf(placement decide.Owner) int {
 	return c.copies[placement]
 }
 
-// CountWhen sets the function that waits until BindingChanged was called for every binding of the first list. It must
-// be called before the manager starts.
+// CountWhen sets a function that waits until BindingChanged has been called for every binding of the first list. It
+// must be called before the manager starts.
 func (s *Scheduler) CountWhen(told func(context.Context) bool) { s.counts.await = told }
 
-// count updates the counts and the state of drains.
+// count updates the counts of copies and the state of drains.
 func (s *Scheduler) count(c changes.Binding) {
 	key := client.ObjectKeyFromObject(cmp.Or(c.After, c.Before))
 	s.counts.count(key, c.After)

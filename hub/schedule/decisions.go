@@ -17,7 +17,7 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// decisions has the status of each binding from this process' last decision.
+// decisions has the last decision of this process for each binding.
 type decisions struct {
 	onChange func(binding types.NamespacedName, asBefore bool)
 
@@ -46,7 +46,7 @@ func (d *decisions) forget(key types.NamespacedName) {
 	delete(d.last, key)
 }
 
-// set stores a decision. It returns whether the decision changed, and whether only the decision's message changed.
+// set stores a decision. changed is true if it differs from the last one. asBefore is true if only the message differs.
 func (d *decisions) set(key types.NamespacedName, now decide.Status) (changed, asBefore bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +62,7 @@ func (d *decisions) set(key types.NamespacedName, now decide.Status) (changed, a
 	return true, known && was.ObservedGeneration == is.ObservedGeneration && was.Status == is.Status && was.Reason == is.Reason
 }
 
-// eventReasons are the reasons for which an object gets a Warning event.
+// eventReasons are the reasons of the condition Scheduled for which an object gets a Warning event.
 var eventReasons = map[string]bool{
 	hubv1.ReasonNoClusterSelected: true,
 	hubv1.ReasonHubWouldRun:       true,
@@ -76,8 +76,8 @@ var eventReasons = map[string]bool{
 	hubv1.ReasonTooManyAway:       true,
 }
 
-// announce publishes the decision, with an event if its reason changed. b is the binding after the write, nil if there
-// is none.
+// announce stores the decision for hub/report, and records an event if the reason has changed. b is the binding after
+// the write. It is nil if there is none.
 func (s *Scheduler) announce(in decide.Input, p decide.Plan, b hubv1.BindingObject) {
 	key := in.Object.ID.BindingKey()
 	if p.Status.Scheduled.Reason == "" {
@@ -103,7 +103,7 @@ func (s *Scheduler) announce(in decide.Input, p decide.Plan, b hubv1.BindingObje
 	}
 }
 
-// phase returns the reason of the last decision, by this process or by an earlier leader.
+// phase returns the reason of the last decision, even if an earlier leader made it.
 func (s *Scheduler) phase(in decide.Input) string {
 	if last, ok := s.decisions.get(in.Object.ID.BindingKey()); ok {
 		return last.Scheduled.Reason
@@ -116,8 +116,7 @@ func (s *Scheduler) phase(in decide.Input) string {
 	return ""
 }
 
-// leftBehind records an event about copies that Hanse never removes from their clusters, with the names of at most
-// three clusters.
+// leftBehind records an event about copies that stay on their clusters for ever. It names at most three clusters.
 func (s *Scheduler) leftBehind(in decide.Input, p decide.Plan, left []string) {
 	if len(left) == 0 {
 		return
@@ -134,7 +133,7 @@ func (s *Scheduler) leftBehind(in decide.Input, p decide.Plan, left []string) {
 	s.event(about, followed(in, p), "LeftBehind", "Withdraw", in.Object.ID.String()+" keeps its copy on "+text)
 }
 
-// superseded records an event about a revision that another one replaces before it has passed on all clusters.
+// superseded records an event if a new revision replaces a revision that has not passed on all clusters.
 func (s *Scheduler) superseded(in decide.Input, p decide.Plan) {
 	if in.Binding == nil || in.Object.Template == nil || p.Spec == nil {
 		return
@@ -160,7 +159,8 @@ func followed(in decide.Input, p decide.Plan) runtime.Object {
 	return in.Spec().PlacementRef.Related()
 }
 
-// regarding returns the object that events on a hub object name: the hub object, or the bundle that contains it.
+// regarding returns the object on which events about a hub object are recorded. It is the hub object itself. For an
+// object of a bundle, it is the bundle.
 func regarding(template *unstructured.Unstructured) runtime.Object {
 	if hubv1.BundleOf(template) == nil {
 		return template
@@ -169,7 +169,7 @@ func regarding(template *unstructured.Unstructured) runtime.Object {
 	return ref.Regarding(template.GetNamespace())
 }
 
-// evictedText describes the clusters that replace evicted ones.
+// evictedText describes the evicted clusters and the clusters that replace them.
 func evictedText(p decide.Plan) string {
 	var parts []string
 	for _, name := range p.Claims.Evicted {
@@ -186,7 +186,7 @@ func evictedText(p decide.Plan) string {
 	return strings.Join(parts, "; ")
 }
 
-// takers returns the text about the replacements of an evicted cluster, such as "b, c and 2 more replace it".
+// takers returns a text such as "b, c and 2 more replace it".
 func takers(replacements []hubv1.Replacement) string {
 	const named = 3
 	var names []string

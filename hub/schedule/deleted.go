@@ -10,19 +10,20 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// deletedHolds is how long an answer of the API server about a deleted object is valid.
+// deletedHolds is how long the hub remembers that an uncached read has shown an object as deleted.
 const deletedHolds = 10 * time.Minute
 
-// gone records the hub objects that were deleted, and the copies that members no longer have.
+// gone has the hub objects that were deleted, and the copies that are confirmed to be removed from members.
 type gone struct {
 	objects deletedObjects
 	copies  withdrawals
 }
 
-// deletedObjects are the objects that an uncached read has shown as deleted or being deleted. An object with the same
-// UID never returns, so the steps from the decision until the end of the binding need no more reads. The decision to
-// delete an object never uses this record and always reads the API server, because a hub that was restored from a
-// backup has objects with old UIDs again. For the same reason, an object that the watch shows again is removed here.
+// deletedObjects are the objects that an uncached read has shown as deleted, or as being deleted. An object with the
+// same UID never returns. The steps from the decision until the end of the binding therefore need no further read. The
+// decision to delete an object never uses this record, and always reads the API server. If the hub is restored from a
+// backup, it has objects with old UIDs again. For the same reason, an object that the watch shows again is removed from
+// the record.
 type deletedObjects struct {
 	clock clock.PassiveClock
 
@@ -43,7 +44,7 @@ func (d *deletedObjects) knows(id key, b hubv1.BindingObject) bool {
 	return ok && o.uid == b.BindingSpec().ObjectRef.UID && d.clock.Since(o.at) < deletedHolds
 }
 
-// learn records that the object of the binding is deleted, by an uncached read that began at that time.
+// learn records that the object of the binding is deleted. at is the time at which the uncached read began.
 func (d *deletedObjects) learn(id key, b hubv1.BindingObject, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -16,9 +16,9 @@ func unavailable(d *hubv1.DrainPolicy) int {
 	return int(ptr.Deref(d.MaxUnavailable, hubv1.MostUnavailable))
 }
 
-// drains counts the objects that are moving from each cluster: the objects whose bindings show the move, and the
-// granted moves that no binding shows yet. A new leader keeps the limits, because it reads all bindings before its
-// first decision.
+// drains counts the objects that are moving away from each drained cluster. An object counts if its binding shows the
+// move, or if the move was granted and no binding shows it yet. A new leader reads all bindings before its first
+// decision, so that it keeps the limits.
 type drains struct {
 	wake func(key)
 
@@ -27,7 +27,7 @@ type drains struct {
 	others   map[types.NamespacedName][]other // entries in bindings that are not Present
 }
 
-// other is an entry of a binding whose state is not Present.
+// other is an entry of a binding with the state Evicting or Absent.
 type other struct {
 	cluster string
 	moving  bool // its replacements are not ready
@@ -59,7 +59,7 @@ func (d *drains) of(cluster string) *drain {
 	return c
 }
 
-// room returns the number of objects that may begin to move.
+// room returns how many more objects may begin to move.
 func (c *drain) room() int { return c.roomFor(c.most) }
 
 func (c *drain) roomFor(most int) int {
@@ -72,7 +72,7 @@ func (c *drain) roomFor(most int) int {
 	return n
 }
 
-// next removes and returns the waiting objects for which there is room.
+// next removes and returns as many waiting objects as may begin to move.
 func (c *drain) next() []key {
 	n := max(0, min(c.room(), len(c.waiting)))
 	out := c.waiting[:n:n]
@@ -83,8 +83,8 @@ func (c *drain) next() []key {
 	return out
 }
 
-// full reports whether the object must wait because the drain limit is reached. An object that has a grant or is
-// already moving does not wait.
+// full reports whether the object must wait, because the maximum number of objects is already moving. An object with a
+// grant, or that is already moving, need not wait.
 func (d *drains) full(cluster string, id key, most int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,8 +99,9 @@ func (d *drains) full(cluster string, id key, most int) bool {
 	return c.roomFor(most) <= 0
 }
 
-// ask grants the object a move from the cluster, and returns true, if the drain limit has room. If the limit is
-// reached, the object is queued again when a move ends. objects is the number of objects on the cluster.
+// ask grants the object a move away from the cluster, if the limit of the drain allows another one. If it does not, ask
+// returns false, and the object is queued again when another move ends. objects is the number of objects on the
+// cluster.
 func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,8 +122,8 @@ func (d *drains) ask(cluster string, id key, most, objects int) bool {
 	return false
 }
 
-// decided records a decision. It removes a grant that the decision did not use, and wakes waiting objects. The grant of
-// a written move stays until the binding shows the move, because the next decision may read an older binding.
+// decided is called after a decision. It takes back a grant that the decision has not used, and queues waiting objects.
+// If the move was written, the grant stays until the binding in the cache shows the move.
 func (d *drains) decided(id key, claims decide.Claims, written bool) {
 	var woken []key
 	binding := id.BindingKey()
@@ -153,7 +154,7 @@ func (d *drains) decided(id key, claims decide.Claims, written bool) {
 	d.wakeAll(woken)
 }
 
-// see records the state of a binding; b is nil if the binding was deleted.
+// see records the state of a binding. b is nil if the binding was deleted.
 func (d *drains) see(binding types.NamespacedName, b hubv1.BindingObject) {
 	var now []other
 	if b != nil {
@@ -211,7 +212,7 @@ func (d *drains) began(cluster string, objects int) {
 	c.began = max(c.began, objects)
 }
 
-// ended removes the state of a cluster whose drain has ended.
+// ended removes the state of a drain that has ended.
 func (d *drains) ended(cluster string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -222,8 +223,8 @@ func (d *drains) ended(cluster string) {
 }
 
 // evictedFrom returns the number of objects that a drain has withdrawn from a cluster without a replacement. An object
-// is counted once its binding has no entry for the cluster. The count starts with the count in shown, the current
-// status, because an earlier leader may have withdrawn objects.
+// counts when its binding no longer has an entry for the cluster. shown is the current status. Its count is the start
+// value, because an earlier leader may have withdrawn objects.
 func (d *drains) evictedFrom(cluster string, shown *hubv1.DrainStatus) int32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -243,10 +244,10 @@ func (d *drains) evictedFrom(cluster string, shown *hubv1.DrainStatus) int32 {
 	return n
 }
 
-// remains are the objects that cannot be moved from a cluster, in order.
+// remains are the objects that cannot move away from a cluster, sorted.
 type remains struct{ blocked, staying []key }
 
-// left returns the counts of a drain's status, and the objects that cannot be moved from the cluster.
+// left returns the numbers for the status of a drain, and the objects that cannot move away from the cluster.
 func (d *drains) left(cluster string) (s hubv1.DrainStatus, r remains) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/overrides"
 )
 
-// excludedBy returns the objects of the kinds that a policy selects. It returns none if the policy excludes no
-// clusters.
+// excludedBy returns the objects of the kinds that an override policy selects. It returns none if the policy has no
+// rule that excludes clusters.
 func (s *Scheduler) excludedBy(p hubv1.OverridePolicyObject) []key {
 	if !overrides.Excludes(p) {
 		return nil
@@ -28,7 +28,7 @@ func (s *Scheduler) excludedBy(p hubv1.OverridePolicyObject) []key {
 	return keys
 }
 
-// speakOf reports whether a policy of the list may select an object.
+// speakOf reports whether one of the policies may select an object.
 func speakOf(policies []hubv1.OverridePolicyObject, id key) bool {
 	return slices.ContainsFunc(policies, func(p hubv1.OverridePolicyObject) bool {
 		return (p.GetNamespace() == "" || p.GetNamespace() == id.Namespace) && speaksOf(p, id.GroupKind())
@@ -42,7 +42,8 @@ func speaksOf(p hubv1.OverridePolicyObject, gk schema.GroupKind) bool {
 	})
 }
 
-// excludingByFacts returns the policies that exclude clusters by their Kubernetes version, capacity or operators.
+// excludingByFacts returns the override policies that exclude clusters by their Kubernetes version, capacity or
+// operators.
 func (s *Scheduler) excludingByFacts(ctx context.Context) []hubv1.OverridePolicyObject {
 	policies, err := scopes.OverridePolicies(ctx, s.Client, client.UnsafeDisableDeepCopy)
 	if err != nil {

@@ -22,8 +22,8 @@ var (
 	errNoNamespace = errors.New("its namespace is not known yet")
 )
 
-// gather reads the inputs of the decision on an object. A failed read is an error or a separate State. It is never
-// treated as a missing object.
+// gather reads the inputs of the decision on an object. If a read fails, it returns an error or a State such as
+// Unreadable. It never treats a failed read as a missing object.
 func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide.Input, error) {
 	in := decide.Input{
 		Object:  decide.Object{ID: id, HubRuns: s.Refused(id.GroupKind())},
@@ -69,7 +69,7 @@ func (s *Scheduler) gather(ctx context.Context, id hubv1.ObjectIdentity) (decide
 	return in, nil
 }
 
-// find sets the State of an object: from memory if it exists, otherwise from the API server.
+// find sets the State of an object. If the object is not in memory, it asks the API server.
 func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.BindingObject) (decide.Object, error) {
 	template, found := s.Templates.Get(o.ID)
 	if found && template.GetDeletionTimestamp() == nil {
@@ -112,8 +112,8 @@ func (s *Scheduler) find(ctx context.Context, o decide.Object, binding hubv1.Bin
 	return o, nil
 }
 
-// unlisted sets the State of an object that is not in memory, if this does not prove that the object was deleted. known
-// is true if unlisted set the State.
+// unlisted sets the State of an object that is not in memory, if its absence does not prove that the object was
+// deleted. known is true if unlisted has set the State.
 func (s *Scheduler) unlisted(o *decide.Object) (known bool, err error) {
 	state, watched := s.Templates.StateOf(o.ID)
 	switch {
@@ -140,20 +140,20 @@ func (s *Scheduler) missing(o decide.Object, bundle *hubv1.BundleReference) (dec
 	return o, nil
 }
 
-// hasCopies reports whether a cluster has a copy that no decision withdraws yet. The withdrawal of such a copy is never
-// decided from memory.
+// hasCopies reports whether a cluster has a copy that the recorded decision keeps. Such a copy is never withdrawn
+// without an uncached read.
 func hasCopies(spec *hubv1.BindingSpec) bool {
 	return slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool { return e.State != hubv1.TargetAbsent })
 }
 
-// isUndecided means that the object is missing, and no read can tell whether a user deleted it.
+// isUndecided reports whether the object is missing, and no read can tell whether a user has deleted it.
 func isUndecided(err error) bool {
 	var u interface{ Undecided() bool }
 	return errors.As(err, &u) && u.Undecided()
 }
 
-// knownSince returns a time at which the binding's object existed: the creation of the binding, or the object's later
-// creation.
+// knownSince returns a time at which the object of the binding existed. This is the creation of the binding or, if
+// later, of the object.
 func knownSince(b hubv1.BindingObject) time.Time {
 	since := b.GetCreationTimestamp().Time
 	if back, err := time.Parse(time.RFC3339, b.GetAnnotations()[objectSinceAnnotation]); err == nil && back.After(since) {
@@ -162,8 +162,8 @@ func knownSince(b hubv1.BindingObject) time.Time {
 	return since
 }
 
-// suggestion returns the scale path of the object's kind. It reads the path only if a placement of the namespace
-// divides objects of the kind and sets no path.
+// suggestion returns the path of the replicas in the scale subresource of the object's kind. It reads this path only if
+// a placement of the namespace divides objects of the kind and does not set a path.
 func (s *Scheduler) suggestion(ctx context.Context, kind schema.GroupKind, placements []hubv1.PlacementObject) string {
 	if s.ScalePath == nil {
 		return ""

@@ -19,12 +19,12 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// lookEvery is the interval of checking removals and drains, and of collecting the wanted kinds. The hub also waits for
-// this time after a change of a CustomResourceDefinition, until discovery shows the change.
+// lookEvery is the interval in which the keeper checks removals and drains, and the wanted kinds are collected. After a
+// change of a CustomResourceDefinition, the hub waits for the same time until discovery shows the change.
 const lookEvery = time.Second
 
-// keeper releases removals, and queues objects that waited for other objects of a rollout. It reports held removals and
-// drains. Only the leader runs the keeper, because no other replica decides.
+// keeper does the periodic work of the leader. It releases removals, reports held removals and drains, and queues
+// objects whose rollouts waited for other objects.
 type keeper struct{ *Scheduler }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -73,7 +73,8 @@ func (k keeper) look(ctx context.Context) {
 	}
 }
 
-// tell updates the status of an owner. hub/policystatus writes the status of placements, and calls Removal for it.
+// tell updates the held removals in the status of an owner. The status of placements is written by hub/policystatus,
+// which calls Removal.
 func (k keeper) tell(ctx context.Context, o decide.Owner) {
 	if o.Kind != decide.MemberClusterKind {
 		if k.onRemoval != nil {
@@ -89,8 +90,8 @@ func (k keeper) tell(ctx context.Context, o decide.Owner) {
 	}
 }
 
-// writeRemoval writes the held removals to the status of a MemberCluster that is being deleted. The replica with the
-// cluster in its shard may write the status at the same time.
+// writeRemoval writes the held removals to the status of a MemberCluster that is being deleted. Another replica may
+// write the same status at this time, because each replica writes the status of its own members.
 func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	var c hubv1.MemberCluster
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: o.Name}, &c); err != nil {
@@ -112,8 +113,8 @@ func (s *Scheduler) writeRemoval(ctx context.Context, o decide.Owner) error {
 	return nil
 }
 
-// Removal returns the held removals of a placement or MemberCluster, and the condition for its status. A nil condition
-// means that the status stays as it is. was is the current status.
+// Removal returns the held removals of a placement or MemberCluster, and the condition for its status. If the condition
+// is nil, the status must stay as it is. was is the current status.
 func (s *Scheduler) Removal(kind, namespace, name string, was *hubv1.RemovalHeld) (*hubv1.RemovalHeld, *metav1.Condition) {
 	held, c, known := s.removals.status(decide.Owner{Kind: kind, Namespace: namespace, Name: name})
 	switch {
@@ -175,7 +176,7 @@ func (s *Scheduler) withHeldRemovals(ctx context.Context) []decide.Owner {
 	return out
 }
 
-// ownerReader gives the guard the counts of copies, from the cache.
+// ownerReader implements counts. It reads from the cache.
 type ownerReader struct {
 	*Scheduler
 	ctx context.Context

@@ -17,11 +17,11 @@ import (
 type Failover struct {
 	// Grace is how long a new leader waits before it evicts objects from unreachable clusters. Default 60 s.
 	Grace time.Duration
-	// PerSecond is the maximum number of objects that are evicted in a second, and in a burst. Default 10.
+	// PerSecond is the maximum number of evicted objects in a second. It is also the maximum at once. Default 10.
 	PerSecond int
 	// MostAway is the maximum percentage of unreachable clusters. Default placement.DefaultMostAway.
 	MostAway int
-	// Confirmed reports whether this process has probed the cluster, so that its status is up to date. Default: always
+	// Confirmed reports whether this process has probed the cluster. Only then is its status up to date. Default: always
 	// true.
 	Confirmed func(cluster string) bool
 }
@@ -37,9 +37,9 @@ func (o Failover) WithDefaults() Failover {
 	return o
 }
 
-// limits counts the evictions, drains and waits of all objects. A decision uses a snapshot of the limits, which the
-// method of returns. Before the write of the binding, claim reserves the evictions and drains of the decision. After
-// the write, decided releases unused reservations.
+// limits counts the evictions, drains and waits of all objects. The method of returns a snapshot for one decision.
+// Before the write of the binding, claim reserves the evictions and drains of the decision. After the write, decided
+// takes back unused reservations.
 type limits struct {
 	Failover
 	drains  drains
@@ -58,7 +58,7 @@ func (l *limits) begin(now time.Time) {
 	l.since = now
 }
 
-// of returns the limits for the decision on one object. It reserves nothing.
+// of returns the limits for the decision on one object. It makes no reservation.
 func (l *limits) of(in decide.Input) *decide.Limits {
 	out := &decide.Limits{
 		MostAway: l.MostAway, Settling: l.settling(in.Now), EvictionIn: l.evictionIn(in.Object.ID, in.Now),
@@ -80,7 +80,7 @@ func (l *limits) of(in decide.Input) *decide.Limits {
 	return out
 }
 
-// evicts reports whether a taint of the cluster has the effect to evict objects.
+// evicts reports whether a taint of the cluster has an effect that evicts objects.
 func evicts(c *hubv1.MemberCluster) bool {
 	noExecute := func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute }
 	return slices.ContainsFunc(c.Spec.Taints, noExecute) || slices.ContainsFunc(c.Status.Taints, noExecute)
@@ -94,7 +94,7 @@ func with(set map[string]bool, name string) map[string]bool {
 	return set
 }
 
-// claim reserves the evictions and drains of a decision. It returns false if another object has used the limits since
+// claim reserves the evictions and drains of a decision. It returns false if another object has used up a limit since
 // the decision.
 func (l *limits) claim(in decide.Input, c decide.Claims) bool {
 	l.answers.claim(in.Object.ID.GroupKind(), c.Answers, in.Now)
@@ -117,7 +117,7 @@ func (l *limits) claim(in decide.Input, c decide.Claims) bool {
 	return asKnown
 }
 
-// decided records a decision. It removes the reservations that the decision used or does not need.
+// decided is called after a decision. It takes back the reservations that the decision has used or does not need.
 func (l *limits) decided(id key, c decide.Claims, written bool) {
 	l.drains.decided(id, c, written)
 	if !c.EvictionWaits && (written || len(c.Evicted) == 0) {
@@ -127,8 +127,8 @@ func (l *limits) decided(id key, c decide.Claims, written bool) {
 	}
 }
 
-// settling returns the time until a new leader may evict objects from unreachable clusters. It is 0 if the leader may
-// do so now.
+// settling returns how long a new leader must still wait before it evicts objects from unreachable clusters. It is 0 if
+// the wait is over.
 func (l *limits) settling(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +145,7 @@ func (l *limits) evictionIn(id key, now time.Time) time.Duration {
 	return max(0, l.place(id, now).Sub(now))
 }
 
-// reserve returns the same time as evictionIn, and reserves this time for the object.
+// reserve returns the same wait as evictionIn, and reserves the place of the object in the order of evictions.
 func (l *limits) reserve(id key, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

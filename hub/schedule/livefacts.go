@@ -20,9 +20,9 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// liveFacts reads the inputs of decisions and the bindings of namespaces uncached. It reads each namespace at most once
-// in pace.FreshFor, because many objects may lose a cluster at once. A read that is older than the cache only delays a
-// withdrawal.
+// liveFacts reads the inputs of decisions, and the bindings of a namespace, from the API server. It reads a namespace
+// at most once in pace.FreshFor, because many objects may lose a cluster at the same time. If the read is older than
+// the cache, the only effect is that a withdrawal comes later.
 type liveFacts struct {
 	reader client.Reader
 	facts  recent[decide.Facts]
@@ -48,13 +48,13 @@ func (l *liveFacts) get(ctx context.Context, namespace string) (decide.Facts, er
 		if err != nil {
 			return decide.Facts{}, err
 		}
-		// This check is the last one: objects disappear with their definition only after the definition has a
+		// This check must be the last one. Objects disappear with their definition only after the definition has a
 		// deletionTimestamp.
 		return f, l.stand(ctx)
 	})
 }
 
-// recent keeps the result of a read of a namespace for pace.FreshFor. Callers at the same time share one read.
+// recent caches a read of a namespace for pace.FreshFor. Calls at the same time share one read.
 type recent[T any] struct {
 	clock  clock.PassiveClock
 	flight singleflight.Group
@@ -95,7 +95,7 @@ var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Vers
 
 var errTerminating = errors.New("it is being deleted")
 
-// stand returns an error if one of Hanse's own definitions is being deleted. Then policies and clusters disappear
+// stand returns an error if one of Hanse's own definitions is being deleted. Policies and clusters then disappear,
 // although no user wants to withdraw an object.
 func (l *liveFacts) stand(ctx context.Context) error {
 	for _, plural := range []string{"memberclusters", "placements", "clusterplacements", "overridepolicies", "clusteroverridepolicies"} {

@@ -19,14 +19,14 @@ var Metrics = []prometheus.Collector{heartbeats}
 
 func init() { metrics.Registry.MustRegister(Metrics...) }
 
-// heartbeat is a key without an object. A worker that takes it from the queue counts a heartbeat, so the count stops if
-// the keeper or all workers are stuck, and not only if the process is.
+// heartbeat is a key without an object. The keeper queues it, and a worker that takes it increments a metric. The
+// metric stops if the keeper or all workers are stuck, even if the process still runs.
 var heartbeat = key{Group: hubv1.GroupVersion.Group, Kind: "Heartbeat"}
 
 // topPriority is above the priorities of all objects.
 const topPriority = 1000
 
-// beatEvery is the number of the keeper's rounds for one heartbeat.
+// beatEvery is the number of rounds of the keeper between two heartbeats.
 const beatEvery = 10
 
 // beat queues a heartbeat ahead of all objects, so that a long queue does not delay it.

@@ -7,8 +7,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// pending are the objects that an event queued and that have not been decided since. It excludes objects that are
-// queued because a wait is over, or because the reported data of a cluster changed.
+// pending are the objects that an event has queued, and that have not been decided since. An object does not count if
+// it was queued because a wait is over, or because the reported data of a cluster has changed.
 type pending struct {
 	clock clock.PassiveClock
 
@@ -19,7 +19,8 @@ type pending struct {
 // wake records when an object was first queued, and when a decision on it first had to be repeated.
 type wake struct {
 	at, failed time.Time
-	// single is true if the object itself changed, false if one event queued many objects.
+	// single is true if the object was queued because it has changed itself. It is false if one event has queued many
+	// objects.
 	single bool
 }
 
@@ -57,7 +58,7 @@ func (p *pending) single(id key) bool {
 	return p.running[id].single
 }
 
-// end is called after a decision; decided is false if the decision must be repeated.
+// end is called after a decision. decided is false if the decision must be repeated.
 func (p *pending) end(id key, decided bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +73,7 @@ func (p *pending) end(id key, decided bool) {
 	p.queued[id] = w
 }
 
-// until reports whether there is an object that was queued before the given time and has not been decided yet.
+// until reports whether an object was queued before the time then and has not been decided yet.
 func (p *pending) until(then time.Time) bool {
 	now := p.clock.Now()
 	p.mu.Lock()

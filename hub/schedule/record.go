@@ -23,11 +23,11 @@ import (
 	"github.com/hanse-dev/hanse/placement"
 )
 
-// objectSinceAnnotation is the creation time of a binding's object, if the object is younger than the binding.
+// objectSinceAnnotation has the creation time of a binding's object, if the object was created after the binding.
 const objectSinceAnnotation = hubv1.Prefix + "object-since"
 
-// record writes the binding if the plan differs from it, in one write, and publishes the decision. It reports whether
-// it wrote the binding.
+// record writes the plan to the binding if they differ, in one write, and announces the decision. wrote is true if it
+// has written the binding.
 func (s *Scheduler) record(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
 	if p.Spec == nil {
 		s.announce(in, p, nil)
@@ -50,12 +50,12 @@ func (s *Scheduler) record(ctx context.Context, in decide.Input, p decide.Plan) 
 // kindOf returns the kind of a binding. The cache does not set the kind of its objects.
 func kindOf(b hubv1.BindingObject) string { return reflect.TypeOf(b).Elem().Name() }
 
-// awaitsVerdict reports whether the guard has not judged a removal of the plan yet.
+// awaitsVerdict reports whether the plan has a removal that the guard has not judged yet.
 func awaitsVerdict(p decide.Plan) bool {
 	return slices.ContainsFunc(p.Claims.Removals, func(r decide.Removal) bool { return !r.Held })
 }
 
-// write writes the binding. It returns the binding after the write, or the old one if there is nothing to write.
+// write writes the binding. It returns the binding after the write, or the unchanged one if no write is needed.
 func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (hubv1.BindingObject, error) {
 	log := ctrl.LoggerFrom(ctx).WithValues("binding", in.Object.ID.BindingKey(), "reason", p.Status.Scheduled.Reason)
 	if in.Binding == nil {
@@ -109,7 +109,7 @@ func (s *Scheduler) write(ctx context.Context, in decide.Input, p decide.Plan) (
 	return after, nil
 }
 
-// logMoves logs the clusters that a decision adds and removes, if there are any.
+// logMoves logs the clusters that a decision adds and removes.
 func (s *Scheduler) logMoves(log logr.Logger, in decide.Input, m moves) {
 	if m.none() {
 		log.V(1).Info("Changed a binding")
@@ -126,7 +126,7 @@ func (s *Scheduler) logMoves(log logr.Logger, in decide.Input, m moves) {
 		Info(message, "object", in.Object.ID.String(), "to", m.to, "from", m.from, "evicting", m.evicting)
 }
 
-// storePayloads stores the parts of revisions that the binding is about to name.
+// storePayloads stores the new contents of revisions, before the binding that names them is written.
 func (s *Scheduler) storePayloads(ctx context.Context, p decide.Plan) error {
 	for _, payload := range p.Payloads {
 		if err := s.Revisions.Ensure(ctx, payload); err != nil {
@@ -136,10 +136,10 @@ func (s *Scheduler) storePayloads(ctx context.Context, p decide.Plan) error {
 	return nil
 }
 
-// errNoTurn means that a write waits for its turn. The object is queued again when the pacer has a turn for it.
+// errNoTurn means that the pacer has no turn for a write now. The object is queued again when it has one.
 var errNoTurn = errors.New("the write waits for its turn")
 
-// turn takes a turn for writing a decision. The error is errNoTurn.
+// turn takes a turn of the pacer for the write of a decision. If there is none, the error is errNoTurn.
 func (s *Scheduler) turn(in decide.Input) (*pace.Turn, error) {
 	id, class := in.Object.ID, pace.Many
 	if in.Binding == nil || s.removals.pending.single(id) {
@@ -175,8 +175,8 @@ func movesOf(before, after *hubv1.BindingSpec) (m moves) {
 	return m
 }
 
-// takesAway reports whether the decision removes copies from clusters. Such a decision needs no turn, so that load
-// cannot delay it.
+// takesAway reports whether the decision removes copies from clusters. Such a decision is written without a turn, so
+// that load cannot delay it.
 func (m moves) takesAway() bool { return len(m.from)+len(m.evicting) > 0 }
 
 func (m moves) none() bool { return len(m.to)+len(m.from)+len(m.evicting) == 0 }
@@ -188,8 +188,8 @@ func policyToRemember(in decide.Input, p decide.Plan) string {
 	return string(p.WhenDeleted)
 }
 
-// settingsToRemember returns the settings of the binding's placement. If the placement was deleted, it returns the
-// settings that the binding recorded.
+// settingsToRemember returns the settings of the placement that the binding records. They stay in force if the
+// placement is deleted. If it is deleted already, the recorded settings are returned.
 func settingsToRemember(in decide.Input, p decide.Plan) string {
 	if ref := p.Spec.PlacementRef; ref != nil {
 		if named := in.Facts.Placement(ref); named != nil && named.GetUID() == ref.UID {
@@ -217,12 +217,12 @@ func annotate(b hubv1.BindingObject, key, value string) {
 	b.SetAnnotations(a)
 }
 
-// isOutdated means that the binding has changed since it was read.
+// isOutdated reports whether a write failed because the binding has changed since it was read.
 func isOutdated(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// preconditions restrict a deletion to the version of the binding that was read.
+// preconditions make a deletion fail if the binding has changed since it was read.
 func preconditions(b hubv1.BindingObject) client.Preconditions {
 	uid, version := b.GetUID(), b.GetResourceVersion()
 	return client.Preconditions{UID: &uid, ResourceVersion: &version}

@@ -23,9 +23,9 @@ import (
 	"github.com/hanse-dev/hanse/tenancy"
 )
 
-// An object may need others on its clusters, such as the Secret that it names. The binding of a needed object is
-// written before the binding of the object that needs it names a new cluster. The watch of bindings keeps this order.
-// So when hub/dispatch creates the copy of the object, it has already received the bindings of the needed objects: see
+// An object may need others on its clusters, such as the Secret that it names. Before a binding names a new cluster,
+// the bindings of the needed objects must name the cluster. The watch delivers these writes in the same order. When
+// hub/dispatch creates the copy of the object, it therefore already has the bindings of the needed objects: see
 // hub/dispatch/references.go.
 
 // references records which objects need which other objects, and the decisions that wait for the decision on a needed
@@ -35,23 +35,22 @@ type references struct {
 	// needs has the needed objects of each object, from its binding. neededBy is the reverse.
 	needs    map[key][]key
 	neededBy map[key]sets.Set[key]
-	// asked has, for each needed object, the decisions on other objects that the decision on the needed object must follow
-	// first.
+	// asked has, for each needed object, the decisions on other objects that wait for a decision on it.
 	asked map[key]map[key]*ask
-	// waits has the times at which decisions first waited for a needed object that the cache does not show.
+	// waits has, for each object, the time since which its decision waits for a needed object that is not in the cache.
 	waits map[key]time.Time
 }
 
-// ask is a decision on an object that is not written before the decision on a needed object.
+// ask is a decision that is not written before the decision on a needed object.
 type ask struct {
 	spec    *hubv1.BindingSpec
 	decided bool // the decision on the needed object has followed it
 	former  bool // spec is of a binding that was deleted by hand, and is not made again yet
 }
 
-// see records the references of a binding; after is nil if the binding was deleted. exists reports whether the hub has
-// the binding's object: then the needed objects follow the deleted binding until the next decision. see returns the
-// needed objects whose decision may change.
+// see records the references of a changed binding. after is nil if the binding was deleted. exists reports whether the
+// hub still has the binding's object. If it has, needed objects follow the deleted binding until the next decision. see
+// returns the needed objects whose decision may change.
 func (r *references) see(c changes.Binding, exists func() bool) []key {
 	b := cmp.Or(c.After, c.Before)
 	if len(b.BindingSpec().References) == 0 && (c.Before == nil || len(c.Before.BindingSpec().References) == 0) {
@@ -102,7 +101,7 @@ func (r *references) referrersOf(id key) []key {
 	return r.neededBy[id].UnsortedList()
 }
 
-// needing returns the objects that need an object of the kind, and the objects whose decisions wait for one.
+// needing returns the objects that need an object of the kind, and the objects whose decisions wait for such an object.
 func (r *references) needing(kind schema.GroupKind) []key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +119,7 @@ func (r *references) needing(kind schema.GroupKind) []key {
 	return out.UnsortedList()
 }
 
-// plans returns the decisions that the decision on an object has to follow, by the object that needs it.
+// plans returns the unwritten decisions that the decision on an object must follow, by the object that needs it.
 func (r *references) plans(id key) map[key]*hubv1.BindingSpec {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,8 +130,8 @@ func (r *references) plans(id key) map[key]*hubv1.BindingSpec {
 	return out
 }
 
-// ask records that a decision waits for the decision on a needed object. It returns whether the needed object still has
-// to follow this decision.
+// ask records that the decision on by waits for the decision on needed. It returns false if the decision on needed has
+// already followed spec.
 func (r *references) ask(needed, by key, spec *hubv1.BindingSpec) (waits bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +142,7 @@ func (r *references) ask(needed, by key, spec *hubv1.BindingSpec) (waits bool) {
 	return true
 }
 
-// setAsk sets or removes an ask. The caller holds the lock.
+// setAsk sets or removes an ask. The caller holds r.mu.
 func (r *references) setAsk(needed, by key, a *ask) {
 	if r.asked == nil {
 		r.asked = map[key]map[key]*ask{}
@@ -155,8 +154,7 @@ func (r *references) setAsk(needed, by key, a *ask) {
 }
 
 // answer records that the decision on an object has followed these referrers. It returns the objects that waited for
-// it. If the object does not exist, the waiting objects may ask again, because an object that is created later has to
-// follow them, too.
+// it. If the object does not exist, they may ask again: an object that is created later must follow them, too.
 func (r *references) answer(id key, exists bool, followed []decide.Referrer) (waited []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,8 +174,8 @@ func (r *references) answer(id key, exists bool, followed []decide.Referrer) (wa
 	return waited
 }
 
-// needsNothing ends the asks and the wait of an object, because its decision has no references or the cache already has
-// the needed objects. It returns the needed objects that have followed its deleted binding.
+// needsNothing ends the waits of an object, because its decision has no references, or all needed objects are decided.
+// It returns the needed objects that have followed the object's deleted binding.
 func (r *references) needsNothing(by key) (followed []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,8 +183,8 @@ func (r *references) needsNothing(by key) (followed []key) {
 	return r.forgetAsks(by, func(key, *ask) bool { return true })
 }
 
-// waitedSince returns the time since which the decision on an object waits for needed objects that the cache does not
-// show. The first call sets this time.
+// waitedSince returns the time since which the decision on an object waits for needed objects that are not in the
+// cache. The first call sets this time.
 func (r *references) waitedSince(by key, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,7 +199,7 @@ func (r *references) waitedSince(by key, now time.Time) time.Time {
 	return now
 }
 
-// waitsNoLonger ends the wait of an object, because its whole decision is written.
+// waitsNoLonger ends the wait of an object, because its decision is written.
 func (r *references) waitsNoLonger(by key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -209,7 +207,7 @@ func (r *references) waitsNoLonger(by key) {
 }
 
 // forgetAsks removes the asks of an object for which done returns true. It returns the needed objects that have
-// followed its deleted binding. The caller holds the lock.
+// followed the object's deleted binding. The caller holds r.mu.
 func (r *references) forgetAsks(by key, done func(needed key, a *ask) bool) (followed []key) {
 	for id, asks := range r.asked {
 		a := asks[by]
@@ -237,8 +235,8 @@ func clustersOf(spec *hubv1.BindingSpec) []string {
 	return out
 }
 
-// referrers returns the objects that need an object, from the cached bindings and from the plans that wait for this
-// decision. It is never nil.
+// referrers returns the objects that need an object, from the cached bindings and from the decisions that wait for this
+// decision. The result is never nil.
 func (s *Scheduler) referrers(ctx context.Context, id key) ([]decide.Referrer, error) {
 	out, plans := []decide.Referrer{}, s.references.plans(id)
 	for _, by := range s.references.referrersOf(id) {
@@ -273,11 +271,11 @@ func (s *Scheduler) liveReferrers(ctx context.Context, id key) ([]decide.Referre
 	return out, nil
 }
 
-// errBehind means that the decision on a needed object comes first. The object is queued again after it.
+// errBehind means that the decision on a needed object must be written first. Afterwards, the object is queued again.
 var errBehind = errors.New("the decision on a needed object comes first")
 
-// unseenError means that a needed object exists on the hub, and its watch has not shown it yet. The decision is queued
-// again when the object arrives.
+// unseenError means that a needed object exists on the hub, but is not in the cache yet. The decision is made again
+// when the object arrives.
 type unseenError struct {
 	object key
 	// waited is the time since the first wait of the decision.
@@ -289,7 +287,7 @@ func (e *unseenError) Error() string {
 	return fmt.Sprintf("the hub has not read %s yet, which the object needs", e.object)
 }
 
-// again returns the time until the next decision, if the needed object is not shown before.
+// again returns how long to wait for the needed object before the next decision.
 func (e *unseenError) again() time.Duration {
 	if e.waited < showWaitAfter {
 		return showWaitAfter - e.waited
@@ -298,16 +296,16 @@ func (e *unseenError) again() time.Duration {
 }
 
 const (
-	// showWaitAfter is the time after the first wait at which the condition shows the wait. Most objects arrive before.
+	// showWaitAfter is how long the decision waits before the condition shows the wait. Most objects arrive before.
 	showWaitAfter = 5 * time.Second
-	// longestWait is the time after the first wait at which the decision is written without the needed object. An object
-	// that the cache refuses is never shown.
+	// longestWait is how long the decision waits for a needed object. After that, it is written without the object,
+	// because an object that the cache refuses never arrives.
 	longestWait = pace.LongestRetry
 )
 
-// inOrder queues the needed objects on which the hub must decide before it writes this decision. If such objects exist,
-// inOrder returns errBehind. The error is an *unseenError if new clusters wait for an object that the cache does not
-// show.
+// inOrder makes sure that the decisions on needed objects are written before this decision. If some are not, it queues
+// these objects and returns errBehind. The error is an *unseenError if new clusters wait for a needed object that is
+// not in the cache.
 func (s *Scheduler) inOrder(ctx context.Context, in decide.Input, p decide.Plan) error {
 	if p.Spec == nil || len(p.Spec.References) == 0 || in.Binding != nil && equality.Semantic.DeepEqual(in.Binding.BindingSpec(), p.Spec) {
 		followed := s.references.needsNothing(in.Object.ID)
@@ -332,16 +330,16 @@ func (s *Scheduler) inOrder(ctx context.Context, in decide.Input, p decide.Plan)
 	return nil
 }
 
-// inOrderAfter ends the waits of other objects for the decision on this object, which is written now.
+// inOrderAfter ends the waits of other objects for the decision on this object, which is now written.
 func (s *Scheduler) inOrderAfter(in decide.Input) {
 	if _, q := s.leading(); q != nil {
 		s.add(q, s.references.answer(in.Object.ID, in.Object.State == decide.Exists, in.Referrers)...)
 	}
 }
 
-// ahead returns the needed objects on which a decision is due before the decision on this object is written. A needed
-// object needs no decision if it does not exist on the hub, follows its own placement, or is already decided for all
-// clusters of the plan. unseen is set if new clusters wait for an object that the cache does not show.
+// ahead returns the needed objects whose decisions must be written before this decision. This is not necessary for an
+// object that does not exist on the hub, follows its own placement, or is already decided for all clusters of the plan.
+// unseen is set if new clusters wait for an object that is not in the cache.
 func (s *Scheduler) ahead(ctx context.Context, in decide.Input, spec *hubv1.BindingSpec) (out []key, unseen *unseenError, err error) {
 	id := in.Object.ID
 	grows := !coversAll(clustersOf(in.Spec()), spec)
@@ -372,9 +370,9 @@ func (s *Scheduler) ahead(ctx context.Context, in decide.Input, spec *hubv1.Bind
 	return out, unseen, nil
 }
 
-// unseen returns an error if a needed object exists on the hub although the cache does not have it yet, and the
-// decision has not waited for too long. Each kind has its own watch, which may have started with the placement. The
-// watch may therefore show an object later than a newer object of another kind.
+// unseen returns an error if a needed object exists on the hub but is not in the cache yet, and the decision has not
+// waited for too long. Each kind has its own watch. The watch of a needed kind may have started only with the
+// placement, and be behind the watches of other kinds.
 func (s *Scheduler) unseen(ctx context.Context, needed, by key, spec *hubv1.BindingSpec) *unseenError {
 	state, _ := s.Templates.StateOf(needed)
 	if state.Reason != "" {
@@ -396,8 +394,8 @@ func (s *Scheduler) unseen(ctx context.Context, needed, by key, spec *hubv1.Bind
 	return &unseenError{object: needed, waited: waited}
 }
 
-// withoutNew returns the plan without its new clusters, which wait for a needed object. The other clusters keep their
-// states and shares until then, and get all other changes of the plan.
+// withoutNew returns the plan without its new clusters, because they wait for a needed object. The other clusters keep
+// their states and shares until then. All other changes of the plan stay.
 func withoutNew(in decide.Input, p decide.Plan, unseen *unseenError) decide.Plan {
 	before, now := in.Spec(), p.Spec
 	p.Spec = now.DeepCopy()
@@ -424,7 +422,7 @@ func coversAll(clusters []string, spec *hubv1.BindingSpec) bool {
 	return sets.New(clusters...).HasAll(clustersOf(spec)...)
 }
 
-// withMissing adds the needed objects that cannot go to the clusters to the condition of a decision.
+// withMissing adds the needed objects that cannot be sent to clusters to the message of the condition.
 func (s *Scheduler) withMissing(id key, p decide.Plan) decide.Plan {
 	if p.Spec == nil {
 		return p
@@ -441,7 +439,7 @@ func (s *Scheduler) withMissing(id key, p decide.Plan) decide.Plan {
 	return p
 }
 
-// missingReference returns why a needed object cannot go to clusters. It is empty if it can.
+// missingReference returns why a needed object cannot be sent to clusters. It is empty if it can.
 func (s *Scheduler) missingReference(id key) string {
 	t, found := s.Templates.Get(id)
 	state, watched := s.Templates.StateOf(id)

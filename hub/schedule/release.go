@@ -14,7 +14,8 @@ import (
 	"github.com/hanse-dev/hanse/decide"
 )
 
-// release ends a binding. After a crash between two steps, the next run continues with the next step:
+// release deletes the binding of an object in several steps. After a crash between two steps, the next run continues
+// with the next step:
 //
 //   - No copy is left to withdraw: the binding is deleted; its finalizer delays that.
 //   - The binding is being deleted and its object is gone: withdrawals continue as recorded, and the finalizer is
@@ -23,7 +24,7 @@ import (
 //     withdrawal and created again. In a namespace that is being deleted it is kept, because the object is deleted
 //     next.
 //
-// It reports whether it wrote the binding's spec.
+// wrote is true if release has written the binding's spec.
 func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan) (wrote bool, err error) {
 	b := in.Binding
 	switch {
@@ -56,16 +57,16 @@ func (s *Scheduler) release(ctx context.Context, in decide.Input, p decide.Plan)
 	return false, nil
 }
 
-// isEnding reports whether an earlier decision withdraws all copies because the object is deleted, and some copies are
-// left.
+// isEnding reports whether an earlier decision withdraws all copies because the object was deleted, and some copies
+// remain.
 func isEnding(spec *hubv1.BindingSpec) bool {
 	return !hasCopies(spec) && slices.ContainsFunc(spec.Clusters, func(e hubv1.BindingTarget) bool {
 		return e.Absent != nil && e.Absent.Reason == hubv1.ReasonObjectDeleted
 	})
 }
 
-// goesNext reports whether the cache still has the object while the API server is deleting the object or its namespace.
-// The last event of the object queues the binding again.
+// goesNext reports whether the object, or its namespace, is being deleted although the cache still has the object. The
+// next event of the object queues it again.
 func (s *Scheduler) goesNext(ctx context.Context, in decide.Input) (bool, error) {
 	if in.Object.State != decide.Exists {
 		return false, nil

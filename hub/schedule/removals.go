@@ -40,11 +40,12 @@ func (g Guard) WithDefaults() Guard {
 	return g
 }
 
-// longestQuiet is the longest wait of removals while further removals arrive, or while a decision on an object fails.
+// longestQuiet is the longest wait for a verdict while further removals arrive, or while the decision on an object
+// fails.
 const longestQuiet = 30 * time.Second
 
-// removals has the removals of copies that are not carried out yet. It is kept in memory only: a new leader finds the
-// same removals when it decides on all objects. Bindings and owners record the held removals.
+// removals has the removals of copies that are not carried out yet. It is only in memory. A new leader finds the same
+// removals when it decides on all objects. Held removals are also stored in bindings and in the status of their owners.
 type removals struct {
 	Guard
 	clock   clock.PassiveClock
@@ -61,7 +62,7 @@ type removals struct {
 	recent  guard.Recent
 }
 
-// removalTimes decide when the waiting removals are judged.
+// removalTimes have the times that determine when the waiting removals are judged.
 type removalTimes struct {
 	began   time.Time // start of the lead; zero if this process does not lead
 	first   time.Time // arrival of the first waiting removal
@@ -77,7 +78,7 @@ const (
 	removalReleased
 )
 
-// removal is one copy to be deleted.
+// removal is the removal of one copy.
 type removal struct {
 	decide.Removal
 	state removalState
@@ -91,10 +92,10 @@ type heldSet struct {
 	confirmed       bool   // its removals are released
 }
 
-// ending has the ID of an owner's last held set, and the reason and message with which the set ended.
+// ending tells how an owner's last held set ended. id is the ID of the set.
 type ending struct{ id, reason, message string }
 
-// counts gives the guard the numbers of copies of placements and clusters, and the held removals of owners.
+// counts returns the numbers of copies of placements and clusters, and the held removals of owners, for the guard.
 type counts interface {
 	// copiesOf returns the number of copies of a placement, and its limit. copiesOn returns the number of copies on a
 	// cluster.
@@ -104,7 +105,7 @@ type counts interface {
 	shown(o decide.Owner) (held *hubv1.RemovalHeld, confirms string)
 }
 
-// verdicts are the results of judging all removals.
+// verdicts are the results of a round in which all removals are judged.
 type verdicts struct {
 	held, released []key
 	news           []news
@@ -125,7 +126,7 @@ func (r *removals) begin() {
 	r.began = r.clock.Now()
 }
 
-// of returns the verdicts on the removals of an object, by cluster.
+// of returns the guard's verdicts on the removals of an object, by cluster.
 func (r *removals) of(id key) map[string]decide.Verdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,8 +141,8 @@ func (r *removals) of(id key) map[string]decide.Verdict {
 	return out
 }
 
-// decided records the claims of a decision. If the decision is final, all other removals of the object are over: they
-// are done, or no longer decided.
+// decided records the removals that a decision claims. If the decision is final, all other removals of the object are
+// dropped: they are carried out, or no longer wanted.
 func (r *removals) decided(id key, claims []decide.Removal, final bool) {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -172,7 +173,8 @@ func (r *removals) decided(id key, claims []decide.Removal, final bool) {
 	}
 }
 
-// isSame reports whether both claims are displayed alike in a held set.
+// isSame reports whether two claims look the same in status.removalHeld, which shows the cluster, the reason, the
+// message and the owner of a removal.
 func isSame(c, d decide.Removal) bool {
 	return c.Cluster == d.Cluster && c.Reason == d.Reason && c.Message == d.Message && c.Owner == d.Owner
 }
@@ -187,7 +189,7 @@ func waiting(all map[string]*removal) int {
 	return n
 }
 
-// look judges the waiting removals if their time has come, and releases the confirmed removals.
+// look judges the waiting removals if they are due, and releases removals that a user has confirmed.
 func (r *removals) look(c counts) verdicts {
 	now := r.clock.Now()
 	r.mu.Lock()
@@ -220,8 +222,8 @@ func (r *removals) moves(o decide.Owner) {
 	r.moved[o] = true
 }
 
-// isTime reports whether all objects queued by the cause of the removals have been decided, and no other removal was
-// added since.
+// isTime reports whether the waiting removals are due: no removal was added for some time, and all objects that were
+// queued by then have been decided.
 func (r *removals) isTime(now time.Time) bool {
 	last := r.parked
 	if last.Before(r.began) {
@@ -292,7 +294,7 @@ func (r *removals) judge(c counts, now time.Time, out *verdicts) {
 	})
 }
 
-// isHeld reports whether removals of the owner are held now, or were held by an earlier leader.
+// isHeld reports whether removals of the owner are held, by this process or by an earlier leader.
 func (r *removals) isHeld(c counts, o decide.Owner) bool {
 	if set := r.sets[o]; set != nil {
 		return !set.confirmed
@@ -301,7 +303,7 @@ func (r *removals) isHeld(c counts, o decide.Owner) bool {
 }
 
 // shown returns the held removal in the status of an owner. It is nil if this process has ended the held set, because
-// the status is about to change.
+// the status will then change.
 func (r *removals) shown(c counts, o decide.Owner) *hubv1.RemovalHeld {
 	shown, _ := c.shown(o)
 	if shown != nil && shown.ID == r.ended[o].id {
@@ -348,7 +350,7 @@ func whyHeld(breaches []guard.Breach) (reason, message string) {
 	return reason, strings.Join(parts, "; ")
 }
 
-// gathered is the content of a held set at the time of a check.
+// gathered has the removals of a held set, counted in one round.
 type gathered struct {
 	objects  []key
 	removals []*removal
@@ -372,7 +374,7 @@ func (g *gathered) sum() guard.Shown {
 	return guard.Shown{Copies: len(g.removals), Clusters: slices.Sorted(maps.Keys(g.clusters)), Causes: slices.Sorted(maps.Keys(g.causes))}
 }
 
-// confirm updates the held sets, ends the empty sets and releases the confirmed sets. A set may be held for days, so
+// confirm updates the held sets. It ends empty sets, and releases confirmed sets. A set may be held for days, so that
 // its removals are examined only after a change.
 func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	for o, set := range r.sets {
@@ -426,8 +428,8 @@ func (r *removals) confirm(c counts, now time.Time, out *verdicts) {
 	}
 }
 
-// refresh updates the displayed state of a set, and returns true if the set's ID changed. It ignores small changes,
-// because each change of the displayed state is written to the owner.
+// refresh updates the part of a set that users see. It returns true if the ID of the set has changed. It ignores small
+// changes, because each visible change writes the status of the owner.
 func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
 	is := g.sum()
 	shown := guard.Shown{Copies: int(s.Copies), Clusters: s.Clusters}
@@ -460,7 +462,7 @@ func (s *heldSet) refresh(g *gathered, now time.Time) (renewed bool) {
 	return renewed
 }
 
-// counted returns a count with its noun.
+// counted returns a count and its noun, such as "2 copies".
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -468,7 +470,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// text returns the message of the condition: the held removals, and the steps that a user can take.
+// text returns the message of the condition: the held removals, and how a user can release or avoid them.
 func (s *heldSet) text(o decide.Owner) string {
 	text := fmt.Sprintf("%s on %s would be removed (%s), but stay and are still updated", counted(int(s.Copies), "copy", "copies"), counted(len(s.Clusters), "cluster", "clusters"), strings.Join(s.Causes, "; "))
 	if s.message != "" {
@@ -482,7 +484,7 @@ func (s *heldSet) text(o decide.Owner) string {
 		hubv1.ConfirmRemovalAnnotation + ": " + s.ID + ")")
 }
 
-// end deletes a held set that has no removals.
+// end deletes a held set without removals.
 func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	delete(r.sets, o)
 	e := ending{id: set.ID, reason: hubv1.ReasonRemovalCancelled, message: "the copies are wanted again: cancelled removal " + set.ID}
@@ -498,8 +500,8 @@ func (r *removals) end(o decide.Owner, set *heldSet, out *verdicts) {
 	r.moves(o)
 }
 
-// status returns the held removals of an owner, and the condition. A nil condition means that the condition stays as it
-// is. known is false until this process has decided whether removals are held.
+// status returns the held removals of an owner, and the condition. If the condition is nil, the status must not change.
+// known is false until this process knows whether removals of the owner are held.
 func (r *removals) status(o decide.Owner) (held *hubv1.RemovalHeld, c *metav1.Condition, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// Revisions stores the parts of revisions.
+// Revisions stores the contents of revisions.
 type Revisions interface {
-	// Ensure stores a part before a binding names it.
+	// Ensure stores a part of a revision, before a binding names it.
 	Ensure(ctx context.Context, p decide.Payload) error
 	// Template returns a stored template. It is shared and must not be changed.
 	Template(ctx context.Context, digest string) (*unstructured.Unstructured, error)
@@ -27,7 +27,7 @@ type Revisions interface {
 // rollouts has the rollouts of all objects, because objects of one placement wait for each other.
 type rollouts struct {
 	mu sync.Mutex
-	// version changes with each change of a rollout.
+	// version increases with each change of a rollout.
 	version uint64
 	of      map[decide.Owner]*placementRollouts
 	owners  map[key]decide.Owner
@@ -37,8 +37,8 @@ type rollouts struct {
 type placementRollouts struct {
 	progress map[key]rollout.Progress
 	peers    *rollout.Peers // computed from progress on demand
-	// waiting are the objects that wait for other objects of the placement. moved is true if another object has changed
-	// since the waiting objects were queued.
+	// waiting are the objects that wait for other objects of the placement. moved is true if the progress of another
+	// object has changed since they were queued.
 	waiting map[key]bool
 	moved   bool
 }
@@ -65,9 +65,9 @@ func (r *rollouts) current() uint64 {
 	return r.version
 }
 
-// claim records the progress of an object, and whether the object waits for other objects. If the object's rollout
-// begins and the rollouts have changed since the given version, claim returns false and records nothing: another object
-// may have used the last place.
+// claim records the progress of an object, and whether it waits for other objects. It returns false and records nothing
+// if the rollout of the object begins, and another rollout has changed since the given version. Another object may have
+// begun in its place.
 func (r *rollouts) claim(id key, owner decide.Owner, now *rollout.Progress, waits bool, version uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *rollouts) claim(id key, owner decide.Owner, now *rollout.Progress, wait
 	return true
 }
 
-// before returns the recorded progress of an object under a placement.
+// before returns the progress that was last recorded for an object under a placement.
 func (r *rollouts) before(id key, owner decide.Owner) (rollout.Progress, bool) {
 	last, known := r.owners[id]
 	switch {
@@ -133,7 +133,7 @@ func (r *rollouts) drop(id key) {
 	}
 }
 
-// released returns the waiting objects if another object of their placement has changed.
+// released returns the objects that waited for other objects of their placement, if one of these has made progress.
 func (r *rollouts) released() (ids []key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +146,7 @@ func (r *rollouts) released() (ids []key) {
 	return ids
 }
 
-// staging returns the inputs of an object's rollout, nil if revisions cannot be stored.
+// staging returns the inputs of an object's rollout. It is nil if revisions cannot be stored.
 func (s *Scheduler) staging(ctx context.Context, in decide.Input) *decide.Staging {
 	if s.Revisions == nil {
 		return nil
@@ -154,8 +154,8 @@ func (s *Scheduler) staging(ctx context.Context, in decide.Input) *decide.Stagin
 	return &decide.Staging{Key: s.Key, Denied: s.DeniedMetadataPrefixes, Peers: s.rollouts.peers, UndoBlocked: s.undoBlocked(ctx, in)}
 }
 
-// claimRollout records the progress of an object. It returns false if another object used the place first. The keeper
-// queues the objects that wait for this object.
+// claimRollout records the progress of an object. It returns false if the decision must be repeated, because another
+// object has begun first.
 func (s *Scheduler) claimRollout(id key, p decide.Plan, version uint64) bool {
 	owner, waits := decide.Owner{}, false
 	if p.Spec != nil {
@@ -205,8 +205,8 @@ func (s *Scheduler) stagedBy(p hubv1.OverridePolicyObject) []key {
 	return out
 }
 
-// rowsOfRollout returns the row fields for which a rollout waits. It is nil if the object has no rollout, or if its
-// rollout waits for no row.
+// rowsOfRollout returns the rows for which the rollout of the binding waits, without fields that do not matter. It is
+// nil if the rollout waits for no row.
 func rowsOfRollout(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	rollout := b.BindingSpec().Rollout
 	if rollout == nil || rollout.Phase == hubv1.RolloutComplete || rollout.Phase == hubv1.RolloutRolledBack {

@@ -77,7 +77,8 @@ func (s *scene) newerFields() string {
 	return text
 }
 
-// rawBinding reads the binding with all fields.
+// rawBinding reads the binding as unstructured content. Unlike the Go types, it keeps fields that a newer version of
+// the API has added.
 func (s *scene) rawBinding() (*unstructured.Unstructured, error) {
 	b := &unstructured.Unstructured{}
 	b.SetGroupVersionKind(hubv1.GroupVersion.WithKind("ResourceBinding"))

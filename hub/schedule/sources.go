@@ -29,13 +29,13 @@ type (
 	queue = workqueue.TypedRateLimitingInterface[key]
 )
 
-// sources returns the source that sets the queue. After its start, changes queue keys: see BindingChanged and the
-// functions after it.
+// sources returns the source that starts the queue. From then on, BindingChanged and the functions below it queue keys.
 func (s *Scheduler) sources() []source.TypedSource[key] {
 	return []source.TypedSource[key]{source.TypedFunc[key](s.counting), source.TypedFunc[key](s.begin)}
 }
 
-// BindingChanged is called for every change of a binding. While another replica leads, bindings are only counted.
+// BindingChanged is called for every change of a binding. While another replica is the leader, it only counts the
+// binding.
 func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 	s.count(c)
 	needed := s.references.see(c, func() bool {
@@ -64,15 +64,16 @@ func (s *Scheduler) BindingChanged(_ context.Context, c changes.Binding) {
 	}
 }
 
-// moved reports whether a change concerns more than rows, or concerns a row that may end a withdrawal or an eviction.
+// moved reports whether a change may lead to another decision. Changes of rows matter only if they may end a withdrawal
+// or an eviction.
 func moved(c changes.Binding) bool {
 	return c.Parts&(changes.Spec|changes.Ending|changes.Finalizers) != 0 ||
 		!maps.Equal(withdrawnRows(c.Before), withdrawnRows(c.After)) || !maps.Equal(rowsOfEviction(c.Before), rowsOfEviction(c.After)) ||
 		!maps.Equal(rowsOfRollout(c.Before), rowsOfRollout(c.After)) || !maps.Equal(rowsOfFormer(c.Before), rowsOfFormer(c.After))
 }
 
-// rowsOfFormer returns the row fields that may end a former reference. It is nil if the binding has no former
-// reference.
+// rowsOfFormer returns the rows that may end a former reference, without fields that do not matter. It is nil if the
+// binding has no former reference.
 func rowsOfFormer(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	if !slices.ContainsFunc(b.BindingSpec().References, func(r hubv1.BindingReference) bool { return r.Former }) {
 		return nil
@@ -117,8 +118,8 @@ func (s *Scheduler) NamespaceChanged(_ context.Context, c changes.Namespace) {
 	s.wakeBehind(func() []key { return s.inNamespace(cmp.Or(c.After, c.Before).Name) })
 }
 
-// ClusterChanged is called for every change of a cluster. If its spec or labels changed, it queues all objects with a
-// binding.
+// ClusterChanged is called for every change of a cluster. If the spec or the labels have changed, it queues all objects
+// with a binding.
 func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	if c.Parts&(changes.Added|changes.Deleted|changes.Spec|changes.Labels) != 0 {
 		s.wakeBehind(func() []key { return s.bound(ctx) })
@@ -127,14 +128,14 @@ func (s *Scheduler) ClusterChanged(ctx context.Context, c changes.Cluster) {
 	}
 }
 
-// wakeBehind queues possibly many objects, behind objects that changed themselves.
+// wakeBehind queues many objects at once. They have a lower priority than objects that have changed themselves.
 func (s *Scheduler) wakeBehind(keys func() []key) {
 	if _, q := s.leading(); q != nil {
 		s.addBehind(q, keys()...)
 	}
 }
 
-// add queues objects that changed themselves.
+// add queues objects that have changed themselves.
 func (s *Scheduler) add(q queue, keys ...key) {
 	s.removals.pending.add(true, keys...)
 	for _, k := range keys {
@@ -147,8 +148,8 @@ func (s *Scheduler) addBehind(q queue, keys ...key) {
 	s.addUncounted(q, keys...)
 }
 
-// addUncounted queues objects like addBehind, because the reported data of a cluster changed. Removals do not wait for
-// the decisions on these objects.
+// addUncounted queues objects because the reported data of a cluster has changed. Unlike addBehind, it does not make
+// removals wait for the decisions on these objects.
 func (s *Scheduler) addUncounted(q queue, keys ...key) {
 	ranked := map[int][]key{}
 	for _, k := range keys {
@@ -163,7 +164,8 @@ func (s *Scheduler) addUncounted(q queue, keys ...key) {
 	}
 }
 
-// rowsOfEviction returns the row fields that may end an eviction. It is nil if no entry is Evicting.
+// rowsOfEviction returns the rows that may end an eviction, without fields that do not matter. It is nil if no entry is
+// Evicting.
 func rowsOfEviction(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	if !slices.ContainsFunc(b.BindingSpec().Clusters, func(e hubv1.BindingTarget) bool { return e.State == hubv1.TargetEvicting }) {
 		return nil
@@ -177,7 +179,7 @@ func rowsOfEviction(b hubv1.BindingObject) map[string]hubv1.ClusterRow {
 	return rows
 }
 
-// withdrawnRows returns the clusters with a confirmed withdrawal, each with its generation.
+// withdrawnRows returns the clusters that have confirmed a withdrawal, each with the generation of its row.
 func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 	rows := map[string]int64{}
 	status := b.BindingStatus()
@@ -189,7 +191,7 @@ func withdrawnRows(b hubv1.BindingObject) map[string]int64 {
 	return rows
 }
 
-// clusterMoved queues the objects whose decision depends on the changed status of a cluster.
+// clusterMoved queues the objects whose decisions depend on data in the status of the cluster that has changed.
 func (s *Scheduler) clusterMoved(ctx context.Context, before, after *hubv1.MemberCluster, q queue) {
 	if before.IsAway() != after.IsAway() || !equality.Semantic.DeepEqual(steady(before), steady(after)) {
 		s.addUncounted(q, s.bound(ctx)...)
@@ -198,8 +200,8 @@ func (s *Scheduler) clusterMoved(ctx context.Context, before, after *hubv1.Membe
 	s.factsMoved(ctx, decide.ClusterOf(before), decide.ClusterOf(after), q)
 }
 
-// factsMoved queues the objects of kinds whose served versions on a cluster changed. If other reported data changed,
-// such as the nodes, it also queues the objects whose placements or excluding rules use such data.
+// factsMoved queues the objects of kinds for which the cluster serves other versions than before. If other reported
+// data has changed, such as the nodes, it also queues the objects whose placements or excluding rules read this data.
 func (s *Scheduler) factsMoved(ctx context.Context, before, after placement.Cluster, q queue) {
 	if decide.SameCluster(before, after) {
 		return
@@ -239,7 +241,7 @@ func (s *Scheduler) factsMoved(ctx context.Context, before, after placement.Clus
 	}
 }
 
-// servedOtherwise returns the kinds whose served versions have changed.
+// servedOtherwise returns the kinds with other served versions than before.
 func servedOtherwise(before, after map[schema.GroupKind][]string) sets.Set[schema.GroupKind] {
 	moved := sets.New[schema.GroupKind]()
 	for gk, versions := range after {
@@ -255,12 +257,12 @@ func servedOtherwise(before, after map[schema.GroupKind][]string) sets.Set[schem
 	return moved
 }
 
-// placementKey returns the reference without the fields that change with each version of the placement.
+// placementKey returns the reference to a placement without its UID and generation.
 func placementKey(ref *hubv1.PlacementReference) hubv1.PlacementReference {
 	return hubv1.PlacementReference{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// counting waits until all bindings of the first list are counted. No decision is made before it returns.
+// counting waits until all bindings of the first list are counted. No decision is made before.
 func (s *Scheduler) counting(ctx context.Context, _ queue) error {
 	if !s.counts.await(ctx) {
 		return ctx.Err()
@@ -269,7 +271,7 @@ func (s *Scheduler) counting(ctx context.Context, _ queue) error {
 	return nil
 }
 
-// steady returns a cluster for decisions, without the data that changes without a user's action, such as its nodes.
+// steady returns the data of a cluster that changes only by a user's action. It leaves out the nodes, for example.
 func steady(c *hubv1.MemberCluster) placement.Cluster {
 	seen := decide.ClusterOf(c)
 	seen.Revision, seen.Annotations, seen.Version, seen.Capacity, seen.Allocatable, seen.Nodes = "", nil, "", nil, nil, hubv1.NodeSummary{}
@@ -277,7 +279,7 @@ func steady(c *hubv1.MemberCluster) placement.Cluster {
 	return seen
 }
 
-// selectedBy returns all objects whose kind a placement selects, and the objects of all bundles whose kind it selects.
+// selectedBy returns all objects of a kind that a placement selects. It includes objects of bundles.
 func (s *Scheduler) selectedBy(p hubv1.PlacementObject) []key {
 	var keys []key
 	for _, gk := range s.wants.kinds(p) {
@@ -323,7 +325,7 @@ func (s *Scheduler) bound(ctx context.Context) []key {
 func (s *Scheduler) boundOf(ctx context.Context, which func(key) bool) []key {
 	bindings, err := scopes.Bindings(ctx, s.Client, "", client.UnsafeDisableDeepCopy)
 	if err != nil {
-		// The cache answers from memory after its sync: it fails only when the process ends.
+		// Once synced, the cache answers from memory. It fails only when the process ends.
 		ctrl.LoggerFrom(ctx).Error(err, "Waking objects")
 		return nil
 	}
@@ -352,8 +354,8 @@ func (s *Scheduler) begin(ctx context.Context, q queue) error {
 	return nil
 }
 
-// replay queues the objects of a first list. Objects without a binding have the priority of current changes, because
-// they may be new. The other objects have a lower priority.
+// replay queues the objects of a first list. An object without a binding may be new, so that it gets the priority of a
+// new change. The other objects have a lower priority.
 func (s *Scheduler) replay(ctx context.Context, q queue, ids ...key) {
 	var bound []key
 	for _, id := range ids {
@@ -372,8 +374,8 @@ func (s *Scheduler) leading() (context.Context, queue) {
 	return s.lead.ctx, s.lead.queue
 }
 
-// wakeObject queues an object that changed. Objects of the first list of a kind wait for WakeKind, because a list of
-// thousands must not delay later changes.
+// wakeObject queues a changed object. Objects of the first list of a kind are not queued here but by WakeKind, because
+// thousands of them must not delay later changes.
 func (s *Scheduler) wakeObject(id key) {
 	_, q := s.leading()
 	if q == nil {
@@ -390,8 +392,8 @@ func (s *Scheduler) wakeObjects(gk schema.GroupKind) {
 	}
 }
 
-// WakeKind queues the objects of a kind, and the objects that have bindings of the kind. It is called after the kind's
-// first list, after its watch has failed or recovered, and after a change of the versions for clusters.
+// WakeKind queues the objects of a kind, including objects that only have a binding. It is called after the first list
+// of the kind, after its watch has failed or recovered, and after a change of the versions that clusters may get.
 func (s *Scheduler) WakeKind(gk schema.GroupKind) {
 	ctx, q := s.leading()
 	if q == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/tracing"
 )
 
-// changeLog has the newest change of each hub object, and whether the first span of this change was made. It is empty
-// while tracing is off.
+// changeLog has the newest change of each hub object, and whether its first span was made. It is empty while tracing is
+// off.
 type changeLog struct {
 	mu     sync.Mutex
 	newest map[key]loggedChange
@@ -25,8 +25,8 @@ type loggedChange struct {
 	id  tracing.ID
 	uid types.UID
 	at  time.Time // when the watch showed it
-	// seen is true if this replica was the leader when the watch showed the change. Otherwise the change may be old, or
-	// another replica may have traced it.
+	// seen is true if this replica was the leader when the watch showed the change. If it was not, the change may be old,
+	// or another replica may have traced it.
 	seen   bool
 	traced bool
 }
@@ -63,8 +63,7 @@ func (s *Scheduler) noteChange(id key) {
 	s.changeLog.newest[id] = c
 }
 
-// take returns the logged change with the given id, and marks it as traced. fresh is true if the change was not traced
-// before.
+// take returns the change with this id from the log, and marks it as traced. fresh is true if it was not traced before.
 func (l *changeLog) take(object key, id tracing.ID) (c loggedChange, fresh bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,8 +84,8 @@ func (l *changeLog) forget(object key) {
 	delete(l.newest, object)
 }
 
-// traceDecision makes the spans of a scheduling run that wrote a decision, or that was the first after a change. began
-// is the start time of the run.
+// traceDecision makes the spans of a scheduling run. It makes them only if the run has written a decision, or was the
+// first one after a change. began is the start of the run.
 func (s *Scheduler) traceDecision(in decide.Input, p decide.Plan, began time.Time, wrote bool) {
 	switch {
 	case !s.Tracer.Enabled():
@@ -133,8 +132,8 @@ func (s *Scheduler) changeOf(in decide.Input) tracing.Change {
 	return s.Tracer.Deletion(in.Object.ID, in.Spec().ObjectRef.UID)
 }
 
-// untold reports whether no row has reached the object's generation. Then no earlier leader can have traced the
-// generation.
+// untold reports whether no row shows the object's current generation yet. If so, no earlier leader can have traced
+// this generation.
 func untold(in decide.Input) bool {
 	t := in.Object.Template
 	return t != nil && t.GetGeneration() > 0 && !slices.ContainsFunc(in.Binding.BindingStatus().Clusters, func(row hubv1.ClusterRow) bool {
@@ -142,7 +141,7 @@ func untold(in decide.Input) bool {
 	})
 }
 
-// startsToLeave reports whether this decision is the first one that withdraws a deleted object.
+// startsToLeave reports whether this decision is the first one that withdraws the copies of a deleted object.
 func startsToLeave(in decide.Input, p decide.Plan, wrote bool) bool {
 	return wrote && in.Object.State == decide.Deleted && p.Spec != nil && len(movesOf(in.Spec(), p.Spec).from) > 0
 }

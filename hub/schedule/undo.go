@@ -11,12 +11,12 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// mostUndo is the maximum length of the text of an undo, in characters. Reason and revision precede it in
-// BindingRollout.Message.
+// mostUndo is the maximum length of the reason why an undo is blocked, in characters. It leaves room for the other text
+// in BindingRollout.Message.
 const mostUndo = 450
 
-// undoBlocked returns why the clusters cannot return to the revision of a definition that its annotation names: they
-// store objects at a version that this revision lacks. It is empty if they can, or if no undo is requested.
+// undoBlocked returns why clusters cannot return to an earlier revision of a CustomResourceDefinition: they store
+// objects at a version that this revision lacks. It is empty if they can return, or if no undo is requested.
 func (s *Scheduler) undoBlocked(ctx context.Context, in decide.Input) string {
 	earlier := requestedUndo(in)
 	if earlier == nil {
@@ -32,7 +32,7 @@ func (s *Scheduler) undoBlocked(ctx context.Context, in decide.Input) string {
 	return ""
 }
 
-// checkUndo compares a revision of a definition with the versions that clusters store.
+// checkUndo checks an earlier revision of a definition against the versions in which clusters store objects.
 func (s *Scheduler) checkUndo(ctx context.Context, in decide.Input, earlier *hubv1.ObjectRevision) (crdupgrade.Report, error) {
 	template, err := s.Revisions.Template(ctx, earlier.Template)
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *Scheduler) checkUndo(ctx context.Context, in decide.Input, earlier *hub
 	return crdupgrade.Check(ctx, crdupgrade.Input{After: after, StoredVersions: stored})
 }
 
-// requestedUndo returns the revision of a definition to which a user asks the clusters to return. It is nil if there is
-// none, or if the rollout follows the request already.
+// requestedUndo returns the revision of a definition to which a user wants to return. It is nil if no undo is
+// requested, or if the rollout already returns to this revision.
 func requestedUndo(in decide.Input) *hubv1.ObjectRevision {
 	if !decide.NeverBack(in.Object.ID) || in.Object.Template == nil || in.Binding == nil || in.Spec().Rollout == nil {
 		return nil

@@ -23,12 +23,13 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// everyKind is the kind of selectors for all kinds of a group. They are discovered every pace.LookEvery.
+// everyKind is the kind in selectors that select all kinds of a group. The kinds of such a group are discovered every
+// pace.LookEvery.
 const everyKind = "*"
 
-// wants keeps the wanted kinds in every replica: the kinds that placements select, the kinds of objects of bundles, and
-// the kinds that have bindings, because a placement may be gone. The hub's own objects are watched only of kinds that
-// are wanted for them.
+// wants has the wanted kinds: kinds that placements select, kinds of objects of bundles, and kinds of objects that have
+// bindings, because their placement may be deleted. The hub watches its own objects only for wanted kinds. Every
+// replica keeps these kinds.
 type wants struct {
 	client     client.Reader
 	cache      cache.Cache // set before Start
@@ -44,7 +45,7 @@ type wants struct {
 	moved  sets.Set[string] // groups with new or changed definitions
 }
 
-// group has the kinds for "*" of a group, from the last discovery.
+// group has the kinds that "*" stands for in a group, from the last discovery.
 type group struct {
 	kinds []schema.GroupKind
 	read  time.Time
@@ -56,7 +57,7 @@ func newWants(c client.Reader, t Templates, discovered func(schema.GroupKind)) *
 	return w
 }
 
-// NeedLeaderElection is false: the other replicas read templates, too.
+// NeedLeaderElection returns false, because every replica reads templates.
 func (*wants) NeedLeaderElection() bool { return false }
 
 // Start keeps the wanted kinds until ctx ends.
@@ -101,7 +102,7 @@ func (w *wants) refresh() {
 	}
 }
 
-// defined records that a group has a changed definition, named "<plural>.<group>".
+// defined is called with a changed CustomResourceDefinition, named "<plural>.<group>". It records the group.
 func (w *wants) defined(o any) {
 	d, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -114,7 +115,7 @@ func (w *wants) defined(o any) {
 	w.soon.Reset(lookEvery)
 }
 
-// lookAgain discovers the groups with changed definitions again, and lets the store retry their kinds.
+// lookAgain discovers the groups with changed definitions again, and makes the store retry their kinds.
 func (w *wants) lookAgain(ctx context.Context) {
 	w.mu.Lock()
 	moved := w.moved
@@ -151,7 +152,7 @@ func (w *wants) current() sets.Set[schema.GroupKind] {
 	return w.wanted
 }
 
-// collect reads the wanted kinds from the cache, and passes them on.
+// collect computes the wanted kinds from the cache, and tells the store if they have changed.
 func (w *wants) collect(ctx context.Context) error {
 	placements, err := scopes.Placements(ctx, w.client, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -184,7 +185,7 @@ func (w *wants) collect(ctx context.Context) error {
 	return nil
 }
 
-// expand discovers the kinds of the groups that a placement selects as a whole, unless that was done recently.
+// expand discovers the kinds of the groups that a placement selects with "*", unless that was done recently.
 func (w *wants) expand(ctx context.Context, p hubv1.PlacementObject) {
 	for _, sel := range p.PlacementSpec().ResourceSelectors {
 		w.mu.RLock()
@@ -209,7 +210,7 @@ func (w *wants) expand(ctx context.Context, p hubv1.PlacementObject) {
 	}
 }
 
-// kinds returns the known kinds that a placement selects, and those of the objects that they may need.
+// kinds returns the kinds that a placement selects, and the kinds of objects that the selected objects may need.
 func (w *wants) kinds(p hubv1.PlacementObject) []schema.GroupKind {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

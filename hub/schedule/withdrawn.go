@@ -9,8 +9,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Withdrawn records that every cluster has confirmed the Absent entry of a binding. hub/report calls it before it
-// writes the rows. It returns false if the binding was recorded before.
+// Withdrawn records that every cluster with an Absent entry in the binding has confirmed the withdrawal. hub/report
+// calls it before it writes the rows. It returns false if the binding was recorded before.
 func (s *Scheduler) Withdrawn(b hubv1.BindingObject) (news bool) {
 	if !s.gone.copies.note(b) {
 		return false
@@ -21,7 +21,7 @@ func (s *Scheduler) Withdrawn(b hubv1.BindingObject) (news bool) {
 	return true
 }
 
-// withdrawals are the bindings whose Absent entries every cluster has confirmed. If they are lost, the hub asks the
+// withdrawals are the bindings whose withdrawals all clusters have confirmed. If the record is lost, the hub asks the
 // members again.
 type withdrawals struct {
 	mu   sync.Mutex
@@ -47,8 +47,8 @@ func (w *withdrawals) note(b hubv1.BindingObject) (news bool) {
 	return true
 }
 
-// cover reports whether the recorded confirmations are for this generation of the binding's spec, or for the one before
-// it. The deletion of the binding also increases the generation.
+// cover reports whether the recorded confirmations belong to this generation of the binding, or to the previous one.
+// The deletion of the binding also increases the generation.
 func (w *withdrawals) cover(b hubv1.BindingObject) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -39,8 +39,8 @@ func Placements(ctx context.Context, r client.Reader, options ...client.ListOpti
 	return clusterPlacements(ctx, r, add(nil, here.Items, func(p *hubv1.Placement) hubv1.PlacementObject { return p }), options)
 }
 
-// PlacementsFor lists the placements that may select objects of a namespace. With an empty namespace, it lists those
-// that may select cluster-scoped objects.
+// PlacementsFor lists the placements that may select objects of a namespace. With an empty namespace, it lists the
+// ClusterOverridePolicies, because only they may select cluster-scoped objects.
 func PlacementsFor(ctx context.Context, r client.Reader, namespace string, options ...client.ListOption) ([]hubv1.PlacementObject, error) {
 	if namespace == "" {
 		return clusterPlacements(ctx, r, nil, options)
