@@ -18,7 +18,8 @@ type clusterBody struct {
 	Capacity   []view.CapacityRow
 	Operators  []hubv1.OperatorFact
 	Conditions []metav1.Condition
-	// Drained is the progress of a drain. It is empty if the cluster is not drained, or if the user may not see the drain.
+	// Drained is a text with the progress of a drain. It is empty if the cluster is not drained, or if the user may not
+	// see the drain.
 	Drained string
 	// Objects has the numbers of copies on the cluster that the user may see, by state.
 	Objects   view.CopyCounts

@@ -38,15 +38,15 @@ import (
 )
 
 const (
-	// mostPages is the maximum number of pages that are made at a time, and mostPerUser the maximum for one user.
+	// mostPages is the maximum number of pages that the process makes at a time. mostPerUser is the maximum for one user.
 	mostPages   = 6
 	mostPerUser = 2
-	// longestWait is how long a request waits until it may be processed.
+	// longestWait is how long a request may wait for one of these slots.
 	longestWait = 10 * time.Second
 	// readWithin is the timeout of the reads for one page.
 	readWithin = 20 * time.Second
-	// answerWithin is the timeout of a whole request, until the browser has read the answer. Streams of changes have their
-	// own timeout.
+	// answerWithin is the timeout of a whole request, until the browser has received the answer. Streams of changes have
+	// their own timeout.
 	answerWithin = longestWait + readWithin + 30*time.Second
 	// largestForm is the maximum size of the body of a request.
 	largestForm = 64 << 10
@@ -63,7 +63,8 @@ type Options struct {
 	Mapper meta.RESTMapper
 	// Views answers requests about members, see package memberview. It is nil if the hub serves no views.
 	Views http.Handler
-	// Bindings is the hub's cache of bindings, for pages. If it is nil, pages read bindings from the API server.
+	// Bindings is the hub's cache of bindings, from which pages are made. If it is nil, pages read bindings from the API
+	// server.
 	Bindings client.Reader
 	// Key returns the key with which all replicas encrypt sessions: at least 32 random bytes.
 	Key    func() ([]byte, error)
@@ -138,7 +139,7 @@ func (c *Console) Handler() (http.Handler, error) {
 	return guarded(counted(mux)), nil
 }
 
-// pages returns the functions that make the pages of signed-in users, by the pattern of their path.
+// pages returns, for each path pattern, the function that makes the page for a signed-in user.
 func pages() map[string]func(context.Context, *visit) (*page, error) {
 	return map[string]func(context.Context, *visit) (*page, error){
 		"/{$}":                fleetPage,
@@ -192,7 +193,7 @@ type visit struct {
 	membersWithin time.Duration
 }
 
-// scope returns the scope of a page about the visit's namespace, or of a page about everything.
+// scope returns the scope of the visit's namespace. If the page shows all namespaces, it is the scope of everything.
 func (v *visit) scope() scope {
 	if v.namespace == "" {
 		return everywhere
@@ -205,8 +206,8 @@ var (
 	errNamespace = errors.New("this is no name of a namespace: use small letters, digits and dashes")
 )
 
-// enter finds the session of a request, and waits for a slot. Without a session, it redirects the browser to the
-// sign-in page.
+// enter finds the session of a request, and waits for a slot. If there is no session, it redirects the browser to the
+// sign-in page and returns false.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request) (v *visit, leave func(), ok bool) {
 	s, err := c.session(r)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// mostProblems is the maximum number of problems of each kind on the page.
+// mostProblems is the maximum number of listed problems of each kind.
 const mostProblems = 10
 
 // fleetBody is the body of the first page: regions with their clusters, and the current problems.
@@ -29,11 +29,11 @@ type problems struct {
 	Title    string
 	Problems []view.Problem
 	Now      time.Time
-	// Namespace is the namespace of the page.
+	// Namespace is the only namespace of the page, or empty.
 	Namespace string
 }
 
-// Of returns the data for the template of problems.
+// Of returns the data for the template "problems".
 func (b fleetBody) Of(title string, of []view.Problem) problems {
 	return problems{title, of, b.Now, b.Namespace}
 }

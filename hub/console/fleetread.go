@@ -31,8 +31,8 @@ const (
 
 var errManyObjects = fmt.Errorf("the console simulates at most %d objects of %d MiB together: choose a namespace, or use hansectl simulate", mostSimulated, largestFleet>>20)
 
-// fleetReader reads the inputs of decisions with the rights of a user. The page gets a note about each part that the
-// user may not read.
+// fleetReader reads the inputs of decisions with the rights of a user. It adds a note to the page for each input that
+// the user may not read.
 type fleetReader struct {
 	*user
 	namespace   string // empty for all namespaces

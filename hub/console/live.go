@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// tellEvery is the interval at which open pages are notified of changes.
+	// tellEvery is the interval in which open pages are told about changes.
 	tellEvery = 500 * time.Millisecond
-	// pagesPerSecond is the maximum number of pages that are notified in a second, so that many open pages do not read
-	// from the hub at the same time.
+	// pagesPerSecond is the maximum number of pages that are told in a second. Told pages load again. Without this limit,
+	// many open pages would read from the hub at the same time.
 	pagesPerSecond = 20
 	// beatEvery is the interval at which a page gets a heartbeat.
 	beatEvery = 15 * time.Second
@@ -23,15 +23,15 @@ const (
 	mostStreamsPerUser = 100
 	// checkEvery is the interval at which the rights of a stream's user are checked.
 	checkEvery = time.Minute
-	// justNow is the assumed age of a page when its stream begins. After a change within this time before the stream,
-	// the page is loaded again, because it may not show the change.
+	// justNow is the assumed age of a page when its stream begins. If an object has changed since then, the page loads
+	// again, because it may not show the change.
 	justNow = 15 * time.Second
-	// slowestReader limits how long one write to a browser may take.
+	// slowestReader is the timeout of one write to a browser.
 	slowestReader = 10 * time.Second
 )
 
-// scope says which objects a page shows: those of a namespace, the cluster-scoped objects, or all. A page with an empty
-// scope is not updated after a change.
+// scope selects the objects that a page shows: the objects of a namespace, the cluster-scoped objects, or all objects.
+// A page with an empty scope is not loaded again after changes.
 type scope string
 
 const (
@@ -46,7 +46,7 @@ func in(namespace string) scope {
 	return scope(namespace)
 }
 
-// Live notifies open pages that something in their scope has changed.
+// Live tells open pages that an object in their scope has changed.
 type Live struct {
 	pace *rate.Limiter
 	// sendWithin is the timeout of a write to a browser.

@@ -26,7 +26,7 @@ import (
 	"github.com/hanse-dev/hanse/view"
 )
 
-// every is the value of a query parameter that selects all clusters which have a copy of the object.
+// every is the value of a query parameter that selects all clusters with a copy of the object.
 const every = "*"
 
 // objectBody is the body of the page of an object.
@@ -36,10 +36,10 @@ type objectBody struct {
 	Now    time.Time
 	// Cluster is the only cluster that the page shows. It is empty if the page shows all clusters.
 	Cluster string
-	// Explanation is nil if the decision cannot be computed again. Fields is nil if the page shows all clusters.
+	// Explanation is nil if the inputs of the decision cannot be read. Fields is nil if the page shows all clusters.
 	Explanation *view.Explanation
 	Fields      *view.Fields
-	// Events has the events on the hub, and those on the members that the page asks.
+	// Events are the events on the hub, and the events on the members that the page asks.
 	Events *view.Events
 	onMembers
 
@@ -55,7 +55,7 @@ type objectRow struct {
 	Text view.RowText
 }
 
-// rowsOfPage has the rows of one page of a table, and links to the pages before and after.
+// rowsOfPage has one page of the rows of a table, and links to the pages before and after it.
 type rowsOfPage[T any] struct {
 	Rows []T
 	// All is the number of rows on all pages. Previous and Next are the paths of the pages before and after. They are
@@ -78,8 +78,8 @@ func pageOf[T any](b objectBody, parameter string, all []T) rowsOfPage[T] {
 	return out
 }
 
-// Rows returns one page of the rows of clusters that have a copy, the worst state first. If Cluster is set, it returns
-// only the row of this cluster.
+// Rows returns one page of the rows of clusters with a copy, the worst state first. If Cluster is set, it returns only
+// the row of this cluster.
 func (b objectBody) Rows() rowsOfPage[objectRow] {
 	var all []objectRow
 	for _, row := range b.Status.Clusters {
@@ -91,8 +91,8 @@ func (b objectBody) Rows() rowsOfPage[objectRow] {
 	return pageOf(b, "page", all)
 }
 
-// Elsewhere returns one page of the explanations why clusters do not get the object. If Cluster is set, it returns only
-// the explanation for this cluster.
+// Elsewhere returns one page of the clusters that do not get the object, each with the reason. If Cluster is set, it
+// returns only this cluster.
 func (b objectBody) Elsewhere() rowsOfPage[view.ExplainedCluster] {
 	var all []view.ExplainedCluster
 	for _, c := range b.Explanation.Clusters {
@@ -106,12 +106,13 @@ func (b objectBody) Elsewhere() rowsOfPage[view.ExplainedCluster] {
 // With returns the path of this page with changed parameters. An empty value removes its parameter.
 func (b objectBody) With(pairs ...string) string { return with("/object", b.query, pairs...) }
 
-// onMembers has the parts of the page that come from members. They are requested only if the user asks for them.
+// onMembers are the parts of the page that come from members. The hub asks members only if the user requests these
+// parts.
 type onMembers struct {
 	Diff      *view.ClusterDiff
 	Tree      *view.TreeObject
 	TreeNotes []view.ClusterNote
-	// Asked is true if the page shows answers of a member. Such a page is not updated by itself.
+	// Asked is true if the page shows answers of a member. Such a page does not load again by itself.
 	Asked bool
 }
 
@@ -162,8 +163,7 @@ func objectPage(ctx context.Context, v *visit) (*page, error) {
 	return p, nil
 }
 
-// read reads the object and its binding. If the user may not read the object, the page shows only the data of the
-// binding.
+// read reads the object and its binding. If the user may not read the object, the page shows only data of the binding.
 func (r *objectReader) read(ctx context.Context) error {
 	binding := hubv1.NewBinding(r.id.BindingKey())
 	err := r.user.Get(ctx, r.id.BindingKey(), binding)
@@ -187,8 +187,8 @@ func (r *objectReader) read(ctx context.Context) error {
 	return err
 }
 
-// readBundled reads the object of a bundle as the hub would store it. If the bundle cannot be read, the page shows only
-// the data of the binding.
+// readBundled reads an object of a bundle in the form in which the hub would store it. If the user may not read the
+// bundle, the page shows only data of the binding.
 func (r *objectReader) readBundled(ctx context.Context, of hubv1.BundleReference) error {
 	b, err := inputs.Bundle(ctx, r.user, of)
 	if err == nil && b == nil {
@@ -213,7 +213,8 @@ func (r *objectReader) readBundled(ctx context.Context, of hubv1.BundleReference
 // whyHidden is the note for a user who may not read an input of the decision.
 const whyHidden = "You do not see why the object is on these clusters"
 
-// noCharts renders no chart of an operator, because rendering cannot be interrupted and may use all memory of the hub.
+// noCharts refuses to render the chart of an operator, because rendering cannot be interrupted and may use all memory
+// of the hub.
 func noCharts(o *hubv1.FederatedOperator, _ inputs.ConfigMaps) ([]*unstructured.Unstructured, error) {
 	return nil, fmt.Errorf("a page renders no chart, see hansectl explain for objects of %s", hubv1.ReferenceTo(o))
 }
@@ -321,7 +322,7 @@ func (r *objectReader) hubEvents(ctx context.Context, to *view.Events) error {
 // mostEvents is the maximum number of events that are read for one object of the hub.
 const mostEvents = 200
 
-// holders returns the clusters that hold the object, or the cluster that the query names.
+// holders returns the clusters that hold the object. If the query names a cluster, it returns only this cluster.
 func (r *objectReader) holders(named string) []string {
 	var out []string
 	for _, t := range r.binding.BindingSpec().Clusters {
@@ -404,8 +405,8 @@ func (r *objectReader) events(ctx context.Context, ask *questions, clusters []st
 	})
 }
 
-// fields returns which policy or manager has set each field of the copy on a cluster. It is nil if the cluster is not
-// known. If the copy cannot be read, the result has fewer details.
+// fields returns the author of each field of the copy on a cluster: an override rule, or a field manager. It is nil if
+// the cluster is not known. If the copy cannot be read, field managers are missing.
 func (r *objectReader) fields(ctx context.Context, ask *questions, in *decide.Input, cluster string) *view.Fields {
 	i := slices.IndexFunc(in.Facts.Clusters, func(m *hubv1.MemberCluster) bool { return m.Name == cluster })
 	if i < 0 {

@@ -30,11 +30,11 @@ const (
 	oidcLasts = 10 * time.Minute
 	// mostExchanges is the maximum number of concurrent requests to the provider.
 	mostExchanges = 8
-	// longestWord is the maximum length of a text of the provider in a page.
+	// longestWord is the maximum length of a text of the provider that a page shows.
 	longestWord = 300
 )
 
-// exchangeSlot is the share of requests to the provider, for all users together.
+// exchangeSlot limits the requests of all users to the provider.
 var exchangeSlot = slots.Party{Name: "provider", Most: mostExchanges}
 
 // attempt is the state of a sign-in while the user is at the provider.
@@ -88,8 +88,8 @@ func (c *Console) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, client.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), http.StatusSeeOther)
 }
 
-// attemptCookie returns the cookie with the state of a sign-in. The browser sends it with a redirect from the provider,
-// which is another site.
+// attemptCookie returns the cookie with the state of a sign-in. It has SameSite=Lax, because the provider is another
+// site and redirects the browser back.
 func attemptCookie(value string, seconds int) *http.Cookie {
 	return &http.Cookie{Name: oidcCookie, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode}
 }
@@ -104,7 +104,7 @@ func (c *Console) endOIDC(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, attemptCookie("", -1)) // the attempt is over after one answer
 	query := r.URL.Query()
 	if refused := query.Get("error"); refused != "" {
-		// The state is right, so the error comes from the provider.
+		// The state matches the cookie, so that the error really comes from the provider.
 		c.failSignIn(w, r, http.StatusUnauthorized, a.Next, fmt.Errorf("the identity provider refused the sign-in: %.*s: %.*s",
 			longestWord, refused, longestWord, query.Get("error_description")))
 		return
@@ -140,8 +140,7 @@ func (c *Console) endOIDC(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// oidcFault returns the status code and the error to show to a user. The other details of the error are only for the
-// log.
+// oidcFault returns the status code and the error that the user sees. Other details of err are only logged.
 func oidcFault(err error) (status int, shown error) {
 	for _, known := range []struct {
 		why    error
@@ -157,8 +156,8 @@ func oidcFault(err error) (status int, shown error) {
 	return http.StatusBadGateway, errNoAnswer
 }
 
-// attempt returns the sign-in that the browser began, from its cookie, if the provider's answer belongs to this
-// sign-in.
+// attempt returns the sign-in that the browser has begun, from its cookie. It returns an error if the provider's answer
+// belongs to another sign-in.
 func (c *Console) attempt(r *http.Request) (attempt, error) {
 	sealed, err := r.Cookie(oidcCookie)
 	if err != nil {
@@ -178,7 +177,7 @@ func (c *Console) attempt(r *http.Request) (attempt, error) {
 	return a, nil
 }
 
-// exchange waits for a slot for a request to the provider.
+// exchange takes a slot for a request to the provider. ok is false if no slot became free in time.
 func (c *Console) exchange(ctx context.Context) (leave func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, c.waitForSlot)
 	defer cancel()
@@ -216,8 +215,8 @@ func (c *Console) idToken(ctx context.Context, code string, a attempt) (string, 
 	return raw, nil
 }
 
-// sendOnward answers with a page of this site that loads the next page. Browsers send cookies with SameSite=Strict only
-// with a request that this site causes. A redirect would still be caused by the other site.
+// sendOnward answers with a page that makes the browser load the next page. A browser sends cookies with
+// SameSite=Strict only if this site has caused the request. A redirect would count as caused by the provider.
 func (c *Console) sendOnward(w http.ResponseWriter, r *http.Request, next string) {
 	p := &page{Title: "One moment", Onward: next, template: "onward", Body: next}
 	answer, err := p.render(&visit{Request: r, now: c.opts.Clock.Now()})

@@ -17,7 +17,7 @@ type operatorsBody struct {
 	view.Operators
 	Rows []operatorRow
 	Part part
-	// Only is "notready" if the page leaves out the clusters on which every operator is ready.
+	// Only is "notready" if the page shows only clusters with an operator that is not ready.
 	Only string
 	Now  metav1.Time
 }

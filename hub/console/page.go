@@ -25,9 +25,9 @@ type page struct {
 	Title string
 	// Nav is the entry of the navigation that is highlighted.
 	Nav string
-	// Scope is the scope whose changes update the page, see live.go.
+	// Scope selects the changes after which the page loads again, see live.go.
 	Scope scope
-	// Onward is the path that the page loads by itself. It is empty for most pages.
+	// Onward is the path that the browser loads next. It is empty for most pages.
 	Onward string
 	// Body is the data of the page's template.
 	Body any
@@ -63,7 +63,7 @@ var links = []link{
 //go:embed templates
 var sources embed.FS
 
-// templates are the templates of the pages, by name. Each contains the frame.
+// templates has the template of each page, by name. Each of them includes the frame.
 var templates = parse("signin", "fault", "onward", "fleet",
 	"rollouts", "rollout", "rolloutobject", "operators", "whatif",
 	"choose", "matrix", "object", "cluster",
@@ -78,7 +78,8 @@ func parse(names ...string) map[string]*template.Template {
 	return out
 }
 
-// functions are the functions of templates. They take the time as an argument, because templates are parsed once.
+// functions are the functions that templates may call. They take the current time as an argument, because templates are
+// parsed only once.
 var functions = template.FuncMap{
 	"ago":              ago,
 	"plain":            plain,
@@ -94,8 +95,8 @@ var functions = template.FuncMap{
 	"conditions":       conditionsOf,
 }
 
-// longestText is the maximum length of a displayed text of an object. The author of the object chooses the length, so a
-// page could have any size without this limit.
+// longestText is the maximum length of an object's text on a page. Without this limit, the author of an object could
+// make the page arbitrarily large.
 const longestText = 2000
 
 // plain returns a text of an object without characters that do not print, cut to longestText characters.
@@ -111,8 +112,8 @@ func ago(t *metav1.Time, now time.Time) template.HTML {
 	return template.HTML(fmt.Sprintf(`<time class="age" datetime="%[1]s" title="%[1]s">%[2]s</time>`, stamp, age))
 }
 
-// state is the display of a state: a colour, a symbol and a word. Each of the three is enough alone, also for users who
-// do not see colours.
+// state is how a page shows a state: by a colour, a symbol and a word. Each of the three is enough alone, also for
+// users who do not see colours.
 type state struct{ Class, Symbol, Word string }
 
 // clusterState returns the display of a cluster's state.
@@ -145,10 +146,10 @@ func (p *page) render(v *visit) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// errNotFound is the error for an object that the hub does not have.
+// errNotFound is the error for an object that does not exist on the hub.
 var errNotFound = errors.New("the hub has no")
 
-// refuse answers with a page about the error. An unknown token ends the session.
+// refuse answers with an error page. If the API server does not accept the token, the session ends.
 func (c *Console) refuse(w http.ResponseWriter, v *visit, err error) {
 	switch {
 	case apierrors.IsUnauthorized(err):

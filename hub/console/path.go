@@ -31,7 +31,8 @@ func pathOf(path string, pairs ...string) string {
 	return path + "?" + query.Encode()
 }
 
-// with returns a path with the parameters of a query, some of which are replaced. Empty values are left out.
+// with returns a path with the parameters of a query. The given pairs replace parameters of the same name. Empty values
+// are left out.
 func with(path string, query url.Values, replaced ...string) string {
 	var pairs []string
 	for name := range query {
@@ -40,7 +41,7 @@ func with(path string, query url.Values, replaced ...string) string {
 	return pathOf(path, append(pairs, replaced...)...)
 }
 
-// objectPath returns the path of the page of a MemberCluster or of another object. It is empty if there is no such
+// objectPath returns the path of the page of an object, which may be a MemberCluster. It is empty if there is no such
 // page. namespace is the namespace to which the user's pages are restricted.
 func objectPath(id hubv1.ObjectIdentity, namespace string) string {
 	switch {
@@ -52,8 +53,8 @@ func objectPath(id hubv1.ObjectIdentity, namespace string) string {
 	return pathOf("/object", "group", id.Group, "kind", id.Kind, "namespace", id.Namespace, "name", id.Name)
 }
 
-// problemPath returns the path of the page with the details of a problem: the page of the cluster or object, or the
-// objects of a placement. It is empty if there is no such page.
+// problemPath returns the path of the page with the details of a problem: the cluster, the object, or the objects of
+// the placement. It is empty if there is no such page.
 func problemPath(p view.Problem, namespace string) string {
 	if strings.HasPrefix(p.Of, "Placement ") || strings.HasPrefix(p.Of, "ClusterPlacement ") { // the same notation as in MatrixQuery
 		return pathOf("/objects", "placement", p.Of, "namespace", namespace)
@@ -97,7 +98,7 @@ func conditionsOf(all []metav1.Condition, now time.Time) []condition {
 // namespaceChoice is the body of the page on which a user enters a namespace.
 type namespaceChoice struct {
 	Path string
-	// Keep are the other parameters of the page that the user has requested.
+	// Keep are the other query parameters of the requested page.
 	Keep []parameter
 }
 

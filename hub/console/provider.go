@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// providerAgain is the pause after a failed request for the provider's discovery document.
+	// providerAgain is the pause after the discovery document of the provider could not be read.
 	providerAgain = 5 * time.Second
 	// largestAnswer is the maximum size of a response of the provider.
 	largestAnswer = 1 << 20
@@ -84,7 +84,8 @@ type provider struct {
 	failedAt  time.Time
 }
 
-// newProvider returns a provider. It is nil if no issuer is configured. newProvider does not connect.
+// newProvider returns the provider of the options. It is nil if no issuer is configured. It does not connect to the
+// provider.
 func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock clock.PassiveClock) (*provider, error) {
 	if err := o.Validate(); err != nil || o.Issuer == "" {
 		return nil, err
@@ -105,13 +106,13 @@ func newProvider(o OIDC, proxy func(*http.Request) (*url.URL, error), clock cloc
 	}
 	return &provider{OIDC: o, clock: clock, slots: slots.New(mostExchanges), http: &http.Client{
 		Transport: confined{transport}, Timeout: answer.Timeout,
-		// A secret or a code is sent only to the address in the provider's discovery document, and never to the target of a
-		// redirect.
+		// A secret or a code is sent only to the address in the discovery document of the provider. A redirect to another
+		// address is not followed.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// confined sends requests over TLS only, and reads at most largestAnswer bytes of a response.
+// confined allows only requests over TLS, and limits a response to largestAnswer bytes.
 type confined struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -154,7 +155,7 @@ func (p *provider) client(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVer
 	if err := described.Claims(&supports); err != nil {
 		return nil, nil, fmt.Errorf("reading the description of the identity provider %s: %w", p.Issuer, err)
 	}
-	// Without a fixed style, the library would send the code twice to find the style, but a provider accepts a code
+	// With an automatic style, the library would send the code twice to find the accepted style. A provider accepts a code
 	// only once.
 	client.Endpoint.AuthStyle = oauth2.AuthStyleInHeader
 	if client.ClientSecret == "" || supports.Methods != nil && !slices.Contains(supports.Methods, "client_secret_basic") {
@@ -163,7 +164,7 @@ func (p *provider) client(ctx context.Context) (*oauth2.Config, *oidc.IDTokenVer
 	return client, described.Verifier(&oidc.Config{ClientID: p.ClientID, Now: p.clock.Now}), nil
 }
 
-// describe returns the provider's discovery document, which is read once. After a failure, it is read again after a
+// describe returns the discovery document of the provider. It is read once. After a failure, the next try comes after a
 // pause.
 func (p *provider) describe(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
@@ -174,7 +175,7 @@ func (p *provider) describe(ctx context.Context) (*oidc.Provider, error) {
 	if p.failed != nil && p.clock.Since(p.failedAt) < providerAgain {
 		return nil, p.failed
 	}
-	// A browser that closes its connection must not end the request for other users.
+	// The result is for all users, so that a browser that closes its connection must not cancel the request.
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.http), answer.Timeout)
 	defer cancel()
 	p.described, p.failed = oidc.NewProvider(ctx, p.Issuer)

@@ -18,8 +18,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/scopes"
 )
 
-// unlessForbidden turns a Forbidden error into a note, so that the user sees the rest of the page. so is the
-// consequence for the page.
+// unlessForbidden turns a Forbidden error into a note on the page, so that the user sees the rest of the page. so is
+// the part of the note that says what is missing.
 func (u *user) unlessForbidden(err error, so string) error {
 	if apierrors.IsForbidden(err) {
 		u.note(so + ": " + err.Error())
@@ -37,7 +37,7 @@ func (u *user) members(ctx context.Context) ([]hubv1.MemberCluster, error) {
 	return list.Items, nil
 }
 
-// member reads a MemberCluster. A user who may see only one namespace gets the part that concerns the namespace.
+// member reads a MemberCluster. A user who may see only one namespace gets the fields that concern this namespace.
 func (u *user) member(ctx context.Context, name string) (*hubv1.MemberCluster, error) {
 	m := &hubv1.MemberCluster{}
 	err := u.Get(ctx, client.ObjectKey{Name: name}, m)
@@ -85,7 +85,7 @@ func (u *user) eachBinding(ctx context.Context, namespace string, visit func(hub
 }
 
 // eachIn calls visit for the bindings of a scope. An action reads them from the API server. A page reads them from the
-// hub's cache, so that many open pages do not load the API server. Before that, the API server must accept a list
+// hub's cache, so that many open pages do not load the API server. Before that, the API server must accept a small list
 // request with the user's token.
 func (u *user) eachIn(ctx context.Context, of scope, visit func(hubv1.BindingObject)) error {
 	if u.cache != nil {
@@ -111,7 +111,7 @@ func (u *user) eachIn(ctx context.Context, of scope, visit func(hubv1.BindingObj
 }
 
 // eachPolicy calls visit with the conditions of each placement and override policy of a namespace. If namespace is
-// empty, it visits the policies of all namespaces and the cluster-scoped ones.
+// empty, it visits all policies, including cluster-scoped ones.
 func (u *user) eachPolicy(ctx context.Context, namespace string, visit func(of string, conditions []metav1.Condition)) error {
 	placements, err := scopes.Placements(ctx, u, client.InNamespace(namespace))
 	if err := u.unlessForbidden(err, "You do not see all placements"); err != nil {
@@ -130,8 +130,8 @@ func (u *user) eachPolicy(ctx context.Context, namespace string, visit func(of s
 	return nil
 }
 
-// eachBundle calls visit for each bundle and operator of a namespace. If namespace is empty, it visits those of all
-// namespaces and the cluster-scoped ones.
+// eachBundle calls visit for each Bundle and FederatedOperator of a namespace. If namespace is empty, it visits all of
+// them, including cluster-scoped ones.
 func (u *user) eachBundle(ctx context.Context, namespace string, visit func(hubv1.BundleObject)) error {
 	bundles, err := scopes.Bundles(ctx, u, client.InNamespace(namespace))
 	if err := u.unlessForbidden(err, "You do not see all bundles"); err != nil {
@@ -143,8 +143,8 @@ func (u *user) eachBundle(ctx context.Context, namespace string, visit func(hubv
 	return nil
 }
 
-// kindOf returns the kind of an object: the given namespaced kind, or its cluster-scoped counterpart for an object
-// without a namespace.
+// kindOf returns namespaced for an object with a namespace, and the kind's cluster-scoped counterpart for an object
+// without one.
 func kindOf(o metav1.Object, namespaced string) string {
 	if o.GetNamespace() == "" {
 		return "Cluster" + namespaced
@@ -169,7 +169,7 @@ func (u *user) mayList(ctx context.Context, of scope) error {
 	return nil
 }
 
-// bindingsOf returns an empty list of the kind of a scope's bindings, and the options to list them.
+// bindingsOf returns an empty list for the bindings of a scope, and the options with which to list them.
 func bindingsOf(of scope) (client.ObjectList, []client.ListOption) {
 	switch of {
 	case inCluster:
@@ -180,7 +180,8 @@ func bindingsOf(of scope) (client.ObjectList, []client.ListOption) {
 	return &hubv1.ResourceBindingList{}, []client.ListOption{client.InNamespace(string(of))}
 }
 
-// mayNotWatch reports whether the user has lost the right to watch. It returns false for errors with another cause.
+// mayNotWatch reports whether the user may no longer see the scope. It returns false if the check fails for another
+// reason.
 func (c *Console) mayNotWatch(ctx context.Context, v *visit, of scope) bool {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()

@@ -30,11 +30,11 @@ const (
 	heldPath = "/rollouts#held"
 	// mostHeld is the maximum number of held removals with a form, because each form needs a review of a right.
 	mostHeld = 50
-	// mostNamed is the maximum number of named objects of a wave. The table of objects has all of them.
+	// mostNamed is the maximum number of objects that a wave names. The table below has all objects.
 	mostNamed = 5
 )
 
-// address returns a path with a query from pairs of names and values. It leaves out parameters with an empty value.
+// address returns a path with a query from pairs of names and values. Empty values are left out.
 func address(path string, parameters ...string) string {
 	q := url.Values{}
 	for i := 0; i+1 < len(parameters); i += 2 {
@@ -56,7 +56,7 @@ func rolloutObjectPath(namespace, binding string) string {
 	return address("/rollouts/object", "namespace", namespace, "binding", binding)
 }
 
-// part is one page of a long table.
+// part is the part of a long table that a page shows.
 type part struct {
 	From, To, Of   int
 	Previous, Next string // addresses; empty if there is no such page
@@ -117,7 +117,7 @@ type heldRow struct {
 	Since                 template.HTML
 }
 
-// Clusters returns the names of the first clusters. More counts the other clusters.
+// Clusters returns the names of at most 20 clusters.
 func (h heldRow) Clusters() []string { return h.Held.Clusters[:min(20, len(h.Held.Clusters))] }
 
 // More returns the number of clusters that are not named.
@@ -178,7 +178,7 @@ func rolloutsPage(ctx context.Context, v *visit) (*page, error) {
 	return &page{Title: "Rollouts", Nav: "rollouts", template: "rollouts", Scope: v.scope(), Body: &body}, nil
 }
 
-// hold adds the objects whose removals the hub holds, and whether the user may confirm these removals.
+// hold adds the objects whose removals the guard holds. It also finds whether the user may confirm these removals.
 func (b *rolloutsBody) hold(ctx context.Context, v *visit, holding []client.Object) error {
 	b.MoreHeld = max(0, len(holding)-mostHeld)
 	for _, o := range holding[:len(holding)-b.MoreHeld] {
@@ -214,7 +214,8 @@ type rolloutBody struct {
 	Part  part
 	Phase string // the chosen filter
 	May   steeringRights
-	// State is a digest of the changes that the page shows, so that a form of an older page can be refused.
+	// State is a digest of the changes in progress that the page shows. With it, the form of an outdated page can be
+	// refused.
 	State, CSRF string
 	Now         metav1.Time
 	Changing    int
@@ -232,7 +233,7 @@ type steeringRights struct{ Approve, Pause, Skip, Promote bool }
 // Paused reports whether a user has paused the placement's rollouts.
 func (b rolloutBody) Paused() bool { return b.Asked["Paused"] == "true" }
 
-// Waves returns each wave with the page's data for the template.
+// Waves returns each wave together with the data of the page that its template needs.
 func (b rolloutBody) Waves() []waveOfPage {
 	var out []waveOfPage
 	for i, w := range b.RolloutTimeline.Waves {
@@ -252,13 +253,13 @@ type waveOfPage struct {
 	Page   rolloutBody
 }
 
-// Asks reports whether the page has a form to approve the wave: objects wait for the approval, and the user has the
-// right to approve.
+// Asks reports whether the page shows a form to approve the wave: an object waits for the approval, and the user may
+// approve.
 func (w waveOfPage) Asks() bool {
 	return w.Page.May.Approve && !w.Approved && len(w.Waiting()) > 0
 }
 
-// Named returns the first objects of the wave. More counts the other objects.
+// Named returns the first objects of the wave, at most mostNamed.
 func (w waveOfPage) Named() []view.RolloutObject {
 	return w.Objects[:min(mostNamed, len(w.Objects))]
 }
@@ -266,7 +267,7 @@ func (w waveOfPage) Named() []view.RolloutObject {
 // More returns the number of objects of the wave that are not named.
 func (w waveOfPage) More() int { return len(w.Objects) - len(w.Named()) }
 
-// MaySkip reports whether the page has a form to skip a cluster.
+// MaySkip reports whether the page shows a form to skip a cluster.
 func (w waveOfPage) MaySkip(c view.TimelineCluster) bool {
 	return w.Page.May.Skip && w.Page.Changing > 0 && !c.Skipped && c.State != view.WaveClusterPassing
 }
@@ -347,12 +348,12 @@ type rolloutObjectBody struct {
 	Namespace, Binding string
 	State, CSRF        string
 	MayUndo            bool
-	// Stored are the versions at which clusters store the objects of a definition. They may prevent an undo.
+	// Stored are the versions in which clusters store the objects of a CustomResourceDefinition. They may prevent an undo.
 	Stored string
 	Now    metav1.Time
 }
 
-// Undoes reports whether the page has a form to return the object to a revision.
+// Undoes reports whether the page shows a form to return the object to a revision.
 func (b rolloutObjectBody) Undoes(r view.HistoryRevision) bool {
 	return b.MayUndo && (r.Number != b.Rollout.Rollout.Revision || r.Number == b.Rollout.Rollout.Failed)
 }
@@ -372,7 +373,7 @@ func (u *user) rollingBinding(ctx context.Context, namespace, name string) (hubv
 	return b, nil
 }
 
-// stateOfObject returns a digest of the revisions of an object, so that a form with older revisions is refused.
+// stateOfObject returns a digest of the revisions of an object. With it, the form of an outdated page can be refused.
 func stateOfObject(b hubv1.BindingObject) string {
 	r := b.BindingSpec().Rollout
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %d %s", b.GetUID(), r.Revision, r.Newest, r.Failed, r.Undone))
@@ -470,7 +471,7 @@ func healthState(h hubv1.Health) state {
 	return state{"unknown", "?", "unknown"}
 }
 
-// spaced splits a name in CamelCase into words, such as "waiting for approval".
+// spaced returns the words of a name in CamelCase, such as "waiting for approval".
 func spaced(name string) string {
 	var out strings.Builder
 	for i, r := range name {

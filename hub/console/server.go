@@ -31,7 +31,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	server := &http.Server{
 		Handler: handler, MaxHeaderBytes: 32 << 10, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: readWithin, IdleTimeout: 90 * time.Second,
-		// The connection of an open page ends with the replica, and the browser connects to another replica.
+		// The stream of an open page ends when this replica stops. The browser then connects to another replica.
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		TLSConfig:   &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.GetCertificate},
 	}

@@ -25,10 +25,10 @@ const (
 	cookieSize  = 3000
 	// sessionLasts is the longest duration of a session, even if its token is valid for longer.
 	sessionLasts = 12 * time.Hour
-	// cookiesLast is how long the browser keeps the cookies of an ended session, so that a page can say that the session
+	// cookiesLast is how much longer than the session the browser keeps the cookies. A page can then say that the session
 	// has ended.
 	cookiesLast = time.Hour
-	// sessionPurpose is the purpose of the derived key for sessions, see seal.
+	// sessionPurpose is the purpose from which the key for sessions is derived, see seal.
 	sessionPurpose = "hanse console session v1"
 )
 
@@ -49,8 +49,8 @@ var (
 	errLongSession = fmt.Errorf("the token is longer than a browser keeps, about %d bytes: use one with fewer claims", mostCookies*cookieSize*3/4)
 )
 
-// sealer returns the cipher for a purpose. Each purpose has its own key, so that a value of one purpose is not accepted
-// for another.
+// sealer returns the cipher for a purpose. Each purpose has its own key. A value that was encrypted for one purpose is
+// therefore not accepted for another.
 func (c *Console) sealer(purpose string) (cipher.AEAD, error) {
 	secret, err := c.opts.Key()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/slots"
 )
 
-// signInSlot limits the slots of all sign-ins together. A limit for each user is not possible, because the users are
-// not known before they have signed in.
+// signInSlot limits all sign-ins together. A limit for each user is not possible, because a user is known only after
+// the sign-in.
 var signInSlot = slots.Party{Name: "", Most: 2}
 
 // signInForm is the body of the sign-in page.
@@ -58,8 +58,8 @@ func (c *Console) toSignIn(w http.ResponseWriter, r *http.Request, why error) {
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
 
-// followsLink reports whether a user has followed a link from another site. The browser then does not send the
-// session's cookies, because they have SameSite=Strict.
+// followsLink reports whether the user has followed a link from another site. The cookies of the session have
+// SameSite=Strict, so that the browser has not sent them.
 func followsLink(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return r.Method == http.MethodGet && (site == "cross-site" || site == "same-site") && r.Header.Get("Sec-Fetch-Mode") == "navigate"
@@ -144,7 +144,7 @@ func (c *Console) admit(ctx context.Context, token string) (session, error) {
 	return c.sessionOf(ctx, token)
 }
 
-// sessionOf asks the hub's API server for the user of a token. The request itself uses the token.
+// sessionOf asks the hub's API server for the user name of a token, in a request with this token.
 func (c *Console) sessionOf(ctx context.Context, token string) (session, error) {
 	if len(token) > mostCookies*cookieSize*3/4 {
 		return session{}, errLongSession
@@ -160,13 +160,13 @@ func (c *Console) sessionOf(ctx context.Context, token string) (session, error) 
 	return session{Token: token, User: review.Status.UserInfo.Username, Until: endOf(token, now.Add(sessionLasts))}, nil
 }
 
-// signatures are the algorithms of the tokens whose expiry is read. API servers accept the same algorithms.
+// signatures are the signature algorithms of tokens whose expiry can be read. API servers accept the same algorithms.
 var signatures = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
-// endOf returns the expiry that a JSON Web Token claims. It returns latest if that is earlier, or if the token claims
-// no expiry. The API server still checks the token with each request.
+// endOf returns the expiry in a JSON Web Token, but at most latest. Without an expiry it returns latest. The signature
+// is not checked, because the API server checks the token with each request.
 func endOf(token string, latest time.Time) time.Time {
 	parsed, err := jwt.ParseSigned(token, signatures)
 	if err != nil {
@@ -192,7 +192,7 @@ func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 }
 
-// localPath returns the text if it is a path of this console. For any other text, it returns "/".
+// localPath returns next if it is a path of this console, and otherwise "/".
 func localPath(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(next, "/") ||

@@ -18,7 +18,7 @@ import (
 	"github.com/hanse-dev/hanse/rollout"
 )
 
-// errRefused is the error of an action that the present state does not allow.
+// errRefused is the error of an action that has no effect in the current state.
 var errRefused = errors.New("nothing was changed")
 
 // errNoRight is the error of an action for which the user lacks a right.
@@ -83,8 +83,8 @@ func (u *user) placement(ctx context.Context, namespace, name string) (hubv1.Pla
 }
 
 const (
-	// mostSteered is the maximum number of objects of a placement in memory for one page. mostComplete is the maximum
-	// number of those with a complete rollout.
+	// mostSteered is the maximum number of objects of a placement that one page reads. mostComplete is the maximum number
+	// of those whose rollout is complete.
 	mostSteered  = 10000
 	mostComplete = 2000
 )
@@ -126,7 +126,8 @@ func (u *user) steering(ctx context.Context, namespace, name string) (rollout.St
 	return s, err
 }
 
-// annotate changes annotations of an object at the version that was read. Another write in between causes a conflict.
+// annotate changes the annotations of an object. If the object has changed since it was read, the API server returns a
+// conflict.
 func (u *user) annotate(ctx context.Context, object client.Object, change func(map[string]string)) error {
 	before := object.DeepCopyObject().(client.Object)
 	annotations := map[string]string{}
@@ -140,7 +141,7 @@ func (u *user) annotate(ctx context.Context, object client.Object, change func(m
 }
 
 // steer returns an action on the rollouts of a placement. verb is the right that the action needs. If stale is true,
-// the action also accepts the form of an older page.
+// the action accepts the form of an outdated page, too.
 func steer(verb string, stale bool, request func(rollout.Steering, url.Values) (func(map[string]string), error)) func(context.Context, *visit) (string, error) {
 	return func(ctx context.Context, v *visit) (string, error) {
 		namespace, name := v.PostForm.Get("namespace"), v.PostForm.Get("name")
@@ -162,7 +163,7 @@ func steer(verb string, stale bool, request func(rollout.Steering, url.Values) (
 	}
 }
 
-// The actions on rollouts. A pause accepts the form of an older page, because a user may have to pause quickly.
+// The actions on rollouts. A pause accepts the form of an outdated page, because a user may have to pause quickly.
 var (
 	approveWave   = steer("rollout-approve", false, approval)
 	pauseRollout  = steer("rollout-pause", true, func(rollout.Steering, url.Values) (func(map[string]string), error) { return rollout.Pause, nil })
@@ -225,7 +226,7 @@ func undoRollout(ctx context.Context, v *visit) (string, error) {
 
 var errInBundle = errors.New("an object of a bundle has no revision of its own: return to the earlier content of the bundle")
 
-// undoRight returns the right on placements that an undo needs, as the hub's admission checks it.
+// undoRight returns the right on placements that an undo needs. The hub's admission checks the same right.
 func undoRight(b hubv1.BindingObject) authorizationv1.ResourceAttributes {
 	right := authorizationv1.ResourceAttributes{Verb: "rollout-undo", Group: hubv1.GroupVersion.Group, Resource: "placements", Namespace: b.GetNamespace()}
 	if right.Namespace == "" {
@@ -253,7 +254,7 @@ func (u *user) mayUndo(ctx context.Context, b hubv1.BindingObject) (bool, error)
 	return true, nil
 }
 
-// confirmRemoval confirms a held removal, if the page showed the same removal.
+// confirmRemoval confirms a held removal, if the page has shown the same removal.
 func confirmRemoval(ctx context.Context, v *visit) (string, error) {
 	namespace, name := v.PostForm.Get("namespace"), v.PostForm.Get("name")
 	var object client.Object = &hubv1.MemberCluster{}

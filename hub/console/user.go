@@ -16,7 +16,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/memberview"
 )
 
-// users makes clients that use the tokens of users. The clients share their connections.
+// users makes a client for the token of each user. The clients share their connections.
 type users struct {
 	config    *rest.Config
 	transport http.RoundTripper
@@ -43,15 +43,15 @@ func newUsers(config *rest.Config, mapper meta.RESTMapper) (*users, error) {
 // user reads and writes objects of the hub with the token of a user.
 type user struct {
 	client.Client
-	// views sends requests about members. It is nil if the hub serves no views.
+	// views sends requests about members to package memberview. It is nil if the hub serves no views.
 	views *memberview.Client
-	// cache is the hub's cache of bindings. It is nil for a user who reads bindings from the API server.
+	// cache is the hub's cache of bindings. If it is nil, the user reads bindings from the API server.
 	cache client.Reader
-	// notes say which parts of a page are missing.
+	// notes are sentences that say which parts of a page are missing.
 	notes []string
 }
 
-// bearer adds a user's token to requests.
+// bearer adds the token of a user to each request.
 type bearer struct {
 	token string
 	next  http.RoundTripper
@@ -64,7 +64,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// with returns the user who has a token.
+// with returns the user with this token.
 func (u *users) with(token string) *user {
 	c, err := client.New(u.config, client.Options{
 		HTTPClient: &http.Client{Transport: bearer{token, u.transport}}, Scheme: u.scheme, Mapper: u.mapper,
@@ -75,8 +75,8 @@ func (u *users) with(token string) *user {
 	return &user{Client: c}
 }
 
-// narrowed returns the user for a page about one namespace. A user who may not list clusters and policies gets the part
-// that concerns the namespace from package memberview. An empty namespace means all namespaces.
+// narrowed returns the user for a page about one namespace. A user who may not list clusters and policies gets them
+// from package memberview, with only the fields that concern the namespace. An empty namespace means all namespaces.
 func (u *user) narrowed(namespace string, views *memberview.Client) *user {
 	u.views = views
 	if namespace != "" {

@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// membersWithin is the timeout of the requests to members for one page. It is shorter than readWithin, so that a
-	// member that hangs does not delay the page beyond its timeout.
+	// membersWithin is the timeout of all requests to members for one page. It is shorter than readWithin, so that the
+	// page is in time even if a member hangs.
 	membersWithin = 12 * time.Second
-	// askedAtOnce limits the concurrent requests to members for one page. It is 2, because package memberview gives a
-	// user two slots of a member, and two slots for slow requests.
+	// askedAtOnce is the maximum number of concurrent requests to members for one page. It is 2, because package
+	// memberview gives a user two slots of a member, and two slots for slow requests.
 	askedAtOnce = 2
 	// mostAsked is the maximum number of members from which one page requests data.
 	mostAsked = 20
@@ -32,12 +32,13 @@ const (
 	largestView = 4 << 20
 )
 
-// local passes requests to a handler of this process.
+// local is an http.RoundTripper that calls a handler of this process.
 type local struct{ handler http.Handler }
 
 var errLargeAnswer = fmt.Errorf("the answer is larger than %d MiB", largestView>>20)
 
-// RoundTrip implements http.RoundTripper. It returns when the request's context ends, even if the handler still runs.
+// RoundTrip implements http.RoundTripper. It returns when the context of the request ends, even if the handler still
+// runs.
 func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.RemoteAddr = "console"
@@ -72,8 +73,7 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// recorder records the answer of a handler. Its methods that set deadlines have no effect, because no connection
-// exists.
+// recorder records the response of a handler. Its methods for deadlines do nothing, because no connection exists.
 type recorder struct {
 	header http.Header
 	status int
@@ -110,8 +110,8 @@ func (c *Console) viewsOf(token string) *memberview.Client {
 	}
 }
 
-// questions are the requests to members for one page. Each request has half of the remaining time, so that a hanging
-// member leaves time for the requests to other members.
+// questions are the requests to members for one page. Each request gets half of the remaining time. A member that hangs
+// therefore leaves time for the requests after it.
 type questions struct {
 	views  *memberview.Client
 	within time.Duration

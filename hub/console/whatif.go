@@ -34,15 +34,15 @@ const (
 	mostMoved = 200
 )
 
-// whatIfBody is the body of the page: the form, and the result of the form that was sent last.
+// whatIfBody is the body of the page: the form, and the result of the last submitted form.
 type whatIfBody struct {
 	Regions, Clusters []choice
 	Namespace, Policy string
 	// Fault says why there is no result.
 	Fault      string
 	Simulation *view.Simulation
-	// Moved are the first changed objects; objects with a problem come first. More is the number of the remaining
-	// objects.
+	// Moved are the changed objects to show, objects with a problem first. More is the number of changed objects that are
+	// not shown.
 	Moved []view.SimulatedObject
 	More  int
 	// Plan is the effect of the pasted policies as text.
@@ -71,12 +71,12 @@ func whatIfPage(ctx context.Context, v *visit) (*page, error) {
 	return body.page(), nil
 }
 
-// page returns a page that is not loaded again after a change, because that would replace the form or its result.
+// page returns a page that does not load again after changes. Loading would replace the form or its result.
 func (b *whatIfBody) page() *page {
 	return &page{Title: "What if", Nav: "whatif", template: "whatif", Body: b}
 }
 
-// newWhatIf returns the form with the clusters that the user sees, and with the values of a form that was sent.
+// newWhatIf returns the form with the clusters that the user may see, filled with the values of a submitted form.
 func newWhatIf(ctx context.Context, v *visit) (*whatIfBody, error) {
 	members, err := v.user.members(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *Console) whatIf(w http.ResponseWriter, r *http.Request) {
 	send(w, status, answer)
 }
 
-// whatIf returns the page with the result. A mistake in the form is shown on the page, so that the user can correct it.
+// whatIf returns the page with the result. The page shows a mistake in the form, so that the user can correct it.
 func (v *visit) whatIf(ctx context.Context) (status int, answer []byte, err error) {
 	body, err := newWhatIf(ctx, v)
 	if err != nil {
@@ -186,8 +186,8 @@ func (b *whatIfBody) answer(ctx context.Context, v *visit) error {
 	return nil
 }
 
-// changed returns the fleet with the changes of the form, and the changes as text. The lost clusters are applied last,
-// and are assumed to stay unreachable longer than any placement waits.
+// changed returns the fleet after the changes in the form, and a text for each change. A lost cluster is assumed to
+// stay unreachable for longer than any placement waits.
 func (v *visit) changed(ctx context.Context, before decide.Fleet, pasted []client.Object) (after decide.Fleet, changes []string, err error) {
 	after = before
 	for _, o := range pasted {
@@ -226,7 +226,7 @@ func (b *whatIfBody) simulated(s view.Simulation) {
 	b.Moved = b.Moved[:len(b.Moved)-b.More]
 }
 
-// plan computes the effects of the policies, including those on the content of copies.
+// plan computes the effects of the pasted policies on copies, including their content.
 func (b *whatIfBody) plan(ctx context.Context, v *visit, before, after decide.Fleet, changes []string) error {
 	if b.Namespace != "" {
 		v.user.note("Objects of other namespaces than " + b.Namespace + " are not considered")
@@ -322,7 +322,7 @@ func (u *user) dryRun(ctx context.Context, o client.Object) error {
 	return u.Update(ctx, o, client.DryRunAll)
 }
 
-// applyPolicy replaces the policy of the same name in a fleet, or adds the policy.
+// applyPolicy adds a policy to a fleet. It replaces the policy of the same name.
 func applyPolicy(f *decide.Fleet, o client.Object) {
 	same := func(other metav1.Object) bool {
 		return other.GetNamespace() == o.GetNamespace() && other.GetName() == o.GetName()

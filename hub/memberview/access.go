@@ -19,15 +19,15 @@ import (
 	"github.com/hanse-dev/hanse/hub/rights"
 )
 
-// who is the user who sent a request.
+// who is the user of a request.
 type who struct {
 	name  string
 	info  authenticationv1.UserInfo
 	asked []string // names of the requested objects, for the log
 }
 
-// identify returns the user of a token, by a TokenReview on the hub's API server. The token may be for the API server
-// or for this service alone. A user without a token sends a proof instead; see proof.go.
+// identify returns the user of a token. It makes a TokenReview on the hub's API server. The token may be valid for the
+// API server, or only for this service. A user without a token sends a proof instead, see proof.go.
 func (v *View) identify(ctx context.Context, token string) (who, error) {
 	if strings.HasPrefix(token, proofPrefix) {
 		return v.identifyByProof(ctx, token)
@@ -44,8 +44,8 @@ func (v *View) identify(ctx context.Context, token string) (who, error) {
 	return who{}, apierrors.NewUnauthorized("the hub's API server does not know the token, or it has expired")
 }
 
-// mayLook checks the verb view on the MemberCluster. A user without this right may still look at the objects of a
-// namespace with the verb view on that namespace's bindings.
+// mayLook checks that the user has the verb view on the MemberCluster. A user without it may still view the objects of
+// one namespace, with the verb view on the bindings of this namespace.
 func (v *View) mayLook(ctx context.Context, q *question) error {
 	err := needsRole(q.who, q.namespace)
 	if q.cluster != "" {
@@ -102,8 +102,8 @@ type placed struct {
 // longestName is the limit of API servers for names.
 const longestName = 253
 
-// find returns the object if the user may get it on the hub. A user without the right gets the same answer as for a
-// missing object.
+// find returns the hub object if the user may get it. Otherwise the error is the same as for a missing object, so that
+// it does not reveal whether the object exists.
 func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) {
 	p := placed{id: o.identity()}
 	if err := checkName(o); err != nil {
@@ -128,8 +128,8 @@ func (v *View) find(ctx context.Context, q *question, o Object) (placed, error) 
 	mapping, err := v.opts.Mapper.RESTMapping(p.id.GroupKind())
 	switch {
 	case meta.IsNoMatchError(err) && p.binding.BindingSpec().ObjectRef.Bundle != nil:
-		// A Bundle may have objects of a kind that the hub does not serve. The rights of the user and of the Bundle's
-		// account are then checked for the resource name that is usual for the kind.
+		// A Bundle may have objects of a kind that the hub does not serve. The rights of the user, and of the account of the
+		// Bundle, are then checked for the resource name that is usual for the kind.
 		p.resource, _ = meta.UnsafeGuessKindToResource(p.binding.BindingSpec().ObjectRef.GroupVersionKind())
 	case meta.IsNoMatchError(err):
 		return p, refused // the kind's CRD does not exist on the hub
@@ -158,8 +158,8 @@ func checkName(o Object) error {
 	return checkSegment("name", o.Name)
 }
 
-// checkNamespace returns an error for a namespace that no object can have. A user's namespaces and names become path
-// segments of requests to members, so that a "/" could select another resource.
+// checkNamespace returns an error for a name that no namespace can have. Namespaces and names in a request become parts
+// of paths in requests to members. A "/" in them could select another resource.
 func checkNamespace(namespace string) error {
 	if namespace == "" {
 		return nil
@@ -170,7 +170,7 @@ func checkNamespace(namespace string) error {
 	return nil
 }
 
-// checkSegment returns an error for a text that is no single path segment. field is the field of the request.
+// checkSegment returns an error for a text that cannot be one segment of a path. field is the field of the request.
 func checkSegment(field, text string) error {
 	if faults := pathcontent.IsPathSegmentName(text); len(faults) > 0 {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s %.64q is not valid: it %s", field, text, faults[0]))
@@ -201,7 +201,7 @@ func causeOf(err error) string {
 	return "its API server does not answer"
 }
 
-// internal logs an error that the user cannot mend and must not read. It returns an error without the text.
+// internal logs an error that the user cannot mend and must not read. It returns an error without details.
 func (v *View) internal(doing string, err error) error {
 	err = fmt.Errorf("%s: %w", doing, err)
 	v.opts.Logger.Error(err, "Not answering a user")

@@ -77,16 +77,16 @@ func (v *View) demandAdopt(ctx context.Context, q *question, p placed, write boo
 	return err
 }
 
-// mayAdopt checks the same right that authors of placements need for apply.adoption.
+// mayAdopt checks the right to adopt. Authors of placements need the same right for apply.adoption.
 func (v *View) mayAdopt(ctx context.Context, q *question) (bool, error) {
 	return v.may(ctx, q.who, authorizationv1.ResourceAttributes{
 		Verb: "adopt", Group: hubv1.GroupVersion.Group, Resource: "memberclusters", Name: q.cluster,
 	})
 }
 
-// notShown returns the refusal for a user who may not see an object that Hanse does not manage. Seeing it needs the
-// right to adopt it. Otherwise a user could create a hub object to read the object of the same kind and name on every
-// member.
+// notShown returns the refusal for a user who may not see an object that Hanse does not manage. To see it, a user needs
+// the right to adopt it. Otherwise a user could create a hub object in order to read the object of the same kind and
+// name on every member.
 func notShown(q *question) *Reason {
 	return &Reason{Reason: hubv1.ReasonAlreadyExists, Message: fmt.Sprintf(
 		"the object exists on the cluster and is not Hanse's; user %q needs the verb adopt on MemberCluster %s to see it",

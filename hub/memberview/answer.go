@@ -23,21 +23,21 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// question is one request of an identified user.
+// question is one request, whose user is identified.
 type question struct {
 	who     who
 	cluster string // empty if the request is not about a member
 	// namespace is the namespace of the requested objects. If it is empty, the request may be about every object that
 	// the user may get.
 	namespace string
-	// bounded is true for a user who may view only the objects of namespace.
+	// bounded is true if the user may view only objects of namespace.
 	bounded bool
 	body    []byte
 	passed  bool
 	held    []func()
 }
 
-// hold calls free, which frees a slot or memory, only after the answer is written.
+// hold makes the handler call free after it has written the answer. free releases a slot or memory.
 func (q *question) hold(free func()) { q.held = append(q.held, free) }
 
 // keep returns a context under which the responses of the member count against the memory limit until the user's answer
@@ -54,7 +54,8 @@ func (q *question) release() {
 	}
 }
 
-// answer returns a handler that identifies the user, calls f for the answer, and logs the request.
+// answer returns a handler. It identifies the user, calls f for the answer, and logs the request. what is the name of
+// the request.
 func (v *View) answer(what string, f func(context.Context, *question) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
@@ -75,7 +76,7 @@ func (v *View) answer(what string, f func(context.Context, *question) (any, erro
 	}
 }
 
-// ask answers the request, or passes it to the replica whose shard has the member.
+// ask answers the request. If another replica has the member in its shard, ask passes the request on to it.
 func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, q *question, what string, f func(context.Context, *question) (any, error)) (any, error) {
 	token := r.Header.Get(TokenHeader)
 	if token == "" {
@@ -108,8 +109,8 @@ func (v *View) ask(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	return v.passOn(ctx, holder, q, token, what)
 }
 
-// know identifies the user, and checks the right to view the member or the namespace. No other work for a request
-// begins before.
+// know identifies the user, and checks the right to view the member or the namespace. This is the first work for any
+// request.
 func (v *View) know(ctx context.Context, r *http.Request, q *question, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, knownWithin)
 	defer cancel()
@@ -147,8 +148,8 @@ func accounts(w who) []slots.Party {
 	return []slots.Party{{Name: namespace, Most: accountsOfNamespace}}
 }
 
-// memberSlot takes a slot of the member for a request about the given objects. The slot counts against the shares of
-// the user, of the namespace of the user's ServiceAccount, and of the objects' namespaces.
+// memberSlot takes a slot of the member for a request about the given objects. Several limits apply to the slot: of the
+// user, of the namespace of the user's ServiceAccount, and of the namespaces of the objects.
 func (v *View) memberSlot(ctx context.Context, of *slots.Slots, q *question, objects ...placed) error {
 	var namespaces []string
 	if own, _, err := serviceaccount.SplitUsername(q.who.name); err == nil {
@@ -200,7 +201,7 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the request has not arrived whole within %s", readWithin))
 	}
-	// Later reads only detect that the sender has closed the connection, so that they need no timeout.
+	// Later reads only notice that the sender has closed the connection, and need no timeout.
 	if err := connection.SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("lifting the bound of how long a request may take to arrive: %w", err)
 	}

@@ -25,7 +25,8 @@ const (
 	longestLog = 100 << 10
 )
 
-// belongings are the copy of a hub object on a member, and the objects below it that controllers on the member made.
+// belongings are the copy of a hub object on a member, and the objects that controllers on the member have made for
+// this copy, such as its pods.
 type belongings struct {
 	placed
 	member   Member
@@ -34,14 +35,14 @@ type belongings struct {
 	notes    []string
 }
 
-// noCopy returns the reason why nothing on a member belongs to the hub object. The hub recognises a copy by its UID,
-// and does not read an object of the same name that is not its copy.
+// noCopy returns the reason for an empty answer: the member has no copy of the hub object. The hub recognises a copy by
+// its UID, and does not read another object of the same name.
 func noCopy(id hubv1.ObjectIdentity, cluster string) *Reason {
 	return &Reason{Reason: hubv1.ReasonMissing, Message: fmt.Sprintf("the hub knows of no copy of %s on cluster %s", id, cluster)}
 }
 
-// belonging finds the copy and the objects below it. The user must have the right to get the hub object, and the given
-// right. b is nil if there is no copy.
+// belonging finds the copy and the objects below it. The user needs the right to get the hub object, and the given
+// right. b is nil if the member has no copy.
 func (v *View) belonging(ctx context.Context, q *question, o Object, right authorizationv1.ResourceAttributes) (b *belongings, refused *Reason, err error) {
 	p, err := v.find(ctx, q, o)
 	if err != nil {

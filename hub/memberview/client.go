@@ -37,9 +37,9 @@ const (
 	longestPause = 30 * time.Second
 )
 
-// Ask sends a request about one member, or about no member if cluster is empty. It retries a request that the hub
-// refused because of too many concurrent requests, because the hub has not acted on it. namespace is the namespace of
-// all requested objects. It is empty if they are cluster-scoped or in several namespaces.
+// Ask sends a request about one member, or about no member if cluster is empty. If the hub answers with 429, it repeats
+// the request, because the hub has not acted on it. namespace is the namespace of all requested objects. It is empty if
+// they are cluster-scoped or in several namespaces.
 func (c *Client) Ask(ctx context.Context, cluster, what, namespace string, in, out any) error {
 	for tries := 1; ; tries++ {
 		err := c.askOnce(ctx, cluster, what, namespace, in, out)
@@ -93,7 +93,8 @@ func (c *Client) askOnce(ctx context.Context, cluster, what, namespace string, i
 	return nil
 }
 
-// refusal returns the error in a response of the hub, or of the API server that passed the request on.
+// refusal returns the error in a response. The response is from the hub, or from an API server that has passed the
+// request on.
 func refusal(response *http.Response, answer []byte) error {
 	status := metav1.Status{}
 	if json.Unmarshal(answer, &status) != nil || status.Kind != "Status" {

@@ -21,8 +21,8 @@ func (v *View) mayViewNamespace(ctx context.Context, user who, namespace string)
 	return v.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "view", Group: bindings.Group, Resource: bindings.Resource, Namespace: namespace})
 }
 
-// facts handles a FactsRequest: it returns the clusters and cluster-scoped policies that affect the objects of a
-// namespace. See narrow.go for the omitted parts.
+// facts handles a FactsRequest: it returns the clusters and the cluster-scoped policies that affect the objects of a
+// namespace. Fields that do not concern the namespace are removed, see narrow.go.
 func (v *View) facts(ctx context.Context, q *question) (any, error) {
 	if err := q.read(&FactsRequest{}); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (v *View) facts(ctx context.Context, q *question) (any, error) {
 	return n.narrow(), nil
 }
 
-// readNamespace reads from the cache the policies and clusters that affect a namespace.
+// readNamespace reads the policies and clusters that affect a namespace from the cache.
 func (v *View) readNamespace(ctx context.Context, namespace string) (*namespaceFacts, error) {
 	n := &namespaceFacts{name: namespace}
 	var ns corev1.Namespace

@@ -41,7 +41,7 @@ func (v *View) list(ctx context.Context, q *question) (any, error) {
 	if err := checkList(q, &in); err != nil {
 		return nil, err
 	}
-	// A user without the verb read must not learn which kinds the hub serves.
+	// This check comes first, because a user without the verb read must not learn which kinds the hub serves.
 	if err := v.mayRead(ctx, q); err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func (v *View) list(ctx context.Context, q *question) (any, error) {
 	return ListAnswer{Listed: found}, nil
 }
 
-// kindOn returns the kind at the hub's version. If the member does not serve that version, it returns the version that
-// the member prefers.
+// kindOn returns the kind at the version of the hub. If the member does not serve this version, it returns the kind at
+// the version that the member prefers.
 func (v *View) kindOn(ctx context.Context, cluster string, gvk schema.GroupVersionKind) (schema.GroupVersionKind, error) {
 	c, err := v.memberCluster(ctx, cluster)
 	if err != nil {
@@ -99,7 +99,7 @@ func (v *View) kindOn(ctx context.Context, cluster string, gvk schema.GroupVersi
 	return gvk, nil
 }
 
-// checkList validates the request, and sets the default of Most.
+// checkList validates the request, and sets Most to its default if it is 0.
 func checkList(q *question, in *ListRequest) error {
 	if in.Kind == "" || max(len(in.Group), len(in.Kind), len(in.Version), len(in.Name), len(q.namespace)) > longestName {
 		return apierrors.NewBadRequest("the request names no kind")
@@ -136,8 +136,8 @@ func (v *View) listed(in ListRequest) (*meta.RESTMapping, error) {
 	return mapping, nil
 }
 
-// mayRead checks the verb read on the MemberCluster, or, for a namespace, on its bindings. The verb view does not
-// suffice, because it covers only copies, and a list also has objects that are not copies.
+// mayRead checks that the user has the verb read on the MemberCluster or, for a namespace, on its bindings. The verb
+// view is not enough, because it covers only copies. A list also has objects that are not copies.
 func (v *View) mayRead(ctx context.Context, q *question) error {
 	own := hubv1.GroupVersion.Group
 	rights := []authorizationv1.ResourceAttributes{{Verb: "read", Group: own, Resource: "memberclusters", Name: q.cluster}}
@@ -175,7 +175,8 @@ func (v *View) reader(ctx context.Context, q *question) (Member, error) {
 	return v.member(ctx, q, false, placed{id: hubv1.ObjectIdentity{Namespace: q.namespace}})
 }
 
-// unread returns the error for a list that the member did not answer. It hides the member's text.
+// unread returns the error for a list request that the member has refused or not answered. It hides the text of the
+// member.
 func (v *View) unread(cluster string, resource schema.GroupResource, err error) error {
 	failed := func(code int32, reason metav1.StatusReason, why string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{

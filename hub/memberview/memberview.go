@@ -59,7 +59,7 @@ import (
 type Holder struct {
 	// Here is true if the Holder is this process.
 	Here bool
-	// Address (host:port) and Certificate are from the annotations of the replica's Lease, see Annotations. They are
+	// Address, as host:port, and Certificate come from the annotations of the replica's Lease, see Annotations. They are
 	// empty if no replica has the member in its shard now, or if that replica serves no views.
 	Address, Certificate string
 }
@@ -90,8 +90,8 @@ func MembersOf(fleet member.Fleet) func(cluster string) (Member, error) {
 type Epochs interface {
 	// Current returns the epochs that this process has read last.
 	Current() source.Epochs
-	// Confirm returns the epochs by an uncached read. It may reuse an earlier read in which the given epoch was already
-	// foreign.
+	// Confirm returns the epochs by an uncached read. It may reuse an earlier read in which the given epoch was foreign,
+	// too.
 	Confirm(ctx context.Context, e source.Epoch) (source.Epochs, error)
 }
 
@@ -100,8 +100,8 @@ type Options struct {
 	// Client reads bindings from the cache, and creates reviews. APIReader reads without a cache.
 	Client    client.Client
 	APIReader client.Reader
-	// HubObject returns the versions of an object that clusters may get. template is nil if the caller does not have
-	// the object.
+	// HubObject returns the versions of an object that clusters may get. template is nil if the caller has not read the
+	// object.
 	HubObject func(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 	// Mapper maps the kinds that the hub serves.
 	Mapper meta.RESTMapper
@@ -133,9 +133,9 @@ type View struct {
 }
 
 const (
-	// mostRequests limits the concurrent requests, and mostPerMember those about one member. mostTrees limits the
-	// requests that search children or list copies, because each sends many requests to the member. Further requests
-	// wait for up to waitForSlot.
+	// mostRequests is the maximum number of concurrent requests. mostPerMember is the maximum number of requests about one
+	// member. mostTrees is the maximum number of requests that search children or list copies, because each of them sends
+	// many requests to the member. Further requests wait for up to waitForSlot.
 	mostRequests  = 64
 	mostPerMember = 4
 	mostTrees     = 4
@@ -143,12 +143,13 @@ const (
 	// accountsOfNamespace is how many of the mostRequests slots the ServiceAccounts of one namespace may hold together.
 	// Without it, a user could create many accounts to hold many slots.
 	accountsOfNamespace = 16
-	// ofUser is how many slots of mostPerMember and of mostTrees one user may hold. ofNamespace is how many the
-	// accounts of one namespace, or requests about its objects, may hold.
+	// ofUser is the maximum number of slots of mostPerMember, and of mostTrees, for one user. ofNamespace is the maximum
+	// for the accounts of one namespace, and for requests about objects of one namespace.
 	ofUser      = 2
 	ofNamespace = 3
-	// mostUnknown limits the requests that are being identified, and ofPeer those from one address. Each takes at most
-	// knownWithin. ofPeer is not small, because all users may come from the address of the hub's API server.
+	// mostUnknown is the maximum number of requests whose user is being identified. ofPeer is the maximum of these from
+	// one address. It is not small, because all users may come from the address of the hub's API server. A request is
+	// refused if its user is not identified within knownWithin.
 	mostUnknown = 64
 	ofPeer      = 16
 	knownWithin = 5 * time.Second

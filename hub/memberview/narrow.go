@@ -55,7 +55,7 @@ func addKinds(to map[schema.GroupKind]bool, selectors []hubv1.ResourceSelector) 
 	}
 }
 
-// narrow removes data that does not concern the objects that the user may read:
+// narrow returns the answer without data that does not concern objects which the user may read:
 //
 //   - cluster-scoped policies that do not select the namespace, or that select no kind which the user may get;
 //   - override policies that also select a kind which the user may not get, because their values may be of such
@@ -160,15 +160,16 @@ func (n *namespaceFacts) namedClusters() map[string]bool {
 	return out
 }
 
-// inScope reports whether a policy may select objects of the namespace. It returns false for an invalid selector.
+// inScope reports whether a policy with this namespace selector may select objects of the namespace. It returns false
+// for an invalid selector.
 func (n *namespaceFacts) inScope(namespace string, selected *metav1.LabelSelector) bool {
 	somewhere := hubv1.SelectableObject{ObjectIdentity: hubv1.ObjectIdentity{Namespace: n.name}, NamespaceLabels: n.labels}
 	in, err := hubv1.InScope(namespace, selected, somewhere)
 	return in && err == nil
 }
 
-// selector returns a selector for this namespace alone. The shown policy has it instead of its own selector, which may
-// name other namespaces.
+// selector returns a selector that selects only this namespace. It replaces the selector of a policy, which may name
+// other namespaces.
 func (n *namespaceFacts) selector() *metav1.LabelSelector {
 	if hubv1.IsSystemNamespace(n.name) { // the empty selector excludes system namespaces
 		return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: n.name}}
@@ -176,8 +177,9 @@ func (n *namespaceFacts) selector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{}
 }
 
-// reads reports whether the user may get some of the selected kinds, and whether the user may get all of them. A
-// selector for every kind of a group passes both checks if the user may get one of the kinds.
+// reads returns two results about the kinds that the selectors select. some is true if the user may get objects of at
+// least one kind, all if of every kind. If a selector selects every kind of a group, one kind of the group is enough
+// for both.
 func (n *namespaceFacts) reads(selectors []hubv1.ResourceSelector) (some, all bool) {
 	all = true
 	for _, s := range selectors {
@@ -193,7 +195,7 @@ func (n *namespaceFacts) reads(selectors []hubv1.ResourceSelector) (some, all bo
 	return some, all
 }
 
-// identityOf returns the metadata of an object that users may see.
+// identityOf returns the metadata of an object without fields that users may not see.
 func identityOf(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Generation: o.GetGeneration(), ResourceVersion: o.GetResourceVersion(),
@@ -201,8 +203,8 @@ func identityOf(o metav1.Object) metav1.ObjectMeta {
 	}
 }
 
-// factReads has the facts of clusters that policies read, each with the read keys. The key "" means that all keys are
-// read.
+// factReads has the cluster data that policies read, by the name of the data. Each entry has the keys that are read.
+// The key "" means that all keys are read.
 type factReads map[string]map[string]bool
 
 func (r factReads) add(readings ...expression.Reading) {
@@ -243,7 +245,7 @@ func (r factReads) addPlacement(spec *hubv1.PlacementSpec) {
 // has reports whether policies read a key of a fact.
 func (r factReads) has(fact, key string) bool { return r[fact][key] || r[fact][""] }
 
-// of returns the parts of a cluster that may be shown, without its namespaces and kinds.
+// of returns a cluster with only the data that policies read. It leaves out the cluster's namespaces and kinds.
 func (r factReads) of(c *hubv1.MemberCluster, tolerations []corev1.Toleration) hubv1.MemberCluster {
 	out := hubv1.MemberCluster{ObjectMeta: identityOf(c)}
 	for key, value := range c.SelectableLabels() {

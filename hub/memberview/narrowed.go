@@ -13,8 +13,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// Narrowed is the client of a user who may view only one namespace. It lists the clusters and policies that affect the
-// namespace. If the user may not list a kind, it sends a FactsRequest to the hub.
+// Narrowed is the client of a user who may view only one namespace. It lists the clusters and policies that affect this
+// namespace. If the user may not list a kind, it gets the objects from the hub by a FactsRequest.
 type Narrowed struct {
 	client.Client
 	Namespace string
@@ -29,7 +29,7 @@ type Narrowed struct {
 	asked time.Time
 }
 
-// factsLast is how long an answer is reused, so that all lists for one command need one request.
+// factsLast is how long an answer is used again, so that one request is enough for all lists of a command.
 const factsLast = time.Second
 
 // List implements client.Reader.
@@ -55,14 +55,16 @@ func (n *Narrowed) List(ctx context.Context, list client.ObjectList, opts ...cli
 	return err
 }
 
-// Partial reports whether a list came from a FactsAnswer, so that it has only the part about the namespace.
+// Partial reports whether a list came from the answer to a FactsRequest. Such a list has only data that concerns the
+// namespace.
 func (n *Narrowed) Partial() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return !n.asked.IsZero()
 }
 
-// take fills a list from the FactsAnswer. refused is the error of the list that the user may not make.
+// take fills a list from the answer to a FactsRequest. refused is the error of the list request that the user may not
+// make.
 func (n *Narrowed) take(ctx context.Context, refused error, from func(*FactsAnswer)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

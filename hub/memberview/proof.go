@@ -23,8 +23,8 @@ import (
 )
 
 // A user without a bearer token proves the identity by a CertificateSigningRequest (CSR). The API server writes the
-// author's name and groups into the CSR, where no user can change them. The CSR has a public key, and the author signs
-// requests to the hub with the private key. The signer does not exist, so that no certificate is ever issued.
+// author's name and groups into the CSR, and no user can change them. The CSR has a public key. The author signs
+// requests to the hub with the private key. No signer of this name exists, so that no certificate is ever issued.
 const (
 	// ProofSigner is the signerName of such a CertificateSigningRequest.
 	ProofSigner = "hanse.dev/view"
@@ -40,8 +40,7 @@ type claim struct {
 	UID  types.UID `json:"uid"`
 }
 
-// Proof has the CertificateSigningRequest of a user. Once the request exists on the hub, Proof makes the value that
-// replaces a token.
+// Proof makes the values that a user sends instead of a token. Its CertificateSigningRequest must exist on the hub.
 type Proof struct {
 	Request *certificatesv1.CertificateSigningRequest
 	key     ed25519.PrivateKey

@@ -26,8 +26,8 @@ const (
 	// mostUnclaimed limits the listed copies, and mostPruned the copies in one removal.
 	mostUnclaimed = 5000
 	mostPruned    = 25
-	// workWithin limits the requests to the member for one listing or removal, so that the answer can still be sent
-	// within answerWithin.
+	// workWithin is the timeout of the requests to the member for one listing or removal. It leaves time to send the
+	// answer within answerWithin.
 	workWithin = 15 * time.Second
 	// mostReviews limits the access reviews that find the kinds which the user may list.
 	mostReviews = 200
@@ -204,7 +204,7 @@ func (v *View) pruneOne(ctx context.Context, cluster string, m Member, rights *l
 }
 
 // describeHubObject sets the UID and generation of the hub object in the intent. If the hub object does not exist or
-// cannot be read, the generation is the maximum, so that no copy is newer.
+// cannot be read, the generation is the highest possible one. No copy then counts as newer than the hub object.
 func (v *View) describeHubObject(ctx context.Context, in *member.PruneIntent) error {
 	in.Source.Mark.Generation = math.MaxInt64
 	object := &metav1.PartialObjectMetadata{}
@@ -255,7 +255,7 @@ func (v *View) listRights(user who) *listRights {
 	return &listRights{view: v, who: user, resources: map[schema.GroupKind]schema.GroupVersionResource{}, answers: map[authorizationv1.ResourceAttributes]bool{}}
 }
 
-// allow reports whether the user may list the kind, either in all namespaces or in the object's namespace.
+// allow reports whether the user may list the kind in all namespaces, or in the namespace of the object.
 func (l *listRights) allow(ctx context.Context, id hubv1.ObjectIdentity) (bool, error) {
 	resource, err := l.resource(id.GroupKind())
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// The texts that replace values of a Secret. If a write is simulated, the states before and after it get different
-// texts, even for equal values. Otherwise a user could guess the member's value by trying.
+// Texts that replace the values of a Secret. If a write is simulated, the state before it and the state after it get
+// different texts, even for equal values. Otherwise a user could find the member's value by guessing.
 const (
 	redacted       = "***"
 	redactedBefore = "*** (before)"
@@ -30,8 +30,8 @@ func withoutSecrets(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return obj
 }
 
-// redactBoth replaces the secret values in two states of one object, in place. inSync means that the hub has nothing to
-// write.
+// redactBoth replaces the secret values in two states of one object, in place. inSync is true if the hub has nothing to
+// write. Equal values then get equal texts.
 func redactBoth(before, after *unstructured.Unstructured, inSync bool) {
 	if !isSecret(before) && !isSecret(after) {
 		return
@@ -62,7 +62,7 @@ func redactMaps(before, after *unstructured.Unstructured, path []string, inSync 
 	}
 }
 
-// values returns the map at a path. If the value is no map, values removes it and returns nil.
+// values returns the map at a path. If the value is not a map, it removes the value and returns nil.
 func values(obj *unstructured.Unstructured, path []string) map[string]any {
 	if obj == nil {
 		return nil
@@ -77,8 +77,8 @@ func values(obj *unstructured.Unstructured, path []string) map[string]any {
 	return nil
 }
 
-// compared returns the part of an object that a diff shows: a copy without status, the server's metadata, and the hub's
-// labels and annotations.
+// compared returns the fields of an object that a diff shows. It leaves out the status, the metadata that an API server
+// sets, and the hub's labels and annotations.
 func compared(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	if obj == nil {
 		return nil

@@ -19,9 +19,9 @@ import (
 // mostPolicies limits the policies in a request. overrides.Validate limits the rules of each policy.
 const mostPolicies = 64
 
-// mayTry checks that the user may write such policies, and may make their changes to the object. Without these rights
-// the hub must not render the policies or send them to a member. hub/admission checks the same rights, but for all
-// objects that the policy selects.
+// mayTry checks that the user may write these policies, and may change the object in the way in which they change it.
+// Without these rights, the hub does not render the policies or send them to a member. hub/admission checks the same
+// rights for all objects that a policy selects.
 func (v *View) mayTry(ctx context.Context, q *question, object placed, policies []hubv1.OverridePolicyObject) error {
 	var needs []authorizationv1.ResourceAttributes
 	for _, p := range policies {
@@ -51,7 +51,7 @@ func in(namespace string) string {
 	return " in namespace " + namespace
 }
 
-// needed returns the rights that a user needs to change an object by a policy.
+// needed returns the rights that a user needs to change an object by means of a policy.
 func needed(object placed, p hubv1.OverridePolicyObject) []authorizationv1.ResourceAttributes {
 	own := hubv1.GroupVersion.Group
 	policies := "overridepolicies"

@@ -21,7 +21,7 @@ const (
 	passedOn = "Hanse-Passed-On"
 )
 
-// The requests about a member: POST with a JSON body. An error is returned as a metav1.Status.
+// Names of requests about a member. A request is a POST with a JSON body. An error is returned as a metav1.Status.
 const (
 	Copy     = "copy"     // CopyRequest, CopyAnswer
 	Diff     = "diff"     // DiffRequest, DiffAnswer
@@ -38,8 +38,8 @@ const (
 	Logs   = "logs"   // LogsRequest, LogsAnswer
 )
 
-// Facts returns the cluster-scoped policies and the clusters that affect the objects of a namespace: FactsRequest,
-// FactsAnswer. The hub asks no member.
+// Facts is the name of a request for the clusters and cluster-scoped policies that affect the objects of a namespace:
+// FactsRequest, FactsAnswer. The hub sends no request to a member for it.
 const Facts = "facts"
 
 // namespaceParameter is the query parameter with the namespace of all requested objects. A user who may view only that
@@ -65,14 +65,14 @@ func PathIn(cluster, what, namespace string) string {
 // FactsRequest requests the policies and clusters that affect the namespace in the path.
 type FactsRequest struct{}
 
-// FactsAnswer has the policies and clusters that affect the objects of a namespace. A cluster has only the facts that
-// these policies read.
+// FactsAnswer has the policies and clusters that affect the objects of a namespace. A cluster has only data that these
+// policies read.
 type FactsAnswer struct {
 	MemberClusters          []hubv1.MemberCluster         `json:"memberClusters,omitempty"`
 	ClusterPlacements       []hubv1.ClusterPlacement      `json:"clusterPlacements,omitempty"`
 	ClusterOverridePolicies []hubv1.ClusterOverridePolicy `json:"clusterOverridePolicies,omitempty"`
 	OverridePolicies        []hubv1.OverridePolicy        `json:"overridePolicies,omitempty"`
-	// Notes say which omitted data may affect the objects, too.
+	// Notes tell which data is left out although it may affect the objects.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -118,10 +118,10 @@ type DiffAnswer struct {
 	// Before is absent if there is no copy. After is absent if the hub cannot compute it.
 	Before map[string]any `json:"before,omitempty"`
 	After  map[string]any `json:"after,omitempty"`
-	// Unadopted is true if Hanse does not manage Before; After is then the object as adoption would leave it. Only
-	// users with the verb adopt on the MemberCluster see such an object.
+	// Unadopted is true if Hanse does not manage the object Before. After is then the object as adoption would leave it.
+	// Only users with the verb adopt on the MemberCluster see such an object.
 	Unadopted bool `json:"unadopted,omitempty"`
-	// Refused is why the hub would not write After now.
+	// Refused is the reason why the hub would not write After now.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
@@ -130,19 +130,19 @@ type AdoptRequest struct {
 	Object Object `json:"object"`
 	// Adoption is the policy for the adoption: IfNoDiff or Always.
 	Adoption hubv1.Adoption `json:"adoption"`
-	// UID is the UID of the object that the user has seen. If it is empty, nothing is changed, and the answer has the
-	// simulated changes.
+	// UID is the UID of the object that the user has seen. If it is empty, the adoption is only simulated, and nothing
+	// changes.
 	UID types.UID `json:"uid,omitempty"`
 }
 
-// AdoptAnswer says who manages the object, and has the real or the simulated result.
+// AdoptAnswer tells who manages the object, and has the changes of the real or simulated adoption.
 type AdoptAnswer struct {
 	State AdoptState `json:"state"`
 	// UID is the UID of the object if it can be adopted.
 	UID types.UID `json:"uid,omitempty"`
 	// Changes are the paths that adoption would change, without values. They are empty for a Secret.
 	Changes []string `json:"changes,omitempty"`
-	// Refused is why the object is not adopted.
+	// Refused is the reason why the object is not adopted.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
@@ -164,20 +164,20 @@ type ChildrenRequest struct {
 	Objects []Object `json:"objects"`
 }
 
-// ChildrenAnswer has the hub objects in the order of the request.
+// ChildrenAnswer has an entry for each hub object, in the order of the request.
 type ChildrenAnswer struct {
 	Objects []ObjectChildren `json:"objects"`
 	// Notes name the kinds that could not be read.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// ObjectChildren are the children of one copy.
+// ObjectChildren are the objects that controllers have made for one copy.
 type ObjectChildren struct {
 	Object   Object         `json:"object"`
 	UID      types.UID      `json:"uid,omitempty"` // UID of the copy; empty if the hub does not know of a copy
 	Children []member.Child `json:"children,omitempty"`
-	// Refused is why the object has no answer. Its text is the same for a missing right and for an object that is not
-	// sent to the cluster.
+	// Refused is the reason why there is no answer for the object. It is the same for a missing right and for an object
+	// that is not sent to the cluster, so that it reveals neither.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
@@ -205,8 +205,8 @@ type UnclaimedCopy struct {
 	Created metav1.Time `json:"created"`
 	// Removal says what Prune does with the copy: Delete, or Orphan for definitions, namespaces and adopted copies.
 	Removal hubv1.RemovalPolicy `json:"removal"`
-	// Newer is true if the hub was restored from a backup that is older than its last write of the copy. Prune does not
-	// remove the copy until an admin has accepted the restore.
+	// Newer is true if the copy was written after the backup from which the hub was restored. Prune does not remove such a
+	// copy until an admin has accepted the restore.
 	Newer bool `json:"newer,omitempty"`
 }
 
@@ -274,7 +274,7 @@ type EventsAnswer struct {
 	More bool `json:"more,omitempty"`
 	// Notes name the kinds that could not be read.
 	Notes []string `json:"notes,omitempty"`
-	// Refused is why there are no events.
+	// Refused is the reason why there are no events.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
@@ -285,11 +285,11 @@ type LogsRequest struct {
 	Container string `json:"container,omitempty"`
 	// Lines limits the lines of each container's log.
 	Lines int64 `json:"lines,omitempty"`
-	// Since names the logs of which the user has already received lines. Of these logs, only newer lines are read.
+	// Since names the logs of which the user already has lines. Only newer lines of these logs are read.
 	Since []LogSince `json:"since,omitempty"`
 }
 
-// LogSince says from which time lines of a log are read, in full seconds.
+// LogSince is the time from which the lines of a log are read, in whole seconds.
 type LogSince struct {
 	Pod       string      `json:"pod"`
 	Container string      `json:"container,omitempty"`
@@ -301,12 +301,12 @@ type LogsAnswer struct {
 	Logs []ContainerLog `json:"logs,omitempty"`
 	// Notes name the kinds that could not be read, and the omitted pods.
 	Notes []string `json:"notes,omitempty"`
-	// Refused is why there are no logs.
+	// Refused is the reason why there are no logs.
 	Refused *Reason `json:"refused,omitempty"`
 }
 
-// ContainerLog has the last lines of one container's log. Each line begins with its time. The text may have anything
-// that the container wrote.
+// ContainerLog has the last lines of one container's log. Each line begins with its time. The lines may contain
+// anything that the container has written, such as control characters.
 type ContainerLog struct {
 	Pod       string `json:"pod"`
 	Container string `json:"container,omitempty"`

@@ -19,7 +19,7 @@ import (
 	"github.com/hanse-dev/hanse/hub/changes"
 )
 
-// The values of the label hold of the metric: why a copy stays at an older revision, or why its removal waits.
+// Values of the label hold: why a copy stays at an older revision, or why its removal waits.
 const (
 	holdApproval  = "Approval"  // a wave waits for an approval
 	holdFailed    = "Failed"    // the rollout has failed
@@ -43,16 +43,16 @@ var (
 		hubv1.RolloutWaitingForApproval: holdApproval, hubv1.RolloutWaitingForWindow: holdWindow, hubv1.RolloutPaused: holdPaused,
 		hubv1.RolloutFailed: holdFailed, hubv1.RolloutRollingBack: holdRollback, hubv1.RolloutRolledBack: holdRollback,
 	}
-	// appliedReasons are the reasons that the hub itself sets on rows of applied copies. Any other reason on such a row
-	// comes from the member's copy.
+	// appliedReasons are the reasons of rows with an applied copy that the hub itself sets. Any other reason of such a row
+	// comes from the copy's own status.
 	appliedReasons = map[string]bool{
 		hubv1.ReasonPending: true, hubv1.ReasonContested: true, hubv1.ReasonFieldsDropped: true, hubv1.ReasonCompleted: true, hubv1.ReasonInSync: true,
 		hubv1.ReasonIsTemplate: true, hubv1.ReasonEvicting: true, hubv1.ReasonPaused: true, hubv1.ReasonAutoscaled: true, hubv1.ReasonNotRecreated: true,
 	}
 )
 
-// Limits on the number of series. Less frequent reasons of a cluster or a kind, and placements beyond the limit, are
-// summed in one series.
+// Limits of the number of series. The less frequent reasons of a cluster or kind are counted together in one series,
+// and so are placements beyond the limit.
 const (
 	mostReasonsOfCluster = 5
 	mostReasonsOfKind    = 10
@@ -97,8 +97,8 @@ var (
 // Copies counts the copies in all bindings for the metrics. It updates the counts with each change of a binding, so
 // that a scrape does not list bindings. Every replica counts, but only the leader exports the metrics.
 //
-// A scrape reads the MemberClusters from the cache, because a cluster can become unreachable without a change of a
-// binding. A cluster without a MemberCluster has no series, even if bindings still name it.
+// A scrape reads the MemberClusters from the cache, because a cluster can become unreachable while no binding changes.
+// A cluster without a MemberCluster has no series, even if bindings still name it.
 type Copies struct {
 	members client.Reader
 
@@ -133,7 +133,7 @@ type (
 	}
 )
 
-// NewCopies returns Copies that count no binding yet. members reads the MemberClusters.
+// NewCopies returns Copies without any binding. members reads the MemberClusters.
 func NewCopies(members client.Reader) *Copies {
 	c := counts{
 		copies: map[clusterKind]copyCount{}, ofCluster: map[string]map[string]int{}, ofKind: map[string]map[string]int{},
@@ -167,8 +167,8 @@ func (c *Copies) BindingChanged(_ context.Context, ch changes.Binding) {
 	}
 }
 
-// PlacementChanged records a new or deleted placement. After a deletion, the placement's copies stay on the members,
-// but its metric series ends.
+// PlacementChanged records a new or deleted placement. When a placement is deleted, its copies stay on the members, but
+// its series end.
 func (c *Copies) PlacementChanged(_ context.Context, ch changes.Placement) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,8 +180,8 @@ func (c *Copies) PlacementChanged(_ context.Context, ch changes.Placement) {
 	c.counts.placements[client.ObjectKeyFromObject(ch.After)] = true
 }
 
-// Converged records the time that a change of a hub object took until every copy had it. placement is the object's
-// placement.
+// Converged records how long it took until every copy of a hub object had a change. placement is the placement of the
+// object.
 func (c *Copies) Converged(placement types.NamespacedName, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +191,8 @@ func (c *Copies) Converged(placement types.NamespacedName, took time.Duration) {
 	}
 }
 
-// add adds n times the binding's copies to the counts: n is 1 for a new state of the binding, -1 for its old state.
+// add adds the copies of a binding to the counts, n times. n is 1 for the new state of a binding, and -1 for its old
+// state.
 func (c *counts) add(b hubv1.BindingObject, n int) {
 	spec := b.BindingSpec()
 	rows := make(map[string]*hubv1.ClusterRow, len(spec.Clusters))
@@ -213,11 +214,11 @@ func (c *counts) add(b hubv1.BindingObject, n int) {
 	}
 }
 
-// addCopy adds n times one copy to the counts. row is nil if the binding has no row for the cluster yet.
+// addCopy adds one copy to the counts, n times. row is nil if the binding has no row for the cluster yet.
 func (c *counts) addCopy(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *hubv1.ClusterRow, n int) {
 	kind := spec.ObjectRef.Kind
-	// An alert subtracts the contested copies from the copies out of sync, so that a contested copy must be in both
-	// counts.
+	// A contested copy must be in both counts, because an alert subtracts the contested copies from the copies out of
+	// sync.
 	if reason := reasonOf(row); reason != "" && (reason != hubv1.ReasonContested || t.State == hubv1.TargetPresent) {
 		increaseReason(c.ofCluster, t.Name, reason, n)
 		increaseReason(c.ofKind, kind, reason, n)
@@ -246,8 +247,8 @@ func (c *counts) addCopy(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *h
 	}
 }
 
-// copyOf counts one copy by its row, if the hub observes the cluster. Every field is 0 or 1, and outOfSync and unknown
-// are never both 1. A contested copy stays out of sync even after the hub has restored it.
+// copyOf returns the counts of one copy, from its row. The hub must observe the cluster. Every field is 0 or 1, and
+// outOfSync and unknown are never both 1. A contested copy counts as out of sync even after the hub has corrected it.
 func copyOf(t *hubv1.BindingTarget, row *hubv1.ClusterRow) copyCount {
 	is := copyCount{wanted: 1}
 	switch {
@@ -276,7 +277,8 @@ func (s copyCount) plus(o copyCount, n int) copyCount {
 	}
 }
 
-// holdOf returns the hold of a wanted copy, and since when. It returns an empty hold if the copy is not held.
+// holdOf returns why a wanted copy stays at an older revision or waits for its removal, and since when. hold is empty
+// if the copy does not wait.
 func holdOf(spec *hubv1.BindingSpec, t *hubv1.BindingTarget, row *hubv1.ClusterRow) (hold string, since *metav1.Time) {
 	switch {
 	case t.Removal != nil:
@@ -298,8 +300,8 @@ func (h heldCount) plus(since *metav1.Time, n int) heldCount {
 	return heldCount{h.copies + n, h.since}
 }
 
-// reasonOf returns the reason of a row for the metrics. It is empty if the copy has no problem. For a reason that comes
-// from the copy's own status, it returns the copy's health, because a member could invent any number of reasons.
+// reasonOf returns the reason of a row for the metrics. It is empty if the copy has no problem. If the reason comes
+// from the copy's own status, it returns the health instead, because a member could invent any number of reasons.
 func reasonOf(row *hubv1.ClusterRow) string {
 	switch {
 	case row == nil, row.Reason == "", row.Reason == hubv1.ReasonApplied, row.Reason == hubv1.ReasonWithdrawn:
@@ -348,7 +350,7 @@ func (c *Copies) Collect(out chan<- prom.Metric) {
 	counted.collect(out, heard)
 }
 
-// snapshot copies the counts, so that a scrape does not block changes of bindings.
+// snapshot returns a copy of the counts, so that a scrape does not block updates.
 func (c *Copies) snapshot() counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -370,8 +372,8 @@ func cloneInner(sums map[string]map[string]int) map[string]map[string]int {
 	return out
 }
 
-// collect sends the series of a snapshot. heard has a key for each MemberCluster; its value is false if the hub cannot
-// observe the cluster. Copies on such a cluster have an unknown state.
+// collect sends the series of a snapshot. heard has an entry for each MemberCluster, which is false if the hub cannot
+// observe the cluster now. The state of copies on such a cluster is unknown.
 func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
 	gauge := func(d *prom.Desc, v int, labels ...string) {
 		out <- prom.MustNewConstMetric(d, prom.GaugeValue, float64(v), labels...)
@@ -421,8 +423,8 @@ func (c *counts) collect(out chan<- prom.Metric, heard map[string]bool) {
 	gauge(removalsDesc, c.removals)
 }
 
-// mostFrequent returns at most the given number of reasons; the last one sums the remaining reasons. Contested is
-// always a reason of its own, because an alert reads its series.
+// mostFrequent returns the most frequent reasons, at most as many as most. The last entry is the sum of all other
+// reasons. Contested always has its own entry, because an alert reads its series.
 func mostFrequent(reasons map[string]int, most int) map[string]int {
 	if len(reasons) <= most {
 		return reasons
@@ -447,8 +449,8 @@ func mostFrequent(reasons map[string]int, most int) map[string]int {
 	return out
 }
 
-// firstPlacements returns the existing placements up to the limit, and the sum of the placements beyond it. A placement
-// keeps its position in the order, so that its series has no gap.
+// firstPlacements returns the counts of existing placements up to the limit, and the sum of all further placements. The
+// order of placements is stable, so that a series has no gaps.
 func (c *counts) firstPlacements() (map[types.NamespacedName]placementCount, map[types.NamespacedName]durationCount) {
 	shown := make(map[types.NamespacedName]placementCount, min(len(c.placements), mostPlacements+1))
 	durations := make(map[types.NamespacedName]durationCount, len(shown))

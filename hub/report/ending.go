@@ -7,8 +7,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// ends reports whether every copy is to be removed because the hub object is deleted. The leader deletes the binding
-// after the last copy.
+// ends reports whether all copies are to be removed because the hub object was deleted. After the last copy, the leader
+// deletes the binding.
 func (r *run) ends() bool {
 	isLeft := func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent || t.Absent == nil }
 	return !slices.ContainsFunc(r.targets, isLeft) && slices.ContainsFunc(r.targets, func(t hubv1.BindingTarget) bool {
@@ -16,11 +16,11 @@ func (r *run) ends() bool {
 	})
 }
 
-// ending reports whether the rows of a deleted object are not written now. While copies are being removed, the rows are
-// not written. After the last copy, the leader deletes the binding without a write of its rows.
+// ending reports whether the rows of a deleted object need not be written now. While copies are being removed, their
+// rows are not written. When the last copy is removed, the leader deletes the binding, and the rows are not needed.
 //
-// Two contents are always written: a row that says why a withdrawal fails, and the list of orphaned copies. Replicas
-// that do not lead write their rows, because the leader reads the progress of a withdrawal from these rows.
+// Two changes are written in any case: a row with the reason why a withdrawal fails, and the list of orphaned copies.
+// Replicas that do not lead always write their rows, because the leader reads the progress of the withdrawal from them.
 func (r *run) ending() bool {
 	if !r.ends() || len(r.after.Orphaned) > 0 {
 		return false

@@ -12,16 +12,16 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// entry is the in-memory state of one binding. Losing it in a restart causes no write of a status.
+// entry is the state of one binding in memory. If a restart loses it, no status is written because of that.
 type entry struct {
 	window window
 	shown
 	results
 	lastWrite
-	// settleUntil is the end of the wait for expected results. It is zero while no result is expected.
+	// settleUntil is the latest time until which a write waits for expected results. It is zero if no result is expected.
 	settleUntil time.Time
-	// waitingSince is the time from which a changed message waits, because its clusters may soon be reachable again;
-	// see grace.go.
+	// waitingSince is the time since which a changed message of the decision waits, because unreachable clusters may soon
+	// be reachable again. See grace.go.
 	waitingSince time.Time
 
 	drifts   drifts
@@ -33,7 +33,7 @@ type entry struct {
 	unshown unshown
 }
 
-// shown is the binding's content at its last watch event.
+// shown is the content of the binding in its last event.
 type shown struct {
 	uid        types.UID
 	generation int64
@@ -50,7 +50,7 @@ type results struct {
 	reported reached // the content at the last complete report
 }
 
-// lastWrite tells which cached bindings are older than the last write of their status.
+// lastWrite tells whether a cached binding is older than the last write of its status.
 type lastWrite struct {
 	written string // resourceVersion of the last write; an older cached binding is ignored
 	refused string // resourceVersion of the binding for which the server returned a conflict
@@ -71,18 +71,18 @@ type drifts struct {
 	field   member.FieldDrift
 }
 
-// adopt copies the cached binding's content into the entry, and returns whether its decision changed.
+// adopt copies the content of the cached binding into the entry. It returns whether the decision has changed.
 func (e *entry) adopt(b hubv1.BindingObject) bool {
 	spec := b.BindingSpec()
 	if e.uid == b.GetUID() && e.generation >= b.GetGeneration() {
 		return false
 	}
 	if e.uid != "" && (e.uid != b.GetUID() || e.object != spec.ObjectRef.UID) {
-		// The binding's UID is new, so that the old binding's results are dropped.
+		// The binding was created anew, so that the results for the old binding are dropped.
 		e.outcomes, e.merged, e.refusal, e.written, e.refused, e.troubles = nil, merged{}, refusal{}, "", "", troubles{}
 	}
 	for cluster := range e.outcomes {
-		// The outcome of an earlier withdrawal must not be used for the next withdrawal from the cluster.
+		// The cluster changes between getting and losing the copy. An earlier result must not count for the new decision.
 		if opposed(stateOf(e.targets, cluster), stateOf(spec.Clusters, cluster)) {
 			delete(e.outcomes, cluster)
 		}
@@ -97,13 +97,13 @@ func (e *entry) adopt(b hubv1.BindingObject) bool {
 	return true
 }
 
-// overtook reports whether a later decision than tried's reverses the cluster's target: it places the object that tried
-// removes, or the reverse.
+// overtook reports whether the current decision reverses the decision of tried for the cluster: it wants a copy that
+// tried removes, or the reverse.
 func (e *entry) overtook(tried hubv1.BindingObject, cluster string) bool {
 	return e.generation > tried.GetGeneration() && opposed(stateOf(tried.BindingSpec().Clusters, cluster), stateOf(e.targets, cluster))
 }
 
-// opposed reports whether one state places the object on a cluster and the other state removes it.
+// opposed reports whether one of the states wants a copy on a cluster, and the other one removes it.
 func opposed(was, is hubv1.TargetState) bool {
 	return was != "" && (is == "" || (was == hubv1.TargetAbsent) != (is == hubv1.TargetAbsent))
 }
@@ -116,8 +116,8 @@ func stateOf(targets []hubv1.BindingTarget, cluster string) hubv1.TargetState {
 	return targets[i].State
 }
 
-// record stores an outcome, and returns how soon the rows must be written. news is false if the outcome changes neither
-// a row nor the events.
+// record stores the outcome of a run. It returns how soon the rows must be written. news is false if neither a row nor
+// an event changes.
 func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, holds func(string) bool) (u urgency, news bool) {
 	before, had := e.outcomes[cluster]
 	if e.outcomes == nil {
@@ -144,8 +144,8 @@ func (e *entry) record(cluster string, o member.Outcome, away map[string]bool, h
 	return e.progress(), news
 }
 
-// change records that the watch showed a changed copy on a cluster, and returns how soon the rows must be written. If
-// the copies on all clusters change together, the last one ends the window.
+// change records that the watch of a cluster has shown a changed copy. It returns how soon the rows must be written. If
+// the copies on all clusters change together, the last change ends the window.
 func (e *entry) change(cluster string, away map[string]bool, holds func(string) bool) urgency {
 	if e.moved == nil {
 		e.moved = map[string]bool{}
@@ -165,8 +165,8 @@ func (e *entry) change(cluster string, away map[string]bool, holds func(string) 
 	return lastResult
 }
 
-// progress returns how soon the rows must be written when a member has reported a result and other members have not
-// reported yet. While the object is being withdrawn from all clusters, only the last result is urgent.
+// progress returns how soon the rows must be written after one member has reported a result and others have not. While
+// all copies are being withdrawn, only the last result is urgent.
 func (e *entry) progress() urgency {
 	if len(e.targets) > 0 && !slices.ContainsFunc(e.targets, func(t hubv1.BindingTarget) bool { return t.State != hubv1.TargetAbsent }) {
 		return whenIdle
@@ -174,8 +174,8 @@ func (e *entry) progress() urgency {
 	return result
 }
 
-// complete reports whether every target has reported the same content. It does not wait for unreachable clusters. It
-// waits for clusters of other replicas only if all targets are in shards of other replicas.
+// complete reports whether every target has reported the same content. Unreachable clusters are not waited for.
+// Clusters in shards of other replicas are waited for only if this replica has none of the targets.
 func (e *entry) complete(away map[string]bool, holds func(string) bool) (reached, bool) {
 	p := reached{binding: e.generation}
 	held := len(e.targets) == 0
@@ -216,8 +216,8 @@ func same(a, b member.Outcome) bool {
 		a.Adopted == b.Adopted && (a.Orphaned == nil) == (b.Orphaned == nil)
 }
 
-// outdated reports whether a cached binding is older than this process's last write, or has the version for which the
-// server returned a conflict.
+// outdated reports whether a cached binding is older than the last write of this process, or is the version for which
+// the server has returned a conflict.
 func (e *entry) outdated(b hubv1.BindingObject) bool {
 	if e.uid != "" && e.uid != b.GetUID() {
 		return false

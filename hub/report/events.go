@@ -31,8 +31,8 @@ type event struct {
 	kind, reason, action, note string
 }
 
-// troubles says for which failures of an object this process sent an event without a later recovery event. Failures
-// before a restart are read from the binding.
+// troubles tells for which problems of an object this process has sent an event, and no later event about the recovery.
+// Problems from before a restart are read from the binding.
 type troubles struct{ applying, health bool }
 
 // note updates the troubles for an event that is being sent.
@@ -45,8 +45,8 @@ func (t *troubles) note(ev event) {
 	}
 }
 
-// phases returns the events for a change of a binding's status. before is the status on the server, so that a restarted
-// hub does not repeat an event.
+// phases returns the events for a changed status of a binding. before is the status on the server. Because of it, a
+// restarted hub does not repeat events.
 func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
 	var out []event
 	out = append(out, t.applyPhase(before, after, spec)...)
@@ -65,8 +65,8 @@ func (t troubles) phases(before, after *hubv1.BindingStatus, spec *hubv1.Binding
 func (t troubles) applyPhase(before, after *hubv1.BindingStatus, spec *hubv1.BindingSpec) []event {
 	was, is := reason(before, hubv1.ConditionApplied), reason(after, hubv1.ConditionApplied)
 	switch {
-	// A successful update, or a link that is up again, causes no event, because each cluster would cause one. An object
-	// whose own status shows the success needs no event either.
+	// A successful update, and a link that is up again, cause no event. Otherwise there would be an event for each
+	// cluster. If the object's own status shows the success, no event is needed either.
 	case is == hubv1.ReasonAppliedEverywhere && after.Summary.Desired > 0 && (was == hubv1.ReasonFailedOnSome || was == hubv1.ReasonHubIsOlder || t.applying || !heldEverywhere(before, spec) && !statusIsWritten(after)):
 		return []event{{corev1.EventTypeNormal, EventApplied, "Apply", "applied to " + clusters(int(after.Summary.Desired))}}
 	case is == hubv1.ReasonHubIsOlder && was != is:
@@ -92,7 +92,7 @@ func (t troubles) healthPhase(before, after *hubv1.BindingStatus) []event {
 	return nil
 }
 
-// driftEvent returns one event about all restored fields since the last event about drift.
+// driftEvent returns one event about all fields that the hub has restored on members since the last such event.
 func driftEvent(d drifts) event {
 	note := fmt.Sprintf("put back %s on %s, which %s had changed", d.field.Path, d.cluster, d.field.Manager)
 	if d.count > 1 {
@@ -108,7 +108,7 @@ func reason(s *hubv1.BindingStatus, kind string) string {
 	return ""
 }
 
-// failing reports whether the row has a failure that a user must mend.
+// failing reports whether the row shows a problem that a user must mend.
 func failing(row hubv1.ClusterRow) bool {
 	return rollup.Failed(row.Applied, row.Reason)
 }
@@ -118,7 +118,7 @@ func statusIsWritten(s *hubv1.BindingStatus) bool {
 	return meta.IsStatusConditionTrue(s.Conditions, hubv1.ConditionStatusWritten)
 }
 
-// heldEverywhere reports whether every cluster that shall have the object has a copy of any generation.
+// heldEverywhere reports whether every cluster that shall have the object has a copy, of any generation.
 func heldEverywhere(s *hubv1.BindingStatus, spec *hubv1.BindingSpec) bool {
 	return !slices.ContainsFunc(spec.Clusters, func(t hubv1.BindingTarget) bool {
 		row := s.Row(t.Name)
@@ -137,7 +137,7 @@ func clusters(n int) string {
 	return fmt.Sprintf("%d clusters", n)
 }
 
-// reasons returns the failing rows as a text, such as "2 of them: cn-sha-1 (ManifestRefused: spec.replicas: ...),
+// reasons returns the rows with problems as text, such as "2 of them: cn-sha-1 (ManifestRefused: spec.replicas: ...),
 // eu-fra-1 (Forbidden)".
 func reasons(rows []hubv1.ClusterRow) string {
 	return listed(rows, func(row hubv1.ClusterRow) string {

@@ -13,20 +13,20 @@ import (
 	"github.com/hanse-dev/hanse/member"
 )
 
-// A link may be down for a short time, because an API server restarts or a connection breaks. So that statuses do not
-// flap, rows change only after a link has been down for the grace time. A link that is up again in time causes no
-// write. A new reason of a link that is down waits for the grace time, too. If the hub has no link to the cluster any
-// more, because a user deleted its MemberCluster, the rows change at once. The MemberCluster becomes not Ready at once
-// in all cases.
+// A link may be down for a short time, because an API server restarts or a connection breaks. The rows change only
+// after the link has been down for the grace time, so that statuses do not flap. If the link is up again before, no row
+// is written. If the reason of a link that is down changes, the new reason also waits for the grace time. If the hub
+// has no link at all, because a user has deleted the MemberCluster, the rows change at once. The MemberCluster becomes
+// not Ready at once in all cases.
 //
 // Scheduling reacts at once to a cluster that is not Ready, and places no new objects on it. If only the message of a
-// decision changes, the new message waits for the grace time, too.
+// decision changes, it is written after the grace time.
 
-// grace is the default of Options.Grace: how long a link may be down before its rows change.
+// grace is how long a link may be down before the rows of its cluster change. It is the default of Options.Grace.
 const grace = 10 * time.Second
 
-// WakeCluster queues the bindings that name a cluster whose link changed. If the link is down, it queues them after the
-// grace time.
+// WakeCluster queues the bindings that name a cluster, because the state of its link has changed. If the link is down,
+// it queues them again after the grace time.
 func (r *Reporter) WakeCluster(cluster string) {
 	state, linked := r.opts.Links.State(cluster)
 	r.mu.Lock()
@@ -47,8 +47,8 @@ func (r *Reporter) WakeCluster(cluster string) {
 	r.wakeTargets(cluster)
 }
 
-// WakeKind queues the bindings of a kind that name a cluster, because the state of the kind's watch there changed. If
-// the watch fails, it queues them again after the grace time.
+// WakeKind queues the bindings of a kind that name a cluster, because the state of the kind's watch there has changed.
+// If the watch fails, it queues them again after the grace time.
 func (r *Reporter) WakeKind(cluster string, kind schema.GroupKind, fails bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,8 +62,8 @@ func (r *Reporter) WakeKind(cluster string, kind schema.GroupKind, fails bool) {
 	}
 }
 
-// wakeKindLater calls WakeKind after the grace time, or later if the link has not delivered an event since the watch
-// failed.
+// wakeKindLater queues the bindings of a kind after the grace time. If the link has delivered no event since the watch
+// failed, it waits until the link does.
 func (r *Reporter) wakeKindLater(cluster string, kind schema.GroupKind, failed time.Time) {
 	time.AfterFunc(r.opts.Grace, func() {
 		if state, linked := r.opts.Links.State(cluster); linked && state.Ready == metav1.ConditionTrue && state.LastHeard.Before(failed) {
@@ -74,8 +74,9 @@ func (r *Reporter) wakeKindLater(cluster string, kind schema.GroupKind, failed t
 	})
 }
 
-// onlyTheKindFails reports whether the watch of a kind has failed for the grace time although the link delivers events.
-// If the link has delivered no event since the failure, the whole cluster may be unreachable, and the link will tell.
+// onlyTheKindFails reports whether the watch of one kind has failed for longer than the grace time although the link
+// delivers events. If the link has delivered none since the failure, the whole cluster may be unreachable, and the
+// state of the link will tell.
 func (r *run) onlyTheKindFails(cluster string, failure *member.WatchFailure) bool {
 	if failure == nil || r.now.Sub(failure.Since) < r.reporter.opts.Grace {
 		return false
@@ -84,7 +85,7 @@ func (r *run) onlyTheKindFails(cluster string, failure *member.WatchFailure) boo
 	return linked && !state.LastHeard.Before(failure.Since)
 }
 
-// lose records the time at which the link of a cluster went down. The caller holds the lock.
+// lose records that the link of a cluster is down now. The caller holds r.mu.
 func (r *Reporter) lose(cluster string) {
 	if _, known := r.lost[cluster]; !known {
 		r.away[cluster], r.lost[cluster] = true, r.opts.Clock.Now()
@@ -92,7 +93,7 @@ func (r *Reporter) lose(cluster string) {
 	r.forgetOutcomes(cluster)
 }
 
-// forgetOutcomes drops the outcomes of an unreachable cluster. The caller holds the lock.
+// forgetOutcomes drops the outcomes for an unreachable cluster. The caller holds r.mu.
 func (r *Reporter) forgetOutcomes(cluster string) {
 	for _, e := range r.entries {
 		delete(e.outcomes, cluster)
@@ -108,7 +109,7 @@ func (r *Reporter) graceEnded(cluster string) {
 	}
 }
 
-// inGrace reports whether the cluster's link went down so recently that its rows must not change yet.
+// inGrace reports whether the link of the cluster has been down for less than the grace time.
 func (r *Reporter) inGrace(cluster string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,9 +123,9 @@ type unready struct {
 	ended bool
 }
 
-// noteReadiness records when a MemberCluster becomes not Ready, also one in another replica's shard. It keeps an
-// interval that was shorter than the grace time until the grace time has passed, because scheduling may not have
-// decided again yet.
+// noteReadiness records since when a MemberCluster is not Ready, even if another replica has it in its shard. If it was
+// not Ready for less than the grace time, the record stays until the grace time has passed, because scheduling may not
+// have decided again before.
 func (r *Reporter) noteReadiness(c *hubv1.MemberCluster) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,14 +142,14 @@ func (r *Reporter) noteReadiness(c *hubv1.MemberCluster) {
 	}
 }
 
-// forgetReadiness removes the recorded period of a deleted cluster.
+// forgetReadiness removes the record of a deleted cluster.
 func (r *Reporter) forgetReadiness(cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.unready, cluster)
 }
 
-// graceLeft returns how long the grace time of any MemberCluster that is or was not Ready still lasts.
+// graceLeft returns how long the grace time still lasts for the clusters that are, or were just, not Ready.
 func (r *Reporter) graceLeft() (left time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,8 +162,9 @@ func (r *Reporter) graceLeft() (left time.Duration) {
 	return left
 }
 
-// waitsForGrace reports whether a decision's new message must wait. It waits if only the message changed, and a cluster
-// became unreachable within the grace time. More clusters that become unreachable meanwhile do not prolong the wait.
+// waitsForGrace reports whether the new message of a decision must wait. It waits if nothing but the message has
+// changed, and a cluster has become unreachable within the grace time. Further clusters that become unreachable do not
+// prolong the wait.
 func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.DecisionStatus) bool {
 	left := r.reporter.graceLeft()
 	if left <= 0 {
@@ -181,7 +183,7 @@ func (r *run) waitsForGrace(scheduled metav1.Condition, decision *hubv1.Decision
 	return r.again > 0
 }
 
-// waitForGrace queues the binding for the time when its delayed message is to be written. The caller holds the lock.
+// waitForGrace queues the binding for the time at which its delayed message is written. The caller holds r.mu.
 func (r *run) waitForGrace(e *entry) {
 	if r.again == 0 {
 		e.waitingSince = time.Time{}
@@ -191,7 +193,7 @@ func (r *run) waitForGrace(e *entry) {
 	r.reporter.wakeAfter(r.key, e, r.again, pace.Many)
 }
 
-// wakeTargets queues the bindings that name a cluster. The caller holds the lock.
+// wakeTargets queues the bindings that name a cluster. The caller holds r.mu.
 func (r *Reporter) wakeTargets(cluster string) {
 	for key, e := range r.entries {
 		if stateOf(e.targets, cluster) != "" {

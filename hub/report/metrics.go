@@ -56,7 +56,7 @@ const (
 	writeStatus = "status"
 )
 
-// count returns the number of rows by state. A copy that is newer than the hub object has a state of its own.
+// count returns the number of rows by state. A copy that is newer than the hub object counts as a separate state.
 func count(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) map[string]int {
 	wanted := make(map[string]hubv1.TargetState, len(targets))
 	for i := range targets {
@@ -74,7 +74,7 @@ func count(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) map[string]in
 	return out
 }
 
-// recount replaces the numbers of one binding in the gauge.
+// recount replaces the counts of one binding in the gauge.
 func recount(before, after map[string]int) {
 	for state, n := range before {
 		bindingClusters.WithLabelValues(state).Sub(float64(n))

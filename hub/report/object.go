@@ -27,7 +27,7 @@ type merged struct {
 	result          map[string]any
 }
 
-// seen drops the response if the cache has the object at the response's version or a newer one.
+// seen returns m, or the zero value if the cache already has the object at the response's version or a newer one.
 func (m merged) seen(resourceVersion string) merged {
 	if m.sent == nil && !hubv1.Older(resourceVersion, m.resourceVersion) {
 		m.result = nil
@@ -35,7 +35,8 @@ func (m merged) seen(resourceVersion string) merged {
 	return m
 }
 
-// refusal is a status that the hub's API server refused. It is not sent again until the object or its schema changes.
+// refusal is a status that the hub's API server has refused. It is not sent again until the object or its schema has
+// changed.
 type refusal struct {
 	generation int64  // of the hub object; 0 if there is no refusal
 	definition string // resourceVersion of the CRD
@@ -137,8 +138,8 @@ func ownedByOthers(r *run) *verdict {
 		"field manager %s owns fields in the status of the hub object; stop it there, then remove its entry from metadata.managedFields", strings.Join(others, ", "))
 }
 
-// statusManagers returns the field managers of the object's status. hub is true if Hanse is one of them; others does
-// not contain it.
+// statusManagers returns the field managers of the object's status. hub is true if Hanse is one of them. others has all
+// other managers.
 func statusManagers(o *unstructured.Unstructured) (others []string, hub bool) {
 	for _, f := range o.GetManagedFields() {
 		switch {
@@ -175,8 +176,8 @@ func (r *run) writeObject(ctx context.Context) error {
 	return nil
 }
 
-// merge merges the rows, writes the hub object's status, and returns the next condition StatusWritten. It returns nil
-// if the condition shall not change.
+// merge merges the rows, writes the status of the hub object, and returns the next condition StatusWritten. The result
+// is nil if the condition stays as it is.
 func (r *run) merge(ctx context.Context) (*verdict, error) {
 	for _, against := range reservations {
 		if v := against(r); v != nil {
@@ -220,7 +221,7 @@ func (r *run) merge(ctx context.Context) (*verdict, error) {
 	return v, nil
 }
 
-// alreadyRefused returns the earlier verdict if merging the rows gives the status that the server has refused.
+// alreadyRefused returns the earlier verdict if the merged status is the status that the server has refused.
 func (r *run) alreadyRefused(rules rollup.Rules) *verdict {
 	if !r.refusal.isCurrent(r) {
 		return nil
@@ -238,8 +239,8 @@ func (r *run) observed() bool {
 	return slices.ContainsFunc(r.rows, func(row hubv1.ClusterRow) bool { return row.Observed != nil })
 }
 
-// takeBack removes a status that the hub wrote earlier but may not update any more, because it would become outdated.
-// The status stays if other managers own fields in it, or if the server refuses the removal.
+// takeBack removes a status that the hub has written, because the hub may no longer update it and it would become
+// outdated. The status stays if other managers own fields in it, or if the server refuses the removal.
 func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	others, ours := statusManagers(r.template)
 	if !ours || len(others) > 0 || (r.refusal.isCurrent(r) && r.refusal.stays) || r.hubIsTarget || len(r.current().Object["status"].(map[string]any)) == 0 {
@@ -252,8 +253,8 @@ func (r *run) takeBack(ctx context.Context, v *verdict) error {
 	return err
 }
 
-// current returns the newest hub object that this process has seen. The cached object may be older than the response to
-// our last write.
+// current returns the newest hub object that this process knows. The cached object may be older than the response to
+// its last write.
 func (r *run) current() *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{}}
 	for k, v := range r.template.Object {
@@ -268,15 +269,16 @@ func (r *run) current() *unstructured.Unstructured {
 	return out
 }
 
-// errKindIsSlow means that the status of the hub object is written later, because a slow write to the same kind is in
-// flight.
+// errKindIsSlow means that the status of a hub object is written later. A write to another object of the kind is
+// running and is slow.
 var errKindIsSlow = errors.New("writes to this kind are slow, and one is in flight")
 
-// apply writes the status if the hub object's status differs. A nil verdict means that the status is written.
+// apply writes the status if it differs from the status of the hub object. The verdict is nil if the status is written.
 func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error) {
 	current := r.current().Object["status"].(map[string]any)
 	if equality.Semantic.DeepEqual(current, status) || (len(current) == 0 && len(status) == 0) ||
-		// The stored status may have defaults that the server added to our last write.
+		// The server may have added defaults to our last write. The status is therefore also compared with the content of
+		// this write.
 		(r.merged.sent != nil && equality.Semantic.DeepEqual(r.merged.sent, status) && equality.Semantic.DeepEqual(r.merged.result, current)) {
 		return nil, nil
 	}
@@ -314,7 +316,7 @@ func (r *run) apply(ctx context.Context, status map[string]any) (*verdict, error
 	return nil, nil
 }
 
-// refused returns a verdict if a retry cannot succeed, and an error if a retry may succeed.
+// refused returns a verdict if a retry of the write cannot succeed, and an error if it may succeed.
 func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -324,7 +326,7 @@ func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	case apierrors.IsForbidden(err):
 		return notWritten(hubv1.ReasonStatusRefused, "the hub may not write this status; grant it patch on the status subresource of the kind: %s", err), nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), undeclared(err):
-		// The server may have a newer schema than the cache.
+		// The API server may already use a newer schema than the cache has.
 		if r.reporter.opts.Definitions.Doubt(r.id.GroupKind(), r.definition.resourceVersion) {
 			return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 		}
@@ -341,8 +343,8 @@ func (r *run) refused(err error, status map[string]any) (*verdict, error) {
 	return nil, fmt.Errorf("writing the status of %s: %w", r.id, err)
 }
 
-// undeclared reports whether the error is about an unknown field. For such a field, server-side apply returns code 500
-// and only a text.
+// undeclared reports whether the error is about an undeclared field. Server-side apply returns the code 500 and a text
+// for such a field.
 func undeclared(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")
 }

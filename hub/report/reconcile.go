@@ -41,7 +41,7 @@ type run struct {
 	writing
 }
 
-// known has copies of fields of the entry, so that the run reads them without the lock.
+// known are fields of the entry, copied so that the run reads them without the lock.
 type known struct {
 	outcomes map[string]member.Outcome
 	merged   merged
@@ -53,7 +53,7 @@ type gathered struct {
 	template *unstructured.Unstructured // nil if the cache does not have the hub object
 	content  uint64                     // content number of the template
 	hub      hubv1.HubObject
-	// aggregation says how the placement wants statuses merged.
+	// aggregation has the rules of the placement for merging statuses.
 	aggregation hubv1.StatusAggregation
 	facts       map[string]rollup.Fact
 	unseen      bool // a cluster has reported nothing, or its watch has not shown the last applied copy
@@ -61,7 +61,7 @@ type gathered struct {
 	hubIsTarget bool
 }
 
-// part is this replica's share of the binding's targets, set by the method share; see shares.go.
+// part is this replica's part of the targets of the binding. The method share sets it, see shares.go.
 type part struct {
 	leads     bool
 	elsewhere map[string]bool
@@ -73,7 +73,7 @@ type writing struct {
 	rows  []hubv1.ClusterRow // rows before they are shortened to fit into the binding
 	after hubv1.BindingStatus
 	// again is the time until the new decision is copied into the status. It is zero if no decision waits. waitingSince is
-	// when the wait began.
+	// the start of the wait.
 	again        time.Duration
 	waitingSince time.Time
 	definition   definition // definition of the hub object's kind
@@ -122,8 +122,8 @@ func (r *Reporter) Reconcile(ctx context.Context, key types.NamespacedName) (rec
 	return reconcile.Result{}, err
 }
 
-// turn returns a turn to write a binding's pending changes, and their class. If turn is nil, left is the time until the
-// window ends. If left is zero as well, the pacer queues the binding when its turn comes.
+// turn returns a turn for the write of a binding, and the class of its changes. If turn is nil, left is the time until
+// the window ends. If left is zero as well, the pacer queues the binding when it has a turn.
 func (r *Reporter) turn(key types.NamespacedName) (turn *pace.Turn, class pace.Class, left time.Duration) {
 	class, left = r.pending(key)
 	if left > 0 {
@@ -142,7 +142,7 @@ func (r *Reporter) pending(key types.NamespacedName) (c pace.Class, left time.Du
 	return pace.Many, 0
 }
 
-// try returns a turn for a write. If it returns nil, the pacer queues the binding when its turn comes.
+// try returns a turn of the pacer. If it is nil, the pacer queues the binding when it has one.
 func (r *Reporter) try(key types.NamespacedName, c pace.Class) *pace.Turn {
 	turn := r.opts.Pacer.Try(c, key, func() {
 		r.mu.Lock()
@@ -192,7 +192,7 @@ func (r *Reporter) begin(ctx context.Context, key types.NamespacedName, class pa
 	}, nil
 }
 
-// shut ends the window of a binding, and returns when it was opened.
+// shut ends the window of a binding. It returns the time at which the window began.
 func (r *Reporter) shut(key types.NamespacedName) (opened time.Time) {
 	now := r.opts.Clock.Now()
 	r.mu.Lock()
@@ -232,8 +232,8 @@ func (r *run) report(ctx context.Context) {
 	r.decision()
 }
 
-// unsettled opens the window again for a limited time, if a result is expected that would change the status again. That
-// result then ends the window.
+// unsettled opens the window again if an expected result would soon change the status again. The window is limited, and
+// ends with this result.
 func (r *run) unsettled() bool {
 	if fails(r.binding.BindingStatus(), &r.after) || !r.othersDue && (!r.unseen || !r.changed()) && !r.ending() {
 		return false
@@ -251,8 +251,8 @@ func (r *run) unsettled() bool {
 	return true
 }
 
-// waitsForKind opens the window again if the turn of the hub object comes soon, so that rows and object are written
-// together. Rows with a new failure are written at once.
+// waitsForKind opens the window again if the hub object can be written soon, so that its status and the rows are
+// written together. Rows with a new problem do not wait.
 func (r *run) waitsForKind() bool {
 	if r.objectAgain > longestWindow || fails(r.binding.BindingStatus(), &r.after) {
 		return false
@@ -273,7 +273,7 @@ func (r *run) changed() bool {
 	return !equality.Semantic.DeepEqual(before, after)
 }
 
-// sameRow compares two rows without reflection to save CPU time, because there are as many rows as copies.
+// sameRow compares two rows. It does not use reflection, because there are as many rows as copies.
 func sameRow(a, b hubv1.ClusterRow) bool {
 	if !a.LastTransitionTime.Equal(b.LastTransitionTime) || !a.LastObservedTime.Equal(b.LastObservedTime) ||
 		!a.PassingSince.Equal(b.PassingSince) || !sameObserved(a.Observed, b.Observed) {
@@ -291,7 +291,7 @@ func sameObserved(a, b *runtime.RawExtension) bool {
 	return bytes.Equal(a.Raw, b.Raw)
 }
 
-// fails reports whether a row in after has a failure that it does not have in before.
+// fails reports whether a row of after has a problem that the same row of before does not have.
 func fails(before, after *hubv1.BindingStatus) bool {
 	return slices.ContainsFunc(after.Clusters, func(row hubv1.ClusterRow) bool {
 		was := before.Row(row.Name)
@@ -317,13 +317,13 @@ func (r *run) writeBinding(ctx context.Context) error {
 	return err
 }
 
-// keepRows stores the result of a write of the binding's status. written is true if the write succeeded.
+// keepRows records the result of writing the rows. written is true if the write has succeeded.
 func (r *run) keepRows(before *hubv1.BindingStatus, version string, err error) (written bool, _ error) {
 	e, unlock := r.entry()
 	defer unlock()
 	switch {
 	case apierrors.IsConflict(err):
-		// The scheduler or another replica has changed the binding. The event of that change will queue the binding.
+		// The scheduler or another replica has changed the binding. The event of this change queues the binding again.
 		e.refused, e.behind = r.binding.GetResourceVersion(), true
 		r.reporter.wake(r.key, e, result, r.class)
 		return false, nil
@@ -341,7 +341,7 @@ func (r *run) keepRows(before *hubv1.BindingStatus, version string, err error) (
 	return true, nil
 }
 
-// tellPhases sends the events for the new status. The caller holds the reporter's lock.
+// tellPhases sends the events for the new status. The caller holds r.reporter.mu.
 func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
 	for _, ev := range e.troubles.phases(before, &r.after, r.binding.BindingSpec()) {
 		e.troubles.note(ev)
@@ -349,7 +349,7 @@ func (r *run) tellPhases(e *entry, before *hubv1.BindingStatus) {
 	}
 }
 
-// end stores in the entry the values that the next run needs.
+// end stores the results of the run in the entry, for the next run.
 func (r *run) end() {
 	e, unlock := r.entry()
 	defer unlock()
@@ -374,15 +374,15 @@ func (r *run) end() {
 	}
 }
 
-// keepWritten stores the written status of the hub object while the rows still wait for a turn.
+// keepWritten stores the written status of the hub object, if the rows must still wait for a turn.
 func (r *run) keepWritten() {
 	e, unlock := r.entry()
 	defer unlock()
 	e.merged, e.refusal = r.merged, r.refusal
 }
 
-// entry locks the reporter and returns the binding's entry and the unlock function. If the binding is deleted, it
-// returns a new entry that is not kept.
+// entry locks the reporter, and returns the entry of the binding and a function that unlocks. For a deleted binding, it
+// returns an entry that is not kept.
 func (r *run) entry() (*entry, func()) {
 	r.reporter.mu.Lock()
 	e := r.reporter.entries[r.key]
@@ -392,7 +392,7 @@ func (r *run) entry() (*entry, func()) {
 	return e, r.reporter.mu.Unlock
 }
 
-// tell sends an event about the hub object, or about its bundle. It uses the reference in the binding, because the
+// tell sends an event about the hub object, or about its bundle. The reference comes from the binding, because the
 // object itself may be deleted.
 func (r *run) tell(ev event) {
 	ref := r.binding.BindingSpec().ObjectRef

@@ -50,19 +50,18 @@ import (
 
 // Templates returns hub objects from memory.
 type Templates interface {
-	// Get returns the hub object, which the caller must not change because it is shared. Of the managed fields, it has
-	// only those of the status subresource.
+	// Get returns the hub object. The caller must not change it, because it is shared. It has only the managed fields of
+	// the status subresource.
 	Get(id hubv1.ObjectIdentity) (*unstructured.Unstructured, bool)
-	// Content returns a number that changes with every part of the hub object except its status. It is 0 if the hub has
-	// no such object.
+	// Content returns a number that changes when any part of the hub object except its status changes. It is 0 if the hub
+	// has no such object.
 	Content(id hubv1.ObjectIdentity) uint64
 }
 
-// Decisions returns the last decision on a binding: the part of it that is in the status.
+// Decisions returns the part of the last decision on a binding that its status shows.
 type Decisions interface {
-	// Decision returns the condition Scheduled, the rejected clusters, and other placements that also select the
-	// object. known is false until this process has decided on the binding; until then the status keeps the earlier
-	// decision.
+	// Decision returns the condition Scheduled, the rejected clusters, and the other placements that select the object.
+	// known is false until this process has decided on the binding. Until then, the status keeps the earlier decision.
 	Decision(binding types.NamespacedName) (scheduled metav1.Condition, decision *hubv1.DecisionStatus, otherPlacements []string, known bool)
 }
 
@@ -78,29 +77,28 @@ type Options struct {
 	Links     member.Links
 	Templates Templates
 	Decisions Decisions
-	// Withdrawn is called for a binding whose object is deleted and whose last copy is gone. If it returns true, the
-	// binding is being deleted, and its rows are not written. If Withdrawn is nil, the rows are written.
+	// Withdrawn is called when the last copy of a deleted object is gone. If it returns true, the binding is about to be
+	// deleted, and its rows are not written. Default: the rows are written.
 	Withdrawn func(hubv1.BindingObject) (news bool)
 	Events    events.EventRecorder
-	// Pacer gives the turns for writes. If it is nil, New makes a Pacer.
+	// Pacer gives the turns for writes. Default: New makes a Pacer.
 	Pacer *pace.Pacer
-	// Holds reports whether a cluster is in this replica's shard. If it is nil, there is only one replica.
+	// Holds reports whether a cluster is in the shard of this replica. Default: this is the only replica.
 	Holds func(cluster string) bool
-	// IsHub reports whether a cluster in another replica's shard is the hub itself. If it is nil, no such cluster is
-	// the hub.
+	// IsHub reports whether a cluster in the shard of another replica is the hub itself. Default: no such cluster is the
+	// hub.
 	IsHub func(cluster string) bool
-	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager. If it is nil, the hub has neither.
+	// HubRunsWorkloads reports whether the hub has nodes or a controller-manager. Default: it has neither.
 	HubRunsWorkloads func() bool
-	// Conventions returns how to judge the status of a kind's hub object, if the hub is a member of itself. If it is
-	// nil, a kind has no conventions.
+	// Conventions returns how to judge the status of a hub object, if the hub is a member of itself. Default: there are no
+	// conventions.
 	Conventions func(context.Context, schema.GroupVersionKind) health.Conventions
-	// Converged is called when every copy has a change of the hub object, with the time since the change. It may be
-	// nil.
+	// Converged is called when every copy of a hub object has a change, with the time that this took. It may be nil.
 	Converged func(placement types.NamespacedName, took time.Duration)
-	// Grace is how long a link may be down before rows change. The default is 10 s.
+	// Grace is how long a link may be down before the rows of its cluster change. Default 10 s.
 	Grace time.Duration
 	Clock clock.PassiveClock
-	// Tracer makes the spans of written statuses. If it is nil, no spans are made.
+	// Tracer makes the spans of written statuses. Default: no spans are made.
 	Tracer *tracing.Tracer
 }
 
@@ -190,7 +188,7 @@ func (r *Reporter) SetupWithManager(mgr manager.Manager) error {
 	return nil
 }
 
-// open stores the controller's queue, and adds the bindings that were woken before the controller started.
+// open stores the queue of the controller. It adds the bindings that were queued before the controller started.
 func (r *Reporter) open(ctx context.Context, work workqueue.TypedRateLimitingInterface[types.NamespacedName]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -221,15 +219,15 @@ func (r *Reporter) Record(binding hubv1.BindingObject, cluster string, o member.
 	case u == failure:
 		r.wake(key, e, u, pace.Failure)
 	case o.Applied == metav1.ConditionUnknown || repeats:
-		// An unreachable member or an edited policy causes such outcomes for many objects at once.
+		// Such outcomes come for many objects at once, for example if a member is unreachable or a policy was edited.
 		r.wake(key, e, u, pace.Many)
 	default:
 		r.wake(key, e, u, pace.FirstResult)
 	}
 }
 
-// catchUp adopts the cached binding if the binding's event has not arrived yet, so that the outcome is stored with the
-// right decision. It returns false if the binding is deleted.
+// catchUp adopts the cached binding if its event has not arrived yet. The outcome is then stored with the decision to
+// which it belongs. It returns false if the binding was deleted.
 func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	key := client.ObjectKeyFromObject(tried)
 	r.mu.Lock()
@@ -252,7 +250,7 @@ func (r *Reporter) catchUp(tried hubv1.BindingObject) bool {
 	return true
 }
 
-// Wake queues a binding, because the watch of a cluster showed a change of its copy.
+// Wake queues a binding, because the watch of a cluster has shown a change of its copy.
 func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -261,9 +259,9 @@ func (r *Reporter) Wake(binding types.NamespacedName, cluster string) {
 	} // an unknown binding is queued by its first event
 }
 
-// WakeDecided queues a binding whose decision changed. The write waits a little, because results of the new decision
-// are likely to follow. onlyWording means that only the decision's message changed, as it does for many bindings at
-// once.
+// WakeDecided queues a binding whose decision has changed. The write waits a little, because results of the new
+// decision are likely to follow. onlyWording is true if only the message of the decision has changed. This happens to
+// many bindings at once.
 func (r *Reporter) WakeDecided(binding types.NamespacedName, onlyWording bool) {
 	class := pace.FirstResult
 	if onlyWording {
@@ -276,7 +274,7 @@ func (r *Reporter) WakeDecided(binding types.NamespacedName, onlyWording bool) {
 	}
 }
 
-// WakeObject queues the binding of a changed hub object, unless the change is our own write.
+// WakeObject queues the binding of a changed hub object. It ignores changes that this process has made.
 func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 	key := id.BindingKey()
 	template, ok := r.opts.Templates.Get(id)
@@ -295,7 +293,7 @@ func (r *Reporter) WakeObject(id hubv1.ObjectIdentity) {
 	r.wake(key, e, whenIdle, pace.MergedStatus)
 }
 
-// The caller of entry, wake, wakeAfter, queueWoken and enqueue holds the lock.
+// The caller of entry, wake, wakeAfter, queueWoken and enqueue holds r.mu.
 func (r *Reporter) entry(key types.NamespacedName) *entry {
 	e := r.entries[key]
 	if e == nil {
@@ -310,13 +308,13 @@ func (r *Reporter) wake(key types.NamespacedName, e *entry, u urgency, c pace.Cl
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wake(now, u, c) })
 }
 
-// wakeAfter opens the window like wake, but for a given duration.
+// wakeAfter opens the window as wake does, but sets its duration.
 func (r *Reporter) wakeAfter(key types.NamespacedName, e *entry, after time.Duration, c pace.Class) {
 	r.queueWoken(key, e, func(now time.Time) bool { return e.window.wakeAt(now, now.Add(after), c) })
 }
 
 func (r *Reporter) queueWoken(key types.NamespacedName, e *entry, wake func(now time.Time) bool) {
-	// The entry may belong to a binding that is deleted.
+	// The binding may be deleted already, see begin.
 	now := r.opts.Clock.Now()
 	if r.entries[key] == e && wake(now) {
 		r.enqueue(key, e.window.class, e.window.due.Sub(now))

@@ -19,8 +19,8 @@ type Definitions interface {
 	HubObject(context.Context, hubv1.ObjectReference, *unstructured.Unstructured) (hubv1.HubObject, error)
 }
 
-// definition describes the status of one kind and version. It comes from the hub's CRD, or from the built-in schema of
-// workloads.
+// definition describes the status of a kind at one version. It comes from the CRD on the hub, or from the built-in
+// schema of workloads.
 type definition struct {
 	resource schema.GroupVersionResource
 	schema   rollup.Schema
@@ -30,7 +30,7 @@ type definition struct {
 	resourceVersion    string // of the CRD
 }
 
-// define finds the definition of a version of a kind.
+// define returns the definition of a kind at one version.
 func (r *Reporter) define(ctx context.Context, gvk schema.GroupVersionKind) (definition, error) {
 	mapping, err := r.opts.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {

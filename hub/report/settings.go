@@ -39,7 +39,7 @@ func NewStatusSettings() *StatusSettings {
 // OnChange before the first BindingChanged.
 func (s *StatusSettings) OnChange(f func(hubv1.ObjectIdentity)) { s.changed = f }
 
-// Of returns the settings of one object. It returns nil if the object has no settings.
+// Of returns the settings of one object. It is nil if the object has no settings of its own.
 func (s *StatusSettings) Of(id hubv1.ObjectIdentity) *health.Settings {
 	if s.none.Load() {
 		return nil
@@ -69,8 +69,7 @@ func settingsOf(b hubv1.BindingObject) *health.Settings {
 	return nil
 }
 
-// settingsText returns the part of the binding's annotation that has the settings. It is empty if the binding has no
-// settings.
+// settingsText returns the settings in the annotation of the binding. It is empty if there are none.
 func settingsText(b hubv1.BindingObject) string {
 	text := b.GetAnnotations()[hubv1.SettingsAnnotation]
 	if !strings.Contains(text, `"statusAggregation"`) {

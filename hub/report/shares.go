@@ -14,15 +14,14 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// Several replicas write the status of one binding; each writes the rows of the clusters in its shard. A write replaces
-// the whole status, at the resourceVersion that was read. The slower writer gets a conflict and reads again. Therefore
-// no row is lost, and the conditions cover all rows.
+// Several replicas write the status of the same binding. Each one writes the rows of the clusters in its shard. A write
+// replaces the whole status, at the resourceVersion that was read. If two replicas write at the same time, one gets a
+// conflict and reads again. No row is therefore lost, and the conditions cover all rows.
 //
-// The leader alone writes the decision's part of the status, the hub object's status, and the rows of deleted clusters.
-// It waits a little for the rows of other replicas, so that it merges the rows once.
+// Only the leader writes the part of the status that comes from the decision, the status of the hub object, and the
+// rows of deleted clusters. It waits a little for the rows of other replicas, so that it merges only once.
 
-// othersAtMost is how long the leader waits for the rows of other replicas. These replicas wait for results and turns
-// themselves.
+// othersAtMost is how long the leader waits for the rows of other replicas. They also wait for results and for turns.
 const othersAtMost = pace.AnswerWithin
 
 func (r *Reporter) leads() bool {
@@ -34,7 +33,7 @@ func (r *Reporter) leads() bool {
 	}
 }
 
-// share determines which rows this replica writes. It returns false if the replica writes no row and does not lead.
+// share determines the rows that this replica writes. It returns false if it writes no row and is not the leader.
 func (r *run) share(ctx context.Context) (part bool, err error) {
 	r.leads = r.reporter.leads()
 	r.elsewhere = map[string]bool{}
@@ -60,8 +59,8 @@ func (r *run) share(ctx context.Context) (part bool, err error) {
 	return false, nil
 }
 
-// gatherElsewhere notes whether the row of a cluster in another replica's shard is due or says that the cluster is the
-// hub.
+// gatherElsewhere records facts about the row of a cluster in another replica's shard: whether a new row is due, and
+// whether the cluster is the hub itself.
 func (r *run) gatherElsewhere(t hubv1.BindingTarget) {
 	row := r.binding.BindingStatus().Row(t.Name)
 	r.hubIsTarget = r.hubIsTarget || (row != nil && row.Reason == hubv1.ReasonIsTemplate) || r.reporter.opts.IsHub(t.Name)
@@ -70,8 +69,8 @@ func (r *run) gatherElsewhere(t hubv1.BindingTarget) {
 	}
 }
 
-// isDue reports whether another replica will soon write the row: it shows older content than the target's, and no
-// reason why that content stays.
+// isDue reports whether another replica will soon write the row. The row shows older content than the target wants, and
+// no reason why the older content stays.
 func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	switch {
 	case row == nil, row.Reason == hubv1.ReasonPending:
@@ -82,7 +81,7 @@ func (r *run) isDue(t hubv1.BindingTarget, row *hubv1.ClusterRow) bool {
 	return !hubv1.Wanted(t, r.hub).IsHeld(row.Generation, row.Revision)
 }
 
-// patience returns how long after the window's first change the write may wait for expected results.
+// patience returns how long the write may wait for expected results, from the first change in the window.
 func (r *run) patience() time.Duration {
 	if r.othersDue || r.ends() {
 		return othersAtMost
@@ -90,8 +89,8 @@ func (r *run) patience() time.Duration {
 	return longestWindow
 }
 
-// mayWrite reports whether this replica leads or its own rows changed. For a withdrawal, the row must also be written
-// once for the current decision.
+// mayWrite reports whether this replica is the leader, or its own rows have changed. The row of a withdrawal must also
+// be written once for each decision.
 func (r *run) mayWrite(before *hubv1.BindingStatus) bool {
 	if r.leads {
 		return true
@@ -111,8 +110,8 @@ func (r *run) own(rows []hubv1.ClusterRow) []hubv1.ClusterRow {
 	return slices.DeleteFunc(slices.Clone(rows), func(row hubv1.ClusterRow) bool { return r.elsewhere[row.Name] })
 }
 
-// othersWrote queues a binding after a write of another replica. The leader merges the new rows. Other replicas check
-// their own rows, because a new decision may have reset one.
+// othersWrote queues a binding after another replica has written its status. The leader merges the new rows. Other
+// replicas check their own rows, because a new decision may have reset one of them.
 func (r *Reporter) othersWrote(was, is hubv1.BindingObject) {
 	if !slices.ContainsFunc(is.BindingSpec().Clusters, func(t hubv1.BindingTarget) bool { return !r.opts.Holds(t.Name) }) {
 		return

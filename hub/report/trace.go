@@ -11,8 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/tracing"
 )
 
-// trace makes the span of a written status, if one of its rows shows progress of the change that its target applies.
-// The caller must not hold the reporter's lock, which all bindings share.
+// trace makes a span for a written status, if one of its rows shows progress of a change. The caller must not hold
+// r.reporter.mu, which all bindings share.
 func (r *run) trace(before *hubv1.BindingStatus) {
 	o := r.reporter.opts
 	if !o.Tracer.Enabled() {
@@ -45,8 +45,8 @@ func (r *run) trace(before *hubv1.BindingStatus) {
 	})
 }
 
-// progressed reports whether a row shows progress of the change on its cluster. A row that changed because its cluster
-// was unreachable, or because a healthy copy became unhealthy later, shows no such progress.
+// progressed reports whether a row shows progress of a change on its cluster. A row does not, if it changed because its
+// cluster was unreachable, or because a healthy copy became unhealthy later.
 func progressed(was *hubv1.ClusterRow, is hubv1.ClusterRow) bool {
 	switch {
 	case is.Applied == metav1.ConditionUnknown:

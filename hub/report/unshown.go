@@ -11,7 +11,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/rollup"
 )
 
-// unshown records, for the metric, since when a change of the object or of its decision is not in the status.
+// unshown has, for a metric, the time since which the status does not show the last change of the object or its
+// decision.
 type unshown struct {
 	content uint64    // content number of the hub object; 0 if not known
 	since   time.Time // when the hub saw the change; zero if the status shows all changes
@@ -24,8 +25,8 @@ func (c *unshown) saw(now time.Time) {
 	}
 }
 
-// sawContent records the content number of the hub object, and the time if the number changed. The first number after a
-// start is no change.
+// sawContent records the content number of the hub object. If it has changed, it also records the time. The first
+// number after a start is not a change.
 func (c *unshown) sawContent(content uint64, now time.Time) {
 	if c.content != 0 && content != 0 && c.content != content {
 		c.saw(now)
@@ -33,8 +34,9 @@ func (c *unshown) sawContent(content uint64, now time.Time) {
 	c.content = content
 }
 
-// shown measures the time from a change until the status says that every copy has it. Changes of a rollout or of held
-// copies are not measured, because their time depends on waves and holds. The caller holds the reporter's lock.
+// shown records in the metric how long it took from a change until the status says that every copy has it. It ignores
+// changes of a rollout and of copies that wait, because waves and users determine their time. The caller holds
+// r.reporter.mu.
 func (r *run) shown(e *entry) {
 	if e.unshown.content == 0 {
 		e.unshown.content = r.content

@@ -10,7 +10,8 @@ import (
 	"github.com/hanse-dev/hanse/hub/pace"
 )
 
-// BindingChanged queues the binding if its decision, its settings or another replica's rows changed.
+// BindingChanged queues the binding if its decision or its settings have changed, or if another replica has written its
+// status.
 func (r *Reporter) BindingChanged(_ context.Context, c changes.Binding) {
 	switch {
 	case c.After == nil:
@@ -39,7 +40,7 @@ func (r *Reporter) ClusterChanged(_ context.Context, c changes.Cluster) {
 	r.unlinkedChanged(c.After.Name)
 }
 
-// bindingChanged queues a binding with a new decision. othersWrote handles changes of the status.
+// bindingChanged queues a binding with a new decision.
 func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
@@ -53,8 +54,8 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 		e.behind, u, wake = false, lastResult, true
 	}
 	if p, complete := e.complete(r.away, r.opts.Holds); wake && complete && b.GetDeletionTimestamp() == nil {
-		// No cluster will report: the decision has no target, all clusters are unreachable, or only the phase of a
-		// rollout changed. A new phase is written together with the next batch.
+		// No cluster will report a result: the decision has no target, all clusters are unreachable, or only the phase of a
+		// rollout has changed. The status shows a new phase together with the next batch.
 		e.reported = p
 		if b.BindingSpec().Rollout != nil {
 			u = max(u, result)
@@ -67,7 +68,7 @@ func (r *Reporter) bindingChanged(b hubv1.BindingObject, class pace.Class) {
 	}
 }
 
-// settingsChanged queues a binding because its placement changed how to judge or merge statuses.
+// settingsChanged queues a binding, because its placement now has other rules to judge or merge statuses.
 func (r *Reporter) settingsChanged(b hubv1.BindingObject) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
@@ -75,7 +76,7 @@ func (r *Reporter) settingsChanged(b hubv1.BindingObject) {
 	r.wake(key, r.entry(key), whenIdle, pace.Many)
 }
 
-// bindingGone drops the entry of a deleted binding, unless the entry already belongs to a new binding of the same name.
+// bindingGone drops the entry of a deleted binding. If a new binding of the same name exists, its entry stays.
 func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 	key := client.ObjectKeyFromObject(b)
 	r.mu.Lock()
@@ -89,7 +90,7 @@ func (r *Reporter) bindingGone(b hubv1.BindingObject) {
 }
 
 // unlinkedChanged queues the bindings of a cluster without a link, because their rows show a condition of the
-// MemberCluster. If the cluster has a link, the link queues them.
+// MemberCluster. If the cluster has a link, WakeCluster queues them.
 func (r *Reporter) unlinkedChanged(cluster string) {
 	if _, linked := r.opts.Links.State(cluster); !linked {
 		r.WakeCluster(cluster)

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// firstWindow is how long a result waits for further results after a quiet time. The wait doubles with each write,
-	// up to longestWindow. longestWindow also limits the wait of the first result.
+	// firstWindow is how long the first result after a quiet time waits for further results. Each write doubles the wait
+	// of the next results, up to longestWindow. A first result never waits for longer than longestWindow.
 	firstWindow   = 50 * time.Millisecond
 	longestWindow = time.Second
 )
@@ -17,24 +17,24 @@ const (
 type urgency int
 
 const (
-	// whenIdle: something changed, and results are expected soon.
+	// whenIdle: something has changed, and results are expected soon.
 	whenIdle urgency = iota
 	// result: one of several expected results has arrived.
 	result
-	// lastResult: the last expected result arrived.
+	// lastResult: the last expected result has arrived.
 	lastResult
-	// failure: a copy has a new failure.
+	// failure: a copy has a new problem.
 	failure
 )
 
-// window collects the changes of one binding for one write. The zero value is a closed window of a binding without
-// recent writes. After the window ends, hub/pace decides when the status is written.
+// window collects the changes of one binding into one write. The zero value is a closed window of a binding without
+// recent writes. When the window has ended, hub/pace decides when the status is written.
 type window struct {
 	opened time.Time // when the first unwritten change came; zero if there is none
 	due    time.Time
 	class  pace.Class // class of the most urgent change since the window was opened
-	// urgent is true after a change whose write no later result may delay. results is the time of the first result; it
-	// is zero before.
+	// urgent is true after a change that must not wait for further results. results is the time of the first result, or
+	// zero.
 	urgent  bool
 	results time.Time
 
@@ -44,9 +44,9 @@ type window struct {
 
 func (w *window) open() bool { return !w.opened.IsZero() }
 
-// wake opens the window for a change, or moves the window's end. It returns true if the window is new, ends earlier, or
-// has a more urgent class. A further result moves the end back, at most to longestWindow after the first result,
-// because clusters answer one after the other.
+// wake opens the window for a change, or moves its end. It returns true if the window is new, ends earlier, or has a
+// more urgent class. Clusters report one after the other, so that each further result moves the end back. The window is
+// never longer than longestWindow from the first result.
 func (w *window) wake(now time.Time, u urgency, c pace.Class) bool {
 	due := now.Add(w.wait(now, u))
 	switch {
@@ -66,7 +66,7 @@ func (w *window) wake(now time.Time, u urgency, c pace.Class) bool {
 	return w.wakeAt(now, due, c)
 }
 
-// wakeAt opens the window like wake, but with a given end.
+// wakeAt opens the window as wake does, but sets its end.
 func (w *window) wakeAt(now, due time.Time, c pace.Class) bool {
 	if !w.open() {
 		w.opened, w.due, w.class = now, due, c
@@ -93,7 +93,7 @@ func (w *window) wait(now time.Time, u urgency) time.Duration {
 		if w.width < longestWindow {
 			return 0
 		}
-		// While the copies of an object flap, its status is written at most once per longestWindow.
+		// If copies flap, the status of the object is written at most once in longestWindow.
 		return max(0, longestWindow-now.Sub(w.wrote))
 	}
 	return longestWindow
@@ -109,7 +109,8 @@ func (w *window) shut(now time.Time) time.Duration {
 	return waited
 }
 
-// written records a write. It doubles how long the next results wait, so that a busy binding is written less often.
+// written records a write. It doubles the wait of the next results, so that the status of a busy binding is written
+// less often.
 func (w *window) written(now time.Time) {
 	w.width = min(2*max(w.width, firstWindow), longestWindow)
 	w.wrote = now

@@ -17,8 +17,9 @@ import (
 	hubv1 "github.com/hanse-dev/hanse/api/v1alpha1"
 )
 
-// writer writes the status of bindings and hub objects. Most requests of the hub are such writes. To save CPU time,
-// writer sends only the needed fields and decodes only a part of the response; client libraries process whole objects.
+// writer writes the status of bindings and hub objects. These writes are most of the hub's requests. To save CPU time,
+// it sends only the needed fields, and decodes only a part of the response. Client libraries encode and decode whole
+// objects.
 type writer struct{ requests rest.Interface }
 
 func newWriter(config *rest.Config) (writer, error) {
@@ -31,11 +32,11 @@ func newWriter(config *rest.Config) (writer, error) {
 	return writer{requests}, nil
 }
 
-// versionAlone is the Accept header for a response that has only metadata.
+// versionAlone is the Accept header with which the response has only metadata.
 const versionAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// rows replaces the status of a binding if the binding still has its resourceVersion, and returns the new one. It sends
-// no spec, because a PUT of the status subresource ignores the spec.
+// rows replaces the status of a binding, if the binding still has its resourceVersion. It returns the new
+// resourceVersion. It sends no spec, because the API server ignores the spec in a PUT of the status subresource.
 func (w writer) rows(ctx context.Context, b hubv1.BindingObject, status *hubv1.BindingStatus) (resourceVersion string, err error) {
 	kind, resource := bindingKind(b.GetNamespace())
 	var object struct {
@@ -62,8 +63,8 @@ func (w writer) rows(ctx context.Context, b hubv1.BindingObject, status *hubv1.B
 	return a.Metadata.ResourceVersion, err
 }
 
-// bindingKind returns the kind and the resource of the bindings in a namespace. An empty namespace selects the
-// cluster-scoped kind.
+// bindingKind returns the kind and the resource of bindings in a namespace. For an empty namespace, it returns the
+// cluster-scoped ones.
 func bindingKind(namespace string) (kind, resource string) {
 	if namespace == "" {
 		return "ClusterResourceBinding", "clusterresourcebindings"
@@ -94,7 +95,7 @@ func statusPath(r schema.GroupVersionResource, namespace, name string) []string 
 	return append(path, r.Resource, name, "status")
 }
 
-// answer has the fields that the hub needs of the server's response.
+// answer has the fields of a response that the hub needs.
 type answer struct {
 	Metadata struct {
 		ResourceVersion string `json:"resourceVersion"`

@@ -27,8 +27,8 @@ func setConditions(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Inpu
 	}
 }
 
-// contested returns the condition Applied with the reason Contested, if another field manager keeps changing a copy.
-// Its message comes from the first such row, with the field and the manager.
+// contested returns the condition Applied with the reason Contested, if another field manager repeatedly changes a
+// field of a copy back. Its message names the field and the manager of the first such row.
 func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.Condition, bool) {
 	var fought []hubv1.ClusterRow
 	for i, t := range byName(targets) {
@@ -44,8 +44,8 @@ func contested(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) (metav1.C
 	return c, true
 }
 
-// applied returns the condition Applied. It includes targets from which the copy must be removed, because the decision
-// is complete only after the removal. It ignores Evicting targets.
+// applied returns the condition Applied. Clusters that must remove their copy are included, because the decision is
+// complete only after the removal. Evicting targets are not.
 func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Condition {
 	var failed, unknown, waiting []hubv1.ClusterRow
 	count := 0
@@ -77,7 +77,7 @@ func applied(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	return condition(hubv1.ConditionApplied, metav1.ConditionTrue, hubv1.ReasonAppliedEverywhere, nil, count)
 }
 
-// failedReason returns HubIsOlder if any failed row has this reason, because then an admin must upgrade the hub.
+// failedReason returns HubIsOlder if any failed row has this reason, because an admin must then upgrade the hub.
 // Otherwise it returns FailedOnSome.
 func failedReason(failed []hubv1.ClusterRow) string {
 	if slices.ContainsFunc(failed, func(row hubv1.ClusterRow) bool { return row.Reason == hubv1.ReasonHubIsOlder }) {
@@ -118,7 +118,7 @@ func healthy(rows []hubv1.ClusterRow, targets []hubv1.BindingTarget) metav1.Cond
 	return condition(hubv1.ConditionHealthy, metav1.ConditionTrue, hubv1.ReasonHealthyEverywhere, nil, held)
 }
 
-// unknownReason returns PartiallyUnknown if all other rows are good, and UnknownOnSome otherwise.
+// unknownReason returns PartiallyUnknown if all rows that are not unknown are good, and UnknownOnSome otherwise.
 func unknownReason(unknown, underWay, all int) string {
 	if underWay == 0 && unknown < all {
 		return hubv1.ReasonPartiallyUnknown

@@ -14,17 +14,16 @@ import (
 
 const (
 	maxRows = 200 << 10 // JSON bytes of all rows together
-	// fullRow is the assumed size of a cut row whose cluster has not reported since it was cut.
+	// fullRow is the size that a cut row is assumed to need, until its cluster reports again.
 	fullRow = 1 << 10
-	// escaped is the maximum number of JSON bytes for one byte of text. beside exceeds the size of a row without its
-	// texts.
+	// escaped is the maximum number of JSON bytes for one byte of text. beside is larger than a row without its texts.
 	escaped = 6
 	beside  = 512
 )
 
-// fit shortens the rows if they exceed the size limit together, and sets the condition RowsTruncated. First it reduces
-// healthy rows to the data that dispatch and rollouts need after a restart. If the failing rows alone exceed the limit,
-// it removes their observed status and cuts their messages.
+// fit shortens the rows if they are too large together, and sets the condition RowsTruncated. It first cuts healthy
+// rows to the data that dispatch and rollouts need after a restart. If the other rows are still too large, it removes
+// their observed status and cuts their messages.
 func fit(status *hubv1.BindingStatus, rows []hubv1.ClusterRow, in Input) []hubv1.ClusterRow {
 	if roughly(rows) <= maxRows || measured(rows) <= maxRows {
 		if meta.FindStatusCondition(status.Conditions, hubv1.ConditionRowsTruncated) != nil {
@@ -74,7 +73,7 @@ func roughly(rows []hubv1.ClusterRow) int {
 	return size
 }
 
-// measured returns the JSON size of the rows. For a row that was cut earlier, it assumes the size before the cut.
+// measured returns the size of the rows as JSON. For a row that was cut before, it assumes the uncut size.
 func measured(rows []hubv1.ClusterRow) int {
 	size := total(rows)
 	for _, row := range rows {
@@ -103,8 +102,8 @@ func good(row hubv1.ClusterRow) bool {
 	return row.Applied == metav1.ConditionTrue && row.Health == hubv1.HealthHealthy && row.Reason == ""
 }
 
-// shrunk reports whether fit has cut the row and its cluster has not reported since. Only a cut row has no
-// LastTransitionTime.
+// shrunk reports whether fit has cut the row, and its cluster has not reported since. fit removes LastTransitionTime,
+// which all other rows have.
 func shrunk(row hubv1.ClusterRow) bool { return good(row) && row.LastTransitionTime == nil }
 
 func total(rows []hubv1.ClusterRow) int {

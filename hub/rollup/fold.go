@@ -14,7 +14,7 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// Reasons of merged conditions that come from the merge and not from a member.
+// Reasons of merged conditions that the hub sets itself.
 const (
 	// ReasonMembersDisagree is the reason of a condition whose status differs between members, if the hub cannot tell
 	// which status is better.
@@ -25,8 +25,8 @@ const (
 	ReasonNotReported = "NotReported"
 )
 
-// polarityOf returns whether True or False is the good status of a condition type. The placement's rules override the
-// known types of package health.
+// polarityOf returns whether True or False is the good status of a condition type. Rules of the placement take
+// precedence over the types that package health knows.
 func (m *merger) polarityOf(kind string) health.Polarity {
 	if p, said := m.rules.polarity[kind]; said {
 		return p
@@ -34,8 +34,8 @@ func (m *merger) polarityOf(kind string) health.Polarity {
 	return health.PolarityOf(m.schema.kind, kind)
 }
 
-// badness returns how bad the status of a condition is; a higher number is worse. A custom status, such as Degraded, is
-// worse than Unknown and better than the bad one.
+// badness returns how bad the status of a condition is. A higher number is worse. A status other than True, False and
+// Unknown, such as Degraded, is worse than Unknown and better than the bad status.
 func badness(p health.Polarity, status string) int {
 	good, bad := "True", "False"
 	if p == health.GoodWhenFalse {
@@ -64,7 +64,7 @@ type folded struct {
 	kind, status, reason, message string
 }
 
-// conditions merges every condition type that at least one member has, and adds hanse.dev/Healthy.
+// conditions merges every condition type that at least one member has, and adds the condition hanse.dev/Healthy.
 func (m *merger) conditions(n *node) (any, outcome) {
 	item := n.items
 	if n.kind != "array" || item == nil || item.properties["type"] == nil || item.properties["status"] == nil || !writable(item) {
@@ -95,7 +95,7 @@ func (m *merger) conditions(n *node) (any, outcome) {
 	return out, merged
 }
 
-// writable reports whether the merge has a value for every field that the schema requires in a condition.
+// writable reports whether the merge sets every field that the schema requires in a condition.
 func writable(item *node) bool {
 	for _, name := range item.required {
 		switch name {
@@ -107,8 +107,8 @@ func writable(item *node) bool {
 	return true
 }
 
-// maxConditions limits the merged condition types, so that a member cannot fill the hub object with invented types.
-// Types that most targets have are kept first.
+// maxConditions is the maximum number of merged condition types, so that a member cannot fill the hub object with
+// invented types. Types that most targets have are kept first.
 const maxConditions = 64
 
 func (m *merger) conditionTypes() []string {
@@ -149,8 +149,8 @@ func find(status map[string]any, kind string) map[string]any {
 	return nil
 }
 
-// findOrOpposite returns a condition, or else its opposite. For example, Strimzi has NotReady=True instead of
-// Ready=False.
+// findOrOpposite returns the condition of a type, or else the opposite of its opposite type. For example, Strimzi has
+// NotReady=True instead of Ready=False.
 func findOrOpposite(status map[string]any, kind string) map[string]any {
 	c := find(status, kind)
 	if c != nil || kind != health.ConditionReady {
@@ -191,7 +191,7 @@ func (m *merger) fold(kind string) folded {
 	return because(kind, worst.status, worst.reason, all, func(s said) bool { return s.status == worst.status })
 }
 
-// say returns the condition of one target. Its status is Unknown while the target's copy does not have the desired
+// say returns the condition of one target. Its status is Unknown while the copy of the target does not have the wanted
 // content.
 func say(part part, kind string, p health.Polarity) said {
 	s := said{cluster: part.row.Name, status: "Unknown", reason: part.row.Reason}
@@ -238,7 +238,7 @@ func common(kind string, all []said) folded {
 	return everywhere(kind, all)
 }
 
-// fine returns the merged condition for a type that is good on every target that has it.
+// fine returns the merged condition for a type that is good on all targets that have it.
 func fine(kind string, all []said) folded {
 	has := slices.DeleteFunc(slices.Clone(all), func(s said) bool { return s.implied })
 	if len(has) == 0 || len(has) == len(all) {
@@ -259,7 +259,7 @@ func everywhere(kind string, all []said) folded {
 	return folded{kind: kind, status: all[0].status, reason: reason, message: fmt.Sprintf("%s on %d of %d clusters", all[0].status, len(all), len(all))}
 }
 
-// because returns a condition whose message names at most three of the targets that caused it.
+// because returns a condition whose message names at most three of the targets for which is returns true.
 func because(kind, status, reason string, all []said, is func(said) bool) folded {
 	var named []string
 	count := 0
@@ -286,8 +286,8 @@ func because(kind, status, reason string, all []said, is func(said) bool) folded
 	return folded{kind: kind, status: status, reason: reason, message: message}
 }
 
-// healthy returns the binding's condition Healthy as a condition of the hub object, for tools that read only this
-// object. A good health of outdated content becomes Unknown.
+// healthy returns the binding's condition Healthy as a condition of the hub object, for tools that read only the hub
+// object. If the health belongs to outdated content, a good status becomes Unknown.
 func (m *merger) healthy() folded {
 	rows := make([]hubv1.ClusterRow, 0, len(m.parts))
 	targets := make([]hubv1.BindingTarget, 0, len(m.parts))
@@ -303,10 +303,11 @@ func (m *merger) healthy() folded {
 	return folded{kind: hubv1.ConditionObjectHealthy, status: string(c.Status), reason: c.Reason, message: c.Message}
 }
 
-// entry returns a condition with the fields of the schema. ok is false if the schema does not allow the condition.
+// entry returns a condition with the fields that the schema declares. ok is false if the schema does not allow the
+// condition.
 func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	if !item.properties["status"].allows(f.status) {
-		// A custom status that is worse than Unknown becomes the bad status.
+		// The schema may allow only True, False and Unknown. Another status is then replaced by the bad one.
 		if f.status = "False"; m.polarityOf(f.kind) == health.GoodWhenFalse {
 			f.status = "True"
 		}
@@ -342,9 +343,9 @@ func (m *merger) entry(item *node, f folded) (entry map[string]any, ok bool) {
 	return entry, true
 }
 
-// generationOf returns the observedGeneration of a merged condition. It has a value if every cluster that has reported
-// has one in this condition, or if the condition is the hub's own. A cluster whose conditions did not fit into its
-// report passes the check.
+// generationOf returns the observedGeneration of a merged condition. The condition gets one if every cluster that has
+// reported has one in this condition, or if the hub sets the condition itself. Clusters whose conditions did not fit
+// into their report are not checked.
 func (m *merger) generationOf(item *node, kind string, before map[string]any) (any, outcome) {
 	n := item.properties[observedGenerationField]
 	dated := func(p part) bool {
@@ -356,8 +357,8 @@ func (m *merger) generationOf(item *node, kind string, before map[string]any) (a
 	return m.generationIn(n, before[observedGenerationField])
 }
 
-// everyPart reports whether the check `is` passes for every cluster that has reported. It returns false if no cluster
-// has reported.
+// everyPart reports whether is returns true for every cluster that has reported. It returns false if no cluster has
+// reported.
 func (m *merger) everyPart(is func(part) bool) bool {
 	reported := 0
 	for _, p := range m.parts {
@@ -371,7 +372,7 @@ func (m *merger) everyPart(is func(part) bool) bool {
 	return reported > 0
 }
 
-// since returns the transition time: the previous one if the status has not changed, else the current time.
+// since returns the transition time: the previous one if the status is the same, else the current time.
 func (m *merger) since(before map[string]any, status, field string) string {
 	if at, ok := before[field].(string); ok && before["status"] == status {
 		return at

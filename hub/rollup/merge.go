@@ -18,10 +18,10 @@ import (
 var (
 	// ErrRequired means that no member has a value for a status field that the schema requires.
 	ErrRequired = errors.New("a required field has no merged value")
-	// ErrInvalid means that the merged status violates the schema although each field is valid.
+	// ErrInvalid means that the schema refuses the merged status, although it allows each field.
 	ErrInvalid = errors.New("the merged status does not match the schema")
-	// ErrIncomplete means that some rows were cut to the size limit, and their clusters have not reported to this
-	// process yet. The hub object keeps its current status, because a new one would lack the values of these clusters.
+	// ErrIncomplete means that rows were cut to the size limit, and their clusters have not reported to this process
+	// since. The hub object keeps its current status, because a new one would lack the values of these clusters.
 	ErrIncomplete = errors.New("some clusters with a shortened row have not reported since the hub started")
 )
 
@@ -33,9 +33,9 @@ const (
 // MergeStatus merges the status of the hub object from the full rows of its clusters. It also returns the names of the
 // fields that were left out. The status is nil if there is nothing to write.
 //
-// template is the hub object with the last merged status. Sums keep the last numbers of unreachable clusters. All other
-// values of copies that are not applied count as Unknown. rules are from the object's placement; the zero value has no
-// rules.
+// template is the hub object with its last merged status. For a sum, an unreachable cluster counts with its last
+// number. In all other cases, the value of a copy that is not applied counts as Unknown. rules are the rules of the
+// object's placement. The zero value has no rules.
 func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured, rows []hubv1.ClusterRow, targets []hubv1.BindingTarget, now metav1.Time) (status map[string]any, leftOut []string, err error) {
 	if schema.status == nil || len(schema.status.properties) == 0 {
 		return nil, nil, nil
@@ -64,7 +64,7 @@ func MergeStatus(schema Schema, rules Rules, template *unstructured.Unstructured
 	return status, m.leftOut, nil
 }
 
-// outcome says whether a field was merged, and if not, why.
+// outcome says whether a field has a merged value, and if not, why.
 type outcome int
 
 const (
@@ -79,18 +79,18 @@ type part struct {
 	share *int32 // number of the target's replicas, if replicas are divided
 	// observed is the target's value at the merger's path.
 	observed map[string]any
-	// lost says which values may be missing in observed, because they did not fit into the report.
+	// lost tells which values may be missing in observed, because they did not fit into the report.
 	lost health.Loss
-	// whole is the target's full report. named are the values at the paths that reducers name.
+	// whole is the full report of the target. named are the values at the paths that the placement's rules name.
 	whole, named map[string]any
 }
 
-// current reports whether the target's report is about the desired content, and the cluster is reachable.
+// current reports whether the cluster is reachable, and its report belongs to the wanted content.
 func (p part) current() bool {
 	return p.row.Applied == metav1.ConditionTrue && p.row.LastObservedTime == nil
 }
 
-// merger merges one object: the status itself, or an object in the status.
+// merger merges one object: the whole status, or an object inside the status.
 type merger struct {
 	parts      []part // of the targets that shall hold the object, sorted by name
 	schema     Schema
@@ -98,7 +98,7 @@ type merger struct {
 	used       map[string]bool // the paths of rules that exist in the schema
 	spec       map[string]any  // spec of the hub object
 	generation int64           // generation of the hub object
-	// observed is true if every target has the hub object's generation and its operator has observed it.
+	// observed is true if every target has the generation of the hub object, and the operator there has observed it.
 	observed bool
 	now      metav1.Time
 	counts   map[string]int64 // merged counts of a workload
@@ -146,8 +146,8 @@ func newMerger(schema Schema, template *unstructured.Unstructured, rows []hubv1.
 	return m, nil
 }
 
-// newPart parses the report of a target. An unreadable report is treated like one whose values did not fit, so that the
-// other targets are still merged.
+// newPart parses the report of a target. If the report cannot be parsed, its values count as lost, so that the other
+// targets are still merged.
 func newPart(row hubv1.ClusterRow) part {
 	p := part{row: row}
 	if row.Observed != nil {
@@ -161,8 +161,8 @@ func newPart(row hubv1.ClusterRow) part {
 	return p
 }
 
-// hasObserved reports whether the member's operator has observed the last generation of the copy. A row has no
-// observedGeneration, so that hasObserved concludes from the row's health and reason.
+// hasObserved reports whether the operator on the member has observed the current generation of the copy. A row has no
+// observedGeneration, so that health and reason of the row must show it.
 func hasObserved(p part, generation int64) bool {
 	if !p.current() || p.row.Generation != generation || len(p.observed) == 0 {
 		return false
@@ -174,7 +174,7 @@ func hasObserved(p part, generation int64) bool {
 	return true
 }
 
-// fields merges every field of the object. missing has the required fields without a value.
+// fields merges every field of the object. missing are the required fields for which no value is found.
 func (m *merger) fields() (out map[string]any, missing []string) {
 	out = map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(m.node.properties)) {
@@ -206,7 +206,7 @@ func (m *merger) field(name string, n *node) (any, outcome) {
 	return value, how
 }
 
-// rule selects how a field is merged. A field for which it has no case is left out.
+// rule chooses how a field is merged. A field for which there is no rule is left out.
 func (m *merger) rule(name string, n *node) (any, outcome) {
 	path := m.path + "/" + escape.Replace(name)
 	switch {

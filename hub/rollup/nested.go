@@ -8,12 +8,12 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// maxEntries limits merged maps and lists, because their entries come from members. A map or list with more entries is
-// left out.
+// maxEntries is the maximum size of a merged map or list. A larger one is left out, because its entries come from
+// members.
 const maxEntries = 64
 
-// into returns the merger for the object in a field, or for one entry of a list or map. before is its last merged
-// value. inner returns the object of one part.
+// into returns the merger for the object in a field, or in one entry of a list or map. before is the last merged value
+// of this object. inner returns the object of one target.
 func (m *merger) into(name string, n *node, before map[string]any, inner func(part int) map[string]any) *merger {
 	sub := *m
 	sub.path, sub.node, sub.leftOut, sub.before = m.path+"/"+escape.Replace(name), n, nil, before
@@ -45,7 +45,7 @@ func (m *merger) intoField(name string, n *node) *merger {
 	return m.into(name, n, inner(m.before), func(part int) map[string]any { return inner(m.parts[part].observed) })
 }
 
-// take returns the result of a nested merger, and adds its left-out fields to those of m.
+// take returns the result of a nested merger. It adds the fields that were left out there to those of m.
 func (m *merger) take(name string, sub *merger) (map[string]any, outcome) {
 	if !sub.reported() {
 		return nil, silent
@@ -63,7 +63,7 @@ func (m *merger) take(name string, sub *merger) (map[string]any, outcome) {
 	return out, merged
 }
 
-// reported reports whether any target has a value at the merger's path, or may have lost one.
+// reported reports whether any target has a value for this object, or may have lost it.
 func (m *merger) reported() bool {
 	return m.rules.below(m.path) || slices.ContainsFunc(m.parts, func(p part) bool { return p.observed != nil || p.lost > health.LostNothing })
 }
@@ -85,7 +85,7 @@ func (m *merger) object(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// mapped merges a map key by key. Its values are counts or objects.
+// mapped merges a map, key by key. The values of the map are counts or objects.
 func (m *merger) mapped(name string, n *node) (any, outcome) {
 	if n.items == nil {
 		return nil, omitted
@@ -123,7 +123,7 @@ func (m *merger) mapped(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// list merges a list of maps: entries with equal keys are merged with each other.
+// list merges lists of maps. Entries with equal keys are merged with each other.
 func (m *merger) list(name string, n *node) (any, outcome) {
 	if !n.keyed() {
 		return nil, omitted
@@ -168,8 +168,8 @@ func (m *merger) list(name string, n *node) (any, outcome) {
 	return out, merged
 }
 
-// listEntry merges one entry of all targets' lists. like has the entry's key fields. ok is false if no target has a
-// value, or if a required field has none.
+// listEntry merges the entries of all targets that have the same key. like has the key fields of the entry. ok is false
+// if no target has a value, or if a required field has none.
 func (m *merger) listEntry(name string, sub *merger, like map[string]any) (entry map[string]any, ok bool) {
 	out, missing := sub.fields()
 	if len(out) == 0 || slices.ContainsFunc(missing, func(name string) bool { return !slices.Contains(sub.keys, name) }) {

@@ -14,14 +14,14 @@ import (
 	"github.com/hanse-dev/hanse/member/health"
 )
 
-// report is one target's value of a field that a rule names.
+// report is the value that one target reports for a field with a rule.
 type report struct {
 	cluster string
 	value   any  // nil if the target has no value
 	current bool // the value is about the desired content
 }
 
-// reduced describes the hub object's field that a rule writes.
+// reduced describes the field of the hub object that gets the value.
 type reduced struct {
 	list  bool // the schema wants a list
 	words severity
@@ -74,8 +74,8 @@ func (m *merger) reduce(path, name string, n *node) (any, outcome) {
 	return native(value), merged
 }
 
-// at returns the target's value at a path. It is nil if the target has no value. ok is false if the value is unknown:
-// the member has not been asked for the path yet, or the value did not fit into the report.
+// at returns the value of the target at a path, or nil if it has none. ok is false if the value is not known: the hub
+// has not requested the path from the member yet, or the value did not fit into the report.
 func (p part) at(path string) (value any, ok bool) {
 	if value, ok := p.named[path]; ok {
 		return value, true
@@ -95,7 +95,7 @@ func (p part) at(path string) (value any, ok bool) {
 	return nil, p.row.UID == "" && p.row.Observed == nil // known to be absent only if the cluster has no copy that could have a value
 }
 
-// given returns the values of the targets that have one.
+// given returns the values of all targets that have a value.
 func given(values []report) []any {
 	var out []any
 	for _, v := range values {
@@ -106,7 +106,7 @@ func given(values []report) []any {
 	return out
 }
 
-// as converts all values to one type. It returns false if it cannot convert one of them.
+// as converts all values by read. It returns false if one of them cannot be converted.
 func as[T any](values []any, read func(any) (T, bool)) ([]T, bool) {
 	out := make([]T, 0, len(values))
 	for _, v := range values {
@@ -136,7 +136,7 @@ func quantity(value any) (resource.Quantity, bool) {
 	if f, isNumber := value.(float64); isNumber {
 		text, ok = strconv.FormatFloat(f, 'f', -1, 64), true
 	}
-	// A quantity with an exponent would have as many digits as the exponent says.
+	// A quantity with an exponent would be written with as many digits as the exponent says.
 	const longest = 32
 	if !ok || len(text) > longest || strings.ContainsAny(strings.TrimSuffix(strings.TrimSuffix(text, "E"), "Ei"), "eE") {
 		return resource.Quantity{}, false
@@ -205,8 +205,8 @@ func latest(values []report, sign int) (any, bool) {
 	return all[best], true
 }
 
-// decided reduces booleans. One current value equal to `alone` decides the result. If all targets have the opposite
-// value, the result is the opposite. If a report is stale or missing, ok is false.
+// decided reduces booleans. If one current value is alone, the result is alone. If all values are the opposite, the
+// result is the opposite. If a report that could decide is missing or not current, ok is false.
 func decided(values []report, alone bool) (any, bool) {
 	silent := false
 	for _, v := range values {
@@ -223,7 +223,7 @@ func decided(values []report, alone bool) (any, bool) {
 	return !alone, !silent
 }
 
-// worst returns the worst of the words. A value that is not current counts as the word Unknown.
+// worst returns the worst of the words. A report that is not current counts as the word Unknown.
 func worst(values []report, f reduced) (any, bool) {
 	words := map[string]bool{}
 	for _, v := range values {
@@ -242,10 +242,11 @@ func first(values []report, _ reduced) (any, bool) {
 	return all[0], true
 }
 
-// longestList limits the result of the reducer Join, in bytes of JSON.
+// longestList is the maximum size of the result of the reducer Join, in bytes of JSON.
 const longestList = 1024
 
-// join returns the distinct values, sorted by their text. The entries of lists are joined, not the lists.
+// join returns the distinct values, sorted as text. If the values are lists, it returns the distinct entries of all
+// lists.
 func join(values []report, f reduced) (any, bool) {
 	distinct := map[string]any{}
 	for _, v := range given(values) {

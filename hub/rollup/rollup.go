@@ -1,8 +1,8 @@
 // Package rollup computes statuses from the states of an object's clusters. Status computes the status of a binding.
 // MergeStatus computes the status of the hub object from the binding's rows.
 //
-// The package reads neither a clock nor a server: hub/report gathers an Input, and equal Inputs give byte-equal
-// results. Therefore a fleet without changes causes no writes.
+// The package reads neither a clock nor a server. hub/report gathers an Input. Equal Inputs give byte-equal results, so
+// that a fleet without changes causes no writes.
 //
 //   - A row does not change while the state of its cluster is unknown. After a restart, a row stays until its cluster
 //     has reported. The row of an unreachable cluster keeps its last numbers, marked Unknown, with their time. A short
@@ -15,8 +15,9 @@
 //   - A field is merged only if the schema or a Rule of the placement says how; Rules take precedence. A field that
 //     cannot be merged correctly, or does not match the schema, is left out, and the status names it.
 //
-// hub/report decides when to write, and whether the hub object's status may be written at all. hub/schedule provides
-// the condition Scheduled, the decision and the other placements; this package does not change them.
+// hub/report decides when to write a status, and whether the status of the hub object may be written at all.
+// hub/schedule provides the condition Scheduled, the decision and the other placements. This package does not change
+// them.
 package rollup
 
 import (
@@ -31,15 +32,15 @@ import (
 
 // Fact is the current state of one cluster.
 type Fact struct {
-	// Outcome is the last result of dispatch since the link came up, for the current target, binding and hub object. It
-	// is nil if this process has no such result.
+	// Outcome is the result of the last run of hub/dispatch for the current target, binding and hub object, since the link
+	// is up. It is nil if this process has none.
 	Outcome *member.Outcome
-	// Observation is the copy's last state in the cluster's watch. It is nil if the watch has shown no copy. Synced is
-	// false until the watch has delivered its first list.
+	// Observation is the last state of the copy in the cluster's watch. It is nil if the watch has shown no copy. Synced
+	// is false until the watch has delivered its first list.
 	Observation *member.Observation
 	Synced      bool
-	// Unwatched is why the watch of the cluster's kind has failed for longer than the grace time, so that Observation may
-	// be outdated. It is nil while the watch works.
+	// Unwatched is the error of the watch of the cluster's kind, if it has failed for longer than the grace time.
+	// Observation may then be outdated. It is nil while the watch works.
 	Unwatched *member.WatchFailure
 
 	// Connected is false if the link is down; LinkReason and LinkMessage say why. A cluster has no Fact until its first
@@ -47,7 +48,7 @@ type Fact struct {
 	Connected   bool
 	LinkReason  string
 	LinkMessage string
-	// InGrace is true if the link has been down for less than the grace time. The row then does not change.
+	// InGrace is true if the link has been down for less than the grace time. The row then stays as it is.
 	InGrace bool
 	// LastHeard is when a watch of the cluster last delivered an event to this process. It is zero if no watch has.
 	LastHeard time.Time
@@ -65,8 +66,8 @@ type Input struct {
 	// BindingGeneration is the generation of the binding that has these Targets.
 	BindingGeneration int64
 
-	// ObjectUID, HubGeneration and HubContent identify the hub object's state. They are zero if the hub object is not
-	// known.
+	// ObjectUID, HubGeneration and HubContent identify the current content of the hub object. They are zero if the hub
+	// object is not known.
 	ObjectUID     types.UID
 	HubGeneration int64
 	HubContent    uint64
@@ -74,8 +75,8 @@ type Input struct {
 	// a rollout.
 	Revisions []hubv1.ObjectRevision
 	Newest    int64
-	// TemplateStatus is the projection of the hub object's own status, and TemplateHealth is the hub object's health.
-	// They are used if the hub is a member of itself.
+	// TemplateStatus is the projection of the hub object's own status. TemplateHealth is the health of the hub object.
+	// Both are used for a target that is the hub itself.
 	TemplateStatus []byte
 	TemplateHealth hubv1.Health
 
@@ -86,8 +87,8 @@ type Input struct {
 	Now       metav1.Time
 }
 
-// Status returns the updated status of a binding, with rows that are cut to the size limit. full has one uncut row for
-// each target, sorted by name; it is the input for MergeStatus.
+// Status returns the updated status of a binding. Its rows are cut to the size limit. full has the uncut row of each
+// target, sorted by name. It is the input of MergeStatus.
 func Status(previous hubv1.BindingStatus, in Input) (status hubv1.BindingStatus, full []hubv1.ClusterRow) {
 	in.Now = seconds(in.Now)
 	before := rowsByName(previous.Clusters)
@@ -111,7 +112,7 @@ func rowsByName(rows []hubv1.ClusterRow) map[string]*hubv1.ClusterRow {
 	return out
 }
 
-// newRows returns the updated rows. rowsOf is the binding's generation for which the previous rows were written.
+// newRows returns the updated rows. rowsOf is the generation of the binding to which the previous rows belong.
 func newRows(before map[string]*hubv1.ClusterRow, rowsOf int64, in Input) []hubv1.ClusterRow {
 	rows := make([]hubv1.ClusterRow, 0, len(in.Targets))
 	for _, t := range byName(in.Targets) {

@@ -29,8 +29,8 @@ const (
 	notShown = "applied; the cluster's watch has not shown the change yet"
 )
 
-// newRow returns the updated row of one target. rowsOf is the binding's generation for which the previous row was
-// written.
+// newRow returns the updated row of one target. rowsOf is the generation of the binding to which the previous row
+// belongs.
 func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	fact, known := in.Facts[t.Name]
 	here := !in.Elsewhere[t.Name]
@@ -39,7 +39,7 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 		previous = counted(previous)
 	}
 	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn && (t.State != hubv1.TargetAbsent || rowsOf != in.BindingGeneration) {
-		// The previous row is about an earlier withdrawal from this cluster. It must not confirm the current one.
+		// The previous row belongs to an earlier withdrawal from this cluster, and must not confirm the current one.
 		previous = nil
 	}
 	var row hubv1.ClusterRow
@@ -65,7 +65,8 @@ func newRow(previous *hubv1.ClusterRow, rowsOf int64, t hubv1.BindingTarget, in 
 	return date(row, previous, reported, in.Now)
 }
 
-// passingSince returns since when a copy is healthy at its target's revision. It is nil if the copy is not.
+// passingSince returns the time since which a copy is healthy at the revision of its target. It is nil if the copy is
+// not healthy, or has another revision.
 func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.BindingTarget, now metav1.Time) *metav1.Time {
 	switch {
 	case t.Revision == 0, row.Revision != t.Revision, row.Applied != metav1.ConditionTrue, row.Health != hubv1.HealthHealthy:
@@ -76,8 +77,8 @@ func passingSince(row hubv1.ClusterRow, previous *hubv1.ClusterRow, t hubv1.Bind
 	return &now
 }
 
-// date sets the times of a row: the previous ones unless the row has changed. reported is false for a row that follows
-// no new report of its cluster.
+// date sets the times of a row. They stay as before unless the row has changed. reported is false if the row does not
+// come from a new report of its cluster.
 func date(row hubv1.ClusterRow, previous *hubv1.ClusterRow, reported bool, now metav1.Time) hubv1.ClusterRow {
 	switch {
 	case previous == nil || previous.Applied != row.Applied || previous.Health != row.Health || previous.Reason != row.Reason:
@@ -119,7 +120,7 @@ func unheard(previous *hubv1.ClusterRow, t hubv1.BindingTarget, in Input) hubv1.
 	return *previous
 }
 
-// away returns the row of an unreachable cluster: the last known state and numbers, marked Unknown.
+// away returns the row of an unreachable cluster. It has the last known state and numbers, and Unknown as status.
 func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.ClusterRow {
 	if previous != nil && previous.Reason == hubv1.ReasonWithdrawn {
 		return *previous
@@ -145,7 +146,7 @@ func away(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.Clust
 	return row
 }
 
-// counted undoes evicting: it returns the previous row of a target that is included in Applied and Healthy again.
+// counted returns the previous row without the reason Evicting, because its target is included in the conditions again.
 func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
 	if previous == nil || previous.Reason != hubv1.ReasonEvicting {
 		return previous
@@ -155,8 +156,8 @@ func counted(previous *hubv1.ClusterRow) *hubv1.ClusterRow {
 	return &row
 }
 
-// evicting gives the row of an Evicting target the reason Evicting, unless the row shows a failure or progress.
-// Conditions then ignore the row.
+// evicting gives the row of an Evicting target the reason Evicting, unless the row shows a failure or progress. The
+// conditions ignore a row with this reason.
 func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
 	if t.State != hubv1.TargetEvicting || row.Applied == metav1.ConditionFalse || row.Reason == hubv1.ReasonPending || t.Evicting == nil {
 		return
@@ -180,7 +181,7 @@ func evicting(row *hubv1.ClusterRow, t hubv1.BindingTarget) {
 	row.Message = fmt.Sprintf("%s: %s is not counted, and is withdrawn when the cluster answers and its replacements are healthy: %s", t.Evicting.Reason, held, who)
 }
 
-// template returns the row of a member that is the hub itself.
+// template returns the row of a target that is the hub itself: the hub object is its own copy.
 func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	if t.State == hubv1.TargetAbsent {
 		return hubv1.ClusterRow{
@@ -194,7 +195,7 @@ func template(t hubv1.BindingTarget, in Input) hubv1.ClusterRow {
 	}
 }
 
-// withdrawing returns the row of a connected cluster from which the copy is to be removed, if there is an outcome.
+// withdrawing returns the row of a connected cluster that must remove its copy, after an outcome has arrived.
 func withdrawing(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv1.ClusterRow {
 	o := f.Outcome
 	if o.Reason == hubv1.ReasonWithdrawn && !stillThere(t, f) {
@@ -208,7 +209,8 @@ func withdrawing(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact) hubv
 	return row
 }
 
-// stillThere reports whether the watch shows the copy. A foreign object that the withdrawal did not touch is no copy.
+// stillThere reports whether the watch still shows the copy. An object that another manager owns, and that the
+// withdrawal did not touch, is not the copy.
 func stillThere(t hubv1.BindingTarget, f Fact) bool {
 	seen := f.Observation
 	return f.Synced && seen != nil && t.Absent != nil && seen.OwnerUID == t.Absent.UID && seen.UID != f.Outcome.UID
@@ -221,7 +223,7 @@ func dueMessage(t hubv1.BindingTarget) string {
 	return fmt.Sprintf("the withdrawal (%s) is pending: %s", t.Absent.Policy, t.Absent.Reason)
 }
 
-// holding returns the row of a connected cluster that shall have a copy, if there is an outcome.
+// holding returns the row of a connected cluster that shall have a copy, after an outcome has arrived.
 func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input) hubv1.ClusterRow {
 	row := kept(previous, t)
 	o := f.Outcome
@@ -251,8 +253,8 @@ func holding(previous *hubv1.ClusterRow, t hubv1.BindingTarget, f Fact, in Input
 	return row
 }
 
-// judge sets the row's health and observed status from the watch. It sets the row's reason, too, unless the row already
-// has a more important one.
+// judge sets the health and the observed status of the row, from the watch. It also sets the reason, unless the row
+// already has a more important one.
 func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	if f.Unwatched != nil && row.Reason != hubv1.ReasonInSync { // the hub does not watch a foreign object
 		unwatched(row, previous, f)
@@ -290,7 +292,7 @@ func judge(row, previous *hubv1.ClusterRow, f Fact, in Input) {
 	explain(row, reason, message)
 }
 
-// unwatched makes the health Unknown, because the watch of the kind fails. The row keeps the last observed status.
+// unwatched sets the health to Unknown, because the watch of the kind fails. The row keeps the last observed status.
 func unwatched(row, previous *hubv1.ClusterRow, f Fact) {
 	row.Health = hubv1.HealthUnknown
 	since := seconds(metav1.NewTime(f.Unwatched.Since))
@@ -309,14 +311,14 @@ func unwatched(row, previous *hubv1.ClusterRow, f Fact) {
 	}
 }
 
-// startsAnew reports whether the watch has not delivered its first list. Until then, only the previous row describes
-// the copy.
+// startsAnew reports whether the watch has not delivered its first list yet. Until then, only the previous row
+// describes the copy.
 func startsAnew(row, previous *hubv1.ClusterRow, f Fact) bool {
 	return !f.Synced && previous != nil && previous.UID == row.UID
 }
 
-// carriedOn keeps the health and status of the previous row until the watch has delivered its first list, if they are
-// still valid.
+// carriedOn keeps the health and status of the previous row while the watch has not delivered its first list. ok is
+// false if they are no longer valid.
 func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool) {
 	switch {
 	case previous.LastObservedTime == nil:
@@ -325,13 +327,13 @@ func carriedOn(row, previous *hubv1.ClusterRow) (reason, message string, ok bool
 	case row.Reason == hubv1.ReasonInSync:
 		return "", "", false
 	}
-	// The cluster is reachable again, but the row still has the numbers from before.
+	// The cluster is reachable again, but the numbers in the row are from before.
 	row.Health, row.LastObservedTime = hubv1.HealthUnknown, previous.LastObservedTime
 	return hubv1.ReasonPending, notShown, true
 }
 
-// explain gives an applied row the reason of its health, unless the row has a more important reason. A paused copy may
-// be Healthy by the status of an older generation; the message then says so.
+// explain gives an applied row the reason of its health, unless the row has a more important reason. If writes to the
+// copy are paused, the copy may be healthy with an older generation. The message then says this.
 func explain(row *hubv1.ClusterRow, reason, message string) {
 	speaks := row.Health != hubv1.HealthHealthy || reason == health.ReasonGenerationNotObserved
 	switch {
@@ -345,7 +347,8 @@ func explain(row *hubv1.ClusterRow, reason, message string) {
 	}
 }
 
-// contradicted reports whether the watch shows another state than the confirmed one, at the same time or later.
+// contradicted reports whether the watch shows another content than the confirmed one, with the same or a newer
+// resourceVersion.
 func contradicted(f Fact, in Input) bool {
 	o, seen := f.Outcome, f.Observation
 	if o.Applied != metav1.ConditionTrue || o.Reason == hubv1.ReasonInSync || !f.Synced || seen == nil || older(seen.ResourceVersion, o.ResourceVersion) {
@@ -354,25 +357,25 @@ func contradicted(f Fact, in Input) bool {
 	return seen.Deleting || seen.Digest != o.Digest || (in.ObjectUID != "" && seen.OwnerUID != in.ObjectUID)
 }
 
-// older reports whether the watch shows an older resourceVersion than the confirmed one. It returns true if the two
-// versions cannot be compared, so that the row keeps the result of the hub's own write.
+// older reports whether the resourceVersion that the watch shows is older than the confirmed one. If the two cannot be
+// compared, it returns true, so that the row keeps the result of the hub's own write.
 func older(seen, confirmed string) bool {
 	c, err := resourceversion.CompareResourceVersion(seen, confirmed)
 	return err != nil || c < 0
 }
 
-// wanted returns the generation and revision that a target shall have.
+// wanted returns the generation and revision of the hub object that a target shall have.
 func (in Input) wanted(t hubv1.BindingTarget) hubv1.Want {
 	return hubv1.Wanted(t, hubv1.HubObject{Generation: in.HubGeneration, Revisions: in.Revisions})
 }
 
-// behind reports whether the confirmed generation or revision is not the wanted one. A confirmed generation above the
-// wanted one is of an earlier object of that name.
+// behind reports whether the copy does not have the wanted generation or revision. A higher generation belongs to an
+// earlier object of the same name, and counts as behind.
 func (in Input) behind(t hubv1.BindingTarget, generation, revision int64) bool {
 	return !in.wanted(t).IsHeld(generation, revision)
 }
 
-// outdated reports whether an outcome is about other content than the hub object has now. It also works for kinds
+// outdated reports whether an outcome belongs to other content than the hub object has now. This also works for kinds
 // without a generation.
 func (in Input) outdated(t hubv1.BindingTarget, o *member.Outcome) bool {
 	return in.behind(t, o.HubGeneration, o.HubRevision) || t.Revision == 0 && in.HubContent != 0 && o.HubContent != in.HubContent
@@ -389,7 +392,7 @@ func (in Input) behindMessage(t hubv1.BindingTarget, confirmed, revision int64) 
 	return fmt.Sprintf("generation %d is not applied yet; the cluster has generation %d", wanted, confirmed)
 }
 
-// kept returns a new row with the last known state of the copy.
+// kept returns a new row for a target, with the last known state of its copy.
 func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	row := hubv1.ClusterRow{Name: t.Name}
 	if previous != nil {
@@ -399,7 +402,8 @@ func kept(previous *hubv1.ClusterRow, t hubv1.BindingTarget) hubv1.ClusterRow {
 	return row
 }
 
-// bound cuts the row's texts to their limits, and makes them valid UTF-8. Package member limits its texts as well.
+// bound cuts the texts of the row to their maximum lengths, and makes them valid UTF-8. Package member limits its
+// texts, too.
 func bound(row *hubv1.ClusterRow) {
 	row.UID = types.UID(whole(string(row.UID)))
 	row.Digest, row.Hash, row.Version = whole(row.Digest), whole(row.Hash), whole(row.Version)
@@ -410,8 +414,8 @@ func bound(row *hubv1.ClusterRow) {
 	}
 }
 
-// whole returns the identifier unchanged, or an empty text if it is too long or invalid, because a cut identifier would
-// be wrong.
+// whole returns the identifier. If it is too long or not valid UTF-8, it returns an empty text, because a cut
+// identifier would be wrong.
 func whole(text string) string {
 	if len(text) > maxWhole || !utf8.ValidString(text) {
 		return ""
@@ -426,7 +430,8 @@ func raw(data []byte) *runtime.RawExtension {
 	return &runtime.RawExtension{Raw: data}
 }
 
-// sameJSON reports whether two JSON values are equal. The API server may change the order of fields.
+// sameJSON reports whether two JSON values are equal. The order of fields does not matter, because an API server may
+// change it.
 func sameJSON(a, b *runtime.RawExtension) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -20,8 +20,8 @@ type Rules struct {
 	polarity map[string]health.Polarity
 }
 
-// NewRules parses the rules. The error names every invalid expression. The returned rules are usable even then: they
-// leave out the fields of invalid expressions.
+// NewRules parses the rules. The error names every invalid expression. The returned rules are usable even then, but do
+// not merge the fields of invalid expressions.
 func NewRules(a hubv1.StatusAggregation) (Rules, error) {
 	var r Rules
 	var faults []error
@@ -71,7 +71,7 @@ func (r Rules) below(path string) bool {
 
 func (r Rules) paths() []string { return slices.Sorted(maps.Keys(r.reducers)) }
 
-// fieldName converts a path to the form in which the status names a left-out field: storage.used.
+// fieldName converts the path of a field to the form that the status uses, such as storage.used.
 func fieldName(path string) string {
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i := range segments {
@@ -82,12 +82,12 @@ func fieldName(path string) string {
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// reduction is the CEL cost limit of one expression, about 10 ms.
+// reduction is the cost limit of one CEL expression. It corresponds to about 10 ms.
 const reduction = 200_000
 
 var reductions = expression.NewEnvironment(reduction, map[string]*cel.Type{"values": cel.ListType(cel.MapType(cel.StringType, cel.DynType))})
 
-// byExpression compiles a CEL expression to a reducer. The reducer is nil if the expression is invalid.
+// byExpression returns a reducer that evaluates a CEL expression. It is nil if the expression is invalid.
 func byExpression(text string) (reducer, error) {
 	x, err := reductions.CompileValue(text)
 	if err != nil {

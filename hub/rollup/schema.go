@@ -21,14 +21,15 @@ type Schema struct {
 	status *node
 	// specBooleans are the top-level fields of the spec that are booleans.
 	specBooleans map[string]bool
-	// replicas is the path of the scale subresource's replica count, below the status, such as "/readyInstances". It is
+	// replicas is the path of the scale subresource's number of replicas in the status, such as "/readyInstances". It is
 	// empty if the kind has no such path.
 	replicas string
 	// workload is set for a built-in workload kind.
 	workload *workload
 }
 
-// maxNesting is how many levels of a status the projections keep, including the status itself and list entries.
+// maxNesting is the number of levels of a status that a report keeps. The status itself and list entries count as
+// levels.
 const maxNesting = 6
 
 // intOrString is the kind of a node whose value is an integer or a string.
@@ -83,7 +84,7 @@ func NewSchema(crd *apiextensionsv1.CustomResourceDefinition, version string) (s
 // HasStatus reports whether the kind's schema has a status.
 func (s Schema) HasStatus() bool { return s.status != nil }
 
-// newNode converts the given number of levels of a schema, because no rule reads deeper levels.
+// newNode converts a schema down to the given number of levels, because merging reads no deeper levels.
 func newNode(p *apiextensionsv1.JSONSchemaProps, levels int) *node {
 	n := &node{kind: p.Type, format: p.Format, maximum: maxInteger(p), maxItems: -1, required: p.Required, pattern: patternOf(p), props: p}
 	if !plain(p) || (levels == 0 && (len(p.Properties) > 0 || p.Items != nil || p.AdditionalProperties != nil)) {
@@ -155,15 +156,14 @@ func (n *node) allows(word string) bool {
 // countable reports whether values of the node can be added.
 func (n *node) countable() bool { return n.kind == "integer" || n.kind == intOrString }
 
-// keyed reports whether the node is a list of maps whose key fields are part of the statuses that the rows of bindings
-// contain.
+// keyed reports whether the node is a list of maps, and reports contain the key fields of its entries.
 func (n *node) keyed() bool {
 	return n.items != nil && n.items.kind == "object" && len(n.keys) > 0 &&
 		!slices.ContainsFunc(n.keys, func(key string) bool { return !health.IsKey(key) || n.items.properties[key] == nil })
 }
 
-// entries returns the entries of a list by the text of their key fields. ok is false if the value is not a list of
-// maps, or if a key is missing or not unique.
+// entries returns the entries of a list, by the text of their key fields. ok is false if the value is not a list of
+// maps, or if a key is missing or occurs twice.
 func (n *node) entries(list any) (byID map[string]map[string]any, ok bool) {
 	if list == nil {
 		return nil, true

@@ -12,7 +12,7 @@ import (
 
 const unknownWord = "Unknown"
 
-// severity ranks the words of one field; the best word has the lowest rank.
+// severity ranks the words that a field may have. The best word has the lowest rank.
 type severity struct {
 	rank    func(word string) (int, bool)
 	unknown string // the word for Unknown; empty if the field has none
@@ -21,9 +21,9 @@ type severity struct {
 // severities ranks the words that package health defines for all kinds.
 var severities = severity{rank: health.WordRank, unknown: unknownWord}
 
-// ranks returns the severity for the words that a kind defines; all words of one line have the same rank. The word of
-// an unreachable cluster is the kind's word for Unknown. If the kind has no such word, the field is left out while a
-// cluster is unreachable.
+// ranks returns the severity for lines of words, the best line first. Words of one line have the same rank. unknown is
+// the word for the value of an unreachable cluster. If there is none, the field is left out while a cluster is
+// unreachable.
 func ranks(lines [][]string) severity {
 	rank := map[string]int{}
 	var s severity
@@ -42,7 +42,7 @@ func ranks(lines [][]string) severity {
 	return s
 }
 
-// severityOf returns how to rank the words of a field. It returns false if the hub does not know the field's words.
+// severityOf returns the severity of the words of a field. It returns false if the hub does not know the words.
 func severityOf(kind schema.GroupKind, name string, n *node) (severity, bool) {
 	if lines := health.WordsOf(kind, name); lines != nil {
 		return ranks(lines), true
@@ -62,8 +62,8 @@ func severityOf(kind schema.GroupKind, name string, n *node) (severity, bool) {
 	return s, true
 }
 
-// worst returns the worst of the words; of words with equal rank it returns the first in alphabetical order. It returns
-// false if a word is not known.
+// worst returns the worst of the words. If several words have the same rank, it returns the first in alphabetical
+// order. It returns false if a word is not known.
 func (s severity) worst(words map[string]bool) (string, bool) {
 	out, most := "", 0
 	for _, word := range slices.Sorted(maps.Keys(words)) {

@@ -8,8 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// misshapen returns an error for a value that passes the schema's validation but that server-side apply refuses:
-// undeclared fields, lists with duplicate entries, and a list or object where the schema has a string with a format.
+// misshapen returns an error for a value that server-side apply refuses although it passes validation: an undeclared
+// field, a list with duplicate entries, or a list or object in place of a string with a format.
 func misshapen(p *apiextensionsv1.JSONSchemaProps, value any) error {
 	switch v := value.(type) {
 	case []any:
@@ -58,7 +58,7 @@ func declared(p *apiextensionsv1.JSONSchemaProps, name string) *apiextensionsv1.
 	return nil
 }
 
-// takesAny reports whether a field is allowed although the schema does not declare it.
+// takesAny reports whether an object may have a field that its schema does not declare.
 func takesAny(p *apiextensionsv1.JSONSchemaProps, name string) bool {
 	embedded := p.XEmbeddedResource && (name == "apiVersion" || name == "kind" || name == "metadata")
 	return embedded || p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields || p.AdditionalProperties != nil && p.AdditionalProperties.Allows
@@ -66,7 +66,7 @@ func takesAny(p *apiextensionsv1.JSONSchemaProps, name string) bool {
 
 func undeclared(name string) error { return fmt.Errorf("%s is not a field of the schema", name) }
 
-// distinct returns an error for a list with duplicate entries or keys, if the list's type forbids them.
+// distinct returns an error for a list with duplicate entries or keys, if the type of the list forbids them.
 func distinct(p *apiextensionsv1.JSONSchemaProps, list []any) error {
 	if p.XListType == nil || *p.XListType == "atomic" {
 		return nil
@@ -88,7 +88,7 @@ func distinct(p *apiextensionsv1.JSONSchemaProps, list []any) error {
 	return nil
 }
 
-// keysOf returns the key fields of an entry in a list of maps. A missing key has its default.
+// keysOf returns the values of the key fields of an entry in a list of maps. If a key is missing, its default is used.
 func keysOf(p *apiextensionsv1.JSONSchemaProps, e any) (keys []any, ok bool) {
 	entry, _ := e.(map[string]any)
 	for _, key := range p.XListMapKeys {

@@ -34,8 +34,8 @@ func CopyStates() []CopyState {
 	return []CopyState{CopyNotApplied, CopyDegraded, CopyUnknown, CopyProgressing, CopyLeaving, CopyHealthy}
 }
 
-// StateOf returns the state of a copy for the console, hansectl and the metrics. heard says whether the hub observes
-// the cluster. If it does not, or if the row shows an earlier time, the state is CopyUnknown.
+// StateOf returns the state of a copy as the console, hansectl and the metrics show it. heard is true if the hub
+// observes the cluster now. If it is false, or if the row is from an earlier time, the state is CopyUnknown.
 func StateOf(target hubv1.TargetState, row *hubv1.ClusterRow, heard bool) CopyState {
 	switch {
 	case !heard || row.LastObservedTime != nil:

@@ -64,7 +64,7 @@ func plus(sum, n *int64) *int64 {
 	return &both
 }
 
-// Regions returns the regions sorted by name, at most as many as the status of a placement lists.
+// Regions returns the regions, sorted by name. It returns at most as many as the status of a placement may list.
 func (t *Topology) Regions() []hubv1.RegionSummary {
 	var out []hubv1.RegionSummary
 	for _, r := range t.regions {
@@ -74,6 +74,6 @@ func (t *Topology) Regions() []hubv1.RegionSummary {
 	return out[:min(len(out), hubv1.MostRegions)]
 }
 
-// OldestObservedTime returns the last observation of the cluster that has been unreachable the longest. It is nil if no
+// OldestObservedTime returns the time at which the longest unreachable cluster was last observed. It is nil if no
 // cluster is unreachable.
 func (t *Topology) OldestObservedTime() *metav1.Time { return t.oldest.DeepCopy() }

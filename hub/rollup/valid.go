@@ -15,11 +15,11 @@ import (
 )
 
 // refuses returns why the schema does not allow a value. It returns nil if the value is allowed. It does not evaluate
-// CEL rules, which only the server checks.
+// CEL rules, which only the API server checks.
 //
-// The API server's validation builds its validators for each value, which takes 0.2 ms for a small status. Therefore it
-// is used only for schemas with unusual rules; this package checks all other schemas itself. Neither check covers the
-// rules in misshapen.
+// The validation library of the API server builds its validators anew for each value, which takes 0.2 ms for a small
+// status. It is therefore used only for schemas with unusual rules. The function compare checks all other schemas.
+// Neither of them finds the errors that misshapen finds.
 func (n *node) refuses(value any) error {
 	if n.validator == nil {
 		return n.compare(value)
@@ -92,7 +92,7 @@ func (n *node) compareText(v string) error {
 	case !within(length, n.props.MinLength, n.props.MaxLength):
 		return fmt.Errorf("it has %d characters", length)
 	}
-	// API servers refuse an hour of one digit, but package time accepts it.
+	// API servers refuse an hour with one digit. Package time accepts it.
 	if n.format == "date-time" && !strfmt.IsDateTime(v) {
 		return fmt.Errorf("%q is not a time", v)
 	}

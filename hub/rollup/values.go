@@ -13,8 +13,8 @@ import (
 // largestCount limits whole numbers, because JSON readers that use float64 round larger numbers.
 const largestCount = 1 << 53
 
-// absent returns the outcome of a field that no target has in its report: omitted if the field may have been cut from a
-// report, else silent.
+// absent returns the outcome of a field for which no target has a value. It is omitted if the value may have been cut
+// from a report, and silent otherwise.
 func (m *merger) absent(name string, by health.Loss) outcome {
 	if m.mayLack(name, by) {
 		return omitted
@@ -50,7 +50,7 @@ func (m *merger) sum(name string, n *node) (any, outcome) {
 	return int64(total), merged
 }
 
-// amount returns the sum of the targets' quantities.
+// amount returns the sum of the quantities of all targets.
 func (m *merger) amount(name string) (any, outcome) {
 	var values []report
 	for _, p := range m.parts {
@@ -77,7 +77,7 @@ func (m *merger) quantities(name string) bool {
 	})
 }
 
-// countOf returns a whole number. If the schema has int-or-string, it also parses a string.
+// countOf returns a value as a whole number. If the schema says int-or-string, it also parses a string.
 func countOf(value any, n *node) (float64, bool) {
 	switch v := value.(type) {
 	case float64:
@@ -90,7 +90,7 @@ func countOf(value any, n *node) (float64, bool) {
 }
 
 // boolean returns the value that all targets have. If they differ, or some have not reported, a required field gets the
-// value of the same field in the hub object's spec.
+// value of the field of the same name in the hub object's spec.
 func (m *merger) boolean(name string) (any, outcome) {
 	value, how := m.equal(name)
 	if how == merged || m.path != "" || !slices.Contains(m.node.required, name) || !m.schema.specBooleans[name] {
@@ -100,7 +100,7 @@ func (m *merger) boolean(name string) (any, outcome) {
 	return asked, merged
 }
 
-// equal returns the value that every target has. It works only at the top level of the status, because deeper values
+// equal returns the value that all targets have. It is used only at the top level of the status, because deeper values
 // are often equal by chance.
 func (m *merger) equal(name string) (any, outcome) {
 	if m.path != "" {
@@ -132,7 +132,7 @@ func (m *merger) equal(name string) (any, outcome) {
 	return native(common), merged
 }
 
-// time returns the first or the last of the targets' times.
+// time returns one of the times of the targets: the time that wins against all others.
 func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any, outcome) {
 	var (
 		best time.Time
@@ -154,8 +154,7 @@ func (m *merger) time(name string, n *node, wins func(a, b time.Time) bool) (any
 		default:
 			return m.equal(name) // a value such as expires: never
 		}
-		// Two targets may write the same time in different zones. The result must not depend on the order of the
-		// targets.
+		// Targets may write the same time in different time zones. The result must not depend on the order of the targets.
 		if text == "" || wins(t, best) || (t.Equal(best) && s < text) {
 			best, text = t, s
 		}
@@ -170,8 +169,8 @@ func (m *merger) knowsWords(name string) bool {
 	return m.path == "" && health.WordsOf(m.schema.kind, name) != nil
 }
 
-// phase returns the worst word, if the hub knows all words of the field. A target without a report counts as the word
-// Unknown. If the field has no such word, the phase is left out.
+// phase returns the worst word of all targets, if the hub knows all words of the field. A target without a report
+// counts as the word Unknown. If the field has no such word, the phase is left out.
 func (m *merger) phase(name string, n *node) (any, outcome) {
 	kind := m.schema.kind
 	if m.path != "" {
@@ -201,9 +200,9 @@ func (m *merger) phase(name string, n *node) (any, outcome) {
 	return worst, merged
 }
 
-// observedGeneration returns the hub object's generation once every target has it and its operator has observed it.
-// Until then it returns the last merged value. A cluster without an observedGeneration in its status prevents the
-// merge, because its controller may not have observed the object.
+// observedGeneration returns the generation of the hub object, once every target has it and the operator there has
+// observed it. Until then it returns the last merged value. If the status of a cluster has no observedGeneration, the
+// field is not merged, because the controller may not have observed the object.
 func (m *merger) observedGeneration(name string, n *node) (any, outcome) {
 	if !m.everyPart(func(p part) bool { return p.observed[name] != nil || p.lost >= health.LostNumbers }) {
 		return nil, m.absent(name, health.LostNumbers)

@@ -12,7 +12,7 @@ import (
 )
 
 // workload has the names of the counts in the status of a built-in workload kind. Tools compare these counts with
-// spec.replicas as if there were one cluster, so that they need their own merge rules.
+// spec.replicas, as if the object were on one cluster. The counts therefore have their own merge rules.
 type workload struct {
 	total            string // all pods; of a DaemonSet, the nodes that should run one
 	updated          string // pods of the newest template; empty if the kind has no such count
@@ -80,7 +80,7 @@ func (w *workload) names() []string {
 	return names
 }
 
-// compared returns the counts that are equal once a rollout is complete.
+// compared returns the counts that are equal when a rollout is complete.
 func (w *workload) compared() []string {
 	names := []string{w.total, w.ready, w.available}
 	if w.updated != "" {
@@ -89,7 +89,7 @@ func (w *workload) compared() []string {
 	return names
 }
 
-// workloadCount returns one of the counts of a workload.
+// workloadCount returns the merged value of one count of a workload.
 func (m *merger) workloadCount(name string) (any, outcome) {
 	if m.mayLack(name, health.LostNumbers) {
 		return nil, omitted
@@ -102,10 +102,11 @@ func (m *merger) workloadCount(name string) (any, outcome) {
 }
 
 // workloadCounts merges the counts of all clusters. If each cluster runs spec.replicas, a merged count is the lowest
-// count of any cluster. For divided replicas and for a DaemonSet, it is the sum.
+// count of any cluster. If replicas are divided, or for a DaemonSet, it is the sum.
 //
-// While a reachable cluster has not completed its rollout, the merged counts must not look complete. They could look
-// complete because a cluster has more replicas by an override, or pods that are still terminating.
+// While a reachable cluster has not completed its rollout, the merged counts are lowered, so that they do not look
+// complete. Without this, a cluster with more replicas by an override, or with terminating pods, could make them look
+// complete.
 func (m *merger) workloadCounts() map[string]int64 {
 	w := m.schema.workload
 	sums := w.perNode || slices.ContainsFunc(m.parts, func(p part) bool { return p.share != nil })
@@ -134,8 +135,9 @@ func (m *merger) workloadCounts() map[string]int64 {
 	return folded
 }
 
-// countsOf returns the counts of one cluster, scaled to its part of the replicas. A cluster may have another number of
-// replicas by an override or an autoscaler; once its rollout is complete, its scaled counts are complete, too.
+// countsOf returns the counts of one cluster, scaled to the number of replicas that it should have by the hub object. A
+// cluster may have another number by an override or an autoscaler. When its rollout is complete, the scaled counts are
+// complete, too.
 func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 	w := m.schema.workload
 	counts = map[string]int64{}
@@ -165,8 +167,8 @@ func (m *merger) countsOf(p part) (counts map[string]int64, complete bool) {
 	return counts, complete
 }
 
-// complete reports whether a cluster has completed the rollout of the hub object's content. For an unreachable cluster
-// it uses the last numbers.
+// complete reports whether a cluster has completed the rollout of the hub object's content. For an unreachable cluster,
+// the last known numbers are used.
 func (m *merger) complete(p part, counts map[string]int64) bool {
 	switch {
 	case p.row.Generation != m.generation:
@@ -179,7 +181,7 @@ func (m *merger) complete(p part, counts map[string]int64) bool {
 		!slices.ContainsFunc(m.schema.workload.compared(), func(name string) bool { return counts[name] != total })
 }
 
-// hold lowers the counts so that they do not look like a complete rollout.
+// hold lowers the counts, so that they do not look like those of a complete rollout.
 func (m *merger) hold(counts map[string]int64) {
 	w := m.schema.workload
 	want := m.specReplicas()
@@ -196,7 +198,7 @@ func (m *merger) hold(counts map[string]int64) {
 	}
 }
 
-// specReplicas returns spec.replicas. The default is 1, as on the API server.
+// specReplicas returns spec.replicas. Without it, the number is 1, as on an API server.
 func (m *merger) specReplicas() int64 {
 	n, ok := generation(m.spec["replicas"])
 	if !ok {
